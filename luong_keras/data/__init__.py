@@ -1,0 +1,1 @@
+"""Parallel text: files, test sets, the corpus cache and training batches."""

@@ -1,0 +1,260 @@
+"""Batches for training, of which any one can be made without the others."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import numpy as np
+
+from luong_keras.data.corpus import Corpus
+from luong_keras.data.epoch_order import pool_batches, shuffled_range
+from luong_keras.data.padding import batches_of_pool
+from luong_keras.data.pair_selection import select_pairs
+from luong_keras.text.missing_package import missing_package
+from luong_keras.text.tokenizer import Tokenizer
+
+try:
+    import tensorflow as tf
+except ImportError as error:
+    raise missing_package("tensorflow", error) from error
+
+
+class TrainingBatches:
+    """The batches of all epochs, numbered by the global step.
+
+    An epoch shuffles the whole corpus. Each `pool_batches * batch_size` pairs
+    in a row are sorted by target and source length and cut into batches,
+    which are shuffled. This is a pure function of `seed` and the epoch, so
+    the position in the data is one integer, the step: `dataset(start, stop)`
+    starts anywhere and gives the batches a run from step 0 would have had.
+
+    Lengths are counted once, at construction, and kept in the corpus's
+    folder; so the number of steps of an epoch is known and the same for all.
+    Pairs with a side of no tokens are left out.
+
+    Args:
+        corpus: The sentence pairs.
+        source_tokenizer: Turns source sentences into ids.
+        target_tokenizer: Turns target sentences into ids.
+        batch_size: Pairs a batch. Only an epoch's last pool has one smaller
+            batch, where the pairs do not divide.
+        seed: A number from 0; another one gives other orders.
+        max_length: The most tokens of a side, `<s>` and `</s>` not counted.
+            The paper drops pairs of more than 50 words.
+        over_long: What to do with a longer pair: `"drop"` it, or `"cut"`
+            each side after `max_length` tokens.
+        pool_batches: Batches a pool; more give less padding and less
+            randomness.
+
+    Attributes:
+        dropped: How many pairs were too long and left out.
+        cut: How many pairs were too long and are cut.
+        empty: How many pairs were left out for a side of no tokens.
+
+    Raises:
+        ValueError: An argument is out of its range, or no pair is left.
+
+    Example:
+        >>> import tempfile
+        >>> from luong_keras.data.corpus_writer import write_corpus
+        >>> from luong_keras.text.word_tokenizer import WordTokenizer
+        >>> pairs = [("a b", "x"), ("a", "y x"), ("b b b", "x y x")]
+        >>> corpus = write_corpus(pairs, tempfile.mkdtemp())
+        >>> batches = TrainingBatches(
+        ...     corpus,
+        ...     WordTokenizer.from_words(["a", "b"]),
+        ...     WordTokenizer.from_words(["x", "y"]),
+        ...     batch_size=2,
+        ...     seed=1,
+        ...     max_length=50,
+        ... )
+        >>> batches.steps_per_epoch
+        2
+        >>> for batch in batches.dataset(1, 2):
+        ...     print({name: tuple(x.shape) for name, x in batch.items()})
+        {'source': (2, 2), 'target_in': (2, 3), 'target_out': (2, 3)}
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        source_tokenizer: Tokenizer,
+        target_tokenizer: Tokenizer,
+        batch_size: int,
+        seed: int,
+        max_length: int,
+        over_long: str = "drop",
+        pool_batches: int = 64,
+    ) -> None:
+        for name, value, least in (
+            ("batch_size", batch_size, 1),
+            ("pool_batches", pool_batches, 1),
+            ("seed", seed, 0),
+        ):
+            if value < least:
+                raise ValueError(
+                    f"`{name}` must be at least {least}. Received: {value}."
+                )
+        self.corpus = corpus
+        self.source_tokenizer = source_tokenizer
+        self.target_tokenizer = target_tokenizer
+        self.batch_size = batch_size
+        self.seed = seed
+        self.max_length = max_length
+        self.over_long = over_long
+        self.pool_batches = pool_batches
+        self._pairs = select_pairs(
+            corpus, source_tokenizer, target_tokenizer, max_length, over_long
+        )
+        self.dropped = self._pairs.dropped
+        self.cut = self._pairs.cut
+        self.empty = self._pairs.empty
+
+    @property
+    def pairs_per_epoch(self) -> int:
+        """The number of pairs that are used."""
+        return len(self._pairs.lines)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """The number of batches of an epoch."""
+        return -(-len(self._pairs.lines) // self.batch_size)
+
+    @property
+    def pools_per_epoch(self) -> int:
+        """The number of pools of an epoch."""
+        return -(-self.steps_per_epoch // self.pool_batches)
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of all that decides the batches, to check at a resume."""
+        parts = {
+            "corpus": self.corpus.fingerprint,
+            "source": self.source_tokenizer.fingerprint,
+            "target": self.target_tokenizer.fingerprint,
+            "batch_size": self.batch_size,
+            "seed": self.seed,
+            "max_length": self.max_length,
+            "over_long": self.over_long,
+            "pool_batches": self.pool_batches,
+        }
+        text = json.dumps(parts, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def pool_lines(self, epoch: int, pool: int) -> list[np.ndarray]:
+        """Computes which lines of the corpus make the batches of a pool.
+
+        Args:
+            epoch: The epoch, from 0.
+            pool: The pool in the epoch, from 0.
+
+        Returns:
+            Line numbers (B,) of each batch, in the order of training.
+        """
+        size = self.pool_batches * self.batch_size
+        count = len(self._pairs.lines)
+        places = shuffled_range(
+            pool * size,
+            min((pool + 1) * size, count),
+            count,
+            seed=(self.seed, epoch),
+        )
+        lines = self._pairs.lines[places]
+        return pool_batches(
+            lines,
+            self._pairs.target_lengths[lines],
+            self._pairs.source_lengths[lines],
+            self.batch_size,
+            # No seed of an epoch is negative, so the two never coincide.
+            seed=(-1 - self.seed, epoch * self.pools_per_epoch + pool),
+        )
+
+    def padding_share(self, epoch: int = 0) -> float:
+        """Computes how much of an epoch's batches is padding.
+
+        Args:
+            epoch: The epoch, from 0.
+
+        Returns:
+            The share of `<pad>` in `source` and `target_in`, from 0 to 1.
+        """
+        words = cells = 0
+        for pool in range(self.pools_per_epoch):
+            for lines in self.pool_lines(epoch, pool):
+                source = self._pairs.source_lengths[lines]
+                target = self._pairs.target_lengths[lines] + 1  # And `<s>`.
+                words += int(source.sum() + target.sum())
+                cells += len(lines) * int(source.max() + target.max())
+        return 1 - words / cells
+
+    def dataset(self, start_step: int, stop_step: int) -> tf.data.Dataset:
+        """Makes the batches of some steps.
+
+        The first batch costs at most one pool, wherever it is.
+
+        Args:
+            start_step: The first global step, from 0.
+            stop_step: The step after the last one; in any later epoch.
+
+        Returns:
+            A dataset of `stop_step - start_step` dicts of int32 tensors,
+            padded on the right with `<pad>`: `source` (B, S), `target_in`
+            (B, T) with `<s>` in front, `target_out` (B, T) with `</s>` at the
+            end.
+
+        Raises:
+            ValueError: The steps are not in order.
+        """
+        if not 0 <= start_step <= stop_step:
+            raise ValueError(
+                "Steps must be 0 <= start_step <= stop_step. Received: "
+                f"start_step={start_step}, stop_step={stop_step}."
+            )
+
+        def read_pool(number: np.ndarray) -> tuple[np.ndarray, ...]:
+            return self._read_pool(int(number), start_step, stop_step)
+
+        def load_pool(number: tf.Tensor) -> tuple:
+            source, target, sizes = tf.numpy_function(
+                read_pool, [number], [tf.string, tf.string, tf.int64]
+            )
+            for lines in (source, target, sizes):
+                lines.set_shape([None])
+            limit = self.max_length
+            return (
+                self.source_tokenizer.encode(source)[:, :limit],
+                self.target_tokenizer.encode(target)[:, :limit],
+                tf.concat([[tf.constant(0, tf.int64)], tf.cumsum(sizes)], 0),
+            )
+
+        dataset = tf.data.Dataset.range(
+            self._pool_of(start_step),
+            self._pool_of(stop_step - 1) + 1 if stop_step > start_step else 0,
+        )
+        dataset = dataset.map(load_pool, num_parallel_calls=2)
+        dataset = dataset.prefetch(1).flat_map(batches_of_pool)
+        steps = stop_step - start_step
+        return dataset.apply(
+            tf.data.experimental.assert_cardinality(steps)
+        ).prefetch(8)
+
+    def _pool_of(self, step: int) -> int:
+        """The number of a step's pool, counted over all epochs."""
+        epoch, step_in_epoch = divmod(step, self.steps_per_epoch)
+        return epoch * self.pools_per_epoch + step_in_epoch // self.pool_batches
+
+    def _read_pool(
+        self, number: int, start_step: int, stop_step: int
+    ) -> tuple[np.ndarray, ...]:
+        """Reads the lines of those of a pool's batches that are wanted."""
+        epoch, pool = divmod(number, self.pools_per_epoch)
+        step = epoch * self.steps_per_epoch + pool * self.pool_batches
+        batches = self.pool_lines(epoch, pool)
+        batches = batches[max(start_step - step, 0) : stop_step - step]
+        source, target = self.corpus.lines(np.concatenate(batches))
+        return (
+            np.array(source, dtype=object),
+            np.array(target, dtype=object),
+            np.array([len(lines) for lines in batches], np.int64),
+        )

@@ -1,0 +1,190 @@
+"""A parallel corpus on disk, from which any lines are read at once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from luong_keras.data.checksum import file_checksum
+
+SIDES = ("source", "target")
+COUNTS_FILE = "corpus.json"
+FORMAT = 1  # Raised when the files change in kind.
+
+
+class Corpus:
+    r"""Sentence pairs in a folder, read by number through a memory map.
+
+    The folder is written by `luong_keras.data.corpus_writer.write_corpus`:
+
+    - `source.txt`, `target.txt`: a sentence a line, UTF-8, ended by `\n`;
+    - `source.offsets.npy`, `target.offsets.npy`: where each line starts,
+      and the size of the text at the end, int64;
+    - `corpus.json`: counts and checksums. It is written last, so a folder
+      without it is one whose writing was interrupted.
+
+    Use `Corpus.open`.
+
+    Args:
+        folder: The folder.
+        description: The content of `corpus.json`.
+    """
+
+    def __init__(self, folder: Path, description: dict[str, Any]) -> None:
+        self.folder = folder
+        self.description = description
+        self._offsets = {}
+        self._texts = {}
+        for side in SIDES:
+            self._offsets[side] = np.load(
+                offsets_path(folder, side), mmap_mode="r"
+            )
+            with open(text_path(folder, side), "rb") as file:
+                self._texts[side] = mmap.mmap(
+                    file.fileno(), 0, access=mmap.ACCESS_READ
+                )
+
+    @classmethod
+    def open(cls, folder: str | Path, verify: bool = True) -> Corpus:
+        """Opens a corpus that was written before.
+
+        Args:
+            folder: The folder given to `write_corpus`.
+            verify: Whether to read all files once and compare checksums
+                (about a second a gigabyte); sizes are compared in any case.
+
+        Returns:
+            The corpus.
+
+        Raises:
+            FileNotFoundError: There is no complete corpus in the folder.
+            ValueError: The files are not those that were written.
+        """
+        folder = Path(folder)
+        path = folder / COUNTS_FILE
+        if not path.is_file():
+            raise FileNotFoundError(
+                f"There is no complete corpus in {folder}: {COUNTS_FILE}, "
+                "which is written last, is missing. Write the corpus again."
+            )
+        try:
+            description = json.loads(path.read_text(encoding="utf-8"))
+            written = description["format"]
+            files = description["files"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"{path} does not describe a corpus ({error!r}). Write the "
+                "corpus again."
+            ) from error
+        if written != FORMAT:
+            raise ValueError(
+                f"The corpus in {folder} has another format: expected "
+                f"{FORMAT}. Received: {written}. Write the corpus again."
+            )
+        for name, expected in files.items():
+            _check_file(folder / name, expected, verify)
+        return cls(folder, description)
+
+    def __len__(self) -> int:
+        """Returns the number of sentence pairs."""
+        return self.description["pairs"]
+
+    @property
+    def skipped(self) -> dict[str, dict[str, Any]]:
+        """Pairs left out: by reason, their count and first line numbers."""
+        return self.description["skipped"]
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the text."""
+        files = self.description["files"]
+        texts = [files[text_path(self.folder, side).name] for side in SIDES]
+        return hashlib.sha256(
+            json.dumps(texts, sort_keys=True).encode()
+        ).hexdigest()
+
+    def side(self, side: str, indices: np.ndarray) -> list[bytes]:
+        """Reads lines of one side.
+
+        Args:
+            side: `"source"` or `"target"`.
+            indices: Line numbers from 0, in any order.
+
+        Returns:
+            The sentences, UTF-8.
+
+        Raises:
+            IndexError: A number is outside the corpus.
+        """
+        indices = np.asarray(indices)
+        if indices.size and not (
+            indices.min() >= 0 and indices.max() < len(self)
+        ):
+            raise IndexError(
+                f"Line numbers must be in [0, {len(self)}). Received: "
+                f"{indices.min()} ... {indices.max()}."
+            )
+        offsets, text = self._offsets[side], self._texts[side]
+        starts = offsets[indices].tolist()
+        stops = (offsets[indices + 1] - 1).tolist()  # Without the "\n".
+        return [
+            text[start:stop] for start, stop in zip(starts, stops, strict=True)
+        ]
+
+    def lines(self, indices: np.ndarray) -> tuple[list[bytes], list[bytes]]:
+        """Reads sentence pairs.
+
+        Args:
+            indices: Line numbers from 0, in any order.
+
+        Returns:
+            The source and the target sentences, UTF-8.
+
+        Raises:
+            IndexError: A number is outside the corpus.
+        """
+        return self.side("source", indices), self.side("target", indices)
+
+
+def text_path(folder: Path, side: str) -> Path:
+    """Returns the path of a side's text.
+
+    Args:
+        folder: The corpus's folder.
+        side: `"source"` or `"target"`.
+
+    Returns:
+        The path.
+    """
+    return folder / f"{side}.txt"
+
+
+def offsets_path(folder: Path, side: str) -> Path:
+    """Returns the path of a side's line offsets.
+
+    Args:
+        folder: The corpus's folder.
+        side: `"source"` or `"target"`.
+
+    Returns:
+        The path.
+    """
+    return folder / f"{side}.offsets.npy"
+
+
+def _check_file(path: Path, expected: dict[str, int], verify: bool) -> None:
+    found: dict[str, int] = {}
+    if path.is_file():
+        found["bytes"] = path.stat().st_size
+        if verify and found["bytes"] == expected["bytes"]:
+            found["crc32"] = file_checksum(path)
+    if any(found.get(key) != expected[key] for key in found) or not found:
+        raise ValueError(
+            f"{path} is not the file that was written: expected {expected}. "
+            f"Received: {found or 'no such file'}. Write the corpus again."
+        )

@@ -1,0 +1,233 @@
+"""Checks sentence pairs and writes them as a corpus."""
+
+from __future__ import annotations
+
+import array
+import json
+import os
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from luong_keras.data.checksum import file_checksum
+from luong_keras.data.corpus import (
+    COUNTS_FILE,
+    FORMAT,
+    SIDES,
+    Corpus,
+    offsets_path,
+    text_path,
+)
+
+Preprocess = Callable[[str], str]
+
+# Control characters and what other programs take for the end of a line.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_SHOWN_LINES = 5  # So many line numbers are kept for each reason.
+_REASONS = {
+    "empty source": "the source sentence is empty",
+    "empty target": "the target sentence is empty",
+    "not UTF-8": "a sentence cannot be written as UTF-8",
+}
+
+
+def write_corpus(
+    pairs: Iterable[tuple[str, str]],
+    folder: str | Path,
+    *,
+    preprocess_source: Preprocess | None = None,
+    preprocess_target: Preprocess | None = None,
+    on_bad_line: str = "skip",
+    key: str = "",
+) -> Corpus:
+    r"""Checks sentence pairs and writes them into a folder, in one pass.
+
+    Memory does not grow with the text but for 16 bytes a pair. Control
+    characters inside a sentence, line ends among them, become a space.
+
+    Args:
+        pairs: Source and target sentences.
+        folder: Where to write; made if absent. A corpus there is replaced.
+        preprocess_source: Applied to each source sentence, for example a
+            `luong_keras.text.preprocessing.Preprocessor`.
+        preprocess_target: Applied to each target sentence.
+        on_bad_line: What to do with a pair that has an empty side or cannot
+            be written: `"skip"` leaves it out and counts it, `"error"`
+            stops.
+        key: Kept with the corpus, to tell later what it was made of.
+
+    Returns:
+        The corpus, opened.
+
+    Raises:
+        ValueError: A bad pair with `on_bad_line="error"`, named by its line
+            number from 1, or no good pair at all.
+
+    Example:
+        >>> import tempfile
+        >>> pairs = [("a cat", "eine Katze"), ("", "nichts"), ("a\nb", "c")]
+        >>> corpus = write_corpus(pairs, tempfile.mkdtemp())
+        >>> len(corpus), corpus.skipped
+        (2, {'empty source': {'count': 1, 'first_lines': [2]}})
+        >>> corpus.lines(np.array([1, 0]))
+        ([b'a b', b'a cat'], [b'c', b'eine Katze'])
+    """
+    if on_bad_line not in ("skip", "error"):
+        raise ValueError(
+            "`on_bad_line` must be 'skip' or 'error'. Received: "
+            f"{on_bad_line!r}."
+        )
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    # Without this file the folder does not count as a corpus.
+    (folder / COUNTS_FILE).unlink(missing_ok=True)
+    # New files, not new content: an open corpus keeps its memory map.
+    for pattern in ("*.txt", "*.npy", f"{COUNTS_FILE}.*.tmp"):
+        for old in folder.glob(pattern):
+            old.unlink()
+    skipped: dict[str, dict[str, Any]] = {}
+    writers = [_SideWriter(folder, side) for side in SIDES]
+    preprocess = (preprocess_source, preprocess_target)
+    try:
+        number = 0
+        for number, pair in enumerate(pairs, start=1):
+            lines, reason = _checked(pair, preprocess)
+            if reason is None:
+                for writer, line in zip(writers, lines, strict=True):
+                    writer.write(line)
+            elif on_bad_line == "error":
+                raise ValueError(
+                    f"Pair {number} cannot be used: {_REASONS[reason]}. "
+                    f"Received: {_shown(pair)}. Correct it, or leave such "
+                    "pairs out with `on_bad_line='skip'`."
+                )
+            else:
+                entry = skipped.setdefault(
+                    reason, {"count": 0, "first_lines": []}
+                )
+                entry["count"] += 1
+                if len(entry["first_lines"]) < _SHOWN_LINES:
+                    entry["first_lines"].append(number)
+    finally:
+        for writer in writers:
+            writer.close()
+    if not writers[0].count:
+        raise ValueError(
+            f"No sentence pair can be used. Received: {number} pairs, of "
+            f"which were left out: {skipped}."
+        )
+    _finish(folder, writers, skipped, key)
+    # The checksums were computed a moment ago.
+    return Corpus.open(folder, verify=False)
+
+
+def open_or_write_corpus(
+    make_pairs: Callable[[], Iterable[tuple[str, str]]],
+    folder: str | Path,
+    key: str,
+    **options: Any,
+) -> Corpus:
+    """Opens the corpus of a folder, or writes it where it must be written.
+
+    It is written where the folder has none, where the writing was
+    interrupted, where a file is damaged, and where it was made of something
+    else.
+
+    Args:
+        make_pairs: Returns the pairs; called only to write.
+        folder: The corpus's folder.
+        key: What the corpus is made of, such as the files' names, sizes and
+            times and the preprocessing; another key means another corpus.
+        **options: As for `write_corpus`.
+
+    Returns:
+        The corpus.
+    """
+    try:
+        corpus = Corpus.open(folder)
+        if corpus.description["key"] == key:
+            return corpus
+    except (FileNotFoundError, ValueError):
+        pass
+    return write_corpus(make_pairs(), folder, key=key, **options)
+
+
+class _SideWriter:
+    """Writes one side's text and keeps the places of its lines."""
+
+    def __init__(self, folder: Path, side: str) -> None:
+        self.folder, self.side = folder, side
+        self.offsets = array.array("q", [0])
+        self.file = open(text_path(folder, side), "wb")  # noqa: SIM115
+
+    @property
+    def count(self) -> int:
+        return len(self.offsets) - 1
+
+    def write(self, line: bytes) -> None:
+        self.file.write(line + b"\n")
+        self.offsets.append(self.offsets[-1] + len(line) + 1)
+
+    def close(self) -> None:
+        if not self.file.closed:
+            self.file.flush()
+            os.fsync(self.file.fileno())
+            self.file.close()
+
+
+def _checked(
+    pair: tuple[str, str], preprocess: tuple[Preprocess | None, ...]
+) -> tuple[list[bytes], str | None]:
+    """Returns the two lines, or the reason why there are none."""
+    lines = []
+    for side, sentence, prepare in zip(SIDES, pair, preprocess, strict=True):
+        if prepare is not None:
+            sentence = prepare(sentence)
+        # Only ASCII spaces are cut off, but any white space counts as empty.
+        sentence = _CONTROL.sub(" ", sentence).strip(" ")
+        if not sentence.strip():
+            return [], f"empty {side}"
+        try:
+            lines.append(sentence.encode("utf-8"))
+        except UnicodeEncodeError:
+            return [], "not UTF-8"
+    return lines, None
+
+
+def _shown(pair: tuple[str, str]) -> str:
+    return " ||| ".join(repr(sentence[:80]) for sentence in pair)
+
+
+def _finish(
+    folder: Path,
+    writers: list[_SideWriter],
+    skipped: dict[str, dict[str, Any]],
+    key: str,
+) -> None:
+    """Writes the offsets, then, as one step, the file that makes it valid."""
+    files = {}
+    for writer in writers:
+        offsets = offsets_path(folder, writer.side)
+        np.save(offsets, np.frombuffer(writer.offsets, dtype=np.int64))
+        for path in (text_path(folder, writer.side), offsets):
+            files[path.name] = {
+                "bytes": path.stat().st_size,
+                "crc32": file_checksum(path),
+            }
+    description = {
+        "format": FORMAT,
+        "pairs": writers[0].count,
+        "skipped": skipped,
+        "files": files,
+        "key": key,
+    }
+    temporary = folder / f"{COUNTS_FILE}.{os.getpid()}.tmp"
+    with open(temporary, "w", encoding="utf-8") as file:
+        json.dump(description, file, indent=2)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, folder / COUNTS_FILE)

@@ -1,0 +1,72 @@
+"""The order of an epoch: a pure function of the seed and the epoch."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from luong_keras.text.missing_package import missing_package
+
+try:
+    import tensorflow as tf
+except ImportError as error:
+    raise missing_package("tensorflow", error) from error
+
+
+def shuffled_range(
+    start: int, stop: int, count: int, seed: tuple[int, int]
+) -> np.ndarray:
+    """Computes a part of a shuffled `range(count)` without the rest.
+
+    Args:
+        start: The first place.
+        stop: The place after the last one, at most `count`.
+        count: How many numbers are shuffled.
+        seed: Two integers; each pair gives another order.
+
+    Returns:
+        The numbers at these places, (stop - start,), int64.
+
+    Example:
+        >>> whole = shuffled_range(0, 10, 10, seed=(1, 0))
+        >>> sorted(whole.tolist()) == list(range(10))
+        True
+        >>> part = shuffled_range(4, 6, 10, seed=(1, 0))
+        >>> part.tolist() == whole[4:6].tolist()
+        True
+    """
+    if stop <= start:  # The op refuses an empty range.
+        return np.zeros(0, np.int64)
+    with tf.device("CPU:0"):
+        return tf.random.experimental.index_shuffle(
+            tf.range(start, stop, dtype=tf.int64),
+            seed=tf.constant(seed, tf.int64),
+            max_index=tf.constant(count - 1, tf.int64),
+        ).numpy()
+
+
+def pool_batches(
+    lines: np.ndarray,
+    target_lengths: np.ndarray,
+    source_lengths: np.ndarray,
+    batch_size: int,
+    seed: tuple[int, int],
+) -> list[np.ndarray]:
+    """Puts sentences of like length into batches.
+
+    Args:
+        lines: Line numbers of a pool, (n,), in shuffled order.
+        target_lengths: Their target lengths, by which they are sorted first.
+        source_lengths: Their source lengths, by which ties are broken.
+        batch_size: Lines a batch; the last, longest ones may be fewer.
+        seed: Two integers that decide the order of the batches.
+
+    Returns:
+        The line numbers of each batch, in the order of training.
+    """
+    lines = lines[np.lexsort((source_lengths, target_lengths))]
+    batches = [
+        lines[first : first + batch_size]
+        for first in range(0, len(lines), batch_size)
+    ]
+    order = shuffled_range(0, len(batches), len(batches), seed)
+    return [batches[place] for place in order]

@@ -1,0 +1,174 @@
+"""Batches for decoding and scoring, in order of length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from luong_keras.data.token_lengths import encoder
+from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
+from luong_keras.text.missing_package import missing_package
+from luong_keras.text.tokenizer import Tokenizer, batches_of_lines
+
+try:
+    import tensorflow as tf
+except ImportError as error:
+    raise missing_package("tensorflow", error) from error
+
+Result = TypeVar("Result")
+
+
+class EvaluationBatches:
+    """Each sentence once, those of like length together, longest first.
+
+    Iterating gives dicts of arrays: `indices` (B,), int64, the places of the
+    sentences in `sources`; `source` (B, S), int32, padded on the right and at
+    least one wide, also where all sentences are empty; and, with `targets`,
+    `target_in` and `target_out` (B, T) as in `TrainingBatches`.
+
+    Args:
+        sources: Sentences.
+        source_tokenizer: Turns them into ids.
+        batch_size: Sentences a batch.
+        max_length: The most tokens of a side; what is longer is cut.
+        targets: Their translations, to score them. Default: None.
+        target_tokenizer: Turns these into ids.
+
+    Attributes:
+        cut: How many sentences, or pairs, were cut.
+
+    Raises:
+        ValueError: An argument is out of its range or missing.
+
+    Example:
+        >>> from luong_keras.text.word_tokenizer import WordTokenizer
+        >>> tokenizer = WordTokenizer.from_words(["a", "b"])
+        >>> batches = EvaluationBatches(["a", "b a", "b"], tokenizer, 2, 50)
+        >>> for batch in batches:
+        ...     print(batch["indices"], batch["source"].tolist())
+        [1 0] [[5, 4], [4, 0]]
+        [2] [[5]]
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[str],
+        source_tokenizer: Tokenizer,
+        batch_size: int,
+        max_length: int,
+        targets: Sequence[str] | None = None,
+        target_tokenizer: Tokenizer | None = None,
+    ) -> None:
+        for name, value in (
+            ("batch_size", batch_size),
+            ("max_length", max_length),
+        ):
+            if value < 1:
+                raise ValueError(
+                    f"`{name}` must be at least 1. Received: {value}."
+                )
+        if (targets is None) != (target_tokenizer is None):
+            given = "target_tokenizer" if targets is None else "targets"
+            raise ValueError(
+                "`targets` and `target_tokenizer` go together. Received: only "
+                f"`{given}`."
+            )
+        if targets is not None and len(targets) != len(sources):
+            raise ValueError(
+                "`targets` must have one sentence for each of `sources`. "
+                f"Received: {len(targets)} and {len(sources)}."
+            )
+        self.batch_size = batch_size
+        self._sources = _encode(sources, source_tokenizer)
+        self._targets = (
+            None if targets is None else _encode(targets, target_tokenizer)
+        )
+        rows = [self._sources, self._targets or self._sources]
+        lengths = np.array([[len(ids) for ids in side] for side in rows])
+        self.cut = int((lengths > max_length).any(0).sum())
+        self._sources = [ids[:max_length] for ids in self._sources]
+        if self._targets is not None:
+            self._targets = [ids[:max_length] for ids in self._targets]
+        # By target length first where it is known, as in training; a stable
+        # sort, so that the same sentences always give the same batches.
+        self._order = np.lexsort(tuple(-np.minimum(lengths, max_length)))
+
+    def __len__(self) -> int:
+        """Returns the number of batches."""
+        return -(-len(self._order) // self.batch_size)
+
+    def __iter__(self) -> Iterator[dict[str, np.ndarray]]:
+        """Gives the batches.
+
+        Yields:
+            The arrays of one batch.
+        """
+        for first in range(0, len(self._order), self.batch_size):
+            indices = self._order[first : first + self.batch_size]
+            batch = {
+                "indices": indices.astype(np.int64),
+                "source": _pad([self._sources[i] for i in indices]),
+            }
+            if self._targets is not None:
+                rows = [self._targets[i] for i in indices]
+                batch["target_in"] = _pad([[BOS_ID, *row] for row in rows])
+                batch["target_out"] = _pad([[*row, EOS_ID] for row in rows])
+            yield batch
+
+    def dataset(self) -> tf.data.Dataset:
+        """Gives the same batches as a dataset.
+
+        Returns:
+            A dataset of dicts of tensors.
+        """
+        names = ["source"]
+        if self._targets is not None:
+            names += ["target_in", "target_out"]
+        signature = {
+            "indices": tf.TensorSpec([None], tf.int64),
+            **{name: tf.TensorSpec([None, None], tf.int32) for name in names},
+        }
+        dataset = tf.data.Dataset.from_generator(
+            lambda: iter(self), output_signature=signature
+        )
+        return dataset.apply(tf.data.experimental.assert_cardinality(len(self)))
+
+    def in_order(self, results: Iterable[Result]) -> list[Result]:
+        """Puts results back into the order of the sentences.
+
+        Args:
+            results: One result a sentence, batch after batch.
+
+        Returns:
+            The results, in the order of `sources`.
+
+        Raises:
+            ValueError: There are not as many results as sentences.
+        """
+        results = list(results)
+        if len(results) != len(self._order):
+            raise ValueError(
+                f"There must be {len(self._order)} results, one a sentence. "
+                f"Received: {len(results)}."
+            )
+        places = np.argsort(self._order)
+        return [results[place] for place in places]
+
+
+def _encode(lines: Sequence[str], tokenizer: Tokenizer) -> list[list[int]]:
+    encode = encoder(tokenizer)
+    return [
+        ids
+        for batch in batches_of_lines(lines)
+        for ids in encode(batch).to_list()
+    ]
+
+
+def _pad(rows: list[list[int]]) -> np.ndarray:
+    width = max(1, max(len(row) for row in rows))
+    padded = np.full((len(rows), width), PAD_ID, np.int32)
+    for row, ids in zip(padded, rows, strict=True):
+        row[: len(ids)] = ids
+    return padded

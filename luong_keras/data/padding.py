@@ -1,0 +1,53 @@
+"""Ragged ids to padded batches."""
+
+from __future__ import annotations
+
+from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
+from luong_keras.text.missing_package import missing_package
+
+try:
+    import tensorflow as tf
+except ImportError as error:
+    raise missing_package("tensorflow", error) from error
+
+
+def batches_of_pool(
+    source: tf.RaggedTensor, target: tf.RaggedTensor, splits: tf.Tensor
+) -> tf.data.Dataset:
+    """Cuts a pool into batches and pads each to its own longest row.
+
+    Args:
+        source: Ids (n, None).
+        target: Ids (n, None).
+        splits: The rows at which to cut, from 0 to n, int64.
+
+    Returns:
+        A dataset of what `padded_batch` returns.
+    """
+
+    def batch(index: tf.Tensor) -> dict[str, tf.Tensor]:
+        rows = slice(splits[index], splits[index + 1])
+        return padded_batch(source[rows], target[rows])
+
+    steps = tf.size(splits, out_type=tf.int64) - 1
+    return tf.data.Dataset.range(steps).map(batch)
+
+
+def padded_batch(
+    source: tf.RaggedTensor, target: tf.RaggedTensor
+) -> dict[str, tf.Tensor]:
+    """Pads ids and adds `<s>` and `</s>` to the target.
+
+    Args:
+        source: Ids (B, None).
+        target: Ids (B, None).
+
+    Returns:
+        The tensors that `TrainingBatches.dataset` describes.
+    """
+    column = tf.ones_like(target[:, :1].to_tensor(shape=[None, 1]))
+    return {
+        "source": source.to_tensor(PAD_ID),
+        "target_in": tf.concat([BOS_ID * column, target], 1).to_tensor(PAD_ID),
+        "target_out": tf.concat([target, EOS_ID * column], 1).to_tensor(PAD_ID),
+    }

@@ -1,0 +1,142 @@
+"""The test sets that sacreBLEU knows by name, and subsets of them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from luong_keras.data.parallel_text import read_lines
+from luong_keras.text.missing_package import missing_package
+
+Line = TypeVar("Line")
+
+
+def test_set(
+    name: str, source_language: str, target_language: str
+) -> tuple[list[str], list[str]]:
+    """Loads a test set by sacreBLEU's name, and downloads it the first time.
+
+    Args:
+        name: Such as `"wmt13"`, `"wmt14"`, `"wmt14/full"` or `"wmt15"`.
+        source_language: The code of the language to translate from.
+        target_language: The code of the language to translate to. Where a
+            set has only the other direction, its sides are exchanged.
+
+    Returns:
+        The source sentences and the reference translations.
+
+    Raises:
+        ValueError: There is no such set, or it has not these languages.
+        ConnectionError: The set is not on this machine and could not be
+            downloaded.
+    """
+    try:
+        import sacrebleu
+    except ImportError as error:
+        raise missing_package("sacrebleu", error) from error
+    names = sacrebleu.get_available_testsets()
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=4, cutoff=0.3)
+        raise ValueError(
+            f"sacreBLEU has no test set of this name. Received: {name!r}. "
+            f"Near names: {near}."
+        )
+    forth = f"{source_language}-{target_language}"
+    back = f"{target_language}-{source_language}"
+    pairs = sacrebleu.get_langpairs_for_testset(name)
+    if forth not in pairs and back not in pairs:
+        raise ValueError(
+            f"The test set {name!r} has the language pairs {sorted(pairs)}. "
+            f"Received: {forth!r}. Choose one of them, or its reverse."
+        )
+    pair = forth if forth in pairs else back
+    try:
+        source = sacrebleu.get_source_file(name, pair)
+        reference = sacrebleu.get_reference_files(name, pair)[0]
+    # sacreBLEU ends the process where a download fails in some ways.
+    except (OSError, SystemExit) as error:
+        raise ConnectionError(
+            f"The test set {name!r} ({pair}) could not be downloaded: "
+            f"{error!r}. The first use of a test set needs the network; or "
+            "copy the folder `~/.sacrebleu` from a machine that has it."
+        ) from error
+    sides = list(read_lines(source)), list(read_lines(reference))
+    if len(sides[0]) != len(sides[1]):
+        raise ValueError(
+            f"The test set {name!r} is damaged: {len(sides[0])} source and "
+            f"{len(sides[1])} reference lines. Remove its folder below "
+            "`~/.sacrebleu`."
+        )
+    return sides if pair == forth else sides[::-1]
+
+
+# The name is a noun here; pytest must not take it for a test.
+test_set.__test__ = False  # type: ignore[attr-defined]
+
+
+def select_lines(lines: Sequence[Line], numbers_path: str | Path) -> list[Line]:
+    r"""Takes the lines of a subset, in the subset's order.
+
+    Args:
+        lines: The lines of the full set.
+        numbers_path: A text file, plain or gzipped, with one line for each
+            line of the subset: its number in the full set, counted from 0.
+            Where there are two columns, the number is in the second one and
+            the first one counts 0, 1, 2, ...
+
+    Returns:
+        The chosen lines.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: A line of the file is not like that, a number is outside
+            the full set or given twice, or the file is empty.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "ids"
+        >>> size = path.write_text("2\n0\n")
+        >>> select_lines(["a", "b", "c"], path)
+        ['c', 'a']
+    """
+    chosen: dict[int, int] = {}
+    columns = 0
+    for number, line in enumerate(read_lines(numbers_path), start=1):
+        where = f"Line {number} of {numbers_path}"
+        fields = line.split()
+        columns = columns or len(fields)
+        if (
+            len(fields) != columns
+            or columns not in (1, 2)
+            or not all(field.isdecimal() for field in fields)
+        ):
+            raise ValueError(
+                f"{where} must be one line number, or two columns like all "
+                f"other lines. Received: {line!r}."
+            )
+        if columns == 2 and int(fields[0]) != number - 1:
+            raise ValueError(
+                f"{where} must have {number - 1} in its first column, which "
+                f"counts the lines of the subset. Received: {line!r}."
+            )
+        index = int(fields[-1])
+        if index >= len(lines):
+            raise ValueError(
+                f"{where} must be below {len(lines)}, the number of lines of "
+                f"the full set. Received: {index}. Is this the list of "
+                "another test set?"
+            )
+        first = chosen.setdefault(index, number)
+        if first != number:
+            raise ValueError(
+                f"{where} repeats line {first}. Received: {index}. Remove "
+                "one of them."
+            )
+    if not chosen:
+        raise ValueError(
+            f"{numbers_path} must name at least one line. Received: an empty "
+            "file."
+        )
+    return [lines[index] for index in chosen]

@@ -1,0 +1,286 @@
+"""Beam search with a pool of finished hypotheses.
+
+The algorithm of the program of Luong, Pham and Manning (2015): K live
+hypotheses, and a separate pool of finished ones; the end symbol never takes
+a live place.
+
+1. Every live hypothesis proposes its K best words; of the K · K candidates,
+   ranked by the sum of their log-probabilities, the best K that do not end
+   live on. The first word is never `</s>`.
+2. Candidates that end and rank above the last of those K are finished. They
+   enter the pool if they are long enough.
+3. A sentence stops when its pool is full and, with length normalisation, no
+   live hypothesis can still beat the worst of the pool; or at its maximum
+   length. If nothing finished, the live hypotheses are returned, without the
+   probability of `</s>`.
+"""
+
+from typing import NamedTuple
+
+from keras import ops
+
+from luong_keras import masking
+from luong_keras.decoding.hypotheses import Hypotheses
+from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
+
+# A finite stand-in: sums of it with real scores stay ordered.
+_NEVER = -1e30
+
+
+class _Pool(NamedTuple):
+    """Finished hypotheses: (B, P) each."""
+
+    ranking: object  # the score that orders them, normalised if asked for
+    parent: object  # the live slot they end
+    end: object  # the step at which `</s>` was chosen = number of words
+
+
+def beam_search(
+    step,
+    states,
+    max_lengths,
+    max_steps,
+    min_lengths=None,
+    beam_size=10,
+    stack_size=None,
+    length_penalty=0.0,
+) -> Hypotheses:
+    """Translates B sentences with K live hypotheses each.
+
+    Args:
+        step: the step function described in `luong_keras.decoding`.
+        states: its first states, a list of (B, U).
+        max_lengths: (B,) most words of each sentence, `</s>` not counted.
+        max_steps: the largest of them, the length of the result.
+        min_lengths: (B,) fewest words before `</s>` is allowed.
+        beam_size: K.
+        stack_size: finished hypotheses to collect, N of the result; K when
+            None.
+        length_penalty: x of the normalisation score / length**x, where the
+            length counts `</s>`; 0 leaves the plain sum (the paper).
+
+    Returns:
+        `Hypotheses` with N = `stack_size`, or K where nothing finished, the
+        best first.
+    """
+    search = _Search(step, beam_size, stack_size or beam_size, length_penalty)
+    max_lengths = ops.cast(max_lengths, "int32")
+    if min_lengths is None:
+        min_lengths = ops.ones_like(max_lengths)
+    return search.run(
+        states, max_lengths, ops.cast(min_lengths, "int32"), max_steps
+    )
+
+
+class _Search:
+    """The settings of one search, and its parts."""
+
+    def __init__(self, step, beam_size, stack_size, length_penalty):
+        self.step = step
+        self.beam_size = beam_size
+        self.stack_size = stack_size
+        self.length_penalty = length_penalty
+
+    def run(self, states, max_lengths, min_lengths, max_steps):
+        batch, k = ops.shape(states[0])[0], self.beam_size
+        states = [
+            ops.repeat(ops.expand_dims(state, 1), k, axis=1)
+            for state in states
+        ]
+        first = ops.full((batch, k), BOS_ID, dtype="int32")
+        # One call outside the loop gives the sizes of its buffers.
+        logits, _, weights = self.step(first, states, 0)
+        self.dtype = masking.wider_dtype(logits.dtype)
+        trace = (
+            ops.full((max_steps + 1, batch, k), PAD_ID, dtype="int32"),
+            ops.zeros((max_steps + 1, batch, k), dtype="int32"),
+            ops.zeros(
+                (max_steps + 1, batch, k, ops.shape(weights)[-1]),
+                dtype=weights.dtype,
+            ),
+        )
+        # All but the first copy start hopeless, or K equal ones would live.
+        alone = ops.arange(k) == 0
+        scores = ops.where(alone, 0.0, _NEVER) + ops.zeros((batch, 1))
+        carried = (
+            ops.zeros((), dtype="int32"),
+            first,
+            ops.cast(scores, self.dtype),
+            ops.zeros((batch,), dtype="bool"),
+            self._empty_pool(batch),
+            trace,
+            states,
+        )
+
+        def condition(t, _words, _scores, done, *_):
+            return ops.logical_and(t <= max_steps, ops.any(~done))
+
+        def body(t, words, scores, done, pool, trace, states):
+            return self._advance(
+                t,
+                (words, scores, done, pool, trace, states),
+                max_lengths,
+                min_lengths,
+            )
+
+        _, words, scores, _, pool, trace, _ = ops.while_loop(
+            condition, body, carried
+        )
+        return self._collect(pool, scores, trace, max_lengths, max_steps)
+
+    def _empty_pool(self, batch):
+        shape = (batch, self.stack_size)
+        return _Pool(
+            ops.full(shape, _NEVER, dtype=self.dtype),
+            ops.zeros(shape, dtype="int32"),
+            ops.zeros(shape, dtype="int32"),
+        )
+
+    def _advance(self, t, carried, max_lengths, min_lengths):
+        """Step t: every live hypothesis has t words."""
+        words, scores, done, pool, trace, states = carried
+        logits, new_states, weights = self.step(words, states, t)
+        totals, parents, words = self._candidates(t, scores, logits)
+        ends = words == EOS_ID
+        # How many candidates that live on rank above each.
+        above = ops.cumsum(ops.cast(~ends, "int32"), axis=-1)
+        long_enough = (t >= min_lengths) & (t <= max_lengths) & ~done
+        finishes = ends & (above < self.beam_size) & long_enough[:, None]
+        pool = self._add(pool, totals, parents, finishes, t)
+        live, order = ops.top_k(
+            ops.where(ends, _NEVER * 2, totals), self.beam_size
+        )
+        # At its maximum length a sentence's hypotheses end as they are.
+        grows = (t < max_lengths) & ~done
+        pick = lambda x: ops.take_along_axis(x, order, axis=-1)  # noqa: E731
+        parents, words = pick(parents), pick(words)
+        own = ops.arange(self.beam_size, dtype="int32")
+        parents = ops.where(grows[:, None], parents, own)
+        words = ops.where(grows[:, None], words, PAD_ID)
+        scores = ops.where(grows[:, None], live, scores)
+        states = [_reorder(state, parents) for state in new_states]
+        trace = _write(trace, t, (words, parents, weights))
+        done = done | ~grows | self._settled(pool, scores, max_lengths)
+        return t + 1, words, scores, done, pool, trace, states
+
+    def _candidates(self, t, scores, logits):
+        """K proposals of every hypothesis, the best first: (B, K · K)."""
+        log_probabilities = ops.log_softmax(
+            ops.cast(logits, self.dtype), axis=-1
+        )
+        vocabulary = ops.arange(ops.shape(logits)[-1], dtype="int32")
+        barred = ops.logical_and(t == 0, vocabulary == EOS_ID)
+        log_probabilities = ops.where(barred, _NEVER, log_probabilities)
+        # A single hypothesis needs a second proposal beside `</s>`.
+        proposals = max(self.beam_size, 2)
+        gains, words = ops.top_k(log_probabilities, proposals)
+        batch, k = ops.shape(logits)[0], self.beam_size
+        totals = ops.reshape(scores[..., None] + gains, (batch, k * proposals))
+        words = ops.reshape(ops.cast(words, "int32"), (batch, k * proposals))
+        totals, order = ops.top_k(totals, k * proposals)
+        order = ops.cast(order, "int32")
+        words = ops.take_along_axis(words, order, axis=-1)
+        return totals, order // proposals, words
+
+    def _add(self, pool, totals, parents, finishes, t):
+        """The pool with the candidates that finish at step t."""
+        ranking = ops.where(finishes, self._normalised(totals, t), _NEVER)
+        ends = ops.zeros_like(parents) + t
+        merged = _Pool(
+            *(
+                ops.concatenate(pair, axis=-1)
+                for pair in zip(pool, (ranking, parents, ends), strict=True)
+            )
+        )
+        best, order = ops.top_k(merged.ranking, self.stack_size)
+        pick = lambda x: ops.take_along_axis(x, order, axis=-1)  # noqa: E731
+        return _Pool(best, pick(merged.parent), pick(merged.end))
+
+    def _normalised(self, scores, words):
+        """score / length**x, the length counting `</s>`."""
+        if not self.length_penalty:
+            return scores
+        length = ops.cast(words + 1, self.dtype)
+        return scores / length**self.length_penalty
+
+    def _settled(self, pool, scores, max_lengths):
+        """Whether nothing that still lives can change the pool's worth."""
+        worst = pool.ranking[:, -1]
+        full = worst > _NEVER / 2
+        if not self.length_penalty:
+            return full
+        # Scores only fall; the largest length divides them most.
+        hope = self._normalised(scores[:, 0], max_lengths)
+        return full & (worst >= hope)
+
+    def _collect(self, pool, scores, trace, max_lengths, max_steps):
+        """Follows every hypothesis back to its first word."""
+        rank = ops.where(
+            ops.arange(self.stack_size) < self.beam_size, 1, 0
+        )
+        finished = pool.ranking[:, :1] > _NEVER / 2
+        slots = ops.minimum(
+            ops.arange(self.stack_size, dtype="int32"), self.beam_size - 1
+        )
+        unfinished = self._normalised(
+            ops.take(scores, slots, axis=-1), max_lengths[:, None]
+        )
+        unfinished = ops.where(rank > 0, unfinished, _NEVER)
+        ranking = ops.where(finished, pool.ranking, unfinished)
+        parent = ops.where(finished, pool.parent, slots)
+        lengths = ops.where(finished, pool.end, max_lengths[:, None])
+        empty = ranking < _NEVER / 2
+        lengths = ops.where(empty, 0, lengths)
+        ids, alignments = _trace_back(trace, parent, lengths, max_steps)
+        ranking = ops.where(empty, -float("inf"), ranking)
+        return Hypotheses(ids, lengths, ranking, alignments)
+
+
+def _reorder(state, parents):
+    """States (B, K, ...) in the order of the new hypotheses."""
+    index = ops.reshape(
+        parents, (*ops.shape(parents), *[1] * (len(state.shape) - 2))
+    )
+    return ops.take_along_axis(state, index, axis=1)
+
+
+def _write(buffers, t, rows):
+    index = ops.reshape(t, (1, 1))
+    return tuple(
+        ops.scatter_update(buffer, index, ops.cast(row[None], buffer.dtype))
+        for buffer, row in zip(buffers, rows, strict=True)
+    )
+
+
+def _trace_back(trace, parent, lengths, max_steps):
+    """Words (B, N, T) and weights (B, N, T, S) along the parents.
+
+    `parent` (B, N) is the slot in which each hypothesis lived when it had
+    `lengths` words.
+    """
+    words, parents, weights = trace
+    batch, count = ops.shape(lengths)
+    ids = ops.full((max_steps + 1, batch, count), PAD_ID, dtype="int32")
+    alignments = ops.zeros(
+        (max_steps + 1, batch, count, ops.shape(weights)[-1]),
+        dtype=weights.dtype,
+    )
+
+    def body(t, slot, ids, alignments):
+        inside = t < lengths
+        word = ops.take_along_axis(words[t], slot, axis=-1)
+        before = ops.take_along_axis(parents[t], slot, axis=-1)
+        # The weights of step t belong to the slots before its reordering.
+        row = _reorder(weights[t], before)
+        row = ops.where(inside[..., None], row, ops.zeros((), row.dtype))
+        word = ops.where(inside, word, PAD_ID)
+        ids, alignments = _write((ids, alignments), t, (word, row))
+        return t - 1, ops.where(inside, before, slot), ids, alignments
+
+    _, _, ids, alignments = ops.while_loop(
+        lambda t, *_: t >= 0,
+        body,
+        (ops.convert_to_tensor(max_steps, "int32"), parent, ids, alignments),
+    )
+    ids = ops.transpose(ids[:max_steps], (1, 2, 0))
+    return ids, ops.transpose(alignments[:max_steps], (1, 2, 0, 3))

@@ -1,0 +1,106 @@
+"""The most probable word at every step."""
+
+from keras import ops
+
+from luong_keras import masking
+from luong_keras.decoding.hypotheses import Hypotheses
+from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
+
+
+def greedy_search(
+    step, states, max_lengths, max_steps, min_lengths=None
+) -> Hypotheses:
+    """Translates B sentences by the best word of every step.
+
+    The same result as a beam of one hypothesis, without its bookkeeping.
+
+    Args:
+        step: the step function described in `luong_keras.decoding`.
+        states: its first states, a list of (B, U).
+        max_lengths: (B,) most words of each sentence, `</s>` not counted.
+        max_steps: the largest of them, the length of the result.
+        min_lengths: (B,) fewest words before `</s>` is allowed.
+
+    Returns:
+        `Hypotheses` with N = 1.
+    """
+    max_lengths = ops.cast(max_lengths, "int32")
+    batch = ops.shape(states[0])[0]
+    if min_lengths is None:
+        min_lengths = ops.zeros_like(max_lengths)
+    states = [ops.expand_dims(state, 1) for state in states]
+    first = ops.full((batch, 1), BOS_ID, dtype="int32")
+    # One call outside the loop gives the shape of the attention weights.
+    logits, _, weights = step(first, states, 0)
+    dtype = masking.wider_dtype(logits.dtype)
+    source_length = ops.shape(weights)[-1]
+    ids = ops.full((max_steps + 1, batch), PAD_ID, dtype="int32")
+    alignments = ops.zeros(
+        (max_steps + 1, batch, source_length), dtype=weights.dtype
+    )
+
+    def unfinished(t, _ids, done, *_):
+        return ops.logical_and(t <= max_steps, ops.any(~done))
+
+    def body(t, last, done, lengths, scores, ids, alignments, *states):
+        logits, states, weights = step(last, list(states), t)
+        log_probabilities = ops.log_softmax(
+            ops.cast(logits[:, 0], dtype), axis=-1
+        )
+        barred = _bar_end(log_probabilities, t < min_lengths)
+        word = ops.cast(ops.argmax(barred, axis=-1), "int32")
+        gain = ops.squeeze(
+            ops.take_along_axis(log_probabilities, word[:, None], axis=-1), -1
+        )
+        at_limit = t >= max_lengths
+        ends = ops.logical_or(word == EOS_ID, at_limit)
+        # Cut at the limit, only </s> itself still counts.
+        counts = ~done & (~at_limit | (word == EOS_ID))
+        scores = scores + ops.where(counts, gain, 0.0)
+        writes = ~done & ~ends
+        word = ops.where(writes, word, PAD_ID)
+        index = ops.reshape(t, (1, 1))
+        ids = ops.scatter_update(ids, index, word[None])
+        alignments = ops.scatter_update(alignments, index, weights[None, :, 0])
+        lengths = lengths + ops.cast(writes, "int32")
+        done = ops.logical_or(done, ends)
+        return (
+            t + 1,
+            word[:, None],
+            done,
+            lengths,
+            scores,
+            ids,
+            alignments,
+            *states,
+        )
+
+    def condition(t, last, done, *_):
+        return unfinished(t, last, done)
+
+    start = (
+        ops.zeros((), dtype="int32"),
+        first,
+        ops.zeros((batch,), dtype="bool"),
+        ops.zeros((batch,), dtype="int32"),
+        ops.zeros((batch,), dtype=dtype),
+        ids,
+        alignments,
+        *states,
+    )
+    _, _, _, lengths, scores, ids, alignments, *_ = ops.while_loop(
+        condition, body, start
+    )
+    ids = ops.transpose(ids[:max_steps])[:, None]
+    alignments = ops.transpose(alignments[:max_steps], (1, 0, 2))[:, None]
+    return Hypotheses(ids, lengths[:, None], scores[:, None], alignments)
+
+
+def _bar_end(log_probabilities, barred):
+    """-inf at `</s>` in the rows where `barred` is True."""
+    vocabulary = ops.shape(log_probabilities)[-1]
+    is_end = ops.arange(vocabulary, dtype="int32") == EOS_ID
+    return ops.where(
+        ops.logical_and(barred[:, None], is_end), -float("inf"),
+        log_probabilities,
+    )

@@ -1,0 +1,155 @@
+"""Alignment error rate (Och and Ney, 2003)."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+Link = tuple[int, int]
+_LINK = re.compile(r"([0-9]+)([-p?])([0-9]+)")
+
+
+class AlignmentLinks(NamedTuple):
+    """Gold links of a sentence pair, `(source, target)`, 0-based.
+
+    `possible` contains `sure`.
+    """
+
+    sure: frozenset[Link]
+    possible: frozenset[Link]
+
+
+def parse_alignments(
+    lines: Iterable[str], one_based: bool = False
+) -> list[AlignmentLinks]:
+    """Parses alignments in the usual text format, a sentence a line.
+
+    A link is `i-j` if it is sure and `ipj` or `i?j` if it is possible; i is
+    the source position and j the target position. A line may be empty.
+
+    Args:
+        lines: lines of text, such as an open file.
+        one_based: whether the positions count from 1.
+
+    Returns:
+        The links of each line, 0-based.
+
+    Raises:
+        ValueError: if a link is malformed; the message has its line number.
+
+    Example:
+        >>> links = parse_alignments(["1-1 2p1"], one_based=True)
+        >>> sorted(links[0].sure), sorted(links[0].possible)
+        ([(0, 0)], [(0, 0), (1, 0)])
+    """
+    return [
+        _parse_line(line, number, int(one_based))
+        for number, line in enumerate(lines, start=1)
+    ]
+
+
+def _parse_line(line: str, number: int, base: int) -> AlignmentLinks:
+    sure: set[Link] = set()
+    possible: set[Link] = set()
+    for text in line.split():
+        match = _LINK.fullmatch(text)
+        if match is None:
+            raise ValueError(
+                "A link must be written `i-j` (sure), `ipj` or `i?j` "
+                f"(possible). Received: {text!r} in line {number}. Correct "
+                "the line, or convert the file to this format."
+            )
+        link = int(match[1]) - base, int(match[3]) - base
+        if min(link) < 0:
+            raise ValueError(
+                "Positions that count from 1 cannot be 0. Received: "
+                f"{text!r} in line {number}. Pass `one_based=False` if the "
+                "file counts from 0."
+            )
+        possible.add(link)
+        if match[2] == "-":
+            sure.add(link)
+    return AlignmentLinks(frozenset(sure), frozenset(possible))
+
+
+def alignment_error_rate(
+    alignments: Sequence[Iterable[Link]], gold: Sequence[AlignmentLinks]
+) -> float:
+    """Computes the alignment error rate of a corpus.
+
+    With the links A, the sure links S and the possible links P, counted
+    over all sentences, AER = 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|).
+
+    Args:
+        alignments: links `(source, target)` of each sentence, 0-based.
+        gold: gold links of the same sentences.
+
+    Returns:
+        The rate, from 0 (best) to 1.
+
+    Raises:
+        ValueError: if the numbers of sentences differ, or there are neither
+            links nor sure links.
+
+    Example:
+        >>> gold = parse_alignments(["0-0 1-1 2p1"])
+        >>> alignment_error_rate([[(0, 0), (2, 1)]], gold)
+        0.25
+    """
+    if len(alignments) != len(gold):
+        raise ValueError(
+            "`alignments` and `gold` must have equally many sentences. "
+            f"Received: {len(alignments)} and {len(gold)}. Check that both "
+            "come from the same text."
+        )
+    hits = total = 0
+    for links, reference in zip(alignments, gold, strict=True):
+        found = set(links)
+        # P contains S even where a caller built the gold links otherwise.
+        possible = reference.possible | reference.sure
+        hits += len(found & reference.sure) + len(found & possible)
+        total += len(found) + len(reference.sure)
+    if total == 0:
+        raise ValueError(
+            "AER is undefined without links. Received: no links and no sure "
+            "links. Check the files."
+        )
+    return 1.0 - hits / total
+
+
+def best_links(
+    weights: np.ndarray, source_length: int, target_length: int
+) -> frozenset[Link]:
+    """Links each target word to the source word of its largest weight.
+
+    Args:
+        weights: attention weights of one sentence, (T, S) or larger where
+            the sentence was padded on the right.
+        source_length: number of source words.
+        target_length: number of target words, without the end symbol.
+
+    Returns:
+        One link a target word; none where all its weights are zero.
+
+    Raises:
+        ValueError: if `weights` is not a matrix of at least that size.
+
+    Example:
+        >>> sorted(best_links(np.array([[0.2, 0.8], [0.9, 0.1]]), 2, 2))
+        [(0, 1), (1, 0)]
+    """
+    weights = np.asarray(weights)
+    wanted = (target_length, source_length)
+    if weights.ndim != 2 or any(
+        have < want for have, want in zip(weights.shape, wanted, strict=True)
+    ):
+        raise ValueError(
+            "`weights` must be a matrix (target, source) of at least "
+            f"{wanted}. Received: shape {weights.shape}. Pass the weights of "
+            "one sentence, with the target on the first axis."
+        )
+    cut = weights[:target_length, :source_length]
+    return frozenset(
+        (int(row.argmax()), j) for j, row in enumerate(cut) if np.any(row > 0)
+    )

@@ -1,0 +1,95 @@
+"""BLEU of a corpus by sacreBLEU, with the signature that makes it mean."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class BleuScore(NamedTuple):
+    """A BLEU score, 0 to 100, and sacreBLEU's signature.
+
+    Two scores can be compared only if their signatures are equal.
+    """
+
+    score: float
+    signature: str
+
+
+def corpus_bleu(
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    tokenize: str = "13a",
+    lowercase: bool = False,
+) -> BleuScore:
+    """Scores translations against one reference each.
+
+    Pass raw text: sacreBLEU does the tokenisation. Pass
+    `tokenize="none"` only to compare with scores of tokenised text, as in
+    older papers; the signature then says so.
+
+    Args:
+        hypotheses: translations, in the order of `references`.
+        references: reference translations.
+        tokenize: sacreBLEU's name of the tokenisation.
+        lowercase: whether case is ignored.
+
+    Returns:
+        The score and its signature.
+
+    Raises:
+        ValueError: if there are no sentences, or not equally many.
+        ImportError: if sacreBLEU is not installed.
+
+    Example:
+        >>> bleu = corpus_bleu(["Das ist ein Test."], ["Das ist ein Test."])
+        >>> round(bleu.score, 1)
+        100.0
+        >>> bleu.signature.split("|version")[0]
+        'nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp'
+    """
+    check_sentences(hypotheses, references)
+    try:
+        from sacrebleu.metrics.bleu import BLEU
+    except ImportError as error:
+        raise ImportError(
+            "BLEU needs sacrebleu, which is not installed. Install it with "
+            "`pip install luong-keras[train]`."
+        ) from error
+    # `force` silences the warning about tokenised-looking text.
+    metric = BLEU(tokenize=tokenize, lowercase=lowercase, force=True)
+    result = metric.corpus_score(list(hypotheses), [list(references)])
+    return BleuScore(result.score, str(metric.get_signature()))
+
+
+def check_sentences(
+    hypotheses: Sequence[str], references: Sequence[str]
+) -> None:
+    """Checks that two lists of sentences can be compared.
+
+    Args:
+        hypotheses: translations.
+        references: reference translations.
+
+    Raises:
+        ValueError: if either is a single string, if there are no sentences,
+            or not equally many.
+
+    Example:
+        >>> check_sentences(["ein Test"], ["ein Test"])
+    """
+    for name, value in (("hypotheses", hypotheses), ("references", references)):
+        if isinstance(value, str):
+            raise ValueError(
+                f"`{name}` must be a list of sentences. Received one string: "
+                f"{value!r}. Put it into a list."
+            )
+    if len(hypotheses) != len(references):
+        raise ValueError(
+            "`hypotheses` and `references` must have equally many sentences. "
+            f"Received: {len(hypotheses)} and {len(references)}. Check that "
+            "no line was lost or split."
+        )
+    if not hypotheses:
+        raise ValueError(
+            "BLEU needs at least one sentence. Received: empty lists. Check "
+            "the file that the sentences come from."
+        )

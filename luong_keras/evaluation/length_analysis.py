@@ -1,0 +1,90 @@
+"""BLEU of groups of sentences with similar source lengths.
+
+Attention is expected to keep its quality on long sentences; this is the
+analysis that shows it.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from luong_keras.evaluation.bleu import check_sentences, corpus_bleu
+
+
+class LengthGroup(NamedTuple):
+    """A group of sentences and its BLEU.
+
+    `low` and `high` are the group's limits, both included; `high` is None
+    in the last group, which has no upper limit.
+    """
+
+    low: int
+    high: int | None
+    sentences: int
+    mean_length: float
+    bleu: float
+
+
+def bleu_by_length(
+    lengths: Sequence[int],
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    limits: Sequence[int] = (10, 20, 30, 40, 50),
+    tokenize: str = "13a",
+    lowercase: bool = False,
+) -> list[LengthGroup]:
+    """Scores each group of sentences with similar source lengths.
+
+    Args:
+        lengths: number of words of each source sentence.
+        hypotheses: translations.
+        references: reference translations.
+        limits: greatest length of each group, in rising order; one more
+            group takes the longer sentences.
+        tokenize: as in `corpus_bleu`.
+        lowercase: as in `corpus_bleu`.
+
+    Returns:
+        The groups that have sentences, shortest first.
+
+    Raises:
+        ValueError: if the lists differ in length or are empty, or the
+            limits do not rise.
+
+    Example:
+        >>> text = ["ein kurzer Satz hier", "das ist ein langer Satz"]
+        >>> for group in bleu_by_length([4, 12], text, text, limits=(10,)):
+        ...     print(group.low, group.high, round(group.bleu))
+        0 10 100
+        11 None 100
+    """
+    check_sentences(hypotheses, references)
+    if len(lengths) != len(hypotheses):
+        raise ValueError(
+            "`lengths` must have one number a sentence. Received: "
+            f"{len(lengths)} lengths and {len(hypotheses)} sentences. Count "
+            "the words of each source sentence."
+        )
+    limits = list(limits)
+    if any(a >= b for a, b in zip([0, *limits], limits, strict=False)):
+        raise ValueError(
+            "`limits` must be positive and rise. Received: "
+            f"{tuple(limits)}. Sort them and drop duplicates."
+        )
+    groups = []
+    highs: list[int | None] = [*limits, None]
+    for low, high in zip([0, *(x + 1 for x in limits)], highs, strict=True):
+        rows = [
+            row
+            for row, length in enumerate(lengths)
+            if length >= low and (high is None or length <= high)
+        ]
+        if rows:
+            bleu = corpus_bleu(
+                [hypotheses[row] for row in rows],
+                [references[row] for row in rows],
+                tokenize,
+                lowercase,
+            )
+            mean = sum(lengths[row] for row in rows) / len(rows)
+            groups.append(LengthGroup(low, high, len(rows), mean, bleu.score))
+    return groups

@@ -1,0 +1,173 @@
+"""Plots of alignments and of BLEU by length, written to files.
+
+They use matplotlib's figures without pyplot, so they change no global
+state and need no display.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from luong_keras.evaluation.length_analysis import LengthGroup
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Rectangle
+
+_MARKERS = "osv^Dx*P"
+
+
+def plot_alignment(
+    source_tokens: Sequence[str],
+    target_tokens: Sequence[str],
+    weights: np.ndarray,
+    path: str | os.PathLike[str],
+    title: str | None = None,
+    links: Sequence[tuple[int, int]] = (),
+) -> Path:
+    """Draws attention weights as a matrix, source across, target down.
+
+    Args:
+        source_tokens: source words, S of them.
+        target_tokens: target words, T of them.
+        weights: attention weights (T, S); a matrix padded on the right is
+            cut.
+        path: file to write; its suffix chooses the format.
+        title: title of the plot.
+        links: gold links `(source, target)`, drawn as frames.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        ValueError: if there are no words, or `weights` is too small.
+        ImportError: if matplotlib is not installed.
+
+    Example:
+        >>> import tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> weights = np.array([[0.9, 0.1], [0.2, 0.8]])
+        >>> path = f"{folder}/alignment.png"
+        >>> plot_alignment(["red", "door"], ["rote", "Tür"], weights, path).name
+        'alignment.png'
+    """
+    shape = (len(target_tokens), len(source_tokens))
+    weights = _cut(np.asarray(weights), shape)
+    width, height = (1.6 + 0.32 * size for size in shape[::-1])
+    figure = _figure(max(width, 3.0), max(height, 2.4))
+    axes = figure.add_subplot()
+    image = axes.imshow(weights, cmap="Greys", vmin=0.0, vmax=1.0)
+    _label_words(axes, source_tokens, target_tokens)
+    for i, j in links:
+        axes.add_patch(_frame(i, j))
+    figure.colorbar(image, ax=axes, label="weight", shrink=0.8)
+    if title:
+        axes.set_title(title)
+    return _save(figure, path)
+
+
+def plot_length_analysis(
+    systems: Mapping[str, Sequence[LengthGroup]],
+    path: str | os.PathLike[str],
+    title: str | None = None,
+) -> Path:
+    """Draws BLEU over source length, a line a system.
+
+    Args:
+        systems: groups of `bleu_by_length` under each system's name.
+        path: file to write; its suffix chooses the format.
+        title: title of the plot.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        ValueError: if there is no system, or one without groups.
+        ImportError: if matplotlib is not installed.
+
+    Example:
+        >>> import tempfile
+        >>> path = tempfile.mkdtemp() + "/lengths.png"
+        >>> groups = [LengthGroup(0, 10, 5, 7.2, 30.1)]
+        >>> plot_length_analysis({"local-p": groups}, path).name
+        'lengths.png'
+    """
+    if not systems or not all(systems.values()):
+        raise ValueError(
+            "`systems` must have at least one system, each with at least "
+            f"one group. Received: {dict(systems)}. Pass what "
+            "`bleu_by_length` returns under each system's name."
+        )
+    figure = _figure(6.4, 4.2)
+    axes = figure.add_subplot()
+    for index, (name, groups) in enumerate(systems.items()):
+        axes.plot(
+            [group.mean_length for group in groups],
+            [group.bleu for group in groups],
+            marker=_MARKERS[index % len(_MARKERS)],
+            label=name,
+        )
+    axes.set_xlabel("source length (mean words of each group)")
+    axes.set_ylabel("BLEU")
+    axes.set_ylim(bottom=0.0)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    if title:
+        axes.set_title(title)
+    return _save(figure, path)
+
+
+def _figure(width: float, height: float) -> "Figure":
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            "Plots need matplotlib, which is not installed. Install it with "
+            "`pip install luong-keras[train]`."
+        ) from error
+    # A Figure made without pyplot draws with the canvas its format needs.
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _cut(weights: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """Drops padding on the right of both axes."""
+    fits = weights.ndim == 2 and min(shape) > 0
+    if not fits or weights.shape[0] < shape[0] or weights.shape[1] < shape[1]:
+        raise ValueError(
+            "`weights` must be a matrix of at least (target words, source "
+            f"words) = {shape}, both positive. Received: shape "
+            f"{weights.shape}. Pass the weights of one sentence, with the "
+            "target on the first axis."
+        )
+    return weights[: shape[0], : shape[1]]
+
+
+def _label_words(
+    axes: "Axes", source_tokens: Sequence[str], target_tokens: Sequence[str]
+) -> None:
+    """Writes the source words above and the target words to the left."""
+    # A dollar sign would start a formula.
+    source = [token.replace("$", r"\$") for token in source_tokens]
+    target = [token.replace("$", r"\$") for token in target_tokens]
+    axes.set_xticks(range(len(source)), source, rotation=90)
+    axes.set_yticks(range(len(target)), target)
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0)
+
+
+def _frame(i: int, j: int) -> "Rectangle":
+    from matplotlib.patches import Rectangle
+
+    corner = (i - 0.45, j - 0.45)
+    return Rectangle(corner, 0.9, 0.9, fill=False, edgecolor="tab:red")
+
+
+def _save(figure: "Figure", path: str | os.PathLike[str]) -> Path:
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+    return path

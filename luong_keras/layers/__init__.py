@@ -1,0 +1,1 @@
+"""The Keras layers: attention, input-feeding cells and their drivers."""

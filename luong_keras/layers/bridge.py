@@ -1,0 +1,70 @@
+"""From the encoder's last states to the decoder's first ones."""
+
+import keras
+
+
+@keras.saving.register_keras_serializable(package="luong_keras")
+class Bridge(keras.layers.Layer):
+    """Learned initial states: tanh(W s + b) for every state.
+
+    The paper hands the last states over unchanged, which needs equal stacks;
+    where heights or widths differ, every decoder layer starts from a learned
+    projection of the encoder's highest layer (Bahdanau et al. 2015,
+    appendix A.2.2).
+
+    Args:
+        units: U, the decoder's width.
+        num_states: how many states the decoder's layers have together.
+        kernel_initializer: initializer of the matrices.
+        **kwargs: `name`, `dtype` and the other arguments of a Keras layer.
+
+    Call arguments:
+        states: the last states of the encoder's highest layer, a list of
+            (B, M); they take turns, so that carries come from carries.
+
+    Output:
+        a list of `num_states` tensors (B, U).
+    """
+
+    def __init__(
+        self,
+        units,
+        num_states,
+        kernel_initializer="glorot_uniform",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.units = units
+        self.num_states = num_states
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.projections = [
+            keras.layers.Dense(
+                units,
+                activation="tanh",
+                kernel_initializer=self.kernel_initializer.clone(),
+                dtype=self.dtype_policy,
+                name=f"state_{i}",
+            )
+            for i in range(num_states)
+        ]
+
+    def build(self, states_shape):
+        for i, projection in enumerate(self.projections):
+            projection.build(states_shape[i % len(states_shape)])
+        self.built = True
+
+    def call(self, states):
+        return [
+            projection(states[i % len(states)])
+            for i, projection in enumerate(self.projections)
+        ]
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "num_states": self.num_states,
+            "kernel_initializer": keras.initializers.serialize(
+                self.kernel_initializer
+            ),
+        }

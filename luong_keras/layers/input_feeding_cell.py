@@ -1,0 +1,370 @@
+"""One decoder step with attention and input feeding, for any recurrence."""
+
+import keras
+from keras import ops
+
+from luong_keras import masking
+from luong_keras.recurrence import product
+
+
+class InputFeedingCell(keras.layers.Layer):
+    """What the LSTM and GRU cells share: everything but the recurrence.
+
+    One step (Luong et al. 2015, sections 3 and 3.3), layers 1 ... L:
+
+        x_1 = [embedding; h̃_{t-1}]           input feeding, section 3.3
+        h_l = recurrence(x_l, h_l at t - 1),  x_{l+1} = h_l
+        c_t = attention(h_L, memory)          section 3.1 or 3.2
+        h̃_t = tanh(W_c [c_t; h_L])            eq. 5
+
+    `call` is one step. Whoever drives a loop calls the parts instead, so
+    that what does not depend on the step is computed once:
+    `loop_weights`, `project_inputs` and `project_memory` before the loop,
+    `step` inside, `attend` for many steps at once. Subclasses give `num_gates`,
+    `states_per_layer` and `_recurrence`.
+    """
+
+    num_gates = None
+    states_per_layer = None
+
+    def __init__(
+        self,
+        units,
+        num_layers=1,
+        attention=None,
+        input_feeding=True,
+        use_bias=True,
+        kernel_initializer="glorot_uniform",
+        recurrent_initializer="orthogonal",
+        bias_initializer="zeros",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        for name, number in (("units", units), ("num_layers", num_layers)):
+            if not isinstance(number, int) or number < 1:
+                raise ValueError(
+                    f"`{name}` must be an integer of at least 1. "
+                    f"Received: {name}={number!r}."
+                )
+        self.units = units
+        self.num_layers = num_layers
+        self.attention = attention
+        self.input_feeding = input_feeding
+        self.use_bias = use_bias
+        get = keras.initializers.get
+        self.kernel_initializer = get(kernel_initializer)
+        self.recurrent_initializer = get(recurrent_initializer)
+        self.bias_initializer = get(bias_initializer)
+
+    # Shapes.
+
+    @property
+    def state_size(self):
+        """Widths of the states: L layers, then the attentional vector."""
+        layers = self.num_layers * self.states_per_layer
+        return [self.units] * (layers + 1)
+
+    @property
+    def output_size(self):
+        return self.units
+
+    def get_initial_state(self, batch_size=None, dtype=None):
+        """Zeros (B, U) for every state, in the wider of float32 and dtype."""
+        dtype = masking.wider_dtype(dtype or self.compute_dtype)
+        return [
+            ops.zeros((batch_size, width), dtype=dtype)
+            for width in self.state_size
+        ]
+
+    # Weights.
+
+    def build(self, inputs_shape, states_shape=None, memory_shape=None):
+        width = inputs_shape[-1]
+        self.kernels, self.recurrent_kernels, self.biases = [], [], []
+        for layer in range(self.num_layers):
+            self._build_layer(layer, width if layer == 0 else self.units)
+        self._build_attention(memory_shape)
+        self._build_feeding(memory_shape)
+        self.built = True
+
+    def _build_layer(self, layer, input_width):
+        gates = self.num_gates * self.units
+        self.kernels.append(
+            self.add_weight(
+                name=f"kernel_{layer}",
+                shape=(input_width, gates),
+                initializer=self.kernel_initializer,
+            )
+        )
+        self.recurrent_kernels.append(
+            self.add_weight(
+                name=f"recurrent_kernel_{layer}",
+                shape=(self.units, gates),
+                initializer=self.recurrent_initializer,
+            )
+        )
+        if self.use_bias:
+            self.biases.append(self._add_bias(f"bias_{layer}", gates))
+
+    def _add_bias(self, name, width):
+        return self.add_weight(
+            name=name, shape=(width,), initializer=self.bias_initializer
+        )
+
+    def _build_attention(self, memory_shape):
+        if self.attention is None:
+            return
+        if memory_shape is None:
+            raise ValueError(
+                f"`{type(self).__name__}` has an attention layer and needs "
+                "something to attend to. Expected: `memory` (B, S, M). "
+                "Received: memory=None. Pass `memory=`, or build the cell "
+                "with `attention=None`."
+            )
+        query_shape = (memory_shape[0], None, self.units)
+        if not self.attention.built:
+            self.attention.build(query_shape, tuple(memory_shape))
+        self.attentional_kernel = self.add_weight(
+            name="attentional_kernel",
+            shape=(memory_shape[-1] + self.units, self.units),
+            initializer=self.kernel_initializer,
+        )
+
+    def _build_feeding(self, memory_shape):
+        if self.input_feeding:
+            self.feeding_kernel = self.add_weight(
+                name="feeding_kernel",
+                shape=(self.units, self.num_gates * self.units),
+                initializer=self.kernel_initializer,
+            )
+
+    # Parts of a step. B may be followed by K: the hypotheses of a beam.
+
+    def loop_weights(self):
+        """The weights that a step reads, in the compute dtype.
+
+        Fetched once and handed to every `step`, so that no loop casts them
+        again.
+        """
+        ready = self._ready
+        return {
+            "kernels": [ready(kernel) for kernel in self.kernels],
+            "recurrent_kernels": [ready(k) for k in self.recurrent_kernels],
+            "biases": [ready(bias) for bias in self.biases],
+            "feeding_kernel": (
+                ready(self.feeding_kernel) if self._feeds else None
+            ),
+            "attentional_kernel": (
+                ready(self.attentional_kernel)[-self.units :]
+                if self.attention is not None
+                else None
+            ),
+        }
+
+    def project_inputs(self, inputs):
+        """The inputs' share of the first layer's gates, W x + b.
+
+        `inputs` (..., E) to (..., gates · U), in at least float32; for one
+        step or for all steps at once.
+        """
+        projected = product(inputs, self._ready(self.kernels[0]))
+        if not self.use_bias:
+            return projected
+        return projected + ops.cast(self._input_bias(0), projected.dtype)
+
+    def project_memory(self, memory):
+        """What a sequence needs of its memory, once: (keys, values).
+
+        `values` is W_cc h̄, the context's half of the attentional kernel:
+        attention is linear in its values, so attending to the projected
+        memory gives W_cc c_t without a product a step. None without
+        attention.
+        """
+        if self.attention is None:
+            return None
+        memory = ops.cast(memory, self.compute_dtype)
+        keys = self.attention.project_keys(memory)
+        return keys, ops.matmul(memory, self._value_kernel())
+
+    def step(
+        self,
+        weights,
+        projected,
+        states,
+        projected_memory=None,
+        memory_mask=None,
+        position=None,
+        dropout_masks=None,
+    ):
+        """One step from projected inputs: (new states, attention weights).
+
+        weights from `loop_weights()`; projected (B, gates · U) or
+        (B, K, gates · U); states as `state_size`. The last new state is the
+        attentional vector h̃_t; the attention weights are None without
+        attention.
+        """
+        masks = dropout_masks or {}
+        if self.input_feeding:
+            fed = _dropped(states[-1], masks.get("feeding"))
+            projected = projected + product(fed, weights["feeding_kernel"])
+        new_states = self.recur(weights, projected, states, masks)
+        vector, alignments = self.attend(
+            weights,
+            self.top_hidden(new_states),
+            projected_memory,
+            memory_mask,
+            position,
+            masks.get("attention"),
+        )
+        return [*new_states, vector], alignments
+
+    def recur(self, weights, projected, states, dropout_masks):
+        """The recurrent layers of one step, without feeding or attention."""
+        new_states = []
+        size = self.states_per_layer
+        for layer in range(self.num_layers):
+            if layer > 0:
+                below = _dropped(
+                    new_states[-size], dropout_masks.get(f"layer_{layer}")
+                )
+                projected = product(below, weights["kernels"][layer])
+                if self.use_bias:
+                    bias = self._input_bias(layer)
+                    projected = projected + ops.cast(bias, projected.dtype)
+            old = states[layer * size : (layer + 1) * size]
+            new_states += self._recurrence(weights, layer, projected, *old)
+        return new_states
+
+    def top_hidden(self, states):
+        """h of the highest layer among the states of all layers."""
+        return states[(self.num_layers - 1) * self.states_per_layer]
+
+    def attend(
+        self,
+        weights,
+        hidden,
+        projected_memory,
+        memory_mask=None,
+        position=None,
+        dropout_mask=None,
+    ):
+        """h̃ = tanh(W_c [c; h]) (eq. 5) and the attention weights.
+
+        hidden (B, U) or (B, T, U): one step, K hypotheses or all steps.
+        Without attention h̃ = h.
+        """
+        if self.attention is None:
+            return hidden, None
+        context, alignments = self._context(
+            hidden, projected_memory, memory_mask, position, dropout_mask
+        )
+        vector = context + product(hidden, weights["attentional_kernel"])
+        return ops.tanh(vector), alignments
+
+    def _context(self, query, projected_memory, mask, position, dropout_mask):
+        """Attention over projected values, in at least float32."""
+        keys, values = projected_memory
+        options = (
+            {"position": position} if self.attention.uses_position else {}
+        )
+        context, alignments = self.attention(
+            ops.cast(query, self.compute_dtype),
+            values,
+            value_mask=mask,
+            keys=keys,
+            dropout_mask=dropout_mask,
+            return_attention_scores=True,
+            **options,
+        )
+        return masking.widen(context), alignments
+
+    def alignment_queries(self, hidden, initial_hidden):
+        """What attended at every step, from h of the top layer (B, T, U)."""
+        return hidden
+
+    def dropout_mask_shapes(self, batch, steps, source_length, input_width):
+        """Shapes, time first, of every mask that `dropout_masks` may hold."""
+        shapes = {"inputs": (steps, batch, input_width)}
+        if self.input_feeding:
+            shapes["feeding"] = (steps, batch, self.units)
+        for layer in range(1, self.num_layers):
+            shapes[f"layer_{layer}"] = (steps, batch, self.units)
+        if self.attention is not None and self.attention.dropout > 0:
+            shapes["attention"] = (steps, batch, source_length)
+        return shapes
+
+    @property
+    def _feeds(self):
+        return self.input_feeding
+
+    def _value_kernel(self):
+        return self._ready(self.attentional_kernel)[: -self.units]
+
+    def _ready(self, weight):
+        return ops.cast(ops.convert_to_tensor(weight), self.compute_dtype)
+
+    def _input_bias(self, layer):
+        return self.biases[layer]
+
+    def _recurrence(self, weights, layer, projected, *states):
+        raise NotImplementedError
+
+    # One step, as a layer.
+
+    def call(
+        self,
+        inputs,
+        states,
+        memory=None,
+        memory_mask=None,
+        keys=None,
+        position=None,
+        dropout_masks=None,
+        training=False,
+        return_attention_scores=False,
+    ):
+        masks = dropout_masks or {}
+        projected_memory = self.project_memory(memory)
+        if keys is not None and projected_memory is not None:
+            projected_memory = keys, projected_memory[1]
+        new_states, alignments = self.step(
+            self.loop_weights(),
+            self.project_inputs(_dropped(inputs, masks.get("inputs"))),
+            [masking.widen(state) for state in states],
+            projected_memory,
+            memory_mask,
+            position,
+            masks,
+        )
+        outputs = ops.cast(new_states[-1], self.compute_dtype)
+        if return_attention_scores:
+            return outputs, new_states, alignments
+        return outputs, new_states
+
+    def get_config(self):
+        serialize = keras.initializers.serialize
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "num_layers": self.num_layers,
+            "attention": keras.saving.serialize_keras_object(self.attention),
+            "input_feeding": self.input_feeding,
+            "use_bias": self.use_bias,
+            "kernel_initializer": serialize(self.kernel_initializer),
+            "recurrent_initializer": serialize(self.recurrent_initializer),
+            "bias_initializer": serialize(self.bias_initializer),
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        attention = config.pop("attention", None)
+        if isinstance(attention, dict):
+            attention = keras.saving.deserialize_keras_object(attention)
+        if attention is not None:
+            config["attention"] = attention
+        return cls(**config)
+
+
+def _dropped(x, mask):
+    return x if mask is None else x * ops.cast(mask, x.dtype)

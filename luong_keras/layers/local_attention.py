@@ -1,0 +1,219 @@
+"""Local attention of Luong, Pham and Manning (2015), section 3.2."""
+
+import keras
+from keras import ops
+
+from luong_keras import masking, scores, windows
+from luong_keras.layers.luong_attention import LuongAttention
+
+
+@keras.saving.register_keras_serializable(package="luong_keras")
+class LocalAttention(LuongAttention):
+    """Attention over a window of 2 D + 1 source positions around p_t.
+
+    For a source sentence of S words:
+
+        p_t = min(t, S - 1)                      ("monotonic", local-m)
+        p_t = S sigmoid(v_p . tanh(W_p h_t))     ("predictive", local-p, eq. 9)
+        window = floor(p_t) - D ... floor(p_t) + D, cut to 0 ... S - 1
+        a_t(s) = softmax over the window(score(h_t, h̄_s))
+                 * exp(-(s - p_t)^2 / (2 sigma^2))          (eq. 10)
+        c_t = sum_s a_t(s) h̄_s
+
+    Use it where the right place is narrow and the source long; predictive
+    for translation, monotonic where both sides run in step (speech, OCR).
+
+    Args:
+        alignment: `"predictive"` or `"monotonic"`.
+        half_width: D, at least 1; the paper uses 10.
+        score_mode: any content score of `LuongAttention`. `"location"` is
+            refused: its scores are absolute positions already.
+        gaussian: `"after_softmax"`, the paper's eq. 10, whose weights sum to
+            less than 1; `"renormalized"` to sum 1 inside the window;
+            `"inside_softmax"`, score times Gaussian before the softmax (the
+            authors' later program); `"none"`. The default `"auto"` is
+            `"after_softmax"` for predictive and `"none"` for monotonic
+            alignment, as in the paper.
+        sigma: width of the Gaussian; D / 2 when None, as in the paper.
+        **kwargs: `units`, `use_scale`, `dropout`, `seed`,
+            `kernel_initializer` of `LuongAttention`, and `name`, `dtype`, ….
+
+    Call arguments:
+        query, value, query_mask, value_mask, keys, training,
+        return_attention_scores, dropout_mask: as in `LuongAttention`.
+            `value_mask` must be a right-padded prefix: its sum is S.
+        position: integer decoder step t for monotonic alignment, a scalar or
+            broadcastable to (B, T). None means 0 ... T - 1 for queries
+            (B, T, U), and is an error for a single step (B, U). Ignored by
+            predictive alignment.
+
+    Output:
+        context (B, T, M); with `return_attention_scores` also the weights
+        (B, T, S), zero outside the window.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from luong_keras import LocalAttention
+    >>> query, memory = np.ones((2, 4, 8)), np.ones((2, 50, 8))
+    >>> attention = LocalAttention("monotonic", half_width=3)
+    >>> context, weights = attention(
+    ...     query, memory, return_attention_scores=True
+    ... )
+    >>> tuple(context.shape), np.count_nonzero(weights, axis=-1)[0].tolist()
+    ((2, 4, 8), [4, 5, 6, 7])
+
+    Reference:
+        Luong, Pham and Manning (2015), section 3.2, eq. 9 and 10.
+    """
+
+    score_modes = scores.CONTENT_SCORES
+    uses_position = True
+
+    def __init__(
+        self,
+        alignment="predictive",
+        half_width=10,
+        score_mode="general",
+        gaussian="auto",
+        sigma=None,
+        **kwargs,
+    ):
+        # Before super().__init__, which checks them.
+        arguments = (alignment, half_width, gaussian, sigma)
+        self._check_window(*arguments)
+        super().__init__(score_mode=score_mode, **kwargs)
+        self.alignment, self.half_width, self.gaussian, self.sigma = arguments
+
+    @staticmethod
+    def _check_window(alignment, half_width, gaussian, sigma):
+        if alignment not in windows.ALIGNMENTS:
+            raise ValueError(
+                f"`alignment` must be one of {windows.ALIGNMENTS}. "
+                f"Received: alignment={alignment!r}."
+            )
+        if half_width < 1:
+            raise ValueError(
+                "`half_width` is D, the positions on each side of the "
+                "window's centre, and must be at least 1. "
+                f"Received: half_width={half_width}."
+            )
+        if gaussian not in ("auto", *windows.GAUSSIANS):
+            raise ValueError(
+                f"`gaussian` must be 'auto' or one of {windows.GAUSSIANS}. "
+                f"Received: gaussian={gaussian!r}."
+            )
+        if sigma is not None and sigma <= 0:
+            raise ValueError(
+                f"`sigma` must be positive. Received: sigma={sigma}."
+            )
+
+    def build(self, query_shape, value_shape):
+        units = query_shape[-1]
+        if self.alignment == "predictive":
+            self.position_kernel = self._add_kernel(
+                "position_kernel", (units, units)
+            )
+            self.position_vector = self._add_kernel(
+                "position_vector", (units,)
+            )
+        super().build(query_shape, value_shape)
+
+    def call(
+        self,
+        query,
+        value,
+        query_mask=None,
+        value_mask=None,
+        keys=None,
+        position=None,
+        training=False,
+        return_attention_scores=False,
+        dropout_mask=None,
+    ):
+        single_step = len(query.shape) == 2
+        position = self._step_position(query, position, single_step)
+        if single_step:
+            query = ops.expand_dims(query, 1)
+            query_mask, dropout_mask = (
+                None if mask is None else ops.expand_dims(mask, 1)
+                for mask in (query_mask, dropout_mask)
+            )
+        weights = self._local_weights(query, value, value_mask, keys, position)
+        context, weights = self._attend(
+            weights, value, query_mask, dropout_mask, training
+        )
+        if single_step:
+            context = ops.squeeze(context, 1)
+            weights = ops.squeeze(weights, 1)
+        return (context, weights) if return_attention_scores else context
+
+    def _step_position(self, query, position, single_step):
+        """The decoder step as int32, broadcastable to (B, T)."""
+        if self.alignment == "predictive":
+            return None
+        if position is not None:
+            position = ops.cast(position, "int32")
+            if single_step and len(position.shape) == 1:
+                position = ops.expand_dims(position, -1)
+            return position
+        if single_step:
+            raise ValueError(
+                "Monotonic alignment needs to know the decoder step t of a "
+                "single query. Expected: `position=t` with a query (B, U), "
+                "or a query (B, T, U) of all steps. Received: "
+                f"query.shape={tuple(query.shape)}, position=None."
+            )
+        return ops.arange(ops.shape(query)[1], dtype="int32")
+
+    def _local_weights(self, query, value, value_mask, keys, position):
+        batch, source_length = ops.shape(value)[0], ops.shape(value)[1]
+        if value_mask is None:
+            lengths = ops.full((batch,), source_length, dtype="int32")
+        else:
+            lengths = masking.sequence_lengths(value_mask)
+        if self.alignment == "monotonic":
+            aligned = windows.monotonic_position(position, lengths)
+            centre = aligned
+        else:
+            aligned = windows.predictive_position(
+                query,
+                lengths,
+                ops.cast(self.position_kernel, query.dtype),
+                ops.cast(self.position_vector, query.dtype),
+            )
+            centre = windows.window_centre(aligned, lengths)
+        mask = ops.logical_and(
+            windows.window_mask(centre, self.half_width, source_length),
+            ops.expand_dims(
+                masking.sequence_mask(lengths, source_length), 1
+            ),
+        )
+        if keys is None:
+            keys = self.project_keys(value)
+        result = self._scores(query, keys)
+        favour = windows.gaussian(
+            ops.cast(aligned, masking.wider_dtype(result.dtype)),
+            self.sigma or self.half_width / 2,
+            source_length,
+        )
+        return windows.local_weights(
+            result, mask, favour, self._gaussian_form()
+        )
+
+    def _gaussian_form(self):
+        if self.gaussian != "auto":
+            return self.gaussian
+        return "none" if self.alignment == "monotonic" else "after_softmax"
+
+    def get_config(self):
+        config = super().get_config()
+        # `location` alone has these, and a window refuses it.
+        del config["max_length"], config["mask_location"]
+        return {
+            **config,
+            "alignment": self.alignment,
+            "half_width": self.half_width,
+            "gaussian": self.gaussian,
+            "sigma": self.sigma,
+        }

@@ -1,0 +1,180 @@
+"""The last layer of a translator, and the loss computed right behind it."""
+
+import keras
+from keras import ops
+
+from luong_keras.cross_entropy import word_losses
+from luong_keras.recurrence import product
+from luong_keras.special_tokens import PAD_ID
+
+
+@keras.saving.register_keras_serializable(package="luong_keras")
+class OutputProjection(keras.layers.Layer):
+    """Logits over the target vocabulary, W_s h̃_t.
+
+    p(y_t | y_<t, x) = softmax(W_s h̃_t)  (eq. 6). With a tied embedding the
+    rows of W_s are the embedding vectors (Press and Wolf 2017); where its
+    width E differs from U, a learned matrix (U, E) stands between.
+
+    Args:
+        vocabulary_size: V, the special tokens included.
+        embedding: a `keras.layers.Embedding` of V rows to be tied to, or
+            None for a matrix of its own.
+        use_bias: whether every word has a bias (none in the paper).
+        kernel_initializer: initializer of the matrices.
+        **kwargs: `name`, `dtype` and the other arguments of a Keras layer.
+
+    Call arguments:
+        vectors: h̃, (..., U).
+
+    Output:
+        logits (..., V), in at least float32.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from luong_keras import OutputProjection
+    >>> tuple(OutputProjection(20)(np.ones((2, 3, 8))).shape)
+    (2, 3, 20)
+
+    Reference:
+        Luong, Pham and Manning (2015), eq. 6.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size,
+        embedding=None,
+        use_bias=False,
+        kernel_initializer="glorot_uniform",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        if embedding is not None and embedding.input_dim != vocabulary_size:
+            raise ValueError(
+                "A tied embedding needs one row a word. Expected: "
+                f"embedding.input_dim={vocabulary_size}. Received: "
+                f"embedding.input_dim={embedding.input_dim}."
+            )
+        self.supports_masking = True
+        self.vocabulary_size = vocabulary_size
+        self.embedding = embedding
+        self.use_bias = use_bias
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+
+    def build(self, vectors_shape):
+        units, width = vectors_shape[-1], self.vocabulary_size
+        if self.embedding is not None:
+            if not self.embedding.built:
+                self.embedding.build()
+            width = self.embedding.output_dim
+        self.kernel = None
+        if self.embedding is None or width != units:
+            self.kernel = self.add_weight(
+                name="kernel",
+                shape=(units, width),
+                initializer=self.kernel_initializer,
+            )
+        if self.use_bias:
+            self.bias = self.add_weight(
+                name="bias",
+                shape=(self.vocabulary_size,),
+                initializer="zeros",
+            )
+        self.built = True
+
+    def call(self, vectors):
+        dtype = self.compute_dtype
+        if self.kernel is not None:
+            kernel = ops.convert_to_tensor(self.kernel)
+            vectors = product(vectors, ops.cast(kernel, dtype))
+        if self.embedding is not None:
+            table = ops.convert_to_tensor(self.embedding.embeddings)
+            vectors = product(vectors, ops.transpose(ops.cast(table, dtype)))
+        if self.use_bias:
+            vectors = vectors + ops.cast(self.bias, vectors.dtype)
+        return vectors
+
+    def word_losses(
+        self, vectors, targets, label_smoothing=0.0, pad_id=PAD_ID
+    ):
+        """Loss and hit of every target word, without handing out logits.
+
+        vectors (B, T, U), targets (B, T) ids; returns losses -log p (eq. 4)
+        and hits, both (B, T) and 0 at padding.
+        """
+        return word_losses(
+            self.call(vectors), targets, label_smoothing, pad_id
+        )
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "vocabulary_size": self.vocabulary_size,
+            "embedding": keras.saving.serialize_keras_object(self.embedding),
+            "use_bias": self.use_bias,
+            "kernel_initializer": keras.initializers.serialize(
+                self.kernel_initializer
+            ),
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        embedding = config.pop("embedding", None)
+        if isinstance(embedding, dict):
+            embedding = keras.saving.deserialize_keras_object(embedding)
+        return cls(embedding=embedding, **config)
+
+
+@keras.saving.register_keras_serializable(package="luong_keras")
+class WordLosses(keras.layers.Layer):
+    """`OutputProjection.word_losses` as a step of a functional model.
+
+    Args:
+        projection: the `OutputProjection` of the model, shared with it.
+        label_smoothing: applied in training only, so that a validation
+            perplexity is that of the words.
+        pad_id: the padding id of the targets.
+
+    Call arguments:
+        vectors: h̃, (B, T, U).
+        targets: (B, T) ids.
+
+    Output:
+        losses and hits, both (B, T), 0 at padding.
+    """
+
+    def __init__(
+        self, projection, label_smoothing=0.0, pad_id=PAD_ID, **kwargs
+    ):
+        super().__init__(**kwargs)
+        self.projection = projection
+        self.label_smoothing = label_smoothing
+        self.pad_id = pad_id
+
+    def build(self, vectors_shape, targets_shape=None):
+        if not self.projection.built:
+            self.projection.build(vectors_shape)
+        self.built = True
+
+    def call(self, vectors, targets, training=False):
+        smoothing = self.label_smoothing if training else 0.0
+        return self.projection.word_losses(
+            vectors, targets, smoothing, self.pad_id
+        )
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "projection": keras.saving.serialize_keras_object(self.projection),
+            "label_smoothing": self.label_smoothing,
+            "pad_id": self.pad_id,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        projection = keras.saving.deserialize_keras_object(
+            config["projection"]
+        )
+        return cls(**{**config, "projection": projection})

@@ -1,0 +1,71 @@
+"""Masks, and the softmax that respects them.
+
+A mask is boolean and True means "use". Sentences are padded on the right, so
+a mask over positions is a prefix and its sum is the sentence's length.
+"""
+
+from keras import backend, ops
+
+
+def wider_dtype(dtype) -> str:
+    """The wider of float32 and `dtype`: float64 stays, half is raised."""
+    return "float64" if backend.standardize_dtype(dtype) == "float64" else (
+        "float32"
+    )
+
+
+def widen(x):
+    """Casts a floating tensor to the wider of float32 and its own dtype."""
+    return ops.cast(x, wider_dtype(x.dtype))
+
+
+def sequence_mask(lengths, max_length):
+    """Boolean (..., max_length), True at the first `lengths` positions."""
+    positions = ops.arange(max_length, dtype="int32")
+    return positions < ops.expand_dims(ops.cast(lengths, "int32"), -1)
+
+
+def sequence_lengths(mask):
+    """int32 (...): how many positions of a right-padded mask are True."""
+    return ops.sum(ops.cast(mask, "int32"), axis=-1)
+
+
+def combine_masks(*masks):
+    """The logical and of the masks that are not None; None without any."""
+    present = [ops.cast(mask, "bool") for mask in masks if mask is not None]
+    if not present:
+        return None
+    combined = present[0]
+    for mask in present[1:]:
+        combined = ops.logical_and(combined, mask)
+    return combined
+
+
+def masked_softmax(scores, mask=None):
+    """Softmax over the last axis, restricted to the True entries of `mask`.
+
+    Computed in the wider of float32 and the dtype of `scores`, which is also
+    the dtype of the result. A row without a True entry gives zeros, never
+    NaN. `mask` broadcasts to the shape of `scores`.
+    """
+    scores = widen(scores)
+    if mask is None:
+        return ops.softmax(scores, axis=-1)
+    # A finite stand-in for minus infinity keeps every gradient finite.
+    lowest = -1e30
+    highest = ops.max(
+        ops.where(mask, scores, lowest), axis=-1, keepdims=True
+    )
+    shifted = ops.where(mask, scores - ops.stop_gradient(highest), lowest)
+    exponentials = ops.where(mask, ops.exp(shifted), 0.0)
+    total = ops.sum(exponentials, axis=-1, keepdims=True)
+    return exponentials / ops.where(total > 0, total, 1.0)
+
+
+def zero_where_masked(x, mask):
+    """Zeros in the rows (all axes but the last) where `mask` is False."""
+    if mask is None:
+        return x
+    return ops.where(
+        ops.expand_dims(mask, -1), x, ops.zeros((), dtype=x.dtype)
+    )

@@ -1,0 +1,1 @@
+"""Functional models composed of the layers."""

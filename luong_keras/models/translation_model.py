@@ -1,0 +1,262 @@
+"""A sequence-to-sequence model with attention, from a configuration."""
+
+import keras
+from keras import ops
+
+from luong_keras.config import AttentionConfig, ModelConfig
+from luong_keras.layers.bahdanau_cells import (
+    BahdanauGRUCell,
+    BahdanauLSTMCell,
+)
+from luong_keras.layers.bridge import Bridge
+from luong_keras.layers.encoder import Encoder
+from luong_keras.layers.input_feeding_gru_cell import InputFeedingGRUCell
+from luong_keras.layers.input_feeding_lstm_cell import InputFeedingLSTMCell
+from luong_keras.layers.local_attention import LocalAttention
+from luong_keras.layers.luong_attention import LuongAttention
+from luong_keras.layers.memory_rnn import MemoryRNN
+from luong_keras.layers.output_projection import OutputProjection, WordLosses
+from luong_keras.special_tokens import PAD_ID
+
+_CELLS = {
+    ("luong", "lstm"): InputFeedingLSTMCell,
+    ("luong", "gru"): InputFeedingGRUCell,
+    ("bahdanau", "lstm"): BahdanauLSTMCell,
+    ("bahdanau", "gru"): BahdanauGRUCell,
+}
+
+
+class TranslationModel:
+    """The layers of one translator and the functional models over them.
+
+    For a source x and a target y (Luong et al. 2015, sections 2 to 3):
+
+        h̄_1 ... h̄_S = encoder(x)
+        h̃_t = decoder(y_<t, h̄)                           (eq. 5)
+        p(y_t | y_<t, x) = softmax(W_s h̃_t)               (eq. 6)
+
+    Attributes:
+        config: the `ModelConfig`.
+        model: functional model from `source` (B, S) and `target_in` (B, T)
+            to logits (B, T, V). With `source_features` the inputs are
+            `source` (B, S, F), `source_mask` (B, S) and `target_in`. Shown,
+            saved and decoded.
+        training_model: functional model with the further input `target_out`
+            (B, T), to the loss and hit of every word, both (B, T): the one
+            to fit.
+        encoder, decoder, projection, …: the shared layers.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from luong_keras import ModelConfig, TranslationModel
+    >>> config = ModelConfig(
+    ...     source_vocabulary_size=20, target_vocabulary_size=30,
+    ...     embedding_size=8, units=8, encoder_layers=1, decoder_layers=1,
+    ... )
+    >>> translation_model = TranslationModel(config)
+    >>> words = np.ones((2, 5), "int32")
+    >>> tuple(translation_model.model([words, words]).shape)
+    (2, 5, 30)
+    """
+
+    def __init__(self, config: ModelConfig, label_smoothing: float = 0.0):
+        self.config = config
+        self.label_smoothing = label_smoothing
+        self._make_layers()
+        self._connect()
+
+    # Layers.
+
+    def _make_layers(self) -> None:
+        config, dtype = self.config, self.config.precision
+        self.source_embedding = None
+        if config.source_features is None:
+            self.source_embedding = self._embedding(
+                config.source_vocabulary_size, "source_embedding"
+            )
+        self.encoder = Encoder(
+            config.units,
+            num_layers=config.encoder_layers,
+            recurrence=config.recurrence,
+            bidirectional=config.bidirectional,
+            reverse=config.reverse_source,
+            dropout=config.dropout,
+            dropout_style=config.dropout_style,
+            use_bias=config.use_bias,
+            kernel_initializer=self._initializer(None),
+            dtype=dtype,
+            name="encoder",
+        )
+        self.target_embedding = self._embedding(
+            config.target_vocabulary_size, "target_embedding"
+        )
+        self.decoder = MemoryRNN(
+            self._cell(),
+            dropout=config.dropout,
+            dropout_style=config.dropout_style,
+            dtype=dtype,
+            name="decoder",
+        )
+        self.bridge = self._bridge()
+        self.projection = OutputProjection(
+            config.target_vocabulary_size,
+            embedding=(
+                self.target_embedding if config.tied_embeddings else None
+            ),
+            use_bias=config.output_bias,
+            kernel_initializer=self._initializer("glorot_uniform"),
+            dtype=dtype,
+            name="output_projection",
+        )
+
+    def _initializer(self, default):
+        if self.config.initial_range is None:
+            return default
+        reach = self.config.initial_range
+        return keras.initializers.RandomUniform(-reach, reach)
+
+    def _embedding(self, vocabulary_size, name):
+        return keras.layers.Embedding(
+            vocabulary_size,
+            self.config.embedding_size,
+            embeddings_initializer=self._initializer("uniform"),
+            dtype=self.config.precision,
+            name=name,
+        )
+
+    def _cell(self):
+        config = self.config
+        options = {"num_layers": config.decoder_layers}
+        if config.decoder == "luong":
+            options["input_feeding"] = config.input_feeding
+        if config.initial_range is not None:
+            options["kernel_initializer"] = self._initializer(None)
+            options["recurrent_initializer"] = self._initializer(None)
+        return _CELLS[config.decoder, config.recurrence](
+            config.units,
+            attention=self._attention(config.attention),
+            use_bias=config.use_bias,
+            dtype=config.precision,
+            **options,
+        )
+
+    def _attention(self, attention: AttentionConfig):
+        if attention.kind == "none":
+            return None
+        options = {
+            "score_mode": attention.score_mode,
+            "use_scale": attention.use_scale,
+            "dropout": attention.dropout,
+            "kernel_initializer": self._initializer("glorot_uniform"),
+            "dtype": self.config.precision,
+        }
+        if attention.kind == "local":
+            return LocalAttention(
+                attention.alignment,
+                attention.half_width,
+                gaussian=attention.gaussian,
+                **options,
+            )
+        if attention.score_mode == "location":
+            options["max_length"] = attention.max_length
+        return LuongAttention(**options)
+
+    def _bridge(self):
+        config = self.config
+        if config.encoder_layers == config.decoder_layers:
+            return None
+        states = config.decoder_layers * self.decoder.cell.states_per_layer
+        return Bridge(
+            config.units,
+            states,
+            kernel_initializer=self._initializer("glorot_uniform"),
+            dtype=config.precision,
+            name="bridge",
+        )
+
+    # Functional models.
+
+    def _connect(self) -> None:
+        inputs, embedded, mask = self._source_inputs()
+        target_in = keras.Input((None,), dtype="int32", name="target_in")
+        target_out = keras.Input((None,), dtype="int32", name="target_out")
+        memory, states = self._encode(embedded, mask)
+        attended = {}
+        if self.decoder.cell.attention is not None:
+            attended = {"memory": memory, "memory_mask": mask}
+        vectors = self.decoder(
+            self.target_embedding(target_in), initial_state=states, **attended
+        )
+        self.model = keras.Model(
+            [*inputs, target_in], self.projection(vectors), name="translator"
+        )
+        losses = WordLosses(
+            self.projection, self.label_smoothing, name="word_losses"
+        )(vectors, target_out)
+        self.training_model = keras.Model(
+            [*inputs, target_in, target_out],
+            {"loss": losses[0], "hits": losses[1]},
+            name="translator_training",
+        )
+        self.encoding_model = keras.Model(
+            inputs, [memory, mask, *states], name="translator_encoding"
+        )
+
+    def _source_inputs(self):
+        features = self.config.source_features
+        if features is not None:
+            source = keras.Input((None, features), name="source")
+            mask = keras.Input((None,), dtype="bool", name="source_mask")
+            return [source, mask], source, mask
+        source = keras.Input((None,), dtype="int32", name="source")
+        return (
+            [source],
+            self.source_embedding(source),
+            ops.not_equal(source, PAD_ID),
+        )
+
+    def _encode(self, embedded, mask):
+        memory, *states = self.encoder(embedded, mask=mask)
+        if self.bridge is not None:
+            per_layer = self.decoder.cell.states_per_layer
+            states = self.bridge(states[-per_layer:])
+        return memory, states
+
+    # Parts, for decoding.
+
+    def encode(self, *source):
+        """Memory (B, S, M), its mask (B, S) and the decoder's first states."""
+        memory, mask, *states = self.encoding_model(list(source))
+        states = self.decoder._initial_states(states[0], states)
+        return memory, mask, states
+
+    def decoding_step(self, memory, mask):
+        """A function of one decoding step over this memory.
+
+        It takes `ids` (B, K), `states` (a list of (B, K, U)) and the 0-based
+        `position`, and returns logits (B, K, V), the new states and the
+        attention weights (B, K, S), zeros without attention.
+        """
+        cell = self.decoder.cell
+        weights = cell.loop_weights()
+        projected_memory = cell.project_memory(memory)
+
+        def step(ids, states, position):
+            embedded = self.target_embedding(ids)
+            new_states, alignments = cell.step(
+                weights,
+                cell.project_inputs(embedded),
+                states,
+                projected_memory,
+                mask,
+                position,
+            )
+            vectors = ops.cast(new_states[-1], self.decoder.compute_dtype)
+            if alignments is None:
+                batch, hypotheses = ops.shape(ids)
+                shape = (batch, hypotheses, ops.shape(mask)[1])
+                alignments = ops.zeros(shape, dtype=vectors.dtype)
+            return self.projection(vectors), new_states, alignments
+
+        return step

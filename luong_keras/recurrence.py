@@ -1,0 +1,66 @@
+"""Steps of the recurrent units and the order of reading, as functions.
+
+The gates stand in the order of `keras.layers.LSTM` and `keras.layers.GRU`,
+so weights move between those layers and ours. `projected` is the input's
+share of the pre-activation, W x + b, which may have been computed for all
+steps at once before the loop.
+"""
+
+from keras import ops
+
+from luong_keras import masking
+
+
+def product(x, kernel):
+    """x @ kernel in the kernel's dtype, the result in at least float32.
+
+    Under a mixed policy the product is cheap and what is summed up over time
+    stays exact.
+    """
+    return masking.widen(ops.matmul(ops.cast(x, kernel.dtype), kernel))
+
+
+def lstm_step(projected, hidden, carry, recurrent_kernel):
+    """A step of a long short-term memory (Zaremba et al. 2015, section 3).
+
+    projected (..., 4U) in the gate order input, forget, candidate, output;
+    hidden and carry (..., U); recurrent_kernel (U, 4U). Returns the new
+    hidden and carry.
+    """
+    gates = projected + product(hidden, recurrent_kernel)
+    i, f, g, o = ops.split(gates, 4, axis=-1)
+    carry = ops.sigmoid(f) * carry + ops.sigmoid(i) * ops.tanh(g)
+    return ops.sigmoid(o) * ops.tanh(carry), carry
+
+
+def gru_step(projected, hidden, recurrent_kernel, recurrent_bias):
+    """A step of a gated recurrent unit, reset after the product.
+
+    Cho et al. (2014) in the form of `keras.layers.GRU(reset_after=True)`:
+    projected (..., 3U) in the order update, reset, candidate;
+    recurrent_bias (3U,) or None. Returns the new hidden state.
+    """
+    inner = product(hidden, recurrent_kernel)
+    if recurrent_bias is not None:
+        inner = inner + ops.cast(recurrent_bias, inner.dtype)
+    x_z, x_r, x_h = ops.split(projected, 3, axis=-1)
+    h_z, h_r, h_h = ops.split(inner, 3, axis=-1)
+    update = ops.sigmoid(x_z + h_z)
+    candidate = ops.tanh(x_h + ops.sigmoid(x_r + h_r) * h_h)
+    return update * hidden + (1 - update) * candidate
+
+
+def reverse_within_mask(x, mask):
+    """Reverses the real steps of (B, S, ...); padding stays on the right.
+
+    `mask` boolean (B, S), a right-padded prefix, or None where all steps are
+    real. Applied twice it gives `x` back.
+    """
+    if mask is None:
+        return ops.flip(x, axis=1)
+    lengths = ops.expand_dims(masking.sequence_lengths(mask), -1)
+    steps = ops.arange(ops.shape(x)[1], dtype="int32")
+    index = ops.where(steps < lengths, lengths - 1 - steps, steps)
+    for _ in range(len(x.shape) - 2):
+        index = ops.expand_dims(index, -1)
+    return ops.take_along_axis(x, index, axis=1)

@@ -1,0 +1,61 @@
+"""The score functions of content-based and location-based attention.
+
+Luong, Pham and Manning (2015), section 3.1. Every function returns scores
+(..., T, S) before the softmax. B batch, T target length, S source length,
+U width of the query, M width of the memory, A width of the comparison.
+
+To add a score: write its function here, name its weights in
+`layers.LuongAttention.build` and call it in `LuongAttention._scores`.
+"""
+
+from keras import ops
+
+CONTENT_SCORES = ("dot", "scaled_dot", "general", "concat")
+SCORE_MODES = (*CONTENT_SCORES, "location")
+
+
+def dot_scores(query, keys):
+    """score(h_t, k_s) = h_t . k_s ("dot", below eq. 7, where k_s = h̄_s).
+
+    With keys k_s = W_a h̄_s it is "general": h_t^T W_a h̄_s (below eq. 7).
+    query (B, T, U), keys (B, S, U).
+    """
+    return ops.matmul(query, ops.swapaxes(keys, -1, -2))
+
+
+def concat_scores(projected_query, keys, attention_vector):
+    """score = v_a . tanh(W_a [h_t; h̄_s]) ("concat", below eq. 7).
+
+    W_a is split in two: `projected_query` (B, T, A) is the half that
+    multiplies h_t, `keys` (B, S, A) the half that multiplies h̄_s;
+    `attention_vector` v_a (A,).
+    """
+    compared = ops.tanh(
+        ops.expand_dims(projected_query, -2) + ops.expand_dims(keys, -3)
+    )
+    return ops.sum(compared * attention_vector, axis=-1)
+
+
+def location_scores(query, location_kernel):
+    """a_t = softmax(W_a h_t) (eq. 8): a score a position, whatever is there.
+
+    query (B, T, U), `location_kernel` (U, max_length); the result is
+    (B, T, max_length).
+    """
+    return ops.matmul(query, location_kernel)
+
+
+def fit_positions(by_position, source_length):
+    """Cuts or extends (..., max_length) to (..., S) along the last axis.
+
+    Positions from `max_length` on get a copy of the last column: the caller
+    masks them (`positions_within`).
+    """
+    last = by_position.shape[-1] - 1
+    index = ops.minimum(ops.arange(source_length, dtype="int32"), last)
+    return ops.take(by_position, index, axis=-1)
+
+
+def positions_within(max_length, source_length):
+    """Boolean (S,): True where a location score exists."""
+    return ops.arange(source_length, dtype="int32") < max_length

@@ -1,0 +1,1 @@
+"""Text to ids and back: word and subword tokenizers that run in the graph."""

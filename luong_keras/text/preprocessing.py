@@ -1,0 +1,96 @@
+"""Moses preprocessing in Python, before a corpus is written."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+from luong_keras.text.missing_package import missing_package
+
+
+@dataclasses.dataclass(frozen=True)
+class Preprocessor:
+    r"""Prepares sentences as the Moses scripts do.
+
+    The steps are, in this order: lower case, normalised punctuation, words
+    set apart by spaces. They run in Python, so an exported model does not do
+    them: its clients send prepared text, and put the words of the answer
+    together with `postprocess`.
+
+    Args:
+        language: The language's code, such as `"de"`.
+        lowercase: Whether to lower-case.
+        normalize_punctuation: Whether to unify quotation marks, dashes and
+            spaces.
+        tokenize: Whether to set words and punctuation apart by spaces; the
+            text is then for a `WordTokenizer` with `pretokenized=True`.
+
+    Example:
+        >>> prepare = Preprocessor("en", lowercase=True)
+        >>> prepare("It’s “new”: isn’t it?")
+        'it \'s " new " : isn \'t it ?'
+        >>> prepare.postprocess("it 's new , isn 't it ?")
+        "it's new, isn't it?"
+    """
+
+    language: str
+    lowercase: bool = False
+    normalize_punctuation: bool = True
+    tokenize: bool = True
+
+    def __post_init__(self) -> None:
+        """Loads what is needed, so that a missing package is told at once."""
+        _moses(self.language)
+
+    def __call__(self, text: str) -> str:
+        """Prepares one sentence.
+
+        Args:
+            text: The sentence.
+
+        Returns:
+            The prepared sentence.
+        """
+        moses = _moses(self.language)
+        if self.lowercase:
+            text = text.lower()
+        if self.normalize_punctuation:
+            text = moses["normalizer"].normalize(text)
+        if self.tokenize:
+            text = moses["tokenizer"].tokenize(
+                text,
+                aggressive_dash_splits=False,
+                return_str=True,
+                escape=False,
+            )
+        return text
+
+    def postprocess(self, text: str) -> str:
+        """Puts the words of a prepared sentence together.
+
+        Args:
+            text: A sentence whose words are set apart by spaces.
+
+        Returns:
+            Running text; the same text where `tokenize` is False.
+        """
+        if not self.tokenize:
+            return text
+        return _moses(self.language)["detokenizer"].detokenize(
+            text.split(), return_str=True, unescape=False
+        )
+
+
+@functools.cache
+def _moses(language: str) -> dict[str, Any]:
+    """Loads the tools of a language once."""
+    try:
+        import sacremoses
+    except ImportError as error:
+        raise missing_package("sacremoses", error) from error
+    return {
+        "normalizer": sacremoses.MosesPunctNormalizer(lang=language),
+        "tokenizer": sacremoses.MosesTokenizer(lang=language),
+        "detokenizer": sacremoses.MosesDetokenizer(lang=language),
+    }

@@ -1,0 +1,220 @@
+"""Words in the graph."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from luong_keras.special_tokens import SPECIAL_TOKENS, UNK, UNK_ID
+from luong_keras.text import word_splitting
+from luong_keras.text.missing_package import missing_package
+from luong_keras.text.tokenizer import (
+    Tokenizer,
+    batches_of_lines,
+    clean_text,
+)
+from luong_keras.text.vocabulary import read_vocabulary
+
+try:
+    import tensorflow as tf
+except ImportError as error:
+    raise missing_package("tensorflow", error) from error
+
+
+class WordTokenizer(Tokenizer):
+    """Text to words and their ids; every other word is `<unk>`.
+
+    Words are what sacreBLEU's tokenisation `13a` makes of a sentence, or,
+    with `pretokenized=True`, what stands between white space. A word spelled
+    like a special token has the id of `<unk>`.
+
+    Args:
+        vocabulary_file: One word a line, UTF-8. The first four lines are
+            `<pad>`, `<unk>`, `<s>` and `</s>`; line n, counted from 0, has
+            id n.
+        pretokenized: Whether text is split at white space only.
+        lowercase: Whether text is lower-cased first.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file is not such a vocabulary.
+
+    Example:
+        >>> tokenizer = WordTokenizer.train(["a cat.", "a dog."], 8)
+        >>> ids = tokenizer.encode(tf.constant(["a dog, a cat."]))
+        >>> ids.to_list()
+        [[5, 7, 1, 5, 6, 4]]
+        >>> tokenizer.decode(ids).numpy()
+        array([b'a dog <unk> a cat.'], dtype=object)
+    """
+
+    kind = "words"
+    file_suffix = ".vocab"
+
+    def __init__(
+        self,
+        vocabulary_file: str | Path,
+        pretokenized: bool = False,
+        lowercase: bool = False,
+    ) -> None:
+        super().__init__(lowercase)
+        self.pretokenized = bool(pretokenized)
+        self._size = len(read_vocabulary(vocabulary_file))
+        self._bytes = Path(vocabulary_file).read_bytes()
+        self._temporary: tempfile.TemporaryDirectory | None = None
+        # The file itself is an asset, so an export carries a copy of it.
+        self._asset = tf.saved_model.Asset(str(vocabulary_file))
+        content = tf.lookup.TextFileIndex
+        self._ids = tf.lookup.StaticHashTable(
+            tf.lookup.TextFileInitializer(
+                self._asset.asset_path,
+                key_dtype=tf.string,
+                key_index=content.WHOLE_LINE,
+                value_dtype=tf.int64,
+                value_index=content.LINE_NUMBER,
+            ),
+            default_value=UNK_ID,
+        )
+        self._words = tf.lookup.StaticHashTable(
+            tf.lookup.TextFileInitializer(
+                self._asset.asset_path,
+                key_dtype=tf.int64,
+                key_index=content.LINE_NUMBER,
+                value_dtype=tf.string,
+                value_index=content.WHOLE_LINE,
+            ),
+            default_value=UNK,
+        )
+
+    @classmethod
+    def train(
+        cls,
+        lines: Iterable[str],
+        vocabulary_size: int,
+        *,
+        pretokenized: bool = False,
+        lowercase: bool = False,
+        min_count: int = 1,
+    ) -> WordTokenizer:
+        """Takes the most frequent words of a text.
+
+        Words of the same frequency are taken in the order of their bytes, so
+        the vocabulary does not depend on the order of the lines.
+
+        Args:
+            lines: Sentences.
+            vocabulary_size: The most ids there may be, with the four special
+                tokens; fewer where the text has fewer words.
+            pretokenized: As in the constructor.
+            lowercase: As in the constructor.
+            min_count: A word must occur this often.
+
+        Returns:
+            The tokenizer; `save` it to keep it.
+
+        Raises:
+            ValueError: `vocabulary_size` leaves no room for a word, or no
+                word occurs `min_count` times.
+        """
+        room = vocabulary_size - len(SPECIAL_TOKENS)
+        if room < 1:
+            raise ValueError(
+                "`vocabulary_size` counts the four special tokens, so it must "
+                f"be at least 5. Received: {vocabulary_size}."
+            )
+        counts: Counter[bytes] = Counter()
+        for batch in batches_of_lines(lines):
+            words = _split(clean_text(batch, lowercase), pretokenized)
+            counts.update(words.flat_values.numpy().tolist())
+        for token in SPECIAL_TOKENS:
+            counts.pop(token.encode(), None)
+        frequent = sorted(
+            (word for word, count in counts.items() if count >= min_count),
+            key=lambda word: (-counts[word], word),
+        )
+        if not frequent:
+            raise ValueError(
+                f"No word occurs {min_count} times in the text. Received: "
+                f"{len(counts)} different words. Give more text, or a smaller "
+                "`min_count`."
+            )
+        return cls.from_words(
+            (word.decode() for word in frequent[:room]),
+            pretokenized=pretokenized,
+            lowercase=lowercase,
+        )
+
+    @classmethod
+    def from_words(
+        cls,
+        words: Iterable[str],
+        *,
+        pretokenized: bool = False,
+        lowercase: bool = False,
+    ) -> WordTokenizer:
+        """Makes a tokenizer of the words with the ids 4, 5, ...
+
+        Args:
+            words: The words without the special tokens.
+            pretokenized: As in the constructor.
+            lowercase: As in the constructor.
+
+        Returns:
+            The tokenizer; `save` it to keep it.
+        """
+        # The tables read a file, which lives as long as the tokenizer.
+        folder = tempfile.TemporaryDirectory(prefix="luong_keras_words_")
+        file = Path(folder.name) / "words.vocab"
+        lines = [*SPECIAL_TOKENS, *words]
+        file.write_bytes("".join(line + "\n" for line in lines).encode())
+        tokenizer = cls(file, pretokenized, lowercase)
+        tokenizer._temporary = folder
+        return tokenizer
+
+    @property
+    def vocabulary_size(self) -> int:
+        """The number of ids, the four special tokens included."""
+        return self._size
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments that, with the file, restore this tokenizer."""
+        return {
+            "pretokenized": self.pretokenized,
+            "lowercase": self.lowercase,
+        }
+
+    def file_bytes(self) -> bytes:
+        """Returns the vocabulary, one word a line."""
+        return self._bytes
+
+    def tokens(self, text: tf.Tensor) -> tf.RaggedTensor:  # noqa: D102
+        return _split(self._clean(text), self.pretokenized)
+
+    def encode(self, text: tf.Tensor) -> tf.RaggedTensor:  # noqa: D102
+        words = self.tokens(text)
+        ids = self._ids.lookup(words.flat_values)
+        # A word of the text may be spelled like a special token.
+        ids = tf.where(
+            ids < len(SPECIAL_TOKENS), tf.cast(UNK_ID, ids.dtype), ids
+        )
+        return words.with_flat_values(tf.cast(ids, tf.int32))
+
+    def lookup(self, ids: tf.Tensor) -> tf.Tensor:  # noqa: D102
+        return tf.ragged.map_flat_values(
+            lambda flat: self._words.lookup(tf.cast(flat, tf.int64)), ids
+        )
+
+    def join(self, tokens: tf.RaggedTensor) -> tf.Tensor:  # noqa: D102
+        if self.pretokenized:
+            return word_splitting.join_with_spaces(tokens)
+        return word_splitting.join_13a(tokens)
+
+
+def _split(text: tf.Tensor, pretokenized: bool) -> tf.RaggedTensor:
+    if pretokenized:
+        return word_splitting.split_at_spaces(text)
+    return word_splitting.split_13a(text)

@@ -1,0 +1,6 @@
+"""Losses, metrics, schedules, callbacks and the resumable `fit`.
+
+Nothing here knows the model or the text: a translate function, a scorer and
+the batches are arguments. The modules import `keras` alone, so they work on
+every backend.
+"""

@@ -1,0 +1,241 @@
+"""`model.fit` for runs that may be interrupted anywhere."""
+
+import os
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import keras
+
+from luong_keras.training.snapshot_callback import SnapshotCallback
+from luong_keras.training.stop_on_signal import StopOnSignal
+
+
+class Batches(Protocol):
+    """Training data that can start at any batch.
+
+    The order of the data must be a function of the position alone, so that
+    `dataset(7, 9)` gives what `dataset(0, 9)` gives after seven batches.
+    """
+
+    steps_per_epoch: int
+
+    def dataset(self, start_step: int, stop_step: int) -> Any:
+        """Return the batches from `start_step` up to `stop_step`.
+
+        Args:
+            start_step: The number of batches before, over all epochs.
+            stop_step: The position of the first batch not to return.
+
+        Returns:
+            Anything `keras.Model.fit` takes as `x`.
+        """
+        ...
+
+
+def fit(
+    training_model: keras.Model,
+    batches: Batches,
+    *,
+    epochs: int,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
+    snapshot_path: str | os.PathLike[str] | None = None,
+    snapshot_steps: int = 1000,
+    validation_data: Any = None,
+    validation_steps: int | None = None,
+    verbose: str | int = "auto",
+) -> keras.callbacks.History:
+    """Train up to the end of an epoch, from the snapshot if there is one.
+
+    It calls `keras.Model.fit`, for a run resumed within an epoch twice: for
+    the rest of that epoch and for the others. The callbacks see one run with
+    the numbers of an uninterrupted one: `on_train_begin` and `on_train_end`
+    come once, batches are counted from the begin of their epoch, the metrics
+    cover the whole epoch, and an epoch that was stopped midway has no end
+    before it is resumed and finished.
+
+    Args:
+        training_model: The compiled model; give `compile` an explicit
+            `jit_compile`.
+        batches: The training data.
+        epochs: The total number of epochs, earlier runs included.
+        callbacks: In the order in which they see each event, one that adds to
+            the logs before one that reads them. The state of those with
+            `get_state` and `set_state` is part of the snapshot.
+        snapshot_path: Where the run is saved and resumed from; `None` for a
+            run that cannot be resumed.
+        snapshot_steps: The batches between snapshots.
+        validation_data: As in `keras.Model.fit`; evaluated after each epoch.
+        validation_steps: As in `keras.Model.fit`.
+        verbose: As in `keras.Model.fit`.
+
+    Returns:
+        The history of the epochs that ended in this call.
+
+    Raises:
+        ValueError: If the snapshot does not fit the model, if the batches
+            run out early, or for an optimizer whose weights are replaced by
+            averages at the end of a `fit`.
+
+    Example:
+        >>> import keras, numpy as np
+        >>> class Rows:
+        ...     steps_per_epoch = 4
+        ...     def dataset(self, start_step, stop_step):
+        ...         for step in range(start_step, stop_step):
+        ...             yield np.full((1, 2), step % 4.0), np.zeros((1, 1))
+        >>> model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+        >>> model.compile("sgd", "mse", jit_compile=False)
+        >>> fit(model, Rows(), epochs=3, verbose=0).epoch
+        [0, 1, 2]
+    """
+    steps = batches.steps_per_epoch
+    _check_arguments(training_model, steps)
+    callbacks = list(callbacks)
+    snapshot = None
+    position = 0
+    if snapshot_path is not None:
+        snapshot = _snapshot_callback(snapshot_path, snapshot_steps, callbacks)
+        position = snapshot.restore(training_model)
+        callbacks.append(snapshot)
+    if position % steps and epochs * steps > position:
+        # TensorFlow makes the variables of the metrics with the first batch,
+        # too late to be given their sums.
+        training_model.evaluate(
+            batches.dataset(position, position + 1), steps=1, verbose=0
+        )
+    run = _RunCallbacks(
+        callbacks, training_model, position, steps, epochs, verbose
+    )
+    try:
+        for start, stop in _legs(position, steps, epochs * steps):
+            training_model.fit(
+                batches.dataset(start, stop),
+                initial_epoch=start // steps,
+                epochs=-(-stop // steps),
+                steps_per_epoch=min(steps, stop - start),
+                callbacks=run,
+                shuffle=False,  # The order is that of the batches.
+                validation_data=validation_data,
+                validation_steps=validation_steps,
+            )
+            if training_model.stop_training:
+                break
+            _check_seen(run.position, start, stop)
+        run.finish()
+    finally:
+        for callback in callbacks:
+            if isinstance(callback, StopOnSignal):
+                callback.restore_handlers()
+    return run.history
+
+
+class _RunCallbacks(keras.callbacks.CallbackList):
+    """Make one run of several calls of `fit`."""
+
+    def __init__(
+        self,
+        callbacks: list[keras.callbacks.Callback],
+        model: keras.Model,
+        position: int,
+        steps: int,
+        epochs: int,
+        verbose: str | int,
+    ) -> None:
+        self.history = keras.callbacks.History()
+        self.history.epoch = []
+        super().__init__(
+            [*callbacks, self.history],
+            add_progbar=verbose != 0,
+            model=model,
+            verbose=verbose,
+            epochs=epochs,
+            steps=steps,
+        )
+        self.position = position
+        self._steps = steps
+        self._offset = position % steps
+        self._resumed_epoch = position // steps
+        self._epoch = 0
+        self._begun = False
+        self._end_logs: dict[str, Any] | None = None
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        if not self._begun:
+            self._begun = True
+            super().on_train_begin(logs)
+
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+        self._end_logs = logs
+
+    def finish(self) -> None:
+        if self._begun:
+            super().on_train_end(self._end_logs)
+
+    def on_epoch_begin(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        self._epoch = epoch
+        if epoch != self._resumed_epoch:
+            self._offset = 0
+        super().on_epoch_begin(epoch, logs)
+
+    def on_train_batch_begin(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        super().on_train_batch_begin(batch + self._offset, logs)
+
+    def on_train_batch_end(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        batch += self._offset
+        self.position = self._epoch * self._steps + batch + 1
+        super().on_train_batch_end(batch, logs)
+
+    def on_epoch_end(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        if self.position == (epoch + 1) * self._steps:
+            super().on_epoch_end(epoch, logs)
+
+
+def _snapshot_callback(
+    path: str | os.PathLike[str],
+    every_steps: int,
+    callbacks: list[keras.callbacks.Callback],
+) -> SnapshotCallback:
+    stops = [item for item in callbacks if isinstance(item, StopOnSignal)]
+    return SnapshotCallback(
+        path, every_steps, tuple(callbacks), stops[0] if stops else None
+    )
+
+
+def _legs(position: int, steps: int, end: int) -> list[tuple[int, int]]:
+    """Split the rest of a run at the first end of an epoch."""
+    epoch_end = -(-position // steps) * steps
+    legs = [(position, epoch_end), (epoch_end, end)]
+    return [(start, stop) for start, stop in legs if start < stop <= end]
+
+
+def _check_arguments(model: keras.Model, steps: int) -> None:
+    together = model.steps_per_execution
+    if steps < 1 or steps % together:
+        raise ValueError(
+            "An epoch must have at least one batch and be a multiple of "
+            f"`steps_per_execution`. Received: steps_per_epoch={steps}, "
+            f"steps_per_execution={together}."
+        )
+    optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
+    if getattr(optimizer, "use_ema", False):
+        raise ValueError(
+            "Keras replaces the weights by their averages at the end of "
+            "every `fit`, so such a run cannot be resumed exactly. Received: "
+            f"{type(optimizer).__name__}(use_ema=True). Use use_ema=False."
+        )
+
+
+def _check_seen(seen: int, start: int, stop: int) -> None:
+    if seen != stop:
+        raise ValueError(
+            f"`batches.dataset({start}, {stop})` must give {stop - start} "
+            f"batches. Received: {seen - start}. Check `steps_per_epoch`."
+        )

@@ -1,0 +1,209 @@
+"""The training objective, over word losses or over logits."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from luong_keras.special_tokens import PAD_ID
+from luong_keras.training.cross_entropy import (
+    at_least_float32,
+    check_smoothing,
+    masked_cross_entropy,
+)
+
+NORMALIZATIONS = ("sentence", "word")
+
+
+@keras.saving.register_keras_serializable(package="luong_keras")
+class TranslationLoss(keras.losses.Loss):
+    """Turn the loss of every word into the number that is minimised.
+
+    `"sentence"` is the objective of the paper, the sum over the words of a
+    pair and the mean over the pairs of a batch; `"word"` is the mean over the
+    words that are no padding:
+
+        J = 1/B  sum_pairs -log p(y | x)          (section 3, eq. 4)
+        J = sum_pairs -log p(y | x) / sum_pairs |y|
+
+    With `nominal_batch_size` the first divides by that constant, so a short
+    last batch takes a proportionally smaller step, as in the authors' code.
+    A mask that Keras attached to `y_pred` is ignored: `y_true` alone says
+    what is padding, so nothing is masked or averaged twice.
+
+    Under `tf.distribute` each replica normalises its own share and the mean
+    over the replicas is taken; `nominal_batch_size` is that of one replica.
+
+    Args:
+        normalization: `"sentence"` or `"word"`.
+        nominal_batch_size: The divisor of `"sentence"`; `None` divides by the
+            number of sentences in the batch.
+        pad_id: The target id that stands for padding.
+        name: The name of the loss.
+        dtype: The type of the computation; by default the wider of float32
+            and `keras.config.floatx()`.
+
+    Call arguments:
+        y_true: Target ids, `target_out`, (B, T).
+        y_pred: The word losses, (B, T).
+        sample_weight: Optional weight of every sentence, (B,).
+
+    Output:
+        A scalar.
+
+    Raises:
+        ValueError: If `normalization` is unknown, or `nominal_batch_size` is
+            given with `"word"` or is not positive.
+
+    Example:
+        >>> import numpy as np
+        >>> target_out = np.array([[4, 5, 3], [6, 3, 0]])
+        >>> word_losses = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 9.0]])
+        >>> float(TranslationLoss()(target_out, word_losses))
+        7.5
+        >>> float(TranslationLoss("word")(target_out, word_losses))
+        3.0
+
+    Reference:
+        Luong et al., 2015, Effective Approaches to Attention-based Neural
+        Machine Translation.
+    """
+
+    def __init__(
+        self,
+        normalization: str = "sentence",
+        nominal_batch_size: int | None = None,
+        pad_id: int = PAD_ID,
+        name: str = "translation_loss",
+        dtype: Any = None,
+    ) -> None:
+        _check_normalization(normalization, nominal_batch_size)
+        # The mean over the batch is left to Keras, which also knows the
+        # number of replicas.
+        super().__init__(
+            name=name,
+            reduction="sum_over_batch_size",
+            dtype=dtype or at_least_float32(keras.config.floatx()),
+        )
+        self.normalization = normalization
+        self.nominal_batch_size = nominal_batch_size
+        self.pad_id = pad_id
+
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None):
+        """Return the loss of a batch, see the class."""
+        # A new tensor, so the `_keras_mask` of `y_pred` stays behind: the
+        # base class would apply it to the already reduced sentences.
+        y_pred = ops.convert_to_tensor(y_pred)
+        words = ops.not_equal(y_true, self.pad_id)
+        y_pred = ops.where(words, y_pred, ops.zeros_like(y_pred))
+        return super().__call__(y_true, y_pred, sample_weight)
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        """Return one value a sentence, (B,), whose mean is the loss."""
+        sentences = ops.sum(y_pred, axis=-1)
+        size = ops.cast(ops.shape(sentences)[0], sentences.dtype)
+        if self.normalization == "word":
+            words = ops.cast(
+                ops.not_equal(y_true, self.pad_id), sentences.dtype
+            )
+            return sentences * size / ops.maximum(ops.sum(words), 1)
+        if self.nominal_batch_size is not None:
+            return sentences * size / self.nominal_batch_size
+        return sentences
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments of the constructor."""
+        return {
+            "normalization": self.normalization,
+            "nominal_batch_size": self.nominal_batch_size,
+            "pad_id": self.pad_id,
+            "name": self.name,
+            "dtype": self.dtype,
+        }
+
+
+@keras.saving.register_keras_serializable(package="luong_keras")
+class MaskedSparseCategoricalCrossentropy(TranslationLoss):
+    """Compute the same objective for a model that returns logits.
+
+    It is `masked_cross_entropy` followed by `TranslationLoss`, for
+    `compile(loss=...)` of any model from token ids to logits.
+
+    Args:
+        normalization: `"sentence"` or `"word"`, see `TranslationLoss`.
+        label_smoothing: The mass spread uniformly over the vocabulary.
+        nominal_batch_size: See `TranslationLoss`.
+        pad_id: The target id that stands for padding.
+        name: The name of the loss.
+        dtype: See `TranslationLoss`.
+
+    Call arguments:
+        y_true: Target ids, (B, T).
+        y_pred: Logits, (B, T, V).
+        sample_weight: Optional weight of every sentence, (B,).
+
+    Output:
+        A scalar.
+
+    Raises:
+        ValueError: If an argument is out of range.
+
+    Example:
+        >>> import numpy as np
+        >>> loss = MaskedSparseCategoricalCrossentropy("word")
+        >>> logits = np.zeros((1, 3, 8), "float32")
+        >>> round(float(loss(np.array([[5, 3, 0]]), logits)), 4)  # log 8
+        2.0794
+    """
+
+    def __init__(
+        self,
+        normalization: str = "sentence",
+        label_smoothing: float = 0.0,
+        nominal_batch_size: int | None = None,
+        pad_id: int = PAD_ID,
+        name: str = "masked_sparse_categorical_crossentropy",
+        dtype: Any = None,
+    ) -> None:
+        check_smoothing(label_smoothing)
+        super().__init__(
+            normalization=normalization,
+            nominal_batch_size=nominal_batch_size,
+            pad_id=pad_id,
+            name=name,
+            dtype=dtype,
+        )
+        self.label_smoothing = label_smoothing
+
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None):
+        """Return the loss of a batch, see the class."""
+        y_pred = masked_cross_entropy(
+            y_pred, y_true, self.label_smoothing, self.pad_id
+        )
+        return super().__call__(y_true, y_pred, sample_weight)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments of the constructor."""
+        return {
+            **super().get_config(),
+            "label_smoothing": self.label_smoothing,
+        }
+
+
+def _check_normalization(
+    normalization: str, nominal_batch_size: int | None
+) -> None:
+    if normalization not in NORMALIZATIONS:
+        raise ValueError(
+            f"`normalization` must be one of {NORMALIZATIONS}. Received: "
+            f"normalization={normalization!r}."
+        )
+    if nominal_batch_size is None:
+        return
+    if normalization != "sentence" or nominal_batch_size <= 0:
+        raise ValueError(
+            "`nominal_batch_size` is the positive number of sentences that "
+            "normalization='sentence' divides by. Received: normalization="
+            f"{normalization!r}, nominal_batch_size={nominal_batch_size}. "
+            "Leave it out to divide by what the batch holds."
+        )

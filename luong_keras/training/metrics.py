@@ -1,0 +1,187 @@
+"""Perplexity, accuracy and count of the target words of an epoch."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from luong_keras.special_tokens import PAD_ID
+from luong_keras.training.cross_entropy import masked_cross_entropy
+
+
+class _WordMean(keras.metrics.Metric):
+    """Average a value over the target words that are no padding.
+
+    Subclasses say what the value of a word is when logits are given.
+    """
+
+    def __init__(
+        self,
+        from_logits: bool = False,
+        pad_id: int = PAD_ID,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(name=name, dtype=dtype)
+        self.from_logits = from_logits
+        self.pad_id = pad_id
+        self.total = self.add_variable((), "zeros", name="total")
+        self.words = self.add_variable((), "zeros", name="words")
+
+    def _values(self, y_true: Any, logits: Any) -> Any:
+        raise NotImplementedError
+
+    def update_state(
+        self, y_true: Any, y_pred: Any, sample_weight: Any = None
+    ) -> None:
+        """Add a batch.
+
+        Args:
+            y_true: Target ids, (B, T).
+            y_pred: The value of every word, (B, T), or logits, (B, T, V).
+            sample_weight: Optional weights, (B,) or (B, T).
+        """
+        values = self._values(y_true, y_pred) if self.from_logits else y_pred
+        values = ops.cast(values, self.dtype)
+        weights = ops.cast(ops.not_equal(y_true, self.pad_id), self.dtype)
+        if sample_weight is not None:
+            sample_weight = ops.cast(sample_weight, self.dtype)
+            if len(sample_weight.shape) == 1:
+                sample_weight = sample_weight[:, None]
+            weights = weights * sample_weight
+        # `where`, because whatever stands at padding must not count.
+        values = ops.where(
+            ops.equal(weights, 0), ops.zeros_like(values), values * weights
+        )
+        self.total.assign_add(ops.sum(values))
+        self.words.assign_add(ops.sum(weights))
+
+    def result(self) -> Any:
+        """Return the mean over the words so far, 0 before the first."""
+        return ops.divide_no_nan(self.total, self.words)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments of the constructor."""
+        return {
+            **super().get_config(),
+            "from_logits": self.from_logits,
+            "pad_id": self.pad_id,
+        }
+
+
+@keras.saving.register_keras_serializable(package="luong_keras")
+class WordPerplexity(_WordMean):
+    """Compute exp of the mean negative log-likelihood of a target word.
+
+    The sums run over a whole epoch, so long and short batches count by their
+    words. Word losses are taken as they are: where they were smoothed, the
+    result is the exponential of the smoothed loss and no perplexity. Give the
+    unsmoothed ones, or the logits.
+
+    Args:
+        from_logits: Whether `y_pred` are logits, (B, T, V), and not the
+            negative log-likelihoods of the words, (B, T).
+        pad_id: The target id that stands for padding.
+        name: The name of the metric.
+        dtype: The type of the sums.
+
+    Example:
+        >>> import numpy as np
+        >>> metric = WordPerplexity()
+        >>> losses = np.log([[2.0, 8.0, 1.0]])
+        >>> metric.update_state(np.array([[7, 3, 0]]), losses)
+        >>> round(float(metric.result()), 4)
+        4.0
+    """
+
+    def __init__(
+        self,
+        from_logits: bool = False,
+        pad_id: int = PAD_ID,
+        name: str = "perplexity",
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(from_logits, pad_id, name, dtype)
+
+    def _values(self, y_true: Any, logits: Any) -> Any:
+        return masked_cross_entropy(logits, y_true, pad_id=self.pad_id)
+
+    def result(self) -> Any:
+        """Return the perplexity so far, 1 before the first word."""
+        return ops.exp(super().result())
+
+
+@keras.saving.register_keras_serializable(package="luong_keras")
+class WordAccuracy(_WordMean):
+    """Compute the fraction of target words that got the highest score.
+
+    Args:
+        from_logits: Whether `y_pred` are logits, (B, T, V), and not hits,
+            (B, T), 1 where the best word is the target and 0 elsewhere.
+        pad_id: The target id that stands for padding.
+        name: The name of the metric.
+        dtype: The type of the sums.
+
+    Example:
+        >>> import numpy as np
+        >>> metric = WordAccuracy()
+        >>> hits = np.array([[1.0, 0.0, 1.0]])
+        >>> metric.update_state(np.array([[7, 3, 0]]), hits)
+        >>> float(metric.result())
+        0.5
+    """
+
+    def __init__(
+        self,
+        from_logits: bool = False,
+        pad_id: int = PAD_ID,
+        name: str = "accuracy",
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(from_logits, pad_id, name, dtype)
+
+    def _values(self, y_true: Any, logits: Any) -> Any:
+        best = ops.argmax(logits, axis=-1)
+        return ops.equal(ops.cast(best, "int32"), ops.cast(y_true, "int32"))
+
+
+@keras.saving.register_keras_serializable(package="luong_keras")
+class WordCount(keras.metrics.Metric):
+    """Count the target words that are no padding.
+
+    `WordsPerSecond` divides it by the time of the epoch.
+
+    Args:
+        pad_id: The target id that stands for padding.
+        name: The name of the metric.
+        dtype: The type of the sum.
+
+    Example:
+        >>> import numpy as np
+        >>> metric = WordCount()
+        >>> metric.update_state(np.array([[7, 8, 3], [9, 3, 0]]))
+        >>> int(metric.result())
+        5
+    """
+
+    def __init__(
+        self, pad_id: int = PAD_ID, name: str = "words", dtype: Any = None
+    ) -> None:
+        super().__init__(name=name, dtype=dtype)
+        self.pad_id = pad_id
+        self.words = self.add_variable((), "zeros", name="words")
+
+    def update_state(
+        self, y_true: Any, y_pred: Any = None, sample_weight: Any = None
+    ) -> None:
+        """Add a batch of target ids, (B, T); nothing else is looked at."""
+        words = ops.cast(ops.not_equal(y_true, self.pad_id), self.dtype)
+        self.words.assign_add(ops.sum(words))
+
+    def result(self) -> Any:
+        """Return the number of words so far."""
+        return ops.convert_to_tensor(self.words)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments of the constructor."""
+        return {**super().get_config(), "pad_id": self.pad_id}

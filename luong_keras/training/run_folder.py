@@ -1,0 +1,149 @@
+"""The files of a training run and their names."""
+
+import json
+import os
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from luong_keras.training.atomic_file import write_json
+
+_CONTENTS = {
+    "config": ("config.json", "the resolved configuration"),
+    "source_vocabulary": ("source_vocabulary.txt", "one token a line"),
+    "target_vocabulary": ("target_vocabulary.txt", "one token a line"),
+    "snapshot": ("snapshot.npz", "what a resumed run needs"),
+    "best_weights": ("best.weights.h5", "the weights of the best epoch"),
+    "last_weights": ("last.weights.h5", "the weights of the last epoch"),
+    "log": ("log.jsonl", "one line of results an epoch"),
+    "tensorboard": ("tensorboard", "curves, for TensorBoard"),
+    "samples": ("samples", "the translations after each epoch"),
+    "plots": ("plots", "figures"),
+    "export": ("export", "the SavedModel, for serving"),
+}
+
+
+class RunFolder:
+    """Name the files of a run, read and write its configuration.
+
+    Every path is an attribute: `config`, `source_vocabulary`,
+    `target_vocabulary`, `snapshot`, `best_weights`, `last_weights`, `log`,
+    and the folders `tensorboard`, `samples`, `plots`, `export`.
+
+    Args:
+        path: The folder, made if needed.
+
+    Example:
+        >>> import tempfile
+        >>> run = RunFolder(tempfile.mkdtemp())
+        >>> run.write_config({"units": 1000})
+        >>> run.read_config()
+        {'units': 1000}
+        >>> run.log.name
+        'log.jsonl'
+    """
+
+    config: Path
+    source_vocabulary: Path
+    target_vocabulary: Path
+    snapshot: Path
+    best_weights: Path
+    last_weights: Path
+    log: Path
+    tensorboard: Path
+    samples: Path
+    plots: Path
+    export: Path
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.path.mkdir(parents=True, exist_ok=True)
+        for attribute, (name, _) in _CONTENTS.items():
+            setattr(self, attribute, self.path / name)
+
+    def write_config(
+        self, config: dict[str, Any], may_change: Collection[str] = ()
+    ) -> None:
+        """Write the configuration; a run that goes on must have the same.
+
+        Args:
+            config: What JSON can hold.
+            may_change: The keys that a resumed run may set anew, such as the
+                number of epochs.
+
+        Raises:
+            ValueError: If the folder holds another configuration.
+        """
+        # Through JSON, so that tuples compare equal to what was read.
+        config = json.loads(json.dumps(config))
+        if self.config.exists():
+            _check_same(self.config, self.read_config(), config, may_change)
+        write_json(self.config, config)
+
+    def read_config(self) -> dict[str, Any]:
+        """Read the configuration.
+
+        Returns:
+            What `write_config` was given.
+
+        Raises:
+            FileNotFoundError: If the folder holds no run.
+        """
+        if not self.config.exists():
+            raise FileNotFoundError(
+                f"Expected a run in {str(self.path)!r}. Received: a folder "
+                f"without {self.config.name}. Check the path, or train first."
+            )
+        return json.loads(self.config.read_text(encoding="utf-8"))
+
+    def tree(self) -> str:
+        """Draw what the folder holds so far.
+
+        Returns:
+            One line a file: its name, its size and what it is.
+
+        Example:
+            >>> import tempfile
+            >>> run = RunFolder(tempfile.mkdtemp() + "/quickstart")
+            >>> run.write_config({})
+            >>> print(run.tree())
+            quickstart/
+              config.json                  3 B  the resolved configuration
+        """
+        lines = [f"{self.path.name}/"]
+        for attribute, (name, meaning) in _CONTENTS.items():
+            path: Path = getattr(self, attribute)
+            if not path.exists():
+                continue
+            if path.is_dir():
+                name += "/"
+            lines.append(f"  {name:<22} {_size(path):>9}  {meaning}")
+        return "\n".join(lines)
+
+
+def _check_same(
+    path: Path,
+    old: dict[str, Any],
+    new: dict[str, Any],
+    may_change: Collection[str],
+) -> None:
+    different = [
+        f"{key}: {old.get(key)!r} there, {new.get(key)!r} now"
+        for key in sorted({*old, *new} - set(may_change))
+        if old.get(key) != new.get(key)
+    ]
+    if different:
+        raise ValueError(
+            "A run goes on with the configuration it began with, "
+            f"{str(path)!r}. Received another: {'; '.join(different)}. Use a "
+            "new folder for a new run."
+        )
+
+
+def _size(path: Path) -> str:
+    files = [path] if path.is_file() else path.rglob("*")
+    size = float(sum(item.stat().st_size for item in files if item.is_file()))
+    if size < 1000:
+        return f"{size:.0f} B"
+    unit = next((u for u in (1, 2) if size < 1000 ** (u + 1)), 3)
+    return f"{size / 1000**unit:.1f} {'kMG'[unit - 1]}B"

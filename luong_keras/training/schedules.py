@@ -1,0 +1,222 @@
+"""Learning rates: halved by the epoch, or on a plateau."""
+
+import math
+from typing import Any
+
+import keras
+
+
+def halved_rate(
+    initial_rate: float,
+    step: int,
+    steps_per_epoch: int,
+    first_halved_epoch: int = 6,
+    halvings_per_epoch: int = 1,
+    factor: float = 0.5,
+) -> float:
+    """Compute the learning rate of a step.
+
+    Epochs are counted from 1. Up to `first_halved_epoch` the rate is the
+    initial one; that epoch starts with the first halving and every epoch from
+    there on brings `halvings_per_epoch`, evenly spaced.
+
+    Args:
+        initial_rate: The rate of the first epoch.
+        step: The number of batches before this one.
+        steps_per_epoch: The batches of an epoch.
+        first_halved_epoch: The first epoch with a smaller rate; 6 in the
+            paper (section 4.1), 9 for its models with dropout.
+        halvings_per_epoch: How often the rate falls in an epoch.
+        factor: What the rate is multiplied by each time.
+
+    Returns:
+        The rate.
+
+    Example:
+        >>> [halved_rate(1.0, 100 * epoch, 100) for epoch in (0, 4, 5, 6)]
+        [1.0, 1.0, 0.5, 0.25]
+    """
+    late = step - (first_halved_epoch - 1) * steps_per_epoch
+    if late < 0:
+        return initial_rate
+    return initial_rate * factor ** (
+        1 + late * halvings_per_epoch // steps_per_epoch
+    )
+
+
+class LearningRateHalving(keras.callbacks.Callback):
+    """Set the learning rate to `halved_rate` before each batch.
+
+    The rate depends on the epoch and the batch alone, so a resumed run has
+    the rates of an uninterrupted one.
+
+    Args:
+        first_halved_epoch: See `halved_rate`.
+        halvings_per_epoch: See `halved_rate`.
+        initial_rate: The rate of the first epoch; `None` takes the one that
+            the optimizer has when the run begins.
+        steps_per_epoch: The batches of an epoch; `None` takes what `fit`
+            tells its callbacks.
+        factor: See `halved_rate`.
+
+    Raises:
+        ValueError: If an argument is out of range.
+
+    Example:
+        >>> schedule = LearningRateHalving(first_halved_epoch=9)
+        >>> schedule.factor
+        0.5
+    """
+
+    def __init__(
+        self,
+        first_halved_epoch: int = 6,
+        halvings_per_epoch: int = 1,
+        initial_rate: float | None = None,
+        steps_per_epoch: int | None = None,
+        factor: float = 0.5,
+    ) -> None:
+        super().__init__()
+        if first_halved_epoch < 1 or halvings_per_epoch < 1:
+            raise ValueError(
+                "`first_halved_epoch` (counted from 1) and "
+                "`halvings_per_epoch` must be at least 1. Received: "
+                f"first_halved_epoch={first_halved_epoch}, "
+                f"halvings_per_epoch={halvings_per_epoch}. For a constant "
+                "rate, leave the callback out."
+            )
+        self.first_halved_epoch = first_halved_epoch
+        self.halvings_per_epoch = halvings_per_epoch
+        self.initial_rate = initial_rate
+        self.steps_per_epoch = steps_per_epoch
+        self.factor = factor
+        self._epoch = 0
+        self._rate: float | None = None
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Read what was not given."""
+        if self.initial_rate is None:
+            self.initial_rate = float(self.model.optimizer.learning_rate)
+        if self.steps_per_epoch is None:
+            self.steps_per_epoch = self.params["steps"]
+        if not self.steps_per_epoch:
+            raise ValueError(
+                "The length of an epoch is not known before its end. "
+                f"Received: steps_per_epoch={self.steps_per_epoch}. Give "
+                "`steps_per_epoch` to the callback or to `fit`."
+            )
+        self._rate = None
+
+    def on_epoch_begin(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Remember the epoch."""
+        self._epoch = epoch
+
+    def on_train_batch_begin(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Set the rate of this batch."""
+        rate = halved_rate(
+            self.initial_rate,
+            self._epoch * self.steps_per_epoch + batch,
+            self.steps_per_epoch,
+            self.first_halved_epoch,
+            self.halvings_per_epoch,
+            self.factor,
+        )
+        # `self.model` copies the state back on JAX, so only when it changes.
+        if rate != self._rate:
+            self.model.optimizer.learning_rate = rate
+            self._rate = rate
+
+    def on_epoch_end(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Report the rate."""
+        if logs is not None:
+            logs["learning_rate"] = self._rate
+
+    def get_state(self) -> dict[str, Any]:
+        """Return the initial rate, which the optimizer forgets."""
+        return {"initial_rate": self.initial_rate}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Take the initial rate of the run, unless one was given."""
+        if self.initial_rate is None:
+            self.initial_rate = state["initial_rate"]
+
+
+class ReduceOnPlateau(keras.callbacks.Callback):
+    """Lower the learning rate when a monitored value stops improving.
+
+    Unlike the Keras callback of this kind it has its best value and its
+    patience saved with the run. Do not combine it with `LearningRateHalving`.
+
+    Args:
+        monitor: The key of the value in the logs of an epoch.
+        mode: `"min"` or `"max"`, the better direction.
+        factor: What the rate is multiplied by.
+        patience: The epochs without improvement that are let pass.
+        min_delta: The change that counts as improvement.
+        min_rate: The rate is never set below this.
+
+    Raises:
+        ValueError: If `mode` is unknown.
+
+    Example:
+        >>> ReduceOnPlateau("val_bleu", mode="max").get_state()
+        {'best': None, 'waited': 0}
+    """
+
+    def __init__(
+        self,
+        monitor: str = "val_perplexity",
+        mode: str = "min",
+        factor: float = 0.5,
+        patience: int = 0,
+        min_delta: float = 0.0,
+        min_rate: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if mode not in ("min", "max"):
+            raise ValueError(
+                "`mode` must be 'min' or 'max', the better direction of "
+                f"`monitor`. Received: mode={mode!r}."
+            )
+        self.monitor = monitor
+        self.mode = mode
+        self.factor = factor
+        self.patience = patience
+        self.min_delta = min_delta
+        self.min_rate = min_rate
+        self.best: float | None = None
+        self.waited = 0
+
+    def on_epoch_end(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Compare, and lower the rate when the patience is over."""
+        if not logs or self.monitor not in logs:
+            return
+        optimizer = self.model.optimizer
+        rate = float(optimizer.learning_rate)
+        logs["learning_rate"] = rate
+        value = float(logs[self.monitor])
+        sign = 1.0 if self.mode == "max" else -1.0
+        best = -math.inf if self.best is None else sign * self.best
+        if sign * value > best + self.min_delta:
+            self.best, self.waited = value, 0
+            return
+        self.waited += 1
+        if self.waited > self.patience:
+            optimizer.learning_rate = max(rate * self.factor, self.min_rate)
+            self.waited = 0
+
+    def get_state(self) -> dict[str, Any]:
+        """Return what a resumed run needs; the optimizer keeps the rate."""
+        return {"best": self.best, "waited": self.waited}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Take the state of an earlier run."""
+        self.best, self.waited = state["best"], state["waited"]

@@ -1,0 +1,233 @@
+"""All that a training run needs to go on exactly, in one file."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from luong_keras.training.snapshot_file import read_arrays, write_arrays
+from luong_keras.training.variable_paths import (
+    check_match,
+    named,
+    unique,
+    without_counters,
+)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The state of a run between two batches.
+
+    The file is a plain `.npz`: one array a variable, named by its path, and a
+    JSON header with the format version, the position, the callback states and
+    a checksum. Nothing in it is executed on reading.
+
+    The arrays hold all of `model.variables` (with the states of the random
+    seeds, which weight files drop), the optimizer's variables and the sums of
+    the metrics. The position is the number of batches seen, not
+    `optimizer.iterations`: that one stands still when loss scaling skips a
+    step, and counts in larger units when gradients are accumulated.
+
+    Attributes:
+        position: The number of batches that the run has seen.
+        arrays: The variables, by `model/…`, `optimizer/…`, `metrics/…`.
+        callbacks: The states of the callbacks, by class name.
+
+    Example:
+        >>> import keras, tempfile, pathlib
+        >>> model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+        >>> model.compile("sgd", "mse")
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "snapshot.npz"
+        >>> Snapshot.capture(model, position=7).write(path)
+        >>> restore(path, model)
+        7
+    """
+
+    position: int
+    arrays: Mapping[str, np.ndarray]
+    callbacks: Mapping[str, dict[str, Any]]
+
+    @classmethod
+    def capture(
+        cls,
+        model: keras.Model,
+        position: int,
+        callbacks: Sequence[keras.callbacks.Callback] = (),
+    ) -> "Snapshot":
+        """Copy the state of a compiled model and of its callbacks.
+
+        On JAX, inside `fit`, take the model from a callback's `self.model`,
+        which brings the variables up to date.
+
+        Args:
+            model: The model that is trained.
+            position: The number of batches seen.
+            callbacks: Those with `get_state` are asked for it.
+
+        Returns:
+            The snapshot.
+        """
+        _build_optimizer(model)
+        arrays = {
+            name: keras.ops.convert_to_numpy(variable)
+            for name, variable in _all_variables(model).items()
+        }
+        states = {
+            name: callback.get_state()
+            for name, callback in _stateful(callbacks).items()
+        }
+        return cls(position, arrays, states)
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the file; a crash leaves the old one or this one.
+
+        Args:
+            path: The file, usually `snapshot.npz`.
+        """
+        header = {"position": self.position, "callbacks": self.callbacks}
+        write_arrays(path, header, self.arrays)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> "Snapshot":
+        """Read and check a file.
+
+        Args:
+            path: A file made by `write`.
+
+        Returns:
+            The snapshot.
+
+        Raises:
+            FileNotFoundError: If there is no such file.
+            ValueError: If the file is damaged or of another format version.
+        """
+        header, arrays = read_arrays(path)
+        return cls(header["position"], arrays, header["callbacks"])
+
+    def apply(
+        self,
+        model: keras.Model,
+        callbacks: Sequence[keras.callbacks.Callback] = (),
+        path: str | os.PathLike[str] = "",
+    ) -> None:
+        """Give the model, its optimizer and the callbacks their state.
+
+        A callback that the snapshot does not know keeps the state it has.
+
+        Args:
+            model: A model built and compiled as the one captured.
+            callbacks: Those with `set_state` are given theirs.
+            path: Where the snapshot came from, for the message.
+
+        Raises:
+            ValueError: If variables are missing, left over or of other
+                shapes. Nothing is assigned then.
+        """
+        _build_optimizer(model)
+        self._assign(_groups(model, "model", "optimizer"), path)
+        for name, callback in _stateful(callbacks).items():
+            if name in self.callbacks:
+                callback.set_state(self.callbacks[name])
+
+    def apply_metrics(
+        self, model: keras.Model, path: str | os.PathLike[str] = ""
+    ) -> None:
+        """Give the metrics of an unfinished epoch their sums.
+
+        Args:
+            model: The compiled model, after its metrics were built.
+            path: Where the snapshot came from, for the message.
+
+        Raises:
+            ValueError: If the model has other metrics.
+        """
+        self._assign(_groups(model, "metrics"), path)
+
+    def _assign(
+        self,
+        groups: Mapping[str, Sequence[keras.Variable]],
+        path: str | os.PathLike[str],
+    ) -> None:
+        prefixes = tuple(f"{group}/" for group in groups)
+        saved = {
+            name: array
+            for name, array in self.arrays.items()
+            if name.startswith(prefixes)
+        }
+        variables = named(groups)
+        if set(saved) != set(variables):
+            # Another model may have taken the plain names in this process.
+            saved = without_counters(saved)
+            variables = without_counters(variables)
+        check_match(saved, variables, path)
+        for name, variable in variables.items():
+            array = saved[name]
+            if array.dtype.kind == "V":
+                own = keras.ops.convert_to_numpy(variable).dtype
+                array = array.view(own)
+            variable.assign(array)
+
+
+def restore(
+    path: str | os.PathLike[str],
+    model: keras.Model,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
+) -> int:
+    """Put a model and its callbacks where a run was left.
+
+    Args:
+        path: The snapshot; it need not exist.
+        model: A model built and compiled as the one of the run.
+        callbacks: Those with `set_state` are given theirs.
+
+    Returns:
+        The number of batches seen, 0 if there is no file.
+
+    Raises:
+        ValueError: If the file is damaged or belongs to another model.
+    """
+    if not Path(path).exists():
+        return 0
+    snapshot = Snapshot.read(path)
+    snapshot.apply(model, callbacks, path)
+    return snapshot.position
+
+
+def _build_optimizer(model: keras.Model) -> None:
+    if getattr(model, "optimizer", None) is None:
+        raise ValueError(
+            "A snapshot holds the optimizer's state, so the model must be "
+            f"compiled. Received: {model.name!r} without an optimizer. Call "
+            "`model.compile(...)` first."
+        )
+    if not model.optimizer.built:
+        model.optimizer.build(model.trainable_variables)
+
+
+def _groups(
+    model: keras.Model, *names: str
+) -> dict[str, Sequence[keras.Variable]]:
+    groups = {
+        "model": model.variables,
+        "optimizer": model.optimizer.variables,
+        "metrics": model.metrics_variables,
+    }
+    return {name: groups[name] for name in names}
+
+
+def _all_variables(model: keras.Model) -> dict[str, keras.Variable]:
+    return named(_groups(model, "model", "optimizer", "metrics"))
+
+
+def _stateful(
+    callbacks: Iterable[keras.callbacks.Callback],
+) -> dict[str, keras.callbacks.Callback]:
+    return unique(
+        (type(callback).__name__, callback)
+        for callback in callbacks
+        if hasattr(callback, "get_state")
+    )

@@ -1,0 +1,136 @@
+"""Snapshots while `fit` runs."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from luong_keras.training.snapshot import Snapshot
+from luong_keras.training.stop_on_signal import StopOnSignal
+
+
+class SnapshotCallback(keras.callbacks.Callback):
+    """Save a `Snapshot` every N batches and at the end of each epoch.
+
+    A killed run loses fewer than N batches. It must be the last of the
+    callbacks, so that the snapshot of an epoch's end holds what the others
+    did there. After the last batch of an epoch nothing is saved before the
+    epoch's end: a run that is killed during validation repeats the validation.
+
+    One file is kept. It is replaced in one step, so there is always a whole
+    one, and an older one would lose more than N batches without a word.
+
+    Args:
+        path: The file.
+        every_steps: The number N of batches between snapshots.
+        callbacks: The callbacks whose state belongs to the run.
+        stop: The callback that may end the run within an epoch; where it
+            does, a snapshot is saved.
+
+    Raises:
+        ValueError: If `every_steps` is not positive.
+
+    Example:
+        >>> SnapshotCallback("run/snapshot.npz", every_steps=500).every_steps
+        500
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        every_steps: int = 1000,
+        callbacks: Sequence[keras.callbacks.Callback] = (),
+        stop: StopOnSignal | None = None,
+    ) -> None:
+        super().__init__()
+        if every_steps < 1:
+            raise ValueError(
+                "`every_steps` is the number of batches between snapshots, "
+                f"at least 1. Received: every_steps={every_steps}."
+            )
+        self.path = Path(path)
+        self.every_steps = every_steps
+        self.callbacks = callbacks
+        self.stop = stop
+        self._steps_per_epoch = 0
+        self._epoch = 0
+        self._begin = 0
+        self._resumed: Snapshot | None = None
+
+    def restore(self, model: keras.Model) -> int:
+        """Put the model and the callbacks where the run was left.
+
+        Args:
+            model: The compiled model, before `fit`.
+
+        Returns:
+            The number of batches seen, 0 if there is no snapshot.
+
+        Raises:
+            ValueError: If the file is damaged or belongs to another model.
+        """
+        if not self.path.exists():
+            return 0
+        self._resumed = Snapshot.read(self.path)
+        self._resumed.apply(model, self.callbacks, self.path)
+        return self._resumed.position
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Learn the length of an epoch."""
+        if not self.params.get("steps"):
+            raise ValueError(
+                "A snapshot needs the length of an epoch. Received: "
+                f"steps={self.params.get('steps')}. Give `steps_per_epoch` "
+                "to `fit`."
+            )
+        self._steps_per_epoch = self.params["steps"]
+
+    def on_epoch_begin(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Give the metrics of a resumed epoch their sums."""
+        self._epoch = epoch
+        resumed, self._resumed = self._resumed, None
+        if resumed is not None and resumed.position % self._steps_per_epoch:
+            resumed.apply_metrics(self.model, self.path)
+
+    def on_train_batch_begin(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Remember where this step begins; it may hold several batches."""
+        self._begin = self._epoch * self._steps_per_epoch + batch
+
+    def on_train_batch_end(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Save when N batches are over or the run is about to stop."""
+        if batch + 1 >= self._steps_per_epoch:
+            return
+        position = self._epoch * self._steps_per_epoch + batch + 1
+        due = position // self.every_steps > self._begin // self.every_steps
+        if due or self._stopping:
+            self._save(position)
+
+    def on_epoch_end(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Save at the end of the epoch."""
+        self._save((epoch + 1) * self._steps_per_epoch)
+
+    @property
+    def _stopping(self) -> bool:
+        return self.stop is not None and self.stop.received is not None
+
+    def _save(self, position: int) -> None:
+        snapshot = Snapshot.capture(self.model, position, self.callbacks)
+        snapshot.write(self.path)
+        if self._stopping:
+            # The signal may have come after `stop` looked in this batch.
+            self.model.stop_training = True
+            print(
+                f"\nStopped after batch {position}, saved in {self.path}. "
+                "The same command goes on from there.",
+                flush=True,
+            )

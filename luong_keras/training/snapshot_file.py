@@ -1,0 +1,111 @@
+"""Named arrays and a JSON header in one checked file."""
+
+import hashlib
+import json
+import os
+import zipfile
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from luong_keras.training.atomic_file import atomic_path
+
+FORMAT_VERSION = 1
+_HEADER = "header"
+
+
+def write_arrays(
+    path: str | os.PathLike[str],
+    header: Mapping[str, Any],
+    arrays: Mapping[str, np.ndarray],
+) -> None:
+    """Write a `.npz` file; a crash leaves the old one or this one.
+
+    Args:
+        path: The file to write or to replace.
+        header: What JSON can hold. The format version and a checksum over
+            the whole content join it.
+        arrays: The arrays by name. Types that NumPy files do not know
+            (bfloat16) are written as raw bytes.
+    """
+    arrays = {name: _plain(array) for name, array in arrays.items()}
+    header = {"format_version": FORMAT_VERSION, **header}
+    header["sha256"] = _digest(header, arrays)
+    text = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    with atomic_path(path) as temporary, open(temporary, "wb") as file:
+        np.savez(file, **{_HEADER: text}, **arrays)
+
+
+def read_arrays(
+    path: str | os.PathLike[str],
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Read and check a file that `write_arrays` made.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The header and the arrays.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If the file is damaged or of another format version.
+    """
+    try:
+        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        header = json.loads(arrays.pop(_HEADER).tobytes())
+        version, digest = header["format_version"], header.pop("sha256")
+    except FileNotFoundError:
+        raise
+    except _UNREADABLE as error:
+        raise _damaged(path, error) from error
+    if version != FORMAT_VERSION:
+        raise ValueError(
+            f"Expected a snapshot of format version {FORMAT_VERSION}. "
+            f"Received: version {version} in {str(path)!r}. Finish the run "
+            "with the release that began it, or delete the file to start "
+            "again."
+        )
+    if digest != _digest(header, arrays):
+        raise _damaged(path, "the checksum differs")
+    return header, arrays
+
+
+# What NumPy, zipfile and json raise on files cut short or overwritten.
+_UNREADABLE = (
+    OSError,
+    EOFError,
+    KeyError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    NotImplementedError,
+    RuntimeError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+def _plain(array: np.ndarray) -> np.ndarray:
+    if array.dtype.kind == "V":
+        return array.view(f"V{array.dtype.itemsize}")
+    return array
+
+
+def _digest(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def _damaged(path: str | os.PathLike[str], why: object) -> ValueError:
+    return ValueError(
+        f"The snapshot {str(path)!r} is damaged or is none ({why}). Delete "
+        "it to start again from the beginning, or put a copy in its place."
+    )

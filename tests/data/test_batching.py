@@ -1,0 +1,245 @@
+"""The order of training batches, their content and resuming."""
+
+import numpy as np
+import pytest
+
+from luong_keras.data.batching import TrainingBatches
+from luong_keras.data.corpus_writer import write_corpus
+from luong_keras.data.token_lengths import token_lengths
+from luong_keras.special_tokens import BOS_ID, EOS_ID
+from luong_keras.text.sentencepiece_tokenizer import SentencePieceTokenizer
+from luong_keras.text.word_tokenizer import WordTokenizer
+
+COUNT = 103
+# Pair i has i as its first source word, and 1 to 7 and 1 to 5 words.
+PAIRS = [
+    (" ".join([f"n{i}"] + ["s"] * (i % 7)), " ".join(["t"] * (1 + i % 5)))
+    for i in range(COUNT)
+]
+WORDS = WordTokenizer.from_words(["s", "t", *(f"n{i}" for i in range(COUNT))])
+FIRST_ID = 6  # The id of "n0".
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return write_corpus(PAIRS, tmp_path_factory.mktemp("corpus"))
+
+
+def make(corpus, seed=1, batch_size=4, max_length=50, **options):
+    options = {"pool_batches": 5, **options}
+    return TrainingBatches(
+        corpus, WORDS, WORDS, batch_size, seed, max_length, **options
+    )
+
+
+def rows(dataset):
+    return [
+        {name: array.tolist() for name, array in batch.items()}
+        for batch in dataset.as_numpy_iterator()
+    ]
+
+
+def numbers(batches):
+    """The pairs' numbers, batch by batch."""
+    return [[row[0] - FIRST_ID for row in batch["source"]] for batch in batches]
+
+
+def test_an_epoch_has_each_pair_once_and_batches_of_one_size(
+    corpus, straight_run
+):
+    batches = make(corpus)
+    assert batches.pairs_per_epoch == COUNT
+    assert batches.steps_per_epoch == 26
+    assert batches.pools_per_epoch == 6
+    epoch = numbers(straight_run[:26])
+    assert sorted(sum(epoch, [])) == list(range(COUNT))
+    # All pools but the last have full batches only.
+    assert [len(batch) for batch in epoch[:25]] == [4] * 25
+    assert len(epoch[25]) == 3
+
+
+def test_epochs_and_seeds_differ(corpus, straight_run):
+    two = numbers(straight_run[:52])
+    # Not only the batches' order, also which pairs share a pool.
+    assert set(sum(two[:5], [])) != set(sum(two[26:31], []))
+    assert two[:26] != two[26:]
+    assert sorted(sum(two[26:], [])) == list(range(COUNT))
+    other = numbers(rows(make(corpus, seed=2).dataset(0, 26)))
+    assert other != two[:26]
+
+
+@pytest.fixture(scope="module")
+def straight_run(corpus):
+    return rows(make(corpus).dataset(0, 60))
+
+
+@pytest.mark.parametrize("start", [1, 5, 13, 25, 26, 58])
+def test_any_start_gives_the_batches_of_a_straight_run(
+    corpus, straight_run, start
+):
+    resumed = make(corpus).dataset(start, 60)
+    assert int(resumed.cardinality()) == 60 - start
+    assert rows(resumed) == straight_run[start:]
+
+
+def test_a_part_in_the_middle_of_two_pools(corpus, straight_run):
+    assert rows(make(corpus).dataset(8, 12)) == straight_run[8:12]
+
+
+def test_no_steps_are_an_empty_dataset(corpus):
+    for step in 0, 7:
+        assert rows(make(corpus).dataset(step, step)) == []
+    for steps in (-1, 3), (4, 3):
+        with pytest.raises(ValueError, match="start_step"):
+            make(corpus).dataset(*steps)
+
+
+def test_a_start_in_the_middle_reads_no_batch_before_it(corpus, monkeypatch):
+    batches = make(corpus)
+    read = []
+    lines = corpus.lines
+    monkeypatch.setattr(
+        corpus,
+        "lines",
+        lambda indices: (read.append(len(indices)), lines(indices))[1],
+    )
+    rows(batches.dataset(8, 9))  # The fourth batch of the second pool.
+    assert read == [4]
+
+
+def test_batches_hold_ids_padded_with_sentence_marks(corpus):
+    batch = rows(make(corpus, batch_size=COUNT).dataset(0, 1))[0]
+    widest_source = max(len(source.split()) for source, _ in PAIRS)
+    for source, target_in, target_out in zip(
+        batch["source"], batch["target_in"], batch["target_out"], strict=True
+    ):
+        number = source[0] - FIRST_ID
+        source_words, target_words = (
+            len(side.split()) for side in PAIRS[number]
+        )
+        pad = [0] * (widest_source - source_words)
+        assert source == [number + FIRST_ID] + [4] * (source_words - 1) + pad
+        pad = [0] * (5 - target_words)
+        assert target_in == [BOS_ID] + [5] * target_words + pad
+        assert target_out == [5] * target_words + [EOS_ID] + pad
+
+
+def test_lengths_within_a_batch_are_alike(corpus):
+    batches = make(corpus, pool_batches=26)
+    share = batches.padding_share()
+    assert share < make(corpus, pool_batches=1).padding_share() / 2
+    cells = padding = 0
+    for batch in batches.dataset(0, 26).as_numpy_iterator():
+        for name in "source", "target_in":
+            cells += batch[name].size
+            padding += (batch[name] == 0).sum()
+    assert share == pytest.approx(padding / cells)
+
+
+def test_batches_of_a_pool_are_shuffled(corpus):
+    batches = make(corpus, pool_batches=26)
+    widths = [
+        batch["target_in"].shape[1]
+        for batch in batches.dataset(0, 26).as_numpy_iterator()
+    ]
+    assert widths != sorted(widths)
+
+
+def test_over_long_pairs_are_dropped_or_cut(corpus):
+    long = sum(max(len(side.split()) for side in pair) > 3 for pair in PAIRS)
+    dropped = make(corpus, max_length=3)
+    assert (dropped.dropped, dropped.cut) == (long, 0)
+    assert dropped.pairs_per_epoch == COUNT - long
+    epoch = rows(dropped.dataset(0, dropped.steps_per_epoch))
+    assert max(len(batch["source"][0]) for batch in epoch) == 3
+    cut = make(corpus, max_length=3, over_long="cut")
+    assert (cut.dropped, cut.cut) == (0, long)
+    assert cut.pairs_per_epoch == COUNT
+    epoch = rows(cut.dataset(0, cut.steps_per_epoch))
+    assert max(len(batch["source"][0]) for batch in epoch) == 3
+    assert max(len(batch["target_in"][0]) for batch in epoch) == 4
+    assert sorted(sum(numbers(epoch), [])) == list(range(COUNT))
+
+
+def test_pairs_without_tokens_are_left_out(tmp_path):
+    text = ["a cat sat here"] * 3
+    subwords = SentencePieceTokenizer.train(text, 20)
+    # SentencePiece deletes a zero width space, the whole sentence here.
+    corpus = write_corpus([("a cat", "cat"), ("\u200b", "cat")], tmp_path)
+    batches = TrainingBatches(corpus, subwords, subwords, 2, 1, 50)
+    assert (batches.empty, batches.pairs_per_epoch) == (1, 1)
+
+
+def test_lengths_are_counted_once_for_a_text_and_a_tokenizer(tmp_path):
+    corpus = write_corpus(PAIRS, tmp_path)
+    calls = []
+
+    class Counting(WordTokenizer):
+        def encode(self, text):
+            calls.append(1)
+            return super().encode(text)
+
+    tokenizer = Counting.from_words(["s"])
+    expected = [len(source.split()) for source, _ in PAIRS]
+    for _ in range(2):
+        lengths = token_lengths(corpus, "source", tokenizer)
+        assert lengths.tolist() == expected
+    assert len(calls) == 1
+    file = next(tmp_path.glob("source.lengths.*.npy"))
+    file.write_bytes(file.read_bytes()[:-40])  # Not whole: counted again.
+    assert token_lengths(corpus, "source", tokenizer).tolist() == expected
+    token_lengths(corpus, "target", tokenizer)
+    token_lengths(corpus, "source", Counting.from_words(["s", "u"]))
+    assert len(calls) == 4
+
+
+def test_the_fingerprint_tells_what_decides_the_batches(corpus):
+    same = make(corpus).fingerprint
+    assert make(corpus).fingerprint == same
+    for options in (
+        {"seed": 2},
+        {"batch_size": 5},
+        {"max_length": 49},
+        {"over_long": "cut"},
+        {"pool_batches": 6},
+    ):
+        assert make(corpus, **options).fingerprint != same
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch_size": 0}, "`batch_size`"),
+        ({"seed": -1}, "`seed`"),
+        ({"max_length": 0}, "`max_length`"),
+        ({"pool_batches": 0}, "`pool_batches`"),
+        ({"over_long": "split"}, "`over_long`"),
+    ],
+)
+def test_arguments_are_checked(corpus, options, message):
+    with pytest.raises(ValueError, match=message):
+        make(corpus, **options)
+
+
+def test_no_pair_left_is_an_error(tmp_path):
+    corpus = write_corpus([("a b c", "d e f")], tmp_path)
+    with pytest.raises(ValueError, match="No pair is left"):
+        make(corpus, max_length=2)
+
+
+def test_one_pair_is_enough(tmp_path):
+    corpus = write_corpus([("n0", "t")], tmp_path)
+    batches = make(corpus)
+    assert numbers(rows(batches.dataset(0, 3))) == [[0]] * 3
+
+
+def test_a_pool_is_sorted_by_target_then_source_length(corpus):
+    batches = make(corpus)
+    lines = np.concatenate(batches.pool_lines(3, 2))
+    lengths = [
+        tuple(len(side.split()) for side in PAIRS[line][::-1]) for line in lines
+    ]
+    groups = [lengths[i : i + 4] for i in range(0, 20, 4)]
+    assert all(group == sorted(group) for group in groups)
+    flat = sum(sorted(groups), [])
+    assert flat == sorted(lengths)

@@ -1,0 +1,134 @@
+"""Writing and reading the corpus cache."""
+
+import json
+
+import numpy as np
+import pytest
+
+from luong_keras.data.corpus import Corpus
+from luong_keras.data.corpus_writer import open_or_write_corpus, write_corpus
+
+PAIRS = [("a b", "x"), ("c\u00a0d", "y ü z"), ("e", "漢字\u2003w")]
+
+
+def test_lines_come_back_in_any_order(tmp_path):
+    written = write_corpus(PAIRS, tmp_path)
+    opened = Corpus.open(tmp_path)
+    for corpus in written, opened:
+        assert len(corpus) == 3
+        source, target = corpus.lines(np.array([2, 0, 2, 1]))
+        expected = [PAIRS[i] for i in (2, 0, 2, 1)]
+        assert [line.decode() for line in source] == [p[0] for p in expected]
+        assert [line.decode() for line in target] == [p[1] for p in expected]
+    assert opened.lines(np.array([], int)) == ([], [])
+    for outside in 3, -1:
+        with pytest.raises(IndexError, match="Line numbers"):
+            opened.lines(np.array([0, outside]))
+
+
+def test_control_characters_become_spaces(tmp_path):
+    pairs = [(" a\nb\r\nc\u2028d\x00e\u0085f\tg ", "x\x7f\x1fy")]
+    corpus = write_corpus(pairs, tmp_path)
+    assert corpus.lines(np.array([0])) == ([b"a b c d e f g"], [b"x y"])
+    assert (tmp_path / "source.txt").read_bytes() == b"a b c d e f g\n"
+
+
+def test_bad_pairs_are_skipped_and_counted_with_their_lines(tmp_path):
+    pairs = [("", "x")] * 7 + [("a", "\u00a0 "), ("\ud800", "b"), ("c", "d")]
+    corpus = write_corpus(pairs, tmp_path)
+    assert len(corpus) == 1
+    assert corpus.skipped == Corpus.open(tmp_path).skipped
+    assert corpus.skipped == {
+        "empty source": {"count": 7, "first_lines": [1, 2, 3, 4, 5]},
+        "empty target": {"count": 1, "first_lines": [8]},
+        "not UTF-8": {"count": 1, "first_lines": [9]},
+    }
+
+
+def test_a_bad_pair_can_stop_the_writing(tmp_path):
+    with pytest.raises(ValueError, match="Pair 2 .* target sentence is empty"):
+        write_corpus([("a", "b"), ("c", "")], tmp_path, on_bad_line="error")
+    with pytest.raises(FileNotFoundError, match="no complete corpus"):
+        Corpus.open(tmp_path)
+    with pytest.raises(ValueError, match="No sentence pair"):
+        write_corpus([("", "")], tmp_path)
+    with pytest.raises(ValueError, match="on_bad_line"):
+        write_corpus(PAIRS, tmp_path, on_bad_line="warn")
+
+
+def test_each_side_has_its_preprocessing(tmp_path):
+    corpus = write_corpus(
+        [("A", "B"), ("drop", "C")],
+        tmp_path,
+        preprocess_source=lambda text: text.lower().replace("drop", ""),
+        preprocess_target=lambda text: text * 2,
+    )
+    assert corpus.lines(np.array([0])) == ([b"a"], [b"BB"])
+    assert corpus.skipped["empty source"]["count"] == 1
+
+
+@pytest.mark.parametrize("name", ["source.txt", "target.offsets.npy"])
+@pytest.mark.parametrize("damage", ["truncated", "changed", "missing"])
+def test_damage_is_noticed_and_repaired(tmp_path, name, damage):
+    write_corpus(PAIRS, tmp_path, key="k")
+    path = tmp_path / name
+    content = path.read_bytes()
+    if damage == "truncated":
+        path.write_bytes(content[:-1])
+    elif damage == "changed":
+        path.write_bytes(content[:-2] + bytes([content[-2] ^ 1, content[-1]]))
+    else:
+        path.unlink()
+    with pytest.raises(ValueError, match=name):
+        Corpus.open(tmp_path)
+    corpus = open_or_write_corpus(lambda: PAIRS, tmp_path, "k")
+    assert corpus.lines(np.array([0])) == ([b"a b"], [b"x"])
+
+
+def test_a_corpus_is_written_again_only_where_needed(tmp_path):
+    calls = []
+
+    def make():
+        calls.append(1)
+        return PAIRS
+
+    open_or_write_corpus(make, tmp_path, "first")
+    open_or_write_corpus(make, tmp_path, "first")
+    assert len(calls) == 1
+    open_or_write_corpus(make, tmp_path, "second")
+    assert len(calls) == 2
+    (tmp_path / "corpus.json").unlink()  # As after an interruption.
+    open_or_write_corpus(make, tmp_path, "second")
+    assert len(calls) == 3
+
+
+def test_an_interruption_leaves_no_corpus(tmp_path):
+    write_corpus(PAIRS, tmp_path)
+
+    def broken():
+        yield PAIRS[0]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_corpus(broken(), tmp_path)
+    with pytest.raises(FileNotFoundError, match="Write the corpus again"):
+        Corpus.open(tmp_path)
+
+
+def test_an_open_corpus_outlives_its_replacement(tmp_path):
+    old = write_corpus(PAIRS, tmp_path)
+    new = write_corpus([("new", "new")], tmp_path)
+    assert old.lines(np.array([2]))[0] == [b"e"]
+    assert old.fingerprint != new.fingerprint
+
+
+def test_other_descriptions_are_refused(tmp_path):
+    write_corpus(PAIRS, tmp_path)
+    path = tmp_path / "corpus.json"
+    description = json.loads(path.read_text())
+    path.write_text(json.dumps({**description, "format": 99}))
+    with pytest.raises(ValueError, match="another format"):
+        Corpus.open(tmp_path)
+    path.write_text("{")
+    with pytest.raises(ValueError, match="does not describe a corpus"):
+        Corpus.open(tmp_path)

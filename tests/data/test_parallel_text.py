@@ -1,0 +1,69 @@
+"""Reading parallel files."""
+
+import gzip
+
+import pytest
+
+from luong_keras.data.parallel_text import read_lines, read_pairs
+
+
+def write(path, content):
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "wb") as file:
+        file.write(content)
+    return path
+
+
+def test_plain_and_gzipped_files_are_paired(tmp_path):
+    source = write(tmp_path / "a.gz", "eins\nzwei ü\n".encode())
+    target = write(tmp_path / "b", b"one\r\ntwo")
+    assert list(read_pairs(source, target)) == [
+        (1, "eins", "one"),
+        (2, "zwei ü", "two"),
+    ]
+
+
+def test_only_line_feeds_end_a_line(tmp_path):
+    line = "a\u2028b\u0085c\x0bd\x0ce\x1cf\rg"
+    path = write(tmp_path / "a", f"{line}\nx\n".encode())
+    assert [pair[1:] for pair in read_pairs(path, path)] == [
+        (line, line),
+        ("x", "x"),
+    ]
+
+
+def test_a_byte_order_mark_is_no_text(tmp_path):
+    path = write(tmp_path / "a", b"\xef\xbb\xbfx\n\xef\xbb\xbfy\n")
+    assert list(read_lines(path)) == ["x", "\ufeffy"]
+
+
+@pytest.mark.parametrize("sides", [(2, 5), (5, 2), (0, 3)])
+def test_both_counts_of_unequal_files_are_given(tmp_path, sides):
+    names = [
+        write(tmp_path / name, b"x\n" * count)
+        for name, count in zip("ab", sides, strict=True)
+    ]
+    message = f"{sides[0]} in .*a, {sides[1]} in .*b"
+    with pytest.raises(ValueError, match=message):
+        list(read_pairs(*names))
+
+
+def test_the_line_that_is_not_utf8_is_named(tmp_path):
+    good = write(tmp_path / "good", b"a\nb\nc\n")
+    bad = write(tmp_path / "bad", b"a\nb\nc\xff\n")
+    with pytest.raises(ValueError, match="Line 3 of .*bad is not UTF-8"):
+        list(read_pairs(good, bad))
+
+
+def test_missing_empty_and_damaged_files(tmp_path):
+    good = write(tmp_path / "good", b"a\n")
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        read_pairs(good, tmp_path / "nowhere")
+    empty = write(tmp_path / "empty", b"")
+    with pytest.raises(ValueError, match="no sentence"):
+        list(read_pairs(empty, empty))
+    whole = gzip.compress(b"some text\n" * 1000)
+    for name, content in ("cut.gz", whole[:-20]), ("not.gz", b"plain\n"):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ValueError, match="whole gzip"):
+            list(read_lines(tmp_path / name))

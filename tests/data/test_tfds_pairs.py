@@ -1,0 +1,56 @@
+"""Pairs of TensorFlow Datasets, with its offline stand-in."""
+
+import pytest
+import tensorflow as tf
+
+from luong_keras.data.tfds_pairs import tfds_pairs
+
+tfds = pytest.importorskip("tensorflow_datasets")
+EXAMPLES = [("ein Haus", "a house"), ("über", "über")]
+
+
+def as_dataset(self, *args, **kwargs):
+    first, second = self.builder_config.language_pair
+    return tf.data.Dataset.from_generator(
+        lambda: (
+            {first: f"{first}: {german}", second: f"{second}: {english}"}
+            for german, english in EXAMPLES
+        ),
+        output_signature={
+            language: tf.TensorSpec([], tf.string)
+            for language in (first, second)
+        },
+    )
+
+
+@pytest.fixture(autouse=True)
+def offline():
+    with tfds.testing.mock_data(
+        policy=tfds.testing.MockPolicy.USE_CODE, as_dataset_fn=as_dataset
+    ):
+        yield
+
+
+@pytest.mark.parametrize(
+    "name", ["wmt14_translate", "wmt14_translate/de-en", "wmt15_translate"]
+)
+def test_one_configuration_serves_both_directions(name):
+    forth = list(tfds_pairs(name, "train", "de", "en"))
+    assert forth == [("de: ein Haus", "en: a house"), ("de: über", "en: über")]
+    back = list(tfds_pairs(name, "train", "en", "de"))
+    assert back == [(english, german) for german, english in forth]
+
+
+@pytest.mark.parametrize(
+    ("name", "languages", "message"),
+    [
+        ("wmt14_translate", ("de", "fr"), "de-en .de and en.*fr-en"),
+        ("wmt14_translate/cs-en", ("de", "en"), "cs and en"),
+        ("wmt14_translate/xx-en", ("de", "en"), "'de-en'.*'xx-en'"),
+        ("mnist", ("de", "en"), "no translation feature"),
+        ("no_such_set", ("de", "en"), "no set of this name"),
+    ],
+)
+def test_errors_name_what_there_is(name, languages, message):
+    with pytest.raises(ValueError, match=message):
+        tfds_pairs(name, "train", *languages)

@@ -1,0 +1,42 @@
+"""BLEU by length."""
+
+import pytest
+
+from luong_keras.evaluation.bleu import corpus_bleu
+from luong_keras.evaluation.length_analysis import bleu_by_length
+
+GOOD, BAD = "das ist ein guter Satz", "ein guter Satz ist das hier"
+
+
+def test_groups_and_their_scores():
+    lengths = [10, 11, 5, 20, 35]
+    hypotheses = [GOOD, BAD, BAD, GOOD, BAD]
+    references = [GOOD] * 5
+    groups = bleu_by_length(lengths, hypotheses, references, (10, 20, 30))
+    limits = [(group.low, group.high, group.sentences) for group in groups]
+    # Limits belong to the lower group; empty groups are left out.
+    assert limits == [(0, 10, 2), (11, 20, 2), (31, None, 1)]
+    assert [group.mean_length for group in groups] == [7.5, 15.5, 35.0]
+    mixed = corpus_bleu([GOOD, BAD], [GOOD, GOOD]).score
+    bad = corpus_bleu([BAD], [GOOD]).score
+    assert [group.bleu for group in groups] == [mixed, mixed, bad]
+
+
+def test_options_reach_bleu():
+    groups = bleu_by_length(
+        [5], [GOOD.upper()], [GOOD], tokenize="none", lowercase=True
+    )
+    assert groups[0].bleu == pytest.approx(100)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "limits", "message"),
+    [
+        ([1, 2], (10,), "2 lengths and 1 sentences"),
+        ([1], (10, 10), r"\(10, 10\)"),
+        ([1], (0, 10), r"\(0, 10\)"),
+    ],
+)
+def test_bad_arguments(lengths, limits, message):
+    with pytest.raises(ValueError, match=message):
+        bleu_by_length(lengths, [GOOD], [GOOD], limits)

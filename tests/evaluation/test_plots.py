@@ -1,0 +1,99 @@
+"""Plots: what is drawn, the file, no global state."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from luong_keras.evaluation import plots
+from luong_keras.evaluation.length_analysis import LengthGroup
+from luong_keras.evaluation.plots import plot_alignment, plot_length_analysis
+
+WEIGHTS = np.array([[0.1, 0.9, 0.0], [0.7, 0.2, 0.1]])
+GROUPS = [LengthGroup(0, 10, 5, 7.0, 30.0), LengthGroup(11, 20, 4, 15.0, 20.0)]
+
+
+@pytest.fixture
+def figures(monkeypatch):
+    """The figures that are saved."""
+    saved = []
+    save = plots._save
+
+    def record(figure, path):
+        saved.append(figure)
+        return save(figure, path)
+
+    monkeypatch.setattr(plots, "_save", record)
+    return saved
+
+
+def _texts(labels):
+    return [label.get_text() for label in labels]
+
+
+def test_alignment_has_the_source_across_and_the_target_down(tmp_path, figures):
+    path = tmp_path / "new" / "alignment.png"
+    padded = np.pad(WEIGHTS, ((0, 2), (0, 1)))
+    result = plot_alignment(
+        ["a", "b", "$c$"], ["x", "y"], padded, path, "Title", [(1, 0)]
+    )
+    assert result == path
+    assert path.read_bytes().startswith(b"\x89PNG")
+    axes = figures[0].axes[0]
+    assert _texts(axes.get_xticklabels()) == ["a", "b", r"\$c\$"]
+    assert _texts(axes.get_yticklabels()) == ["x", "y"]
+    np.testing.assert_array_equal(axes.images[0].get_array(), WEIGHTS)
+    assert axes.get_title() == "Title"
+    frame = axes.patches[0]
+    assert frame.get_x() + frame.get_width() / 2 == pytest.approx(1)
+    assert frame.get_y() + frame.get_height() / 2 == pytest.approx(0)
+
+
+def test_length_analysis_has_a_line_a_system(tmp_path, figures):
+    path = tmp_path / "lengths.svg"
+    systems = {"global": GROUPS, "local-p": GROUPS[:1]}
+    assert plot_length_analysis(systems, str(path)) == path
+    assert "<svg" in path.read_text(encoding="utf-8")
+    axes = figures[0].axes[0]
+    assert _texts(axes.get_legend().get_texts()) == ["global", "local-p"]
+    lines = [line.get_xydata().tolist() for line in axes.lines]
+    assert lines == [[[7.0, 30.0], [15.0, 20.0]], [[7.0, 30.0]]]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "weights"),
+    [
+        (["a"] * 4, ["x"], WEIGHTS),
+        (["a"], ["x"] * 3, WEIGHTS),
+        ([], ["x"], WEIGHTS),
+        (["a"], ["x"], WEIGHTS[0]),
+    ],
+)
+def test_weights_must_cover_the_words(tmp_path, source, target, weights):
+    with pytest.raises(ValueError, match="at least"):
+        plot_alignment(source, target, weights, tmp_path / "a.png")
+
+
+@pytest.mark.parametrize("systems", [{}, {"global": []}])
+def test_length_analysis_needs_groups(tmp_path, systems):
+    with pytest.raises(ValueError, match="at least one system"):
+        plot_length_analysis(systems, tmp_path / "a.png")
+
+
+def test_missing_package_names_the_pip_line(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ImportError, match=r"pip install luong-keras\[train\]"):
+        plot_alignment(["a"], ["x"], WEIGHTS, tmp_path / "a.png")
+
+
+def test_importing_loads_no_matplotlib_and_plotting_no_pyplot(tmp_path):
+    path = str(tmp_path / "a.png")
+    code = (
+        "import sys; from luong_keras.evaluation import plots;"
+        "assert 'matplotlib' not in sys.modules;"
+        f"plots.plot_alignment(['a'], ['x'], [[1]], {path!r}, links=[(0, 0)]);"
+        "assert 'matplotlib.pyplot' not in sys.modules;"
+        "assert 'tensorflow' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,42 @@
+"""A missing package names the line that installs it."""
+
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import sys
+sys.modules[{blocked!r}] = None
+try:
+    import {module}
+except ImportError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("blocked", "module"),
+    [
+        ("tensorflow", "luong_keras.text.word_tokenizer"),
+        ("tensorflow_text", "luong_keras.text.sentencepiece_tokenizer"),
+        ("tensorflow", "luong_keras.data.batching"),
+    ],
+)
+def test_the_install_line_is_in_the_error(blocked, module):
+    program = PROGRAM.format(blocked=blocked, module=module)
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "pip install luong-keras[train]" in run.stdout
+    assert blocked.replace("_", "-") in run.stdout
+
+
+def test_files_and_corpora_do_not_need_tensorflow():
+    modules = "parallel_text", "corpus", "corpus_writer", "test_sets"
+    imports = ", ".join(f"luong_keras.data.{name}" for name in modules)
+    program = f"import sys; sys.modules['tensorflow'] = None; import {imports}"
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,0 +1,189 @@
+"""What both kinds of tokenizer promise, and their export."""
+
+import json
+import shutil
+
+import keras
+import pytest
+import tensorflow as tf
+
+from luong_keras.special_tokens import SPECIAL_TOKENS, UNK_ID
+from luong_keras.text.loading import load_tokenizer
+from luong_keras.text.sentencepiece_tokenizer import SentencePieceTokenizer
+from luong_keras.text.word_tokenizer import WordTokenizer
+
+LINES = [
+    "The cat sat on the mat.",
+    "The dog, a big dog, sat on the cat!",
+    "A cat and a dog.",
+    "Größe über Übermut, sagt der Hund.",
+]
+MAKERS = {
+    "words": lambda **options: WordTokenizer.train(LINES, 50, **options),
+    "pretokenized": lambda **options: WordTokenizer.train(
+        LINES, 50, pretokenized=True, **options
+    ),
+    "bpe": lambda **options: SentencePieceTokenizer.train(LINES, 64, **options),
+    "unigram": lambda **options: SentencePieceTokenizer.train(
+        LINES, 34, model_type="unigram", **options
+    ),
+}
+
+
+@pytest.fixture(scope="module", params=sorted(MAKERS))
+def tokenizer(request):
+    return MAKERS[request.param]()
+
+
+def test_known_text_comes_back(tokenizer):
+    ids = tokenizer.encode(tf.constant(LINES))
+    assert ids.dtype == tf.int32
+    assert int(tf.reduce_min(ids.flat_values)) >= len(SPECIAL_TOKENS)
+    assert int(tf.reduce_max(ids.flat_values)) < tokenizer.vocabulary_size
+    decoded = [line.decode() for line in tokenizer.decode(ids).numpy()]
+    assert decoded == LINES
+
+
+def test_tokens_stand_one_for_one_with_ids_and_keep_unknown_words(tokenizer):
+    text = tf.constant(["The 漢字 cat", "", "Zyx"])
+    tokens, ids = tokenizer.tokens(text), tokenizer.encode(text)
+    assert tokens.row_lengths().numpy().tolist() == (
+        ids.row_lengths().numpy().tolist()
+    )
+    assert UNK_ID in ids.flat_values.numpy()
+    joined = tokenizer.join(tokens).numpy()
+    assert [line.decode() for line in joined] == ["The 漢字 cat", "", "Zyx"]
+
+
+def test_lookup_names_ids_of_any_shape_and_survives_foreign_ones(tokenizer):
+    size = tokenizer.vocabulary_size
+    names = tokenizer.lookup(tf.constant([[0, 1, 2], [3, size, -1]]))
+    assert names.numpy().tolist() == [
+        [b"<pad>", b"<unk>", b"<s>"],
+        [b"</s>", b"<unk>", b"<unk>"],
+    ]
+    assert tokenizer.lookup(tf.zeros([2, 0], tf.int32)).shape == (2, 0)
+
+
+def test_special_tokens_in_text_are_ordinary_text(tokenizer):
+    ids = tokenizer.encode(tf.constant(["<pad> </s> <s> cat"]))
+    assert not {0, 2, 3} & set(ids.flat_values.numpy().tolist())
+
+
+def test_decode_leaves_out_pad_and_sentence_marks(tokenizer):
+    ids = tokenizer.encode(tf.constant(LINES[:1])).to_list()[0]
+    marked = tf.ragged.constant([[2, *ids, 3, 0, 0]], tf.int32)
+    assert tokenizer.decode(marked).numpy()[0].decode() == LINES[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"\xff\xfe cat", b"", b"\xc2\xa0", b"a\x00b", b"\xed\xa0\x80", b" \n\r\t"],
+)
+def test_any_bytes_are_taken(tokenizer, text):
+    ids = tokenizer.encode(tf.constant([text]))
+    assert ids.shape[0] == 1
+    assert tokenizer.decode(ids).numpy()[0].decode() is not None
+
+
+def test_bytes_that_are_not_utf8_become_replacement_characters(tokenizer):
+    tokens = tokenizer.tokens(tf.constant([b"\xff\xfe cat"]))
+    # SentencePiece's normalisation then takes these for spaces.
+    is_words = isinstance(tokenizer, WordTokenizer)
+    expected = "\ufffd\ufffd cat" if is_words else "cat"
+    assert tokenizer.join(tokens).numpy()[0].decode() == expected
+
+
+def test_a_no_break_space_sets_words_apart(tokenizer):
+    text = tf.constant(["The\u00a0cat", "The cat"])
+    first, second = tokenizer.encode(text).to_list()
+    assert first == second
+
+
+def test_empty_batch_inside_a_function(tokenizer):
+    @tf.function(
+        input_signature=[tf.TensorSpec([None], tf.string)], autograph=False
+    )
+    def there_and_back(text):
+        ids = tokenizer.encode(text)
+        return ids.to_tensor(), tokenizer.decode(ids), tokenizer.tokens(text)
+
+    ids, text, tokens = there_and_back(tf.zeros([0], tf.string))
+    assert (ids.shape, text.shape, tokens.nrows()) == ((0, 0), (0,), 0)
+    _, text, _ = there_and_back(tf.constant(LINES))
+    assert [line.decode() for line in text.numpy()] == LINES
+
+
+def test_save_and_load(tokenizer, tmp_path):
+    tokenizer.save(tmp_path, "source")
+    loaded = load_tokenizer(tmp_path, "source")
+    assert type(loaded) is type(tokenizer)
+    assert loaded.fingerprint == tokenizer.fingerprint
+    text = tf.constant(LINES)
+    assert loaded.encode(text).to_list() == tokenizer.encode(text).to_list()
+
+
+@pytest.mark.parametrize("kind", sorted(MAKERS))
+def test_training_is_deterministic_and_options_change_the_fingerprint(kind):
+    make = MAKERS[kind]
+    assert make().fingerprint == make().fingerprint
+    lower = make(lowercase=True)
+    assert lower.fingerprint != make().fingerprint
+    ids = lower.encode(tf.constant(["ÜBERMUT DOG", "übermut dog"])).to_list()
+    assert ids[0] == ids[1]
+
+
+def test_export_carries_two_tokenizers_and_their_files(tmp_path):
+    folder = tmp_path / "tokenizers"
+    WordTokenizer.train(LINES[:2], 9).save(folder / "b", "text")
+    SentencePieceTokenizer.train(LINES, 64).save(folder, "pieces")
+
+    class Texts(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.many = WordTokenizer.train(LINES, 50)
+            self.few = load_tokenizer(folder / "b", "text")
+            self.pieces = load_tokenizer(folder, "pieces")
+
+        def convert(self, text):
+            return {
+                "many": self.many.decode(self.many.encode(text)),
+                "few": self.few.decode(self.few.encode(text)),
+                "pieces": self.pieces.decode(self.pieces.encode(text)),
+            }
+
+    texts = Texts()
+    expected = texts.convert(tf.constant(LINES))
+    archive = keras.export.ExportArchive()
+    archive.track(texts)
+    archive.add_endpoint(
+        "convert", texts.convert, [tf.TensorSpec([None], tf.string)]
+    )
+    archive.write_out(str(tmp_path / "exported"), verbose=False)
+    shutil.rmtree(folder)
+    moved = shutil.move(tmp_path / "exported", tmp_path / "moved")
+    received = tf.saved_model.load(moved).convert(tf.constant(LINES))
+    for name in expected:
+        assert received[name].numpy().tolist() == (
+            expected[name].numpy().tolist()
+        )
+    assert expected["few"].numpy().tolist() != (
+        expected["many"].numpy().tolist()
+    )
+
+
+def test_load_refuses_damaged_folders(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no tokenizer"):
+        load_tokenizer(tmp_path, "x")
+    tokenizer = WordTokenizer.from_words(["a", "b", "c"])
+    tokenizer.save(tmp_path, "x")
+    file, description = tmp_path / "x.vocab", tmp_path / "x.json"
+    file.write_bytes(file.read_bytes()[:-2])  # A word less.
+    with pytest.raises(ValueError, match="changed after"):
+        load_tokenizer(tmp_path, "x")
+    file.unlink()
+    with pytest.raises(FileNotFoundError, match="no vocabulary"):
+        load_tokenizer(tmp_path, "x")
+    description.write_text(json.dumps({"kind": "letters"}))
+    with pytest.raises(ValueError, match="sentencepiece"):
+        load_tokenizer(tmp_path, "x")

@@ -1,0 +1,119 @@
+"""Vocabulary and model files, and their errors."""
+
+import io
+
+import pytest
+import sentencepiece
+import tensorflow as tf
+
+from luong_keras.special_tokens import SPECIAL_TOKENS
+from luong_keras.text.sentencepiece_tokenizer import SentencePieceTokenizer
+from luong_keras.text.word_tokenizer import WordTokenizer
+
+
+def words_of(tokenizer):
+    return tokenizer.file_bytes().decode().split("\n")[:-1]
+
+
+def test_words_are_ordered_by_frequency_then_bytes():
+    lines = ["b a c", "b d a", "b", "<s> <s> <s> <unk>"]
+    tokenizer = WordTokenizer.train(lines, 7, pretokenized=True)
+    assert words_of(tokenizer) == [*SPECIAL_TOKENS, "b", "a", "c"]
+    assert tokenizer.vocabulary_size == 7
+    again = WordTokenizer.train(lines[::-1], 7, pretokenized=True)
+    assert again.fingerprint == tokenizer.fingerprint
+    frequent = WordTokenizer.train(lines, 50, pretokenized=True, min_count=2)
+    assert words_of(frequent) == [*SPECIAL_TOKENS, "b", "a"]
+
+
+def test_a_rare_word_is_unknown_but_keeps_its_spelling():
+    tokenizer = WordTokenizer.from_words(["a", "b"])
+    text = tf.constant(["a zebra b"])
+    assert tokenizer.encode(text).to_list() == [[4, 1, 5]]
+    assert tokenizer.tokens(text).to_list() == [[b"a", b"zebra", b"b"]]
+
+
+@pytest.mark.parametrize("size", [4, 0, -1])
+def test_training_needs_room_for_a_word(size):
+    with pytest.raises(ValueError, match="at least 5"):
+        WordTokenizer.train(["a"], size)
+
+
+def test_training_needs_a_word():
+    with pytest.raises(ValueError, match="No word occurs 3 times"):
+        WordTokenizer.train(["a a"], 10, min_count=3)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"the\na\n", "starts with the lines"),
+        (b"", "starts with the lines"),
+        (b"<unk>\n<pad>\n<s>\n</s>\na\n", "starts with the lines"),
+        (b"<pad>\n<unk>\n<s>\n</s>\na\nb\na\n", "line 5 and in line 7"),
+        (b"<pad>\n<unk>\n<s>\n</s>\na\n\nb\n", "Line 6"),
+        (b"<pad>\n<unk>\n<s>\n</s>\na b\n", "Line 5"),
+        (b"<pad>\n<unk>\n<s>\n</s>\na\r\nb\r\n", "Line 5"),
+        (b"<pad>\n<unk>\n<s>\n</s>\n\xff\n", "not UTF-8"),
+    ],
+)
+def test_a_bad_vocabulary_is_refused(tmp_path, content, message):
+    path = tmp_path / "bad.vocab"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        WordTokenizer(path)
+
+
+def test_a_vocabulary_may_lack_the_last_line_end(tmp_path):
+    path = tmp_path / "v"
+    path.write_bytes(b"<pad>\n<unk>\n<s>\n</s>\nx")
+    tokenizer = WordTokenizer(path)
+    assert tokenizer.vocabulary_size == 5
+    assert tokenizer.encode(tf.constant(["x"])).to_list() == [[4]]
+
+
+def test_missing_files():
+    with pytest.raises(FileNotFoundError, match="no vocabulary file"):
+        WordTokenizer("/nonexistent/words.vocab")
+    with pytest.raises(FileNotFoundError, match="no SentencePiece model"):
+        SentencePieceTokenizer("/nonexistent/pieces.model")
+
+
+def test_a_corrupt_model_is_refused(tmp_path):
+    path = tmp_path / "pieces.model"
+    path.write_bytes(b"no model at all")
+    with pytest.raises(ValueError, match="not a SentencePiece model"):
+        SentencePieceTokenizer(path)
+
+
+def test_a_model_with_other_ids_is_refused(tmp_path):
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["a cat sat", "a dog"]),
+        model_writer=model,
+        vocab_size=20,
+        model_type="bpe",
+        minloglevel=2,
+    )
+    path = tmp_path / "pieces.model"
+    path.write_bytes(model.getvalue())
+    with pytest.raises(ValueError, match="pad_id=0"):
+        SentencePieceTokenizer(path)
+
+
+@pytest.mark.parametrize(
+    ("lines", "size", "message"),
+    [
+        (["a cat"], 5000, "smaller `vocabulary_size`"),
+        (["the quick brown fox"], 6, "larger `vocabulary_size`"),
+        ([], 100, "no sentence"),
+    ],
+)
+def test_subwords_that_cannot_be_learned(lines, size, message):
+    with pytest.raises(ValueError, match=message):
+        SentencePieceTokenizer.train(lines, size)
+
+
+def test_an_unknown_model_type_is_refused():
+    with pytest.raises(ValueError, match="model_type"):
+        SentencePieceTokenizer.train(["a"], 10, model_type="wordpiece")

@@ -1,0 +1,94 @@
+"""Words in the graph against sacreBLEU's own tokenisation."""
+
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+
+from luong_keras.text.word_splitting import (
+    join_13a,
+    split_13a,
+    split_at_spaces,
+)
+
+TRICKY = [
+    "",
+    " ",
+    "a",
+    "It's 3.5%, isn't it?",
+    "1,000.50 and .5 and 5. and 5, 6",
+    "1-2 a-b 3-d e-4 -5 --",
+    "U.S.A. e.g. z.B. ... a..b ,,",
+    "&quot;x&quot; &amp;lt; &lt;b&gt; R&D &unknown;",
+    "a<skipped>b -\nc\nd",
+    "a@b.de http://x.org/y_z?q=1#t ~user ^2 `q` \\n |p| {b} [c]",
+    'he said "hello, (you)": no; yes!',
+    "a\u00a0b\u2009c\u3000d\u2028e\u0085f\x0bg\x0ch\x1ci\x1dj\x1ek\x1fl\tm",
+    "„Müller“ «là» 漢字。漢, ５.５ — – … €5 £3.2",
+    "'tis '99 rock'n'roll ''quoted''",
+    "\u200bzero\u200bwidth\ufeff",
+    "e\u0301 \U0001f600, \U0001f600.",
+]
+
+
+def expected(lines):
+    tokenize = Tokenizer13a()
+    return [tokenize(line).split() for line in lines]
+
+
+def received(ragged):
+    return [[word.decode() for word in row] for row in ragged.to_list()]
+
+
+def test_tricky_sentences_split_as_in_sacrebleu():
+    assert received(split_13a(tf.constant(TRICKY))) == expected(TRICKY)
+
+
+def test_white_space_is_what_python_takes_for_it():
+    lines = [*TRICKY, "".join(f"{chr(i)}a" for i in range(0x3100))]
+    split = received(split_at_spaces(tf.constant(lines)))
+    assert split == [line.split() for line in lines]
+
+
+def test_joined_words_split_into_the_same_words():
+    words = split_13a(tf.constant(TRICKY))
+    again = split_13a(join_13a(words))
+    assert received(again) == received(words)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        'He said: "Yes, it\'s (almost) 3.5%!"',
+        "A 10-year-old and/or his dog; $5 each.",
+        "Wait... what?",
+        'A "B" and "C d".',
+        "Er rief „Halt!“.",
+        "user@host",
+    ],
+)
+def test_a_sentence_in_usual_spelling_survives(sentence):
+    joined = join_13a(split_13a(tf.constant([sentence])))
+    assert joined.numpy()[0].decode() == sentence
+
+
+def test_real_text():
+    folder = os.environ.get("LUONG_KERAS_DATA")
+    if not folder:
+        pytest.skip("set LUONG_KERAS_DATA to the folder of the real data")
+    for language in "en", "de":
+        path = Path(folder, "multi30k", f"train.{language}.gz")
+        with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
+            lines = [next(file).rstrip("\n") for _ in range(4000)]
+        words = split_13a(tf.constant(lines))
+        assert received(words) == expected(lines)
+        joined = join_13a(words)
+        assert received(split_13a(joined)) == received(words)
+        same = sum(
+            text.decode() == line.strip()
+            for text, line in zip(joined.numpy(), lines, strict=True)
+        )
+        assert same / len(lines) > 0.99

@@ -1,0 +1,159 @@
+import json
+import time
+
+import keras
+import numpy as np
+import pytest
+
+from luong_keras.training.best_weights import BestWeights
+from luong_keras.training.json_lines_log import JsonLinesLog
+from luong_keras.training.translation_validation import TranslationValidation
+from luong_keras.training.words_per_second import WordsPerSecond
+
+
+def small_model():
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", jit_compile=False)
+    return model
+
+
+def exact_match(translations, references):
+    return 100 * np.mean(np.array(translations) == np.array(references))
+
+
+def test_validation_reaches_the_callbacks_after_it(tmp_path):
+    model = small_model()
+    kernels = []
+
+    def translate(lines):
+        # Its own view of the weights: the trained ones, also on JAX.
+        kernels.append(float(model.layers[0].kernel[0, 0]))
+        return [line if len(kernels) == 2 else "?" for line in lines]
+
+    validation = TranslationValidation(
+        translate,
+        ["a", "b"],
+        ["a", "c"],
+        exact_match,
+        output_folder=tmp_path / "samples",
+    )
+    best = BestWeights(tmp_path / "best.weights.h5")
+    log = JsonLinesLog(tmp_path / "log.jsonl")
+    history = model.fit(
+        np.ones((3, 1)),
+        np.ones((3, 1)),
+        epochs=3,
+        callbacks=[validation, best, log],
+        verbose=0,
+    )
+    assert history.history["val_bleu"] == [0, 50, 0]
+    assert [line["val_bleu"] for line in log.read()] == [0, 50, 0]
+    assert len(set(kernels)) == 3
+    written = (tmp_path / "samples" / "epoch-002.txt").read_text()
+    assert written == "a\nb\n"
+    # The best file holds the weights of the second epoch.
+    model.load_weights(best.path)
+    assert float(model.layers[0].kernel[0, 0]) == kernels[1]
+    assert best.get_state() == {"best": 50}
+
+
+def test_samples_are_spread_over_the_set(capsys):
+    lines = [f"line {index}" for index in range(10)]
+    TranslationValidation(
+        lambda lines: lines, lines, lines, exact_match, samples=2
+    ).on_epoch_end(0, {})
+    sources = [
+        line.split(maxsplit=1)[1]
+        for line in capsys.readouterr().out.splitlines()
+        if line.startswith("  source")
+    ]
+    assert sources == ["line 0", "line 5"]
+
+
+def test_validation_refuses_what_does_not_pair_up():
+    with pytest.raises(ValueError, match="2 sources, 1 references"):
+        TranslationValidation(list, ["a", "b"], ["a"], exact_match)
+    short = TranslationValidation(lambda lines: [], ["a"], ["a"], exact_match)
+    with pytest.raises(ValueError, match="0 for 1 sources"):
+        short.on_epoch_end(0, {})
+
+
+@pytest.mark.parametrize("mode, sign", [("max", 1), ("min", -1)])
+def test_best_weights_of_a_resumed_run(tmp_path, mode, sign):
+    path = tmp_path / "best.weights.h5"
+    resumed = BestWeights(path, "value", mode)
+    resumed.set_state({"best": sign * 3.0})
+    resumed.set_model(small_model())
+    for value in (2.0, 3.0, float("nan")):
+        resumed.on_epoch_end(0, {"value": sign * value})
+        assert not path.exists()
+    resumed.on_epoch_end(0, {"value": sign * 4.0})
+    assert path.exists()
+
+
+def test_best_weights_of_a_model_that_shares_layers(tmp_path):
+    shown = small_model()
+    trained = keras.Sequential([shown, keras.layers.Dense(1)])
+    trained.compile("sgd", "mse", jit_compile=False)
+    best = BestWeights(tmp_path / "b.weights.h5", "loss", "min", model=shown)
+    x = np.ones((2, 1))
+    trained.fit(x, x, callbacks=[best], verbose=0)
+    other = small_model()
+    other.load_weights(best.path)
+    np.testing.assert_array_equal(
+        other.layers[0].kernel, shown.layers[0].kernel
+    )
+
+
+def test_best_weights_arguments(tmp_path):
+    with pytest.raises(ValueError, match="'best.h5'"):
+        BestWeights("best.h5")
+    with pytest.raises(ValueError, match="mode='auto'"):
+        BestWeights("best.weights.h5", mode="auto")
+    with pytest.raises(ValueError, match=r"Received: \['loss'\]"):
+        BestWeights("best.weights.h5").on_epoch_end(0, {"loss": 1.0})
+
+
+def test_an_epoch_logged_twice_has_one_line(tmp_path):
+    log = JsonLinesLog(tmp_path / "log.jsonl")
+    log.on_epoch_end(0, {"loss": np.float32(0.5)})
+    log.on_epoch_end(1, {"loss": 9.0})
+    JsonLinesLog(log.path).on_epoch_end(1, {"loss": 0.25})
+    lines = [json.loads(line) for line in log.path.read_text().splitlines()]
+    assert lines == [{"epoch": 1, "loss": 0.5}, {"epoch": 2, "loss": 0.25}]
+
+
+def test_words_per_second_counts_training_alone(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+
+    def epoch(speed, seconds):
+        for _ in range(2):
+            now[0] += seconds / 2
+            speed.on_train_batch_end(0)
+        now[0] += 1000  # The validation.
+
+    speed = WordsPerSecond()
+    speed.on_epoch_begin(0)
+    epoch(speed, 2.0)
+    logs = {"losses_words": 100.0, "val_losses_words": 7.0}
+    speed.on_epoch_end(0, logs)
+    assert logs["words_per_second"] == 50.0
+    speed.on_epoch_begin(1)
+    epoch(speed, 1.0)
+    # Interrupted here: the rest takes three seconds.
+    resumed = WordsPerSecond()
+    resumed.set_state(speed.get_state())
+    resumed.on_epoch_begin(1)
+    epoch(resumed, 3.0)
+    logs = {"words": 100.0}
+    resumed.on_epoch_end(1, logs)
+    assert logs["words_per_second"] == 25.0
+    assert resumed.get_state() == {"seconds": 0.0}
+
+
+def test_words_per_second_needs_a_count():
+    speed = WordsPerSecond()
+    speed.set_state({"seconds": 1.0})
+    with pytest.raises(ValueError, match="WordCount"):
+        speed.on_epoch_end(0, {"loss": 1.0})

@@ -1,0 +1,169 @@
+import os
+import runpy
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+from luong_keras.training.fit import fit
+from luong_keras.training.snapshot import Snapshot
+from luong_keras.training.stop_on_signal import StopOnSignal
+
+SCRIPT = Path(__file__).with_name("resume_run.py")
+RUN = runpy.run_path(str(SCRIPT), run_name="resume_run")
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory):
+    return RUN["train"](tmp_path_factory.mktemp("straight"))
+
+
+def equal_but_for_epochs(resumed, straight):
+    # Compared piece by piece for a readable failure.
+    assert resumed["log"] == straight["log"]
+    assert resumed["best"] == straight["best"]
+    assert resumed["digests"] == straight["digests"]
+
+
+def test_a_killed_run_ends_with_the_bits_of_a_straight_one(tmp_path, straight):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment["KERAS_BACKEND"] = keras.backend.backend()
+    killed = subprocess.run(
+        [sys.executable, SCRIPT, tmp_path, "12"],
+        env=environment,
+        capture_output=True,
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    # Batch 12 is in the second epoch of 7; the last snapshot was of batch 9.
+    assert Snapshot.read(tmp_path / "snapshot.npz").position == 9
+    resumed = RUN["train"](tmp_path)
+    assert resumed["epochs"] == [1, 2]
+    equal_but_for_epochs(resumed, straight)
+
+
+@pytest.mark.parametrize("step", [11, 14])
+def test_a_signal_stops_after_the_batch_and_loses_nothing(
+    tmp_path, straight, capsys, step
+):
+    handlers = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+    stopped = RUN["train"](tmp_path, RUN["SignalAt"](signal.SIGTERM, step))
+    # Step 14 is the last of its epoch, which therefore has an end.
+    assert stopped["epochs"] == ([0] if step == 11 else [0, 1])
+    assert Snapshot.read(tmp_path / "snapshot.npz").position == step
+    assert f"Stopped after batch {step}" in capsys.readouterr().out
+    assert handlers == (
+        signal.getsignal(signal.SIGTERM),
+        signal.getsignal(signal.SIGINT),
+    )
+    equal_but_for_epochs(RUN["train"](tmp_path), straight)
+    if step == 14:  # A finished run does nothing more.
+        again = RUN["train"](tmp_path)
+        assert again["epochs"] == []
+        equal_but_for_epochs(again, straight)
+
+
+class Rows:
+    """Four batches an epoch of one number each, the number of the batch."""
+
+    steps_per_epoch = 4
+
+    def __init__(self, missing=0):
+        self.missing = missing
+
+    def dataset(self, start_step, stop_step):
+        for step in range(start_step, stop_step - self.missing):
+            yield np.full((1, 1), step, "float32"), np.zeros((1, 1))
+
+
+class Events(keras.callbacks.Callback):
+    def __init__(self, kill_in=None):
+        super().__init__()
+        self.events = []
+        self.kill_in = kill_in
+
+    def on_train_begin(self, logs=None):
+        self.events.append("begin")
+
+    def on_train_end(self, logs=None):
+        self.events.append("end")
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.events.append(f"epoch {epoch}")
+        self.epoch = epoch
+
+    def on_epoch_end(self, epoch, logs=None):
+        if (epoch, "end") == self.kill_in:
+            raise KeyboardInterrupt
+        self.events.append(f"end {epoch}, val {'val_loss' in logs}")
+
+    def on_train_batch_begin(self, batch, logs=None):
+        if (self.epoch, batch) == self.kill_in:
+            raise KeyboardInterrupt
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.events.append(batch)
+
+
+def small_model(optimizer="sgd", **options):
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    model.compile(optimizer, "mse", jit_compile=False, **options)
+    return model
+
+
+@pytest.mark.parametrize("kill_in", [(0, 3), (0, "end")])
+def test_callbacks_see_one_run(tmp_path, kill_in):
+    # A run that is killed in its validation does the validation again.
+    def run(events):
+        data = (np.zeros((1, 1)), np.zeros((1, 1)))
+        fit(
+            small_model(),
+            Rows(),
+            epochs=2,
+            callbacks=[events, StopOnSignal()],
+            snapshot_path=tmp_path / "snapshot.npz",
+            snapshot_steps=1,
+            validation_data=data,
+            verbose=0,
+        )
+
+    handler = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        run(Events(kill_in))
+    assert signal.getsignal(signal.SIGINT) is handler
+    events = Events()
+    run(events)
+    assert events.events == [
+        *("begin", "epoch 0", 3, "end 0, val True"),
+        *("epoch 1", 0, 1, 2, 3, "end 1, val True", "end"),
+    ]
+
+
+def test_too_few_batches_are_an_error():
+    with (
+        pytest.warns(UserWarning, match="ran out of data"),
+        pytest.raises(ValueError, match=r"must give 8 batches. Received: 7"),
+    ):
+        fit(small_model(), Rows(missing=1), epochs=2, verbose=0)
+
+
+def test_several_steps_an_execution_must_divide_the_epoch(tmp_path):
+    model = small_model(steps_per_execution=3)
+    with pytest.raises(ValueError, match="steps_per_execution=3"):
+        fit(model, Rows(), epochs=1)
+    model = small_model(steps_per_execution=2)
+    path = tmp_path / "snapshot.npz"
+    events = Events(kill_in=(0, 2))
+    options = {"snapshot_path": path, "snapshot_steps": 1, "verbose": 0}
+    with pytest.raises(KeyboardInterrupt):
+        fit(model, Rows(), epochs=1, callbacks=[events], **options)
+    assert Snapshot.read(path).position == 2
+
+
+def test_averaged_weights_are_refused():
+    with pytest.raises(ValueError, match="use_ema=True"):
+        fit(small_model(keras.optimizers.SGD(use_ema=True)), Rows(), epochs=1)

@@ -1,0 +1,128 @@
+import keras
+import numpy as np
+import pytest
+
+from luong_keras.training.cross_entropy import masked_cross_entropy
+from luong_keras.training.losses import (
+    MaskedSparseCategoricalCrossentropy,
+    TranslationLoss,
+)
+
+TARGETS = np.array([[4, 5, 3], [2, 3, 0]], "int32")
+WORD_LOSSES = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 0.0]], "float32")
+# The sum is 15, over 2 sentences and 5 words.
+CASES = [
+    ({"normalization": "sentence"}, 15 / 2),
+    ({"normalization": "sentence", "nominal_batch_size": 4}, 15 / 4),
+    ({"normalization": "word"}, 15 / 5),
+]
+JIT = keras.backend.backend() == "jax"
+
+
+def reference_cross_entropy(logits, targets, smoothing):
+    logits = logits.astype("float64")
+    shifted = logits - logits.max(-1, keepdims=True)
+    log_p = shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+    words = logits.shape[-1]
+    wanted = np.full(logits.shape, smoothing / words)
+    wanted += (1 - smoothing) * np.eye(words)[targets]
+    return -(wanted * log_p).sum(-1) * (targets != 0)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_cross_entropy_is_that_of_a_smoothed_distribution(smoothing, dtype):
+    logits = np.random.default_rng(0).normal(size=(2, 3, 7)) * 20
+    logits = keras.ops.cast(logits, dtype)
+    losses = masked_cross_entropy(logits, TARGETS, smoothing)
+    exact = keras.ops.convert_to_numpy(keras.ops.cast(logits, "float32"))
+    expected = reference_cross_entropy(exact, TARGETS, smoothing)
+    assert keras.backend.standardize_dtype(losses.dtype) == "float32"
+    np.testing.assert_allclose(losses, expected, rtol=1e-5)
+    assert float(losses[1, 2]) == 0
+
+
+@pytest.mark.parametrize("options, expected", CASES)
+def test_normalization(options, expected):
+    loss = TranslationLoss(**options)
+    assert float(loss(TARGETS, WORD_LOSSES)) == pytest.approx(expected)
+    again = TranslationLoss.from_config(loss.get_config())
+    garbage = WORD_LOSSES.copy()
+    garbage[1, 2] = np.nan  # At the padding.
+    assert float(again(TARGETS, garbage)) == pytest.approx(expected)
+
+
+def test_sentences_can_be_weighted():
+    weights = np.array([1.0, 0.5])
+    loss = TranslationLoss()(TARGETS, WORD_LOSSES, weights)
+    assert float(loss) == pytest.approx((6 + 0.5 * 9) / 2)
+
+
+class First(keras.layers.Layer):
+    def __init__(self):
+        super().__init__()
+        self.supports_masking = True
+
+    def call(self, inputs):
+        return inputs[..., 0]
+
+
+def one_weight_model(optimizer, loss):
+    """A model whose word losses are one weight, with a mask on them."""
+    ids = keras.Input((None,), dtype="int32")
+    ones = keras.layers.Embedding(
+        6, 1, embeddings_initializer="ones", mask_zero=True, trainable=False
+    )(ids)
+    losses = keras.layers.Dense(
+        1, use_bias=False, kernel_initializer="ones", name="weight"
+    )(ones)
+    model = keras.Model(ids, First()(losses))
+    assert model(TARGETS)._keras_mask is not None
+    model.compile(optimizer, loss, jit_compile=JIT)
+    return model
+
+
+@pytest.mark.parametrize("options, expected", CASES)
+@pytest.mark.parametrize("scaled", [False, True])
+def test_fit_descends_exactly_this_number(options, expected, scaled):
+    # The losses are five times the weight 1, so loss and gradient are
+    # 5 / divisor, whatever mask the outputs carry.
+    optimizer = keras.optimizers.SGD(1.0)
+    if scaled:
+        optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
+    model = one_weight_model(optimizer, TranslationLoss(**options))
+    history = model.fit(TARGETS, TARGETS, batch_size=2, verbose=0)
+    wanted = expected * 5 / 15
+    assert history.history["loss"][0] == pytest.approx(wanted)
+    kernel = model.get_layer("weight").kernel
+    assert float(kernel[0, 0]) == pytest.approx(1 - wanted)
+
+
+def test_the_loss_over_logits_is_the_same_objective():
+    logits = np.random.default_rng(1).normal(size=(2, 3, 7)).astype("float32")
+    for options, _ in CASES:
+        both = MaskedSparseCategoricalCrossentropy(
+            label_smoothing=0.1, **options
+        )
+        both = keras.losses.deserialize(keras.losses.serialize(both))
+        losses = masked_cross_entropy(logits, TARGETS, 0.1)
+        expected = float(TranslationLoss(**options)(TARGETS, losses))
+        assert float(both(TARGETS, logits)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"normalization": "batch"}, "normalization='batch'"),
+        ({"nominal_batch_size": 0}, "nominal_batch_size=0"),
+        ({"normalization": "word", "nominal_batch_size": 8}, "'word'"),
+    ],
+)
+def test_wrong_normalizations_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        TranslationLoss(**options)
+
+
+def test_wrong_smoothing_is_refused():
+    with pytest.raises(ValueError, match=r"label_smoothing=1\.0"):
+        MaskedSparseCategoricalCrossentropy(label_smoothing=1.0)

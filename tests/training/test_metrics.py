@@ -1,0 +1,82 @@
+import keras
+import numpy as np
+import pytest
+
+from luong_keras.training.cross_entropy import masked_cross_entropy
+from luong_keras.training.losses import TranslationLoss
+from luong_keras.training.metrics import (
+    WordAccuracy,
+    WordCount,
+    WordPerplexity,
+)
+
+TARGETS = np.array([[4, 5, 3], [2, 3, 0]], "int32")
+LOGITS = np.random.default_rng(0).normal(size=(2, 3, 7)).astype("float32")
+
+
+def test_an_epoch_counts_words_and_not_batches():
+    perplexity, accuracy = WordPerplexity(), WordAccuracy()
+    # Batches of 3 and of 1 word: the mean loss is (1 + 2 + 3 + 10) / 4.
+    perplexity.update_state([[4, 4, 4]], [[1.0, 2.0, 3.0]])
+    perplexity.update_state([[4, 0, 0]], [[10.0, np.nan, 5.0]])
+    accuracy.update_state([[4, 4, 4]], [[1.0, 1.0, 0.0]])
+    accuracy.update_state([[4, 0, 0]], [[1.0, 1.0, 1.0]])
+    assert float(perplexity.result()) == pytest.approx(np.exp(4))
+    assert float(accuracy.result()) == pytest.approx(3 / 4)
+
+
+def test_from_logits():
+    perplexity = WordPerplexity(from_logits=True)
+    perplexity.update_state(TARGETS, LOGITS)
+    losses = np.array(masked_cross_entropy(LOGITS, TARGETS))
+    expected = np.exp(losses.sum() / 5)
+    assert float(perplexity.result()) == pytest.approx(expected, rel=1e-5)
+
+    accuracy = WordAccuracy(from_logits=True)
+    hits = (LOGITS.argmax(-1) == TARGETS)[TARGETS != 0]
+    # One forced hit, so that the fraction is not trivially zero.
+    logits = LOGITS.copy()
+    logits[0, 1, 5] = 9.0
+    hits[1] = True
+    accuracy.update_state(TARGETS, logits)
+    assert float(accuracy.result()) == pytest.approx(hits.mean())
+
+
+def test_words_can_be_weighted():
+    for weights in ([1.0, 0.5], [[1.0] * 3, [0.5] * 3]):
+        accuracy = WordAccuracy()
+        accuracy.update_state(TARGETS, [[1, 1, 0], [1, 0, 1]], weights)
+        assert float(accuracy.result()) == pytest.approx(2.5 / 4)
+
+
+@pytest.mark.parametrize("metric", [WordPerplexity, WordAccuracy])
+def test_configuration(metric):
+    made = metric(from_logits=True, pad_id=5, name="other")
+    again = keras.metrics.deserialize(keras.metrics.serialize(made))
+    assert again.get_config() == made.get_config()
+    again.update_state(np.full((1, 2), 5), np.ones((1, 2, 7)))
+    assert float(again.words) == 0
+
+
+def test_evaluate_gives_each_output_its_metric():
+    losses, hits = keras.Input((3,)), keras.Input((3,))
+    outputs = {
+        "word_losses": keras.layers.Identity()(losses),
+        "hits": keras.layers.Identity()(hits),
+    }
+    model = keras.Model([losses, hits], outputs)
+    model.compile(
+        loss={"word_losses": TranslationLoss(), "hits": None},
+        metrics={
+            "word_losses": [WordPerplexity(), WordCount()],
+            "hits": [WordAccuracy()],
+        },
+        jit_compile=keras.backend.backend() == "jax",
+    )
+    inputs = [np.ones((2, 3)), np.array([[1, 1, 0], [1, 0, 1]])]
+    targets = {"word_losses": TARGETS, "hits": TARGETS}
+    logs = model.evaluate(inputs, targets, verbose=0, return_dict=True)
+    assert logs["word_losses_perplexity"] == pytest.approx(np.e)
+    assert logs["word_losses_words"] == 5
+    assert logs["loss"] == 5 / 2
+    assert logs["hits_accuracy"] == pytest.approx(3 / 5)

@@ -1,0 +1,105 @@
+import keras
+import numpy as np
+import pytest
+
+from luong_keras.training.schedules import (
+    LearningRateHalving,
+    ReduceOnPlateau,
+    halved_rate,
+)
+
+
+def test_the_paper_s_schedule():
+    rates = [halved_rate(1.0, 10 * epoch, 10) for epoch in range(8)]
+    assert rates == [1, 1, 1, 1, 1, 0.5, 0.25, 0.125]
+    # The whole of epoch 5 and of epoch 6 have one rate each.
+    assert [halved_rate(1.0, step, 10) for step in (49, 50, 59)] == [
+        1,
+        0.5,
+        0.5,
+    ]
+    with_dropout = [
+        halved_rate(1.0, 10 * epoch, 10, first_halved_epoch=9)
+        for epoch in (7, 8, 9)
+    ]
+    assert with_dropout == [1, 0.5, 0.25]
+
+
+def test_two_halvings_an_epoch_and_another_factor():
+    rates = [halved_rate(8.0, step, 5, 2, 2) for step in range(4, 12)]
+    # Of five steps, three come before the middle.
+    assert rates == [8, 4, 4, 4, 2, 2, 1, 1]
+    assert halved_rate(1.0, 5, 5, 2, factor=0.1) == pytest.approx(0.1)
+
+
+class Rates(keras.callbacks.Callback):
+    def __init__(self):
+        super().__init__()
+        self.rates = []
+
+    def on_train_batch_begin(self, batch, logs=None):
+        self.rates.append(float(self.model.optimizer.learning_rate))
+
+
+def small_model(rate):
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    model.compile(keras.optimizers.SGD(rate), "mse", jit_compile=False)
+    return model
+
+
+def test_the_callback_sets_the_rate_before_each_batch():
+    schedule = LearningRateHalving(2, halvings_per_epoch=2)
+    seen = Rates()
+    history = small_model(0.5).fit(
+        np.zeros((4, 1)),
+        np.zeros((4, 1)),
+        batch_size=1,
+        epochs=2,
+        callbacks=[schedule, seen],
+        verbose=0,
+    )
+    assert seen.rates == [0.5] * 4 + [0.25] * 2 + [0.125] * 2
+    assert history.history["learning_rate"] == [0.5, 0.125]
+
+    # A resumed run: the optimizer has the last rate, the state the first.
+    resumed, seen = LearningRateHalving(2, halvings_per_epoch=2), Rates()
+    resumed.set_state(schedule.get_state())
+    small_model(0.125).fit(
+        np.zeros((4, 1)),
+        np.zeros((4, 1)),
+        batch_size=2,
+        initial_epoch=2,
+        epochs=3,
+        callbacks=[resumed, seen],
+        verbose=0,
+    )
+    assert seen.rates == [0.0625, 0.03125]
+
+
+def test_a_halving_before_the_first_epoch_is_refused():
+    with pytest.raises(ValueError, match="first_halved_epoch=0"):
+        LearningRateHalving(first_halved_epoch=0)
+
+
+@pytest.mark.parametrize("mode, sign", [("min", 1), ("max", -1)])
+def test_plateau(mode, sign):
+    def make():
+        made = ReduceOnPlateau("value", mode, patience=1, min_rate=0.2)
+        made.set_model(model)
+        return made
+
+    model = small_model(1.0)
+    plateau = make()
+    rates = []
+    for epoch, value in enumerate([5, 4, 4, 6, 3, 3, 3, 3, 3]):
+        if epoch == 3:  # In the middle of the patience.
+            state, plateau = plateau.get_state(), make()
+            plateau.set_state(state)
+        plateau.on_epoch_end(epoch, {"value": sign * value})
+        rates.append(float(model.optimizer.learning_rate))
+    assert rates == pytest.approx([1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25, 0.2])
+
+
+def test_an_unknown_mode_is_refused():
+    with pytest.raises(ValueError, match="mode='auto'"):
+        ReduceOnPlateau(mode="auto")
