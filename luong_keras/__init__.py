@@ -22,7 +22,10 @@ _MODULES = {
     "MemoryRNN": "layers.memory_rnn",
     "ModelConfig": "config",
     "OutputProjection": "layers.output_projection",
+    "PRESETS": "config",
+    "RunConfig": "config",
     "TranslationModel": "models.translation_model",
+    "Translator": "serving.translator",
 }
 
 __all__ = sorted(_MODULES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import mmap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,20 @@ class Corpus:
         return [
             text[start:stop] for start, stop in zip(starts, stops, strict=True)
         ]
+
+    def side_lines(self, side: str) -> Iterator[str]:
+        """Iterates over one side's sentences, in the corpus's order.
+
+        Args:
+            side: `"source"` or `"target"`.
+
+        Yields:
+            A sentence.
+        """
+        path = text_path(self.folder, side)
+        with path.open(encoding="utf-8", newline="\n") as file:
+            for line in file:
+                yield line[:-1]
 
     def lines(self, indices: np.ndarray) -> tuple[list[bytes], list[bytes]]:
         """Reads sentence pairs.

@@ -188,17 +188,17 @@ class MemoryRNN(keras.layers.Layer):
         projected_memory = cell.project_memory(memory)
         repeated, stepwise = _split_masks(masks)
 
-        def one_step(old, xs):
+        def one_step(old, projected, position, masks):
             new, _ = cell.step(
                 weights,
-                xs["projected"],
+                projected,
                 old,
                 projected_memory,
                 memory_mask,
-                xs["position"],
-                {**repeated, **xs["masks"]},
+                position,
+                {**repeated, **masks},
             )
-            return (_carried(new, old, xs.get("mask")),) * 2
+            return new
 
         sequences = _scan(one_step, states, projected, stepwise, mask)
         if not with_alignments:
@@ -221,10 +221,9 @@ class MemoryRNN(keras.layers.Layer):
         weights = cell.loop_weights()
         repeated, stepwise = _split_masks(masks)
 
-        def one_step(old, xs):
-            dropped = {**repeated, **xs["masks"]}
-            new = cell.recur(weights, xs["projected"], old, dropped)
-            return (_carried(new, old, xs.get("mask")),) * 2
+        def one_step(old, projected, position, masks):
+            del position  # the recurrence alone is the same at every step
+            return cell.recur(weights, projected, old, {**repeated, **masks})
 
         sequences = _scan(one_step, states[:-1], projected, stepwise, mask)
         vectors, alignments = cell.attend(
@@ -323,23 +322,40 @@ class MemoryRNN(keras.layers.Layer):
 
 def _scan(one_step, states, projected, masks, mask):
     """Every state at every step, batch first."""
-    xs = {
-        "projected": projected,
-        "position": ops.arange(ops.shape(projected)[0], dtype="int32"),
-        "masks": masks,
-    }
+    xs = {"projected": projected, **masks}
     if mask is not None:
-        xs["mask"] = ops.swapaxes(ops.cast(mask, "bool"), 0, 1)
-    _, sequences = ops.scan(one_step, list(states), xs)
-    return [ops.swapaxes(sequence, 0, 1) for sequence in sequences]
+        column = ops.expand_dims(ops.swapaxes(mask, 0, 1), -1)
+        xs["mask"] = ops.cast(column, projected.dtype)
+    # One tensor for all: `ops.scan` on TensorFlow takes no second one of
+    # unknown length. For the same reason the position is carried.
+    widths = [x.shape[-1] for x in xs.values()]
+    if None in widths:
+        widths = [ops.shape(x)[-1] for x in xs.values()]
+    packed = ops.concatenate(
+        [ops.cast(x, projected.dtype) for x in xs.values()], axis=-1
+    )
+
+    def body(carried, packed_step):
+        position, *old = carried
+        step, start = {}, 0
+        for name, width in zip(xs, widths, strict=True):
+            step[name] = packed_step[..., start : start + width]
+            start = start + width
+        new = one_step(old, step.pop("projected"), position, step)
+        new = [position + 1, *_carried(new, old, step.get("mask"))]
+        return new, new
+
+    first = ops.zeros((), dtype="int32")
+    _, sequences = ops.scan(body, [first, *states], packed)
+    return [ops.swapaxes(sequence, 0, 1) for sequence in sequences[1:]]
 
 
 def _carried(new, old, mask):
     """New states where the step's mask is True, the old ones elsewhere."""
     if mask is None:
         return new
-    mask = ops.expand_dims(mask, -1)
-    return [ops.where(mask, n, o) for n, o in zip(new, old, strict=True)]
+    keep = mask > 0
+    return [ops.where(keep, n, o) for n, o in zip(new, old, strict=True)]
 
 
 def _split_masks(masks):

@@ -1,5 +1,7 @@
 """A sequence-to-sequence model with attention, from a configuration."""
 
+import functools
+
 import keras
 from keras import ops
 
@@ -194,9 +196,11 @@ class TranslationModel:
         losses = WordLosses(
             self.projection, self.label_smoothing, name="word_losses"
         )(vectors, target_out)
+        self._alignment_inputs = [*inputs, target_in]
+        self._alignment_tensors = (memory, mask, states)
         self.training_model = keras.Model(
             [*inputs, target_in, target_out],
-            {"loss": losses[0], "hits": losses[1]},
+            {"word": losses[0], "hits": losses[1]},
             name="translator_training",
         )
         self.encoding_model = keras.Model(
@@ -222,6 +226,31 @@ class TranslationModel:
             per_layer = self.decoder.cell.states_per_layer
             states = self.bridge(states[-per_layer:])
         return memory, states
+
+    @functools.cached_property
+    def alignment_model(self) -> keras.Model:
+        """From `source` and `target_in` to the alignments (B, T, S).
+
+        Row t has the weights of the step that reads word t of `target_in`
+        and produces word t of `target_out`.
+        """
+        memory, mask, states = self._alignment_tensors
+        *_, target_in = self._alignment_inputs
+        # A second driver of the same cell: Keras wants one number of outputs
+        # for all calls of a layer.
+        driver = MemoryRNN(
+            self.decoder.cell, dtype=self.config.precision, name="aligner"
+        )
+        _, alignments = driver(
+            self.target_embedding(target_in),
+            initial_state=states,
+            memory=memory,
+            memory_mask=mask,
+            return_attention_scores=True,
+        )
+        return keras.Model(
+            self._alignment_inputs, alignments, name="translator_alignments"
+        )
 
     # Parts, for decoding.
 

@@ -53,6 +53,9 @@ def fit(
     cover the whole epoch, and an epoch that was stopped midway has no end
     before it is resumed and finished.
 
+    Under `tf.distribute`, call it inside `strategy.scope()`: a resumed run
+    makes the optimizer's variables here.
+
     Args:
         training_model: The compiled model; give `compile` an explicit
             `jit_compile`.

@@ -180,7 +180,8 @@ class WordCount(keras.metrics.Metric):
 
     def result(self) -> Any:
         """Return the number of words so far."""
-        return ops.convert_to_tensor(self.words)
+        # A copy: the variable itself would change under who keeps it.
+        return ops.convert_to_tensor(self.words) + 0
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments of the constructor."""

@@ -1,0 +1,348 @@
+"""Trains, evaluates and exports a translator, from one command.
+
+Without arguments it trains the `demo` preset on the built-in English-German
+corpus: a few minutes on two cores. `--preset paper` is the system of Luong,
+Pham and Manning (2015) on WMT14, for a GPU; `--preset small` suits tens of
+thousands of pairs of your own:
+
+    python examples/wmt14_train.py --preset small \
+        --set data.train=corpus/train --set data.dev=corpus/dev \
+        --set data.test=corpus/test --run-dir runs/mine
+
+The same command again resumes a run that was interrupted.
+"""
+
+import argparse
+import dataclasses
+import json
+import time
+from pathlib import Path
+
+import keras
+
+from luong_keras.config import (
+    PRESETS,
+    RunConfig,
+    from_dict,
+    override,
+    to_dict,
+)
+from luong_keras.data import phrasebook
+from luong_keras.data.batching import TrainingBatches
+from luong_keras.data.corpus import Corpus
+from luong_keras.data.corpus_writer import open_or_write_corpus
+from luong_keras.data.datasets import Datasets, corpus_key, load_datasets
+from luong_keras.data.evaluation_batches import EvaluationBatches
+from luong_keras.evaluation.bleu import corpus_bleu
+from luong_keras.evaluation.plots import plot_alignment
+from luong_keras.evaluation.word_for_word import (
+    translate_word_for_word,
+    word_for_word,
+)
+from luong_keras.models.translation_model import TranslationModel
+from luong_keras.serving.evaluate import (
+    Evaluation,
+    preprocessor,
+    write_results,
+)
+from luong_keras.serving.export import export_saved_model
+from luong_keras.serving.translator import Translator
+from luong_keras.text.loading import load_tokenizer
+from luong_keras.text.sentencepiece_tokenizer import SentencePieceTokenizer
+from luong_keras.text.word_tokenizer import WordTokenizer
+from luong_keras.training.best_weights import BestWeights
+from luong_keras.training.fit import fit
+from luong_keras.training.json_lines_log import JsonLinesLog
+from luong_keras.training.losses import TranslationLoss
+from luong_keras.training.metrics import (
+    WordAccuracy,
+    WordCount,
+    WordPerplexity,
+)
+from luong_keras.training.optimizers import make_optimizer
+from luong_keras.training.run_folder import RunFolder
+from luong_keras.training.schedules import LearningRateHalving
+from luong_keras.training.stop_on_signal import StopOnSignal
+from luong_keras.training.translation_validation import TranslationValidation
+from luong_keras.training.words_per_second import WordsPerSecond
+
+
+def main() -> None:
+    """Runs what the command line asks for."""
+    arguments = parse_arguments()
+    config = resolve_config(arguments)
+    run = RunFolder(arguments.run_dir or f"runs/{arguments.preset or 'demo'}")
+    keras.utils.set_random_seed(config.training.seed)
+
+    datasets = load_datasets(config.data)
+    corpus = prepare_corpus(datasets, config, run)
+    tokenizers = prepare_tokenizers(corpus, config, run)
+    config = fit_vocabulary_sizes(config, *tokenizers)
+    run.write_config(to_dict(config))
+    translation_model = TranslationModel(
+        config.model, config.training.label_smoothing
+    )
+    translation_model.model.summary()
+
+    finished = train(translation_model, tokenizers, corpus, datasets, config, run)
+    if finished:
+        report(datasets, config, run)
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--preset", choices=PRESETS, help="default: demo")
+    parser.add_argument(
+        "--dataset",
+        help="phrasebook, files, wmt14_translate, or another builder of "
+        "tensorflow_datasets; default: that of the preset",
+    )
+    parser.add_argument("--run-dir", help="default: runs/PRESET")
+    parser.add_argument(
+        "--test-subset",
+        help="file of line numbers of the test set to keep",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="any setting, such as model.units=512; may be repeated",
+    )
+    return parser.parse_args()
+
+
+def resolve_config(arguments: argparse.Namespace) -> RunConfig:
+    if arguments.preset is None and arguments.dataset is None:
+        print(
+            "No --preset: training the demo on the built-in corpus. For "
+            "WMT14 English-German as in the paper: --preset paper (downloads "
+            "through tensorflow_datasets, wants a GPU). For text files of "
+            "your own: --preset small --set data.train=PREFIX …"
+        )
+    settings = list(arguments.set)
+    if arguments.dataset is not None:
+        name = {"wmt14": "wmt14_translate", "wmt15": "wmt15_translate"}.get(
+            arguments.dataset, arguments.dataset
+        )
+        settings.insert(0, f"data.dataset={name}")
+    if arguments.test_subset is not None:
+        settings.append(f"data.test_subset={arguments.test_subset}")
+    return override(PRESETS[arguments.preset or "demo"], settings)
+
+
+def prepare_corpus(
+    datasets: Datasets, config: RunConfig, run: RunFolder
+) -> Corpus:
+    corpus = open_or_write_corpus(
+        datasets.train,
+        run.path / "corpus",
+        corpus_key(datasets, config.data),
+        preprocess_source=preprocessor(
+            config.data, config.data.source_language
+        ),
+        preprocess_target=preprocessor(
+            config.data, config.data.target_language
+        ),
+        on_bad_line=config.data.on_bad_line,
+    )
+    print(f"{len(corpus)} training pairs; skipped: {corpus.skipped}")
+    return corpus
+
+
+def prepare_tokenizers(corpus: Corpus, config: RunConfig, run: RunFolder):
+    """Source and target tokenizer, of the run or trained on the corpus."""
+    names = ("source_vocabulary", "target_vocabulary")
+    if all((run.path / f"{name}.json").exists() for name in names):
+        return [load_tokenizer(run.path, name) for name in names]
+    data, model = config.data, config.model
+    sizes = (model.source_vocabulary_size, model.target_vocabulary_size)
+    sides = (["source"], ["target"])
+    if data.joint_vocabulary:
+        sides = (["source", "target"],) * 2
+    tokenizers = []
+    for name, size, parts in zip(names, sizes, sides, strict=True):
+        lines = (line for part in parts for line in corpus.side_lines(part))
+        if data.tokenizer == "sentencepiece":
+            tokenizer = SentencePieceTokenizer.train(lines, size)
+        else:
+            tokenizer = WordTokenizer.train(
+                lines, size, pretokenized=data.tokenize
+            )
+        tokenizer.save(run.path, name)
+        tokenizers.append(tokenizer)
+    return tokenizers
+
+
+def fit_vocabulary_sizes(config: RunConfig, source, target) -> RunConfig:
+    """A small corpus may have fewer words than were asked for."""
+    model = dataclasses.replace(
+        config.model,
+        source_vocabulary_size=source.vocabulary_size,
+        target_vocabulary_size=target.vocabulary_size,
+    )
+    return dataclasses.replace(config, model=model)
+
+
+class FitBatches:
+    """Training batches as `model.fit` takes them."""
+
+    def __init__(self, batches: TrainingBatches) -> None:
+        self.batches = batches
+        self.steps_per_epoch = batches.steps_per_epoch
+
+    def dataset(self, start_step: int, stop_step: int):
+        dataset = self.batches.dataset(start_step, stop_step)
+        return dataset.map(inputs_and_targets).prefetch(2)
+
+
+def inputs_and_targets(batch):
+    inputs = {k: batch[k] for k in ("source", "target_in", "target_out")}
+    targets = batch["target_out"]
+    return inputs, {"word": targets, "hits": targets}
+
+
+def train(translation_model, tokenizers, corpus, datasets, config, run):
+    """Trains to the last epoch; False where a signal stopped it before."""
+    training, data = config.training, config.data
+    batches = TrainingBatches(
+        corpus,
+        *tokenizers,
+        batch_size=training.batch_size,
+        seed=training.seed,
+        max_length=data.max_length,
+        over_long=data.over_long,
+    )
+    print(
+        f"{batches.steps_per_epoch} batches an epoch; pairs dropped: "
+        f"{batches.dropped}, cut: {batches.cut}"
+    )
+    model = translation_model.training_model
+    model.compile(
+        make_optimizer(
+            training.optimizer, training.learning_rate, training.clip_norm
+        ),
+        loss={"word": TranslationLoss(training.normalization), "hits": None},
+        metrics={
+            "word": [WordPerplexity(), WordCount(name="count")],
+            "hits": [WordAccuracy()],
+        },
+        jit_compile=training.jit_compile,
+    )
+    stop = StopOnSignal()
+    greedy = dataclasses.replace(config.decoding, beam_size=1, stack_size=None)
+    evaluation = Evaluation(
+        Translator(translation_model, *tokenizers, greedy), data
+    )
+    sources, references = zip(*datasets.dev, strict=True)
+    started = time.perf_counter()
+    fit(
+        model,
+        FitBatches(batches),
+        epochs=training.epochs,
+        snapshot_path=run.snapshot,
+        snapshot_steps=training.snapshot_steps,
+        validation_data=validation_batches(
+            tokenizers, datasets.dev, config
+        ),
+        callbacks=[
+            LearningRateHalving(
+                training.first_halved_epoch,
+                training.halvings_per_epoch,
+                factor=training.halving_factor,
+            ),
+            WordsPerSecond(count="word_count"),
+            TranslationValidation(
+                evaluation.translate,
+                sources,
+                references,
+                corpus_bleu,
+                samples=training.samples,
+                output_folder=run.samples,
+            ),
+            BestWeights(run.best_weights, model=translation_model.model),
+            JsonLinesLog(run.log),
+            keras.callbacks.TensorBoard(run.tensorboard),
+            stop,
+        ],
+        verbose=2,
+    )
+    print(f"trained for {time.perf_counter() - started:.0f} s in this process")
+    if stop.received is not None:
+        return False
+    translation_model.model.save_weights(run.last_weights)
+    return True
+
+
+def validation_batches(tokenizers, dev, config):
+    prepare = [
+        preprocessor(config.data, language) or str
+        for language in (
+            config.data.source_language,
+            config.data.target_language,
+        )
+    ]
+    batches = EvaluationBatches(
+        [prepare[0](source) for source, _ in dev],
+        tokenizers[0],
+        config.training.batch_size,
+        config.decoding.max_source_length,
+        [prepare[1](target) for _, target in dev],
+        tokenizers[1],
+    )
+    return batches.dataset().map(inputs_and_targets).cache()
+
+
+def report(datasets: Datasets, config: RunConfig, run: RunFolder) -> None:
+    """Scores the best weights on the test pairs, exports, shows samples."""
+    translator = Translator.from_run(run.path)
+    evaluation = Evaluation(translator, config.data)
+    sources, references = map(list, zip(*datasets.test, strict=True))
+    results, translations = evaluation.scores(sources, references)
+    results["perplexity"] = evaluation.perplexity(datasets.test)
+    if datasets.test_links is not None:
+        results["aer"] = evaluation.alignment_error_rate(
+            datasets.test, datasets.test_links
+        )
+    if config.data.dataset == "phrasebook":
+        results["bleu_word_for_word"] = word_for_word_bleu(config)
+    (run.path / "test.txt").write_text(
+        "".join(line + "\n" for line in translations), encoding="utf-8"
+    )
+    for i in range(0, len(sources), max(len(sources) // 5, 1)):
+        print(f"source       {sources[i]}")
+        print(f"reference    {references[i]}")
+        print(f"translation  {translations[i]}\n")
+    best = translator.nbest(sources[:1])[0][0]
+    run.plots.mkdir(exist_ok=True)
+    plot_alignment(
+        best.source_tokens,
+        best.tokens,
+        best.alignments,
+        run.plots / "alignment.png",
+    )
+    write_results(run.path / "results.jsonl", {"set": "test", **results})
+    print(json.dumps(results, indent=2, ensure_ascii=False))
+    version = run.export / str(int(time.time()))
+    print("exported to", export_saved_model(translator, version))
+    print(run.tree())
+
+
+def word_for_word_bleu(config: RunConfig) -> float:
+    """What a dictionary learnt from the gold links reaches."""
+    size = config.data.train_size or 30_000
+    dictionary = word_for_word(phrasebook.split_pairs("train", size))
+    test = phrasebook.split_pairs("test", 1000)
+    translated = [
+        " ".join(translate_word_for_word(pair.source_tokens, dictionary))
+        for pair in test
+    ]
+    references = [" ".join(pair.target_tokens) for pair in test]
+    return corpus_bleu(translated, references).score
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""How good a trained translator is on its test pairs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from luong_keras.config import DataConfig
+from luong_keras.evaluation.aer import (
+    alignment_error_rate,
+    best_links,
+    parse_alignments,
+)
+from luong_keras.evaluation.bleu_scores import bleu_scores
+from luong_keras.evaluation.length_analysis import bleu_by_length
+from luong_keras.serving.translator import Translator
+from luong_keras.text.preprocessing import Preprocessor
+
+
+class Evaluation:
+    """A translator beside the text it is measured on.
+
+    Sources are prepared as the training text was, translations are put back
+    into running text; the references stay as they are, so that BLEU is that
+    of text as people write it.
+
+    Args:
+        translator: what to evaluate.
+        data: the data settings of its run.
+    """
+
+    def __init__(self, translator: Translator, data: DataConfig) -> None:
+        self.translator = translator
+        self.data = data
+        self._source = preprocessor(data, data.source_language)
+        self._target = preprocessor(data, data.target_language)
+
+    def translate(self, sources: Sequence[str]) -> list[str]:
+        """Running text in, running text out."""
+        prepare, finish = str, str
+        if self._source is not None:
+            prepare, finish = self._source, self._target.postprocess
+        lines = self.translator.translate([prepare(s) for s in sources])
+        return [finish(line) for line in lines]
+
+    def scores(
+        self, sources: Sequence[str], references: Sequence[str]
+    ) -> tuple[dict[str, Any], list[str]]:
+        """BLEU in three forms and by source length; also the translations.
+
+        `bleu_tokenized` compares the translations before detokenisation with
+        references prepared as the training text was, where the run trained
+        on tokenised text; with both sides tokenised by sacremoses elsewhere.
+        """
+        prepare = str if self._source is None else self._source
+        raw = self.translator.translate([prepare(s) for s in sources])
+        if self._target is None:
+            finished = raw
+        else:
+            finished = [self._target.postprocess(line) for line in raw]
+        tokenizer = self._target or Preprocessor(
+            self.data.target_language, normalize_punctuation=False
+        )
+        found = bleu_scores(finished, references, tokenizer)
+        if self._target is not None and self.data.tokenize:
+            # Already tokenised: nothing is tokenised twice.
+            exact = bleu_scores(raw, [tokenizer(r) for r in references], str)
+            found["bleu_tokenized"] = exact["bleu_tokenized"]
+        lengths = [len(source.split()) for source in sources]
+        groups = bleu_by_length(lengths, finished, references)
+        return {
+            **{name: s._asdict() for name, s in found.items()},
+            "bleu_by_length": [g._asdict() for g in groups],
+            "sentences": len(sources),
+        }, finished
+
+    def perplexity(self, pairs: Sequence[tuple[str, str]]) -> float:
+        """exp of the mean negative log-likelihood of a reference's word."""
+        from luong_keras.data.evaluation_batches import EvaluationBatches
+
+        total, words = 0.0, 0
+        model = self.translator.translation_model.training_model
+        for batch in EvaluationBatches(
+            [s if self._source is None else self._source(s) for s, _ in pairs],
+            self.translator.source_tokenizer,
+            self.translator.decoding.batch_size,
+            self.translator.decoding.max_source_length,
+            [t if self._target is None else self._target(t) for _, t in pairs],
+            self.translator.target_tokenizer,
+        ):
+            batch.pop("indices")
+            losses = model.predict_on_batch(dict(batch))["word"]
+            total += float(np.sum(losses))
+            words += int(np.sum(batch["target_out"] != 0))
+        return float(np.exp(total / words))
+
+    def alignment_error_rate(
+        self, pairs: Sequence[tuple[str, str]], links: Sequence[str]
+    ) -> float:
+        """AER of the attention when forced to produce the references."""
+        weights = self.translator.alignments(*zip(*pairs, strict=True))
+        found = [best_links(w, w.shape[1], w.shape[0]) for w in weights]
+        return alignment_error_rate(found, parse_alignments(links))
+
+
+def preprocessor(data: DataConfig, language: str) -> Preprocessor | None:
+    """What prepares this language's text, or None for text as it is."""
+    if not (data.lowercase or data.normalize_punctuation or data.tokenize):
+        return None
+    return Preprocessor(
+        language,
+        lowercase=data.lowercase,
+        normalize_punctuation=data.normalize_punctuation,
+        tokenize=data.tokenize,
+    )
+
+
+def write_results(path: Path, results: dict[str, Any]) -> None:
+    """Adds one JSON line of results."""
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(results, ensure_ascii=False) + "\n")
