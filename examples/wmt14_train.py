@@ -16,16 +16,30 @@ import argparse
 import dataclasses
 import json
 import time
-from pathlib import Path
 
 import keras
 
-from luong_keras.config import (
+from luong_keras import (
     PRESETS,
+    BestWeights,
+    JsonLinesLog,
+    LearningRateHalving,
     RunConfig,
-    from_dict,
+    RunFolder,
+    StopOnSignal,
+    TranslationLoss,
+    TranslationModel,
+    TranslationValidation,
+    Translator,
+    WordAccuracy,
+    WordCount,
+    WordPerplexity,
+    WordsPerSecond,
+    config_to_dict,
+    export_saved_model,
+    fit,
+    make_optimizer,
     override,
-    to_dict,
 )
 from luong_keras.data import phrasebook
 from luong_keras.data.batching import TrainingBatches
@@ -39,32 +53,14 @@ from luong_keras.evaluation.word_for_word import (
     translate_word_for_word,
     word_for_word,
 )
-from luong_keras.models.translation_model import TranslationModel
 from luong_keras.serving.evaluate import (
     Evaluation,
     preprocessor,
     write_results,
 )
-from luong_keras.serving.export import export_saved_model
-from luong_keras.serving.translator import Translator
 from luong_keras.text.loading import load_tokenizer
 from luong_keras.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from luong_keras.text.word_tokenizer import WordTokenizer
-from luong_keras.training.best_weights import BestWeights
-from luong_keras.training.fit import fit
-from luong_keras.training.json_lines_log import JsonLinesLog
-from luong_keras.training.losses import TranslationLoss
-from luong_keras.training.metrics import (
-    WordAccuracy,
-    WordCount,
-    WordPerplexity,
-)
-from luong_keras.training.optimizers import make_optimizer
-from luong_keras.training.run_folder import RunFolder
-from luong_keras.training.schedules import LearningRateHalving
-from luong_keras.training.stop_on_signal import StopOnSignal
-from luong_keras.training.translation_validation import TranslationValidation
-from luong_keras.training.words_per_second import WordsPerSecond
 
 
 def main() -> None:
@@ -78,13 +74,15 @@ def main() -> None:
     corpus = prepare_corpus(datasets, config, run)
     tokenizers = prepare_tokenizers(corpus, config, run)
     config = fit_vocabulary_sizes(config, *tokenizers)
-    run.write_config(to_dict(config))
+    run.write_config(config_to_dict(config))
     translation_model = TranslationModel(
         config.model, config.training.label_smoothing
     )
     translation_model.model.summary()
 
-    finished = train(translation_model, tokenizers, corpus, datasets, config, run)
+    finished = train(
+        translation_model, tokenizers, corpus, datasets, config, run
+    )
     if finished:
         report(datasets, config, run)
 
@@ -200,6 +198,7 @@ class FitBatches:
 
 
 def inputs_and_targets(batch):
+    """A batch as `fit` takes it: the targets stand for both outputs."""
     inputs = {k: batch[k] for k in ("source", "target_in", "target_out")}
     targets = batch["target_out"]
     return inputs, {"word": targets, "hits": targets}
@@ -245,9 +244,7 @@ def train(translation_model, tokenizers, corpus, datasets, config, run):
         epochs=training.epochs,
         snapshot_path=run.snapshot,
         snapshot_steps=training.snapshot_steps,
-        validation_data=validation_batches(
-            tokenizers, datasets.dev, config
-        ),
+        validation_data=validation_batches(tokenizers, datasets.dev, config),
         callbacks=[
             LearningRateHalving(
                 training.first_halved_epoch,
@@ -278,6 +275,7 @@ def train(translation_model, tokenizers, corpus, datasets, config, run):
 
 
 def validation_batches(tokenizers, dev, config):
+    """The development pairs, for the perplexity after each epoch."""
     prepare = [
         preprocessor(config.data, language) or str
         for language in (

@@ -167,12 +167,12 @@ class RunConfig:
     __pydantic_config__ = {"extra": "forbid"}
 
 
-def to_dict(config) -> dict[str, Any]:
+def config_to_dict(config) -> dict[str, Any]:
     """A configuration as plain nested dictionaries, ready for JSON."""
     return dataclasses.asdict(config)
 
 
-def from_dict(values: dict[str, Any], kind: type = RunConfig):
+def config_from_dict(values: dict[str, Any], kind: type = RunConfig):
     """The configuration of type `kind` with these values, each checked.
 
     Raises:
@@ -204,11 +204,10 @@ def override(config: RunConfig, assignments: list[str]) -> RunConfig:
     text otherwise.
 
     Example:
-
     >>> override(PRESETS["demo"], ["model.units=64"]).model.units
     64
     """
-    values = to_dict(config)
+    values = config_to_dict(config)
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
         *path, last = name.strip().split(".")
@@ -219,10 +218,10 @@ def override(config: RunConfig, assignments: list[str]) -> RunConfig:
             raise ValueError(
                 "Expected an assignment `section.name=value` such as "
                 f"`model.units=512`. Received: {assignment!r}. The sections "
-                f"are {', '.join(to_dict(config))}."
+                f"are {', '.join(config_to_dict(config))}."
             )
         section[last] = _json_or_text(text.strip())
-    return from_dict(values)
+    return config_from_dict(values)
 
 
 def _json_or_text(text: str):
@@ -259,12 +258,12 @@ _SMALL = RunConfig(
     ),
     training=TrainingConfig(
         batch_size=64,
-        epochs=14,
+        epochs=11,
         optimizer="adam",
         learning_rate=1e-3,
         clip_norm=1.0,
-        first_halved_epoch=9,
-        halving_factor=0.7,
+        first_halved_epoch=7,
+        halving_factor=0.65,
         normalization="word",
         label_smoothing=0.1,
         snapshot_steps=200,
@@ -287,9 +286,7 @@ _DEMO = RunConfig(
         dropout=0.1,
         output_bias=True,
     ),
-    data=DataConfig(
-        dataset="phrasebook", train_size=30_000, max_length=100
-    ),
+    data=DataConfig(dataset="phrasebook", train_size=30_000, max_length=100),
     training=TrainingConfig(
         batch_size=64,
         epochs=6,

@@ -9,8 +9,10 @@ from keras import backend, ops
 
 def wider_dtype(dtype) -> str:
     """The wider of float32 and `dtype`: float64 stays, half is raised."""
-    return "float64" if backend.standardize_dtype(dtype) == "float64" else (
-        "float32"
+    return (
+        "float64"
+        if backend.standardize_dtype(dtype) == "float64"
+        else ("float32")
     )
 
 
@@ -53,9 +55,7 @@ def masked_softmax(scores, mask=None):
         return ops.softmax(scores, axis=-1)
     # A finite stand-in for minus infinity keeps every gradient finite.
     lowest = -1e30
-    highest = ops.max(
-        ops.where(mask, scores, lowest), axis=-1, keepdims=True
-    )
+    highest = ops.max(ops.where(mask, scores, lowest), axis=-1, keepdims=True)
     shifted = ops.where(mask, scores - ops.stop_gradient(highest), lowest)
     exponentials = ops.where(mask, ops.exp(shifted), 0.0)
     total = ops.sum(exponentials, axis=-1, keepdims=True)
@@ -66,6 +66,4 @@ def zero_where_masked(x, mask):
     """Zeros in the rows (all axes but the last) where `mask` is False."""
     if mask is None:
         return x
-    return ops.where(
-        ops.expand_dims(mask, -1), x, ops.zeros((), dtype=x.dtype)
-    )
+    return ops.where(ops.expand_dims(mask, -1), x, ops.zeros((), dtype=x.dtype))

@@ -12,7 +12,7 @@ from luong_keras import masking
 
 
 def product(x, kernel):
-    """x @ kernel in the kernel's dtype, the result in at least float32.
+    """X @ kernel in the kernel's dtype, the result in at least float32.
 
     Under a mixed policy the product is cheap and what is summed up over time
     stays exact.

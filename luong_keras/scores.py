@@ -24,7 +24,7 @@ def dot_scores(query, keys):
 
 
 def concat_scores(projected_query, keys, attention_vector):
-    """score = v_a . tanh(W_a [h_t; h̄_s]) ("concat", below eq. 7).
+    """Score = v_a . tanh(W_a [h_t; h̄_s]) ("concat", below eq. 7).
 
     W_a is split in two: `projected_query` (B, T, A) is the half that
     multiplies h_t, `keys` (B, S, A) the half that multiplies h̄_s;

@@ -84,8 +84,7 @@ class _Search:
     def run(self, states, max_lengths, min_lengths, max_steps):
         batch, k = ops.shape(states[0])[0], self.beam_size
         states = [
-            ops.repeat(ops.expand_dims(state, 1), k, axis=1)
-            for state in states
+            ops.repeat(ops.expand_dims(state, 1), k, axis=1) for state in states
         ]
         first = ops.full((batch, k), BOS_ID, dtype="int32")
         # One call outside the loop gives the sizes of its buffers.
@@ -197,7 +196,7 @@ class _Search:
         return _Pool(best, pick(merged.parent), pick(merged.end))
 
     def _normalised(self, scores, words):
-        """score / length**x, the length counting `</s>`."""
+        """Score / length**x, the length counting `</s>`."""
         if not self.length_penalty:
             return scores
         length = ops.cast(words + 1, self.dtype)
@@ -215,9 +214,7 @@ class _Search:
 
     def _collect(self, pool, scores, trace, max_lengths, max_steps):
         """Follows every hypothesis back to its first word."""
-        rank = ops.where(
-            ops.arange(self.stack_size) < self.beam_size, 1, 0
-        )
+        rank = ops.where(ops.arange(self.stack_size) < self.beam_size, 1, 0)
         finished = pool.ranking[:, :1] > _NEVER / 2
         slots = ops.minimum(
             ops.arange(self.stack_size, dtype="int32"), self.beam_size - 1

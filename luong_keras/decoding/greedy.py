@@ -101,6 +101,7 @@ def _bar_end(log_probabilities, barred):
     vocabulary = ops.shape(log_probabilities)[-1]
     is_end = ops.arange(vocabulary, dtype="int32") == EOS_ID
     return ops.where(
-        ops.logical_and(barred[:, None], is_end), -float("inf"),
+        ops.logical_and(barred[:, None], is_end),
+        -float("inf"),
         log_probabilities,
     )

@@ -90,9 +90,25 @@ class _BahdanauPath:
 
 @keras.saving.register_keras_serializable(package="luong_keras")
 class BahdanauLSTMCell(_BahdanauPath, InputFeedingLSTMCell):
-    __doc__ = _BahdanauPath.__doc__
+    """One step of the path h_{t-1} -> a_t -> c_t -> h_t with LSTM layers.
+
+    The context of the state before the step enters the lowest layer in place
+    of the fed vector; the read-out is tanh(W_c [c_t; h_L]) (eq. 5).
+
+    Args:
+        units: U, width of every layer and of the attentional vector.
+        attention: the attention layer, required.
+        **kwargs: those of `InputFeedingLSTMCell`, without `input_feeding`.
+
+    Call arguments and output: as in `InputFeedingLSTMCell`; there is no
+    `"feeding"` among the dropout masks.
+
+    Reference:
+        Luong, Pham and Manning (2015), section 3.1; Bahdanau, Cho and Bengio
+        (2015), arXiv:1409.0473.
+    """
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
 class BahdanauGRUCell(_BahdanauPath, InputFeedingGRUCell):
-    __doc__ = _BahdanauPath.__doc__
+    """`BahdanauLSTMCell` with gated recurrent units, as in the original."""

@@ -114,13 +114,7 @@ class InputFeedingCell(keras.layers.Layer):
     def _build_attention(self, memory_shape):
         if self.attention is None:
             return
-        if memory_shape is None:
-            raise ValueError(
-                f"`{type(self).__name__}` has an attention layer and needs "
-                "something to attend to. Expected: `memory` (B, S, M). "
-                "Received: memory=None. Pass `memory=`, or build the cell "
-                "with `attention=None`."
-            )
+        self._check_memory(memory_shape)
         query_shape = (memory_shape[0], None, self.units)
         if not self.attention.built:
             self.attention.build(query_shape, tuple(memory_shape))
@@ -129,6 +123,16 @@ class InputFeedingCell(keras.layers.Layer):
             shape=(memory_shape[-1] + self.units, self.units),
             initializer=self.kernel_initializer,
         )
+
+    def _check_memory(self, memory):
+        if memory is None and self.attention is not None:
+            raise ValueError(
+                f"`{type(self).__name__}` has an attention layer and needs "
+                "something to attend to. Expected: `memory` (B, S, M). "
+                "Received: memory=None. Pass `memory=`; to run the cell over "
+                "a sequence use `MemoryRNN(cell)`, since `keras.layers.RNN` "
+                "cannot hand a memory to its cell."
+            )
 
     def _build_feeding(self, memory_shape):
         if self.input_feeding:
@@ -236,7 +240,7 @@ class InputFeedingCell(keras.layers.Layer):
         return new_states
 
     def top_hidden(self, states):
-        """h of the highest layer among the states of all layers."""
+        """H of the highest layer among the states of all layers."""
         return states[(self.num_layers - 1) * self.states_per_layer]
 
     def attend(
@@ -264,9 +268,7 @@ class InputFeedingCell(keras.layers.Layer):
     def _context(self, query, projected_memory, mask, position, dropout_mask):
         """Attention over projected values, in at least float32."""
         keys, values = projected_memory
-        options = (
-            {"position": position} if self.attention.uses_position else {}
-        )
+        options = {"position": position} if self.attention.uses_position else {}
         context, alignments = self.attention(
             ops.cast(query, self.compute_dtype),
             values,
@@ -324,6 +326,7 @@ class InputFeedingCell(keras.layers.Layer):
         return_attention_scores=False,
     ):
         masks = dropout_masks or {}
+        self._check_memory(memory)
         projected_memory = self.project_memory(memory)
         if keys is not None and projected_memory is not None:
             projected_memory = keys, projected_memory[1]

@@ -114,9 +114,7 @@ class LocalAttention(LuongAttention):
             self.position_kernel = self._add_kernel(
                 "position_kernel", (units, units)
             )
-            self.position_vector = self._add_kernel(
-                "position_vector", (units,)
-            )
+            self.position_vector = self._add_kernel("position_vector", (units,))
         super().build(query_shape, value_shape)
 
     def call(
@@ -185,9 +183,7 @@ class LocalAttention(LuongAttention):
             centre = windows.window_centre(aligned, lengths)
         mask = ops.logical_and(
             windows.window_mask(centre, self.half_width, source_length),
-            ops.expand_dims(
-                masking.sequence_mask(lengths, source_length), 1
-            ),
+            ops.expand_dims(masking.sequence_mask(lengths, source_length), 1),
         )
         if keys is None:
             keys = self.project_keys(value)

@@ -130,8 +130,7 @@ class LuongAttention(keras.layers.Layer):
             number = getattr(self, name)
             if number is not None and number < 1:
                 raise ValueError(
-                    f"`{name}` must be at least 1. "
-                    f"Received: {name}={number}."
+                    f"`{name}` must be at least 1. Received: {name}={number}."
                 )
         if not 0 <= self.dropout < 1:
             raise ValueError(

@@ -291,9 +291,7 @@ class MemoryRNN(keras.layers.Layer):
         results = [keras.KerasTensor((batch, *middle, units), dtype=dtype)]
         if return_attention_scores:
             results.append(
-                keras.KerasTensor(
-                    (batch, steps, memory.shape[1]), dtype=dtype
-                )
+                keras.KerasTensor((batch, steps, memory.shape[1]), dtype=dtype)
             )
         if self.return_state:
             wide = masking.wider_dtype(dtype)

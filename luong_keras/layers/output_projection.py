@@ -95,17 +95,13 @@ class OutputProjection(keras.layers.Layer):
             vectors = vectors + ops.cast(self.bias, vectors.dtype)
         return vectors
 
-    def word_losses(
-        self, vectors, targets, label_smoothing=0.0, pad_id=PAD_ID
-    ):
+    def word_losses(self, vectors, targets, label_smoothing=0.0, pad_id=PAD_ID):
         """Loss and hit of every target word, without handing out logits.
 
         vectors (B, T, U), targets (B, T) ids; returns losses -log p (eq. 4)
         and hits, both (B, T) and 0 at padding.
         """
-        return word_losses(
-            self.call(vectors), targets, label_smoothing, pad_id
-        )
+        return word_losses(self.call(vectors), targets, label_smoothing, pad_id)
 
     def get_config(self):
         return {
@@ -174,7 +170,5 @@ class WordLosses(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config):
-        projection = keras.saving.deserialize_keras_object(
-            config["projection"]
-        )
+        projection = keras.saving.deserialize_keras_object(config["projection"])
         return cls(**{**config, "projection": projection})

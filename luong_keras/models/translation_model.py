@@ -49,7 +49,6 @@ class TranslationModel:
         encoder, decoder, projection, …: the shared layers.
 
     Example:
-
     >>> import numpy as np
     >>> from luong_keras import ModelConfig, TranslationModel
     >>> config = ModelConfig(

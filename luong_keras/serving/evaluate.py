@@ -79,7 +79,7 @@ class Evaluation:
         }, finished
 
     def perplexity(self, pairs: Sequence[tuple[str, str]]) -> float:
-        """exp of the mean negative log-likelihood of a reference's word."""
+        """Exp of the mean negative log-likelihood of a reference's word."""
         from luong_keras.data.evaluation_batches import EvaluationBatches
 
         total, words = 0.0, 0

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from luong_keras.config import DecodingConfig, RunConfig, from_dict
+from luong_keras.config import DecodingConfig, RunConfig, config_from_dict
 from luong_keras.decoding.beam_search import beam_search
 from luong_keras.decoding.greedy import greedy_search
 from luong_keras.decoding.unk_replacement import copied_positions
@@ -110,7 +110,7 @@ class Translator(tf.Module):
                 f"{run_folder}, which does not exist."
             )
         run = RunFolder(run_folder)
-        config: RunConfig = from_dict(run.read_config())
+        config: RunConfig = config_from_dict(run.read_config())
         translation_model = TranslationModel(config.model)
         path = run.best_weights if weights == "best" else run.last_weights
         if not path.exists():
@@ -193,9 +193,7 @@ class Translator(tf.Module):
         positions = copied_positions(found.ids, found.alignments)
         shape = tf.shape(positions)
         flat = tf.reshape(tf.maximum(positions, 0), [shape[0], -1])
-        copies = tf.reshape(
-            tf.gather(source_tokens, flat, batch_dims=1), shape
-        )
+        copies = tf.reshape(tf.gather(source_tokens, flat, batch_dims=1), shape)
         return tf.where(positions >= 0, copies, tokens)
 
     def _join(self, tokens, lengths):

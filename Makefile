@@ -1,0 +1,29 @@
+# `make demo` trains, evaluates, exports and translates; `make test` checks.
+
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/installed
+RUN := runs/demo
+
+.PHONY: demo test lint clean
+
+demo: $(INSTALLED)
+	$(BIN)/python examples/wmt14_train.py --preset demo --run-dir $(RUN)
+	$(BIN)/python examples/translate.py --run-dir $(RUN) --check-export
+
+test: lint
+	KERAS_BACKEND=tensorflow $(BIN)/python -m pytest -n 2 --dist loadfile
+	KERAS_BACKEND=jax $(BIN)/python -m pytest -n 2 --dist loadfile -m "not tensorflow"
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+$(INSTALLED): setup.py
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $(INSTALLED)
+
+clean:
+	rm -rf .venv runs build *.egg-info

@@ -1,0 +1,52 @@
+"""Packaging: `pip install .[train]`."""
+
+import re
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+HERE = Path(__file__).parent
+VERSION = re.search(
+    r'__version__ = "(.+)"',
+    (HERE / "luong_keras" / "__init__.py").read_text(encoding="utf-8"),
+).group(1)
+
+# The layers need Keras and one of its backends; everything else is an extra.
+TRAIN = [
+    "tensorflow>=2.21,<2.22",
+    # 2.21.0 does not import; the minor version must be TensorFlow's.
+    "tensorflow-text>=2.21.1,<2.22",
+    "tensorflow-datasets>=4.9.10",
+    "importlib_resources",  # tensorflow-datasets needs it and does not say so
+    "tensorboard",
+    "sentencepiece>=0.2",
+    "sacrebleu>=2.4",
+    "sacremoses>=0.1",
+    "pydantic>=2.7",
+    "matplotlib>=3.8",
+]
+
+setup(
+    name="luong-keras",
+    version=VERSION,
+    description="Luong attention, input feeding and beam search for Keras",
+    long_description=(HERE / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    python_requires=">=3.11,<3.14",
+    packages=find_packages(include=["luong_keras", "luong_keras.*"]),
+    install_requires=["keras>=3.15,<3.16", "numpy>=2.0"],
+    extras_require={
+        "train": TRAIN,
+        "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
+        "dev": [
+            *TRAIN,
+            "jax>=0.10,<0.11",
+            "pytest>=8",
+            "pytest-xdist>=3.5",
+            "ruff>=0.12",
+            "pre-commit>=4",
+            "pydot>=3",
+        ],
+    },
+)

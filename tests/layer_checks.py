@@ -1,0 +1,330 @@
+"""What the layer tests share: references in NumPy, gradients, all layers."""
+
+import contextlib
+
+import keras
+import numpy as np
+from keras import ops
+
+import luong_keras as lk
+
+BACKEND = keras.backend.backend()
+EXACT = {"rtol": 1e-12, "atol": 1e-12}
+
+
+@contextlib.contextmanager
+def double_precision():
+    """JAX, and Keras on it, round to float32 unless told not to.
+
+    Keras has no public setting: many of its operations cast to what a
+    private table names. It is changed here and put back.
+    """
+    if BACKEND != "jax":
+        yield
+        return
+    import jax
+    from keras.src.backend.common.dtypes import BIT64_TO_BIT32_DTYPE as table
+
+    narrow = table["float64"]
+    jax.config.update("jax_enable_x64", True)
+    table["float64"] = "float64"
+    try:
+        yield
+    finally:
+        jax.config.update("jax_enable_x64", False)
+        table["float64"] = narrow
+
+
+def random(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+def prefix_mask(lengths, max_length):
+    return np.arange(max_length) < np.array(lengths)[:, None]
+
+
+def to_numpy(x):
+    return np.asarray(ops.convert_to_numpy(x)).astype("float64")
+
+
+def dtype_of(x):
+    return keras.backend.standardize_dtype(x.dtype)
+
+
+def randomize(layer, seed=0):
+    """Random weights everywhere: zeros and ones would hide mistakes."""
+    generator = np.random.default_rng(seed)
+    for variable in layer.weights:
+        if "seed" not in variable.name:
+            variable.assign(0.7 * generator.normal(size=variable.shape))
+    return layer
+
+
+# References.
+
+
+def softmax(scores, mask=True):
+    """Over the last axis; zeros where nothing is left."""
+    exponentials = np.where(mask, np.exp(scores), 0.0)
+    total = exponentials.sum(-1, keepdims=True)
+    return exponentials / np.where(total > 0, total, 1)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def reference_lstm(inputs, hidden, carry, kernel, recurrent_kernel, bias):
+    gates = inputs @ kernel + hidden @ recurrent_kernel + bias
+    i, f, g, o = np.split(gates, 4, axis=-1)
+    carry = sigmoid(f) * carry + sigmoid(i) * np.tanh(g)
+    return [sigmoid(o) * np.tanh(carry), carry]
+
+
+def reference_gru(inputs, hidden, kernel, recurrent_kernel, bias):
+    outer, inner = np.zeros(2) if bias is None else bias
+    x_z, x_r, x_h = np.split(inputs @ kernel + outer, 3, axis=-1)
+    h_z, h_r, h_h = np.split(hidden @ recurrent_kernel + inner, 3, axis=-1)
+    update, reset = sigmoid(x_z + h_z), sigmoid(x_r + h_r)
+    return [update * hidden + (1 - update) * np.tanh(x_h + reset * h_h)]
+
+
+def reference_recurrence(cell, inputs, fed, states, drop):
+    """All recurrent layers of one step; `fed` stands beside the inputs."""
+    lstm = isinstance(cell, lk.InputFeedingLSTMCell)
+    size = 2 if lstm else 1
+    new = []
+    for layer in range(cell.num_layers):
+        kernel = to_numpy(cell.kernels[layer])
+        if layer == 0:
+            below = inputs * drop.get("inputs", 1)
+            if fed is not None:
+                below = np.concatenate([below, fed], -1)
+                kernel = np.concatenate([kernel, to_numpy(cell.feeding_kernel)])
+        else:
+            below = new[-size] * drop.get(f"layer_{layer}", 1)
+        bias = to_numpy(cell.biases[layer]) if cell.use_bias else None
+        old = states[layer * size : (layer + 1) * size]
+        recurrent_kernel = to_numpy(cell.recurrent_kernels[layer])
+        if lstm:
+            bias = 0.0 if bias is None else bias
+            new += reference_lstm(below, *old, kernel, recurrent_kernel, bias)
+        else:
+            new += reference_gru(below, *old, kernel, recurrent_kernel, bias)
+    return new, new[-size]
+
+
+def reference_attention(score, query, memory, mask=True, drop=1.0):
+    """Context and weights of one step (B, U); score(query, vector) -> ()."""
+    scores = np.array(
+        [[score(h, vector) for vector in m] for h, m in zip(query, memory)]
+    )
+    weights = softmax(scores, mask) * drop
+    return np.einsum("bs,bsm->bm", weights, memory), weights
+
+
+def general_score(cell):
+    kernel = to_numpy(cell.attention.attention_kernel)
+    return lambda h, vector: vector @ kernel @ h
+
+
+def reference_step(cell, inputs, states, memory=None, mask=True, drop=None):
+    """A step with the general score: (h̃, new states, attention weights)."""
+    drop = drop or {}
+    fed = states[-1] * drop.get("feeding", 1) if cell.input_feeding else None
+    new, hidden = reference_recurrence(cell, inputs, fed, states, drop)
+    if cell.attention is None:
+        return hidden, [*new, hidden], None
+    context, weights = reference_attention(
+        general_score(cell), hidden, memory, mask, drop.get("attention", 1.0)
+    )
+    both = np.concatenate([context, hidden], -1)
+    vector = np.tanh(both @ to_numpy(cell.attentional_kernel))
+    return vector, [*new, vector], weights
+
+
+# Gradients.
+
+
+def gradients(function, variables):
+    """d function() / d variable for every variable, as NumPy arrays."""
+    if BACKEND == "tensorflow":
+        import tensorflow as tf
+
+        with tf.GradientTape() as tape:
+            loss = function()
+        found = tape.gradient(
+            loss,
+            [variable.value for variable in variables],
+            unconnected_gradients=tf.UnconnectedGradients.ZERO,
+        )
+    else:
+        import jax
+
+        def stateless(values):
+            mapping = list(zip(variables, values, strict=True))
+            with keras.StatelessScope(state_mapping=mapping):
+                return function()
+
+        found = jax.grad(stateless)([variable.value for variable in variables])
+    return [to_numpy(gradient) for gradient in found]
+
+
+def check_gradients(function, variables, step=1e-6):
+    """Compares derivatives along random directions with differences."""
+    generator = np.random.default_rng(1)
+    found = gradients(function, variables)
+    for variable, gradient in zip(variables, found, strict=True):
+        value = to_numpy(variable)
+        direction = generator.normal(size=value.shape)
+        variable.assign(value + step * direction)
+        above = float(function())
+        variable.assign(value - step * direction)
+        below = float(function())
+        variable.assign(value)
+        np.testing.assert_allclose(
+            (gradient * direction).sum(),
+            (above - below) / (2 * step),
+            rtol=1e-6,
+            atol=1e-8,
+            err_msg=variable.path,
+        )
+
+
+# Every public layer, ready to stand in the same small model: queries and
+# memory are (B, T, 4) and (B, S, 4).
+
+UNITS = 4
+
+
+def _attend(layer, query, memory, query_mask=None, memory_mask=None):
+    return layer(query, memory, query_mask=query_mask, value_mask=memory_mask)
+
+
+def _decode(layer, query, memory, query_mask=None, memory_mask=None):
+    return layer(query, memory=memory, mask=query_mask, memory_mask=memory_mask)
+
+
+def _step(layer, query, memory, query_mask=None, memory_mask=None):
+    first = query[:, 0]
+    states = [first] * len(layer.state_size)
+    options = {"position": 0} if layer.attention.uses_position else {}
+    vector, _ = layer(
+        first, states, memory=memory, memory_mask=memory_mask, **options
+    )
+    return vector
+
+
+def _project(layer, query, memory, query_mask=None, memory_mask=None):
+    return layer(query)
+
+
+def _encode(layer, query, memory, query_mask=None, memory_mask=None):
+    return layer(memory, mask=memory_mask)[0]
+
+
+def _cell(cell_class, dtype, attention=None):
+    attention = attention or lk.LuongAttention(dtype=dtype)
+    return cell_class(UNITS, attention=attention, dtype=dtype)
+
+
+LAYERS = {
+    "LuongAttention": (
+        lambda dtype: lk.LuongAttention(use_scale=True, dtype=dtype),
+        _attend,
+    ),
+    "LuongAttention location": (
+        lambda dtype: lk.LuongAttention("location", max_length=5, dtype=dtype),
+        _attend,
+    ),
+    "LocalAttention monotonic": (
+        lambda dtype: lk.LocalAttention("monotonic", 2, dtype=dtype),
+        _attend,
+    ),
+    "LocalAttention predictive": (
+        lambda dtype: lk.LocalAttention("predictive", 2, dtype=dtype),
+        _attend,
+    ),
+    "BahdanauAttention": (
+        lambda dtype: lk.BahdanauAttention(3, dtype=dtype),
+        _attend,
+    ),
+    "InputFeedingLSTMCell": (
+        lambda dtype: _cell(lk.InputFeedingLSTMCell, dtype),
+        _step,
+    ),
+    "InputFeedingGRUCell": (
+        lambda dtype: _cell(
+            lk.InputFeedingGRUCell,
+            dtype,
+            lk.LocalAttention("monotonic", 2, dtype=dtype),
+        ),
+        _step,
+    ),
+    "BahdanauLSTMCell": (
+        lambda dtype: _cell(lk.BahdanauLSTMCell, dtype),
+        _step,
+    ),
+    "BahdanauGRUCell": (
+        lambda dtype: _cell(lk.BahdanauGRUCell, dtype),
+        _step,
+    ),
+    "MemoryRNN": (
+        lambda dtype: lk.MemoryRNN(
+            lk.InputFeedingGRUCell(
+                UNITS,
+                attention=lk.LuongAttention("concat", dtype=dtype),
+                input_feeding=False,
+                dtype=dtype,
+            ),
+            dtype=dtype,
+        ),
+        _decode,
+    ),
+    "InputFeedingLSTM": (
+        lambda dtype: lk.InputFeedingLSTM(
+            UNITS,
+            num_layers=2,
+            attention=lk.LocalAttention(half_width=2, dtype=dtype),
+            dtype=dtype,
+        ),
+        _decode,
+    ),
+    "InputFeedingGRU": (
+        lambda dtype: _cell(lk.InputFeedingGRU, dtype),
+        _decode,
+    ),
+    "BahdanauLSTM": (
+        lambda dtype: _cell(
+            lk.BahdanauLSTM, dtype, lk.BahdanauAttention(dtype=dtype)
+        ),
+        _decode,
+    ),
+    "BahdanauGRU": (lambda dtype: _cell(lk.BahdanauGRU, dtype), _decode),
+    "OutputProjection": (
+        lambda dtype: lk.OutputProjection(7, use_bias=True, dtype=dtype),
+        _project,
+    ),
+    "Encoder": (
+        lambda dtype: lk.Encoder(UNITS, bidirectional=True, dtype=dtype),
+        _encode,
+    ),
+}
+
+
+def run_every_layer():
+    """A forward pass of each layer in a functional model and outside it."""
+    for name, (make, apply) in LAYERS.items():
+        layer = make("float32")
+        query = keras.Input((None, UNITS))
+        memory = keras.Input((None, UNITS))
+        model = keras.Model([query, memory], apply(layer, query, memory))
+        arrays = [
+            random(2, 3, UNITS).astype("float32"),
+            random(2, 5, UNITS, seed=1).astype("float32"),
+        ]
+        direct = to_numpy(apply(layer, *map(ops.convert_to_tensor, arrays)))
+        assert np.isfinite(direct).all(), name
+        np.testing.assert_allclose(
+            to_numpy(model(arrays)), direct, atol=1e-6, err_msg=name
+        )
