@@ -14,6 +14,7 @@ The same command again resumes a run that was interrupted.
 
 import argparse
 import dataclasses
+import functools
 import json
 import time
 
@@ -256,7 +257,7 @@ def train(translation_model, tokenizers, corpus, datasets, config, run):
                 evaluation.translate,
                 sources,
                 references,
-                corpus_bleu,
+                functools.partial(corpus_bleu, lowercase=data.lowercase),
                 samples=training.samples,
                 output_folder=run.samples,
             ),

@@ -17,14 +17,17 @@ def word_losses(logits, targets, label_smoothing=0.0, pad_id=PAD_ID):
     """
     logits = masking.widen(logits)
     real = ops.not_equal(targets, pad_id)
-    normaliser = ops.logsumexp(logits, axis=-1)
+    losses = ops.sparse_categorical_crossentropy(
+        targets, logits, from_logits=True
+    )
     of_target = ops.squeeze(
         ops.take_along_axis(logits, ops.expand_dims(targets, -1), axis=-1), -1
     )
-    losses = normaliser - of_target
     if label_smoothing:
-        uniform = normaliser - ops.mean(logits, axis=-1)
-        losses = (1 - label_smoothing) * losses + label_smoothing * uniform
+        # (1 - e) loss + e (normaliser - mean), where loss is
+        # normaliser - of_target: no second normaliser is needed.
+        surplus = of_target - ops.mean(logits, axis=-1)
+        losses = losses + label_smoothing * surplus
     # No argmax: a maximum is several times cheaper.
     hits = ops.cast(of_target >= ops.max(logits, axis=-1), logits.dtype)
     zero = ops.zeros((), dtype=logits.dtype)

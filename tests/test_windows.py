@@ -50,7 +50,7 @@ def test_the_centre_is_the_floor_and_at_most_the_last_position():
 
 
 def test_the_window_reaches_half_a_width_to_each_side():
-    mask = windows.window_mask(np.array([[0, 4, 6]]), 2, 7)
+    mask = windows.window_mask(np.array([[0, 4, 6]], "int32"), 2, 7)
     assert to_numpy(mask)[0].tolist() == [
         [1, 1, 1, 0, 0, 0, 0],
         [0, 0, 1, 1, 1, 1, 1],

@@ -167,22 +167,26 @@ class _Search:
         log_probabilities = ops.log_softmax(
             ops.cast(logits, self.dtype), axis=-1
         )
-        vocabulary = ops.arange(ops.shape(logits)[-1], dtype="int32")
+        size = logits.shape[-1]
+        vocabulary = ops.arange(size, dtype="int32")
         barred = ops.logical_and(t == 0, vocabulary == EOS_ID)
         log_probabilities = ops.where(barred, _NEVER, log_probabilities)
         # A single hypothesis needs a second proposal beside `</s>`.
-        proposals = max(self.beam_size, 2)
+        proposals = min(max(self.beam_size, 2), size)
         gains, words = ops.top_k(log_probabilities, proposals)
         batch, k = ops.shape(logits)[0], self.beam_size
         totals = ops.reshape(scores[..., None] + gains, (batch, k * proposals))
         words = ops.reshape(ops.cast(words, "int32"), (batch, k * proposals))
         totals, order = ops.top_k(totals, k * proposals)
+        # All that is hopeless is equally so, and above a barred `</s>`.
+        totals = ops.maximum(totals, _NEVER)
         order = ops.cast(order, "int32")
         words = ops.take_along_axis(words, order, axis=-1)
         return totals, order // proposals, words
 
     def _add(self, pool, totals, parents, finishes, t):
         """The pool with the candidates that finish at step t."""
+        finishes = finishes & (totals > _NEVER / 2)
         ranking = ops.where(finishes, self._normalised(totals, t), _NEVER)
         ends = ops.zeros_like(parents) + t
         merged = _Pool(
@@ -214,15 +218,15 @@ class _Search:
 
     def _collect(self, pool, scores, trace, max_lengths, max_steps):
         """Follows every hypothesis back to its first word."""
-        rank = ops.where(ops.arange(self.stack_size) < self.beam_size, 1, 0)
         finished = pool.ranking[:, :1] > _NEVER / 2
-        slots = ops.minimum(
-            ops.arange(self.stack_size, dtype="int32"), self.beam_size - 1
+        ranks = ops.arange(self.stack_size, dtype="int32")
+        slots = ops.minimum(ranks, self.beam_size - 1)
+        live = ops.take(scores, slots, axis=-1)
+        unfinished = ops.where(
+            (ranks < self.beam_size) & (live > _NEVER / 2),
+            self._normalised(live, max_lengths[:, None]),
+            _NEVER,
         )
-        unfinished = self._normalised(
-            ops.take(scores, slots, axis=-1), max_lengths[:, None]
-        )
-        unfinished = ops.where(rank > 0, unfinished, _NEVER)
         ranking = ops.where(finished, pool.ranking, unfinished)
         parent = ops.where(finished, pool.parent, slots)
         lengths = ops.where(finished, pool.end, max_lengths[:, None])

@@ -27,7 +27,9 @@ def greedy_search(
     max_lengths = ops.cast(max_lengths, "int32")
     batch = ops.shape(states[0])[0]
     if min_lengths is None:
-        min_lengths = ops.zeros_like(max_lengths)
+        min_lengths = ops.ones_like(max_lengths)
+    # As in beam search, the first word is never `</s>`.
+    min_lengths = ops.maximum(ops.cast(min_lengths, "int32"), 1)
     states = [ops.expand_dims(state, 1) for state in states]
     first = ops.full((batch, 1), BOS_ID, dtype="int32")
     # One call outside the loop gives the shape of the attention weights.
@@ -60,8 +62,10 @@ def greedy_search(
         writes = ~done & ~ends
         word = ops.where(writes, word, PAD_ID)
         index = ops.reshape(t, (1, 1))
+        row = ops.where(writes[:, None], weights[:, 0], 0.0)
+        row = ops.cast(row, alignments.dtype)
         ids = ops.scatter_update(ids, index, word[None])
-        alignments = ops.scatter_update(alignments, index, weights[None, :, 0])
+        alignments = ops.scatter_update(alignments, index, row[None])
         lengths = lengths + ops.cast(writes, "int32")
         done = ops.logical_or(done, ends)
         return (

@@ -1,8 +1,15 @@
 """The two optimizers of the presets."""
 
+import functools
+
 import keras
 
-_OPTIMIZERS = {"sgd": keras.optimizers.SGD, "adam": keras.optimizers.Adam}
+# The gradient of a rare word is small (clipped, and a mean over a batch's
+# words); with the epsilon of Keras, 1e-7, Adam would hardly move it.
+_OPTIMIZERS = {
+    "sgd": keras.optimizers.SGD,
+    "adam": functools.partial(keras.optimizers.Adam, epsilon=1e-9),
+}
 
 
 def make_optimizer(

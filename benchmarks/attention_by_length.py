@@ -1,0 +1,62 @@
+"""BLEU of two runs by source length: what attention does for long sentences.
+
+Train both on the built-in corpus, then compare them:
+
+    python examples/wmt14_train.py --run-dir runs/demo
+    python examples/wmt14_train.py --run-dir runs/demo-no-attention \
+        --set model.attention.kind=none
+    python benchmarks/attention_by_length.py runs/demo runs/demo-no-attention
+
+Neither system replaces unknown words, which needs attention.
+"""
+
+import argparse
+import dataclasses
+
+from luong_keras import RunFolder, Translator, config_from_dict
+from luong_keras.data.datasets import load_datasets
+from luong_keras.evaluation.length_analysis import bleu_by_length
+from luong_keras.evaluation.plots import plot_length_analysis
+from luong_keras.serving.evaluate import Evaluation
+
+
+def main() -> None:
+    """Translates the test pairs with both runs and prints a table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("with_attention")
+    parser.add_argument("without_attention")
+    parser.add_argument("--plot", help="file for a figure")
+    arguments = parser.parse_args()
+    folders = {
+        "attention": arguments.with_attention,
+        "no attention": arguments.without_attention,
+    }
+    coarse = {name: groups(path, (9, 30)) for name, path in folders.items()}
+    print(f"{'source words':>14} {'sentences':>9}", *folders, "gap", sep="  ")
+    for attended, other in zip(*coarse.values(), strict=True):
+        words = f"{attended.low}-{attended.high or ''}"
+        print(
+            f"{words:>14} {attended.sentences:>9}  {attended.bleu:9.1f}  "
+            f"{other.bleu:12.1f}  {attended.bleu - other.bleu:.1f}"
+        )
+    if arguments.plot:
+        fine = {name: groups(path) for name, path in folders.items()}
+        print(plot_length_analysis(fine, arguments.plot))
+
+
+def groups(run_dir, limits=(10, 20, 30, 40, 50)):
+    """BLEU of one run in groups of source length."""
+    config = config_from_dict(RunFolder(run_dir).read_config())
+    decoding = dataclasses.replace(config.decoding, replace_unknown=False)
+    translator = Translator.from_run(run_dir, decoding=decoding)
+    sources, references = zip(*load_datasets(config.data).test, strict=True)
+    translations = Evaluation(translator, config.data).translate(sources)
+    lengths = [len(source.split()) for source in sources]
+    return bleu_by_length(lengths, translations, references, limits=limits)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""Trains the preset `small` on Multi30k English-German and scores it.
+
+    LUONG_KERAS_DATA=folder python benchmarks/multi30k.py
+    LUONG_KERAS_DATA=folder python benchmarks/multi30k.py --cased
+
+`folder/multi30k` holds train, val and test_2016_flickr as `.en.gz` and
+`.de.gz`. Text is punctuation-normalised and tokenised by sacremoses, and
+lower-cased unless `--cased`. The model is chosen on val; test 2016 is scored
+once, with a beam of 10. The scores are in `results.jsonl` of the run:
+`bleu_tokenized` compares tokenised text, `bleu` and `bleu_lowercase`
+detokenised text with the untouched references.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+def main() -> None:
+    """Runs the training example with the settings of this benchmark."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--cased", action="store_true")
+    parser.add_argument("--run-dir", help="default: runs/multi30k[-cased]")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE"
+    )
+    arguments = parser.parse_args()
+    if "LUONG_KERAS_DATA" not in os.environ:
+        sys.exit("Set LUONG_KERAS_DATA to the folder that has multi30k/.")
+    corpus = Path(os.environ["LUONG_KERAS_DATA"], "multi30k")
+    name = "multi30k-cased" if arguments.cased else "multi30k"
+    settings = [
+        f"data.train={corpus / 'train'}",
+        f"data.dev={corpus / 'val'}",
+        f"data.test={corpus / 'test_2016_flickr'}",
+        "data.normalize_punctuation=true",
+        "data.tokenize=true",
+        f"data.lowercase={str(not arguments.cased).lower()}",
+        *arguments.set,
+    ]
+    script = Path(__file__).parents[1] / "examples" / "wmt14_train.py"
+    command = [sys.executable, str(script), "--preset", "small"]
+    command += ["--run-dir", arguments.run_dir or f"runs/{name}"]
+    for setting in settings:
+        command += ["--set", setting]
+    sys.exit(subprocess.run(command, check=False).returncode)
+
+
+if __name__ == "__main__":
+    main()

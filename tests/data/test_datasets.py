@@ -1,0 +1,126 @@
+import gzip
+import os
+
+import pytest
+
+from luong_keras.config import DataConfig
+from luong_keras.data import datasets, phrasebook
+from luong_keras.data.datasets import corpus_key, load_datasets
+
+SMALL = {"dataset": "phrasebook", "train_size": 20}
+
+
+def test_the_phrasebook_has_links_and_no_pair_twice():
+    found = load_datasets(DataConfig(**SMALL))
+    train = list(found.train())
+    assert (len(train), len(found.dev), len(found.test)) == (20, 300, 1000)
+    assert train == list(found.train())
+    assert not {*train} & {*found.dev} and not {*train} & {*found.test}
+    pair = phrasebook.split_pairs("test", 1)[0]
+    assert found.test[0] == (pair.source, pair.target)
+    assert found.test_links[0] == phrasebook.format_links(pair)
+    assert len(found.test_links) == 1000
+
+
+def test_the_phrasebook_can_be_turned():
+    forward = load_datasets(DataConfig(**SMALL))
+    backward = load_datasets(
+        DataConfig(**SMALL, source_language="de", target_language="en")
+    )
+    assert backward.test == [(t, s) for s, t in forward.test]
+    assert list(backward.train()) == [(t, s) for s, t in forward.train()]
+    # The links are of the other direction.
+    assert backward.test_links is None
+    assert backward.train_key != forward.train_key
+
+
+def test_the_phrasebook_knows_two_languages():
+    with pytest.raises(ValueError, match=r"Received: \('en', 'fr'\)"):
+        load_datasets(DataConfig(**SMALL, target_language="fr"))
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Prefixes of three pairs of files, one of them gzipped."""
+    for part in ("train", "dev", "test"):
+        for language in ("en", "fr"):
+            text = f"{part} {language} 1\n{part} {language} 2\n"
+            (tmp_path / f"{part}.{language}").write_text(text)
+    plain = tmp_path / "test.fr"
+    with gzip.open(tmp_path / "test.fr.gz", "wt") as file:
+        file.write(plain.read_text())
+    plain.unlink()
+    prefixes = {p: str(tmp_path / p) for p in ("train", "dev", "test")}
+    return DataConfig("files", target_language="fr", **prefixes)
+
+
+def test_files_are_found_by_their_prefixes(files):
+    found = load_datasets(files)
+    for _ in range(2):  # Anew at every call.
+        assert list(found.train()) == [
+            ("train en 1", "train fr 1"),
+            ("train en 2", "train fr 2"),
+        ]
+    assert found.dev[1] == ("dev en 2", "dev fr 2")
+    assert found.test[0] == ("test en 1", "test fr 1")
+    assert found.test_links is None
+
+
+def test_other_files_have_another_key(files, tmp_path):
+    before = load_datasets(files).train_key
+    assert load_datasets(files).train_key == before
+    os.utime(tmp_path / "train.fr", ns=(1, 1))
+    assert load_datasets(files).train_key != before
+
+
+def test_the_corpus_depends_on_its_preprocessing_too(files):
+    found = load_datasets(files)
+    settings = {"lowercase": True, "tokenize": True, "on_bad_line": "error"}
+    keys = {corpus_key(found, files)}
+    for name, value in settings.items():
+        changed = DataConfig(**{**vars(files), name: value})
+        keys.add(corpus_key(found, changed))
+    assert len(keys) == 4
+    # The longest pair is chosen when batches are made, from the same corpus.
+    longer = DataConfig(**{**vars(files), "max_length": 99})
+    assert corpus_key(found, longer) in keys
+
+
+def test_missing_prefixes_and_files_are_named(files, tmp_path):
+    with pytest.raises(ValueError, match="--set data.dev=path/dev"):
+        load_datasets(DataConfig(**{**vars(files), "dev": None}))
+    (tmp_path / "dev.en").unlink()
+    with pytest.raises(FileNotFoundError, match=r"dev\.en or .*dev\.en\.gz"):
+        load_datasets(files)
+
+
+def test_another_name_is_a_builder_with_test_sets(monkeypatch, tmp_path):
+    from luong_keras.data import test_sets, tfds_pairs
+
+    asked = []
+
+    def test_set(name, *languages):
+        asked.append((name, *languages))
+        return [f"{name} {i}" for i in range(3)], ["a", "b", "c"]
+
+    def pairs(name, split, *languages):
+        asked.append((name, split, *languages))
+        return iter([("x", "y")])
+
+    monkeypatch.setattr(test_sets, "test_set", test_set)
+    monkeypatch.setattr(tfds_pairs, "tfds_pairs", pairs)
+    (tmp_path / "lines").write_text("2\n")
+    config = DataConfig(test_subset=str(tmp_path / "lines"))
+    found = load_datasets(config)
+    assert list(found.train()) == [("x", "y")]
+    assert asked == [
+        ("wmt13", "en", "de"),
+        ("wmt14/full", "en", "de"),
+        ("wmt14_translate", "train", "en", "de"),
+    ]
+    assert len(found.dev) == 3
+    assert len(found.test) == 1 and found.test[0] in [
+        ("wmt14/full 1", "b"),
+        ("wmt14/full 2", "c"),
+    ]
+    assert datasets.load_datasets(DataConfig()).test_links is None

@@ -1,0 +1,345 @@
+import itertools
+import math
+
+import keras
+import numpy as np
+import pytest
+
+from luong_keras.config import AttentionConfig, ModelConfig
+from luong_keras.decoding.beam_search import beam_search
+from luong_keras.models.translation_model import TranslationModel
+from luong_keras.special_tokens import EOS_ID
+from tests.decoding.toy_step import (
+    ConstantStep,
+    ToyStep,
+    as_lists,
+    log_softmax,
+)
+
+tensorflow = pytest.mark.tensorflow
+
+
+def reference_search(
+    log_probabilities, max_length, min_length, beam_size, stack_size, penalty
+):
+    """The search for one sentence: (score, words), the best first."""
+    live, finished = [((), 0.0)], []
+    for t in range(max_length + 1):
+        candidates = []
+        for words, score in live:
+            gains = log_probabilities(words).copy()
+            if t == 0:
+                gains[EOS_ID] = -math.inf
+            best = np.argsort(-gains)[: max(beam_size, 2)]
+            candidates += [
+                (score + gains[word], (*words, int(word)))
+                for word in best
+                if gains[word] > -math.inf
+            ]
+        candidates.sort(key=lambda candidate: -candidate[0])
+        grown = []
+        for score, words in candidates:
+            if len(grown) == beam_size:
+                break
+            if words[-1] != EOS_ID:
+                grown.append((words, score))
+            elif t >= min_length:
+                finished.append((score / (t + 1) ** penalty, words[:-1]))
+        finished = sorted(finished, key=lambda f: -f[0])[:stack_size]
+        if t == max_length:
+            break
+        live = grown
+        hope = live[0][1] / (max_length + 1) ** penalty
+        full = len(finished) == stack_size
+        if full and (penalty == 0 or finished[-1][0] >= hope):
+            break
+    if finished:
+        return finished
+    return [
+        (score / (max_length + 1) ** penalty, words) for words, score in live
+    ][:stack_size]
+
+
+def check(found, expected, alignment_rows):
+    assert [words for _, words, _ in found] == [w for _, w in expected]
+    np.testing.assert_allclose(
+        [score for score, _, _ in found],
+        [score for score, _ in expected],
+        rtol=1e-5,
+    )
+    for _, words, alignments in found:
+        np.testing.assert_allclose(
+            alignments, alignment_rows(words), atol=1e-6
+        )
+
+
+@pytest.mark.parametrize(
+    "beam_size, stack_size, penalty, end_logit",
+    [
+        (3, None, 0.0, 1.0),
+        pytest.param(1, None, 0.0, 1.0, marks=tensorflow),
+        pytest.param(1, 3, 0.0, 2.0, marks=tensorflow),
+        pytest.param(2, 5, 0.0, 1.0, marks=tensorflow),
+        pytest.param(5, 2, 0.0, 0.0, marks=tensorflow),
+        pytest.param(4, 4, 1.0, 1.0, marks=tensorflow),
+        pytest.param(4, 4, 1.0, -3.0, marks=tensorflow),
+        pytest.param(3, 6, 0.6, 1.0, marks=tensorflow),
+        pytest.param(12, 3, 1.0, -1.0, marks=tensorflow),  # K > V
+        pytest.param(2, 4, 0.0, -30.0, marks=tensorflow),  # nothing ends
+        pytest.param(4, 2, 0.7, -30.0, marks=tensorflow),
+    ],
+)
+def test_every_sentence_is_searched_as_described(
+    beam_size, stack_size, penalty, end_logit
+):
+    step = ToyStep(end_logit=end_logit, seed=beam_size)
+    sentences = [3, 5, 7, 11, 13]
+    longest = [7, 4, 6, 1, 3]
+    least = [1, 3, 6, 1, 0]
+    found = as_lists(
+        beam_search(
+            step,
+            step.states(*sentences),
+            np.array(longest),
+            max(longest),
+            np.array(least),
+            beam_size,
+            stack_size,
+            penalty,
+        )
+    )
+    for row, sentence in enumerate(sentences):
+        expected = reference_search(
+            lambda words, s=sentence: step.log_probabilities(s, words),
+            longest[row],
+            least[row],
+            beam_size,
+            stack_size or beam_size,
+            penalty,
+        )
+        check(
+            found[row],
+            expected,
+            lambda words, s=sentence: step.alignment_rows(s, words),
+        )
+        for _, words, _ in found[row]:
+            assert 1 <= len(words) <= longest[row]
+            assert EOS_ID not in words
+
+
+def test_a_wide_beam_finds_every_sentence_there_is():
+    step = ToyStep(vocabulary_size=5, seed=1)
+    words = [w for w in range(5) if w != EOS_ID]
+    scored = []
+    for length in (1, 2, 3):
+        for sentence in itertools.product(words, repeat=length):
+            score = sum(
+                step.log_probabilities(2, sentence[:i])[word]
+                for i, word in enumerate([*sentence, EOS_ID])
+            )
+            scored.append((score / (length + 1), sentence))
+    assert len(scored) == 4 + 4**2 + 4**3
+    scored.sort(key=lambda s: -s[0])
+    (found,) = as_lists(
+        beam_search(
+            step,
+            step.states(2),
+            np.array([3]),
+            3,
+            # An end counts where it ranks above the last place, and 4 ** 4
+            # candidates go on from the longest sentences.
+            beam_size=4**4,
+            stack_size=len(scored),
+            length_penalty=1.0,
+        )
+    )
+    check(found, scored, lambda words: step.alignment_rows(2, words))
+
+
+def test_the_end_symbol_takes_no_live_place():
+    # p(</s>) = 0.6 is the best word of every step but the first; the one
+    # live place goes to word 4 nonetheless, and the pool is filled.
+    step = ConstantStep([0, 0, 0, 0.6, 0.3, 0.1])
+    (found,) = as_lists(
+        beam_search(
+            step,
+            [np.zeros((1, 1), "float32")],
+            np.array([9]),
+            9,
+            beam_size=1,
+            stack_size=3,
+        )
+    )
+    assert [words for _, words, _ in found] == [(4,), (4, 4), (4, 4, 4)]
+    np.testing.assert_allclose(
+        [score for score, _, _ in found],
+        [n * math.log(0.3) + math.log(0.6) for n in (1, 2, 3)],
+        rtol=1e-5,
+    )
+
+
+@tensorflow
+def test_a_full_pool_waits_for_a_live_hypothesis_only_with_a_penalty():
+    # One finished hypothesis is asked for. Log-probabilities: word 4 ends
+    # at once with -1.61 for two words, and longer ones have a better mean.
+    step = ConstantStep([0, 0, 0, 0.2, 0.8])
+    options = {"beam_size": 2, "stack_size": 1}
+    states, limit = [np.zeros((1, 1), "float32")], np.array([4])
+    (plain,) = as_lists(beam_search(step, states, limit, 4, **options))
+    assert plain[0][1] == (4,)
+    (mean,) = as_lists(
+        beam_search(step, states, limit, 4, length_penalty=1.0, **options)
+    )
+    assert mean[0][1] == (4, 4, 4, 4)
+    np.testing.assert_allclose(
+        mean[0][0], (4 * math.log(0.8) + math.log(0.2)) / 5, rtol=1e-5
+    )
+
+
+@tensorflow
+def test_what_nothing_finished_lacks_the_probability_of_the_end():
+    step = ConstantStep([0, 0, 0, 0, 0.75, 0.25])
+    (found,) = as_lists(
+        beam_search(
+            step,
+            [np.zeros((1, 1), "float32")],
+            np.array([2]),
+            2,
+            beam_size=3,
+            stack_size=5,
+            length_penalty=1.0,
+        )
+    )
+    # Three live hypotheses, so three of the five ranks are filled.
+    assert [words for _, words, _ in found][0] == (4, 4)
+    assert len(found) == 3
+    np.testing.assert_allclose(
+        [score for score, _, _ in found],
+        [
+            2 * math.log(0.75) / 3,
+            (math.log(0.75) + math.log(0.25)) / 3,
+            (math.log(0.75) + math.log(0.25)) / 3,
+        ],
+        rtol=1e-5,
+    )
+
+
+@tensorflow
+@pytest.mark.parametrize("penalty", [0.0, 1.0])
+def test_places_that_no_word_can_take_stay_empty(penalty):
+    # One word has a probability, so one place of six is alive, and neither
+    # other words nor `</s>` may be written to fill the others.
+    step = ConstantStep([0, 0, 0, 0.01, 0.99])
+    (found,) = as_lists(
+        beam_search(
+            step,
+            [np.zeros((1, 1), "float32")],
+            np.array([3]),
+            3,
+            beam_size=6,
+            length_penalty=penalty,
+        )
+    )
+    assert sorted(words for _, words, _ in found) == [
+        (4,),
+        (4, 4),
+        (4, 4, 4),
+    ]
+
+
+@tensorflow
+def test_a_sentence_without_room_is_empty_with_probability_one():
+    step = ToyStep(end_logit=9)
+    found = as_lists(
+        beam_search(
+            step,
+            step.states(1, 2),
+            np.array([0, 3]),
+            3,
+            np.array([0, 1]),
+            beam_size=2,
+            length_penalty=1.0,
+        )
+    )
+    assert [(score, words) for score, words, _ in found[0]] == [(0.0, ())]
+    assert len(found[1]) == 2
+
+
+@pytest.fixture(scope="module")
+def translation_model():
+    keras.utils.set_random_seed(3)
+    return TranslationModel(
+        ModelConfig(
+            source_vocabulary_size=9,
+            target_vocabulary_size=9,
+            embedding_size=6,
+            units=6,
+            encoder_layers=2,
+            decoder_layers=2,
+            attention=AttentionConfig(half_width=2),
+            dropout=0.0,
+            initial_range=1.5,
+        )
+    )
+
+
+SOURCE = np.array([[4, 5, 6, 7, 8], [5, 8, 4, 0, 0], [7, 0, 0, 0, 0]])
+
+
+def search(model, source, limits, **options):
+    memory, mask, states = model.encode(source)
+    step = model.decoding_step(memory, mask)
+    return beam_search(
+        step, states, np.array(limits), max(limits), **options
+    )
+
+
+@tensorflow
+def test_a_translation_model_is_searched_by_its_own_probabilities(
+    translation_model,
+):
+    limits = [5, 4, 3]
+    found = as_lists(
+        search(translation_model, SOURCE, limits, beam_size=3, stack_size=4)
+    )
+    for row, longest in enumerate(limits):
+
+        def forced(words, row=row):
+            # One shape for all prefixes; what follows changes nothing.
+            target_in = np.zeros((1, 6), "int32")
+            target_in[0, : len(words) + 1] = [2, *words]
+            inputs = [SOURCE[row : row + 1], target_in]
+            logits = translation_model.model(inputs)[0, len(words)]
+            return log_softmax(logits)
+
+        def alignment_rows(words, row=row):
+            target_in = np.array([[2, *words[:-1]]])
+            return translation_model.alignment_model(
+                [SOURCE[row : row + 1], target_in]
+            )[0]
+
+        expected = reference_search(forced, longest, 1, 3, 4, 0.0)
+        assert [words for _, words, _ in found[row]] == [
+            words for _, words in expected
+        ]
+        check(found[row][:1], expected[:1], alignment_rows)
+
+
+@tensorflow
+def test_a_batch_is_searched_as_its_sentences_alone(translation_model):
+    limits = [5, 4, 3]
+    options = {"beam_size": 3, "length_penalty": 1.0}
+    together = as_lists(search(translation_model, SOURCE, limits, **options))
+    for row, length in enumerate([5, 3, 1]):
+        source = SOURCE[row : row + 1, :length]
+        (alone,) = as_lists(
+            search(translation_model, source, limits[row : row + 1], **options)
+        )
+        assert len(alone) == len(together[row])
+        for one, other in zip(alone, together[row], strict=True):
+            assert one[1] == other[1]
+            np.testing.assert_allclose(one[0], other[0], rtol=1e-5)
+            np.testing.assert_allclose(
+                one[2], other[2][:, :length], atol=1e-6
+            )
+            assert (other[2][:, length:] == 0).all()

@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+
+from luong_keras.decoding.beam_search import beam_search
+from luong_keras.decoding.greedy import greedy_search
+from luong_keras.special_tokens import EOS_ID
+from tests.decoding.toy_step import ToyStep, as_lists
+
+LONGEST, LEAST = [7, 4, 6, 2, 0, 5], [1, 3, 6, 0, 0, 1]
+SENTENCES = [3, 5, 7, 11, 13, 17]
+
+
+def reference(step, sentence, longest, least):
+    words, score = (), 0.0
+    for t in range(longest + 1):
+        gains = step.log_probabilities(sentence, words)
+        open_words = gains.copy()
+        if t < max(least, 1):
+            open_words[EOS_ID] = -np.inf
+        word = int(np.argmax(open_words))
+        if t == longest:
+            # Cut, unless the sentence ends here by itself.
+            return words, score + (gains[word] if word == EOS_ID else 0.0)
+        score += gains[word]
+        if word == EOS_ID:
+            return words, score
+        words = (*words, word)
+
+
+@pytest.mark.parametrize(
+    "end_logit",
+    [1.0, pytest.param(-30.0, marks=pytest.mark.tensorflow)],
+)
+def test_every_step_takes_the_most_probable_word(end_logit):
+    step = ToyStep(end_logit=end_logit)
+    found = as_lists(
+        greedy_search(
+            step, step.states(*SENTENCES), np.array(LONGEST), 7, LEAST
+        )
+    )
+    for row, sentence in enumerate(SENTENCES):
+        ((score, words, alignments),) = found[row]
+        expected, expected_score = reference(
+            step, sentence, LONGEST[row], LEAST[row]
+        )
+        assert words == expected
+        np.testing.assert_allclose(score, expected_score, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(
+            alignments, step.alignment_rows(sentence, words), atol=1e-6
+        )
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("least", [None, LEAST])
+@pytest.mark.parametrize("end_logit", [2.0, 6.0, -30.0])
+def test_it_is_a_beam_of_one(end_logit, least):
+    step = ToyStep(end_logit=end_logit, seed=2)
+    inputs = (step, step.states(*SENTENCES), np.array(LONGEST), 7, least)
+    greedy = as_lists(greedy_search(*inputs))
+    beam = as_lists(beam_search(*inputs, beam_size=1))
+    for ours, theirs in zip(greedy, beam, strict=True):
+        assert ours[0][1] == theirs[0][1]
+        np.testing.assert_allclose(ours[0][0], theirs[0][0], rtol=1e-5)
+        np.testing.assert_array_equal(ours[0][2], theirs[0][2])

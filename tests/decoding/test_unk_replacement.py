@@ -1,0 +1,17 @@
+import numpy as np
+from keras import ops
+
+from luong_keras.decoding.unk_replacement import copied_positions
+
+
+def test_only_unknown_words_are_copied_from_their_largest_weight():
+    ids = np.array([[[1, 7, 1, 0], [9, 1, 3, 1]]], "int32")
+    alignments = np.zeros((1, 2, 4, 3), "float32")
+    alignments[0, 0, 0] = [0.2, 0.1, 0.7]
+    alignments[0, 0, 1] = [0.0, 1.0, 0.0]
+    alignments[0, 0, 2] = [0.4, 0.4, 0.2]  # the first of equals
+    alignments[0, 1, 1] = [0.1, 0.8, 0.1]
+    found = copied_positions(ids, alignments)
+    assert ops.convert_to_numpy(found).tolist() == [
+        [[2, -1, 0, -1], [-1, 1, -1, 0]]
+    ]

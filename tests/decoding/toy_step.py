@@ -1,0 +1,105 @@
+"""A step function whose probabilities stand in a table, and its history.
+
+The state of a hypothesis is one number, a row of the table, that depends on
+the sentence and on every word so far; so a search that confuses parents,
+states or positions reads other rows.
+"""
+
+import numpy as np
+from keras import ops
+
+from luong_keras.special_tokens import BOS_ID, EOS_ID
+
+ROWS = 997
+
+
+class ToyStep:
+    """Random logits (ROWS, V) and alignments (ROWS, S).
+
+    Args:
+        vocabulary_size: V.
+        source_length: S.
+        end_logit: added to the logit of `</s>` everywhere.
+        seed: of the table.
+    """
+
+    def __init__(self, vocabulary_size=8, source_length=4, end_logit=0, seed=0):
+        generator = np.random.default_rng(seed)
+        size = (ROWS, vocabulary_size)
+        self.logits = generator.normal(size=size).astype("float32") * 1.5
+        self.logits[:, EOS_ID] += end_logit
+        self.alignments = generator.dirichlet(
+            np.ones(source_length), ROWS
+        ).astype("float32")
+
+    def states(self, *sentences):
+        """First states of these sentences, given by any small numbers."""
+        return [np.array(sentences, "float32")[:, None]]
+
+    def __call__(self, ids, states, position):
+        old = ops.cast(states[0][..., 0], "int32")
+        row = (old * 17 + ids * 5 + position * 3 + 1) % ROWS
+        logits = ops.take(ops.convert_to_tensor(self.logits), row, axis=0)
+        weights = ops.take(ops.convert_to_tensor(self.alignments), row, axis=0)
+        return logits, [ops.cast(row, "float32")[..., None]], weights
+
+    def row(self, sentence, words):
+        """The row that is read after these words."""
+        row = sentence
+        for position, word in enumerate([BOS_ID, *words]):
+            row = (row * 17 + word * 5 + position * 3 + 1) % ROWS
+        return row
+
+    def log_probabilities(self, sentence, words):
+        """log p(. | words), (V,) float64."""
+        return log_softmax(self.logits[self.row(sentence, words)])
+
+    def alignment_rows(self, sentence, words):
+        """The weights of the step that produces each word, (T, S)."""
+        rows = [self.row(sentence, words[:i]) for i in range(len(words))]
+        return self.alignments[rows]
+
+
+class ConstantStep:
+    """The same probabilities at every step, whatever the history."""
+
+    def __init__(self, probabilities):
+        with np.errstate(divide="ignore"):
+            self.logits = np.log(np.array(probabilities, "float32"))
+
+    def __call__(self, ids, states, position):
+        zeros = ops.zeros_like(ops.cast(ids, "float32"))[..., None]
+        return zeros + ops.convert_to_tensor(self.logits), states, zeros
+
+
+def log_softmax(logits):
+    logits = np.asarray(logits, "float64")
+    logits = logits - logits.max(-1, keepdims=True)
+    return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+
+
+def as_lists(hypotheses):
+    """Per sentence, a list of (score, words, alignments); no empty ranks."""
+    ids, lengths, scores, alignments = (
+        np.asarray(ops.convert_to_numpy(part)) for part in hypotheses
+    )
+    found = []
+    for row in range(len(ids)):
+        ranks = [n for n, s in enumerate(scores[row]) if np.isfinite(s)]
+        # What is empty comes last and holds nothing.
+        assert ranks == list(range(len(ranks)))
+        assert (lengths[row, len(ranks) :] == 0).all()
+        inside = np.arange(ids.shape[-1]) < lengths[row, :, None]
+        assert (ids[row][~inside] == 0).all()
+        assert (alignments[row][~inside] == 0).all()
+        found.append(
+            [
+                (
+                    float(scores[row, n]),
+                    tuple(ids[row, n, : lengths[row, n]].tolist()),
+                    alignments[row, n, : lengths[row, n]],
+                )
+                for n in ranks
+            ]
+        )
+    return found

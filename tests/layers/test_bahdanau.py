@@ -1,0 +1,92 @@
+import numpy as np
+import pytest
+
+import luong_keras as lk
+from tests.layer_checks import (
+    EXACT,
+    prefix_mask,
+    random,
+    randomize,
+    reference_attention,
+    reference_recurrence,
+    to_numpy,
+)
+
+MASK = prefix_mask([5, 2], 5)
+
+
+def test_the_score_is_additive(float64):
+    layer = lk.BahdanauAttention(units=7, dtype="float64")
+    layer.build((None, None, 4), (None, None, 3))
+    randomize(layer)
+    query, memory = random(2, 4), random(2, 5, 3)
+    context, weights = layer(
+        query, memory, value_mask=MASK, return_attention_scores=True
+    )
+    expected = reference_attention(additive(layer), query, memory, MASK)
+    np.testing.assert_allclose(context, expected[0], **EXACT)
+    np.testing.assert_allclose(weights, expected[1], **EXACT)
+
+
+def additive(attention):
+    of_query = to_numpy(attention.query_kernel)
+    of_memory = to_numpy(attention.key_kernel)
+    vector = to_numpy(attention.attention_vector)
+    return lambda s, h: vector @ np.tanh(s @ of_query + h @ of_memory)
+
+
+def reference_path(cell, inputs, states, memory):
+    """h_{t-1} -> a_t -> c_t -> h_t, and the read-out of eq. 5."""
+    vectors, alignments = [], []
+    hidden = states[-2] if "GRU" in type(cell).__name__ else states[-3]
+    states = states[:-1]
+    for x in inputs.swapaxes(0, 1):
+        context, weights = reference_attention(
+            additive(cell.attention), hidden, memory, MASK
+        )
+        states, hidden = reference_recurrence(cell, x, context, states, {})
+        both = np.concatenate([context, hidden], -1)
+        vectors.append(np.tanh(both @ to_numpy(cell.attentional_kernel)))
+        alignments.append(weights)
+    return np.stack(vectors, 1), np.stack(alignments, 1), states
+
+
+@pytest.mark.parametrize(
+    "layer_class, num_layers, num_states",
+    [
+        (lk.BahdanauLSTM, 1, 3),
+        (lk.BahdanauLSTM, 2, 5),
+        (lk.BahdanauGRU, 2, 3),
+    ],
+)
+def test_the_path(layer_class, num_layers, num_states, float64):
+    layer = layer_class(
+        4,
+        num_layers=num_layers,
+        attention=lk.BahdanauAttention(3, dtype="float64"),
+        return_state=True,
+        dtype="float64",
+    )
+    layer.build((None, None, 5), (None, None, 6))
+    randomize(layer)
+    inputs, memory = random(2, 3, 5), random(2, 5, 6)
+    initial = [random(2, 4, seed=i) for i in range(num_states)]
+    vectors, alignments, *states = layer(
+        inputs,
+        memory=memory,
+        memory_mask=MASK,
+        initial_state=initial,
+        return_attention_scores=True,
+    )
+    expected = reference_path(layer.cell, inputs, initial, memory)
+    np.testing.assert_allclose(vectors, expected[0], **EXACT)
+    np.testing.assert_allclose(alignments, expected[1], **EXACT)
+    for state, wanted in zip(states, expected[2], strict=False):
+        np.testing.assert_allclose(state, wanted, **EXACT)
+    np.testing.assert_allclose(states[-1], expected[0][:, -1], **EXACT)
+
+
+@pytest.mark.parametrize("cell_class", [lk.BahdanauLSTMCell, lk.BahdanauGRUCell])
+def test_the_path_needs_attention(cell_class):
+    with pytest.raises(ValueError, match="attention=BahdanauAttention"):
+        cell_class(4, attention=None)

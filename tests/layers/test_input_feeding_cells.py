@@ -1,0 +1,210 @@
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+import luong_keras as lk
+from tests.layer_checks import (
+    EXACT,
+    check_gradients,
+    prefix_mask,
+    random,
+    randomize,
+    reference_step,
+    to_numpy,
+)
+
+CELLS = [lk.InputFeedingLSTMCell, lk.InputFeedingGRUCell]
+ALL_CELLS = [*CELLS, lk.BahdanauLSTMCell, lk.BahdanauGRUCell]
+MASK = prefix_mask([5, 2], 5)
+MEMORY = random(2, 5, 6, seed=9)
+
+
+def make(cell_class, attention="general", **options):
+    if isinstance(attention, str):
+        attention = lk.LuongAttention(attention, dtype="float64")
+    cell = cell_class(4, attention=attention, dtype="float64", **options)
+    cell.build((None, 5), memory_shape=(None, None, 6))
+    return randomize(cell)
+
+
+def states_of(cell, *rows):
+    return [
+        random(*rows, width, seed=seed)
+        for seed, width in enumerate(cell.state_size)
+    ]
+
+
+def assert_close(found, expected):
+    for state, wanted in zip(found, expected, strict=True):
+        np.testing.assert_allclose(state, wanted, **EXACT)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"num_layers": 2},
+        {"num_layers": 2, "input_feeding": False, "use_bias": False},
+        {"attention": None},
+        {"attention": None, "input_feeding": False},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("cell_class", CELLS)
+def test_one_step(cell_class, options, float64):
+    cell = make(cell_class, **options)
+    inputs, states = random(2, 5), states_of(cell, 2)
+    options = {}
+    if cell.attention is not None:
+        options = {"return_attention_scores": True}
+    found = cell(inputs, states, memory=MEMORY, memory_mask=MASK, **options)
+    expected = reference_step(cell, inputs, states, MEMORY, MASK)
+    np.testing.assert_allclose(found[0], expected[0], **EXACT)
+    assert_close(found[1], expected[1])
+    if options:
+        np.testing.assert_allclose(found[2], expected[2], **EXACT)
+
+
+@pytest.mark.parametrize("cell_class", CELLS)
+def test_dropout_masks(cell_class, float64):
+    cell = make(cell_class, num_layers=2)
+    inputs, states = random(2, 5), states_of(cell, 2)
+    shapes = {
+        "inputs": (2, 5),
+        "feeding": (2, 4),
+        "layer_1": (2, 4),
+        "attention": (2, 5),
+    }
+    masks = {
+        name: 2.0 * (random(*shape, seed=3) > 0)
+        for name, shape in shapes.items()
+    }
+    for name in shapes:
+        drop = {name: masks[name]}
+        vector, new_states = cell(
+            inputs, states, memory=MEMORY, dropout_masks=drop, training=True
+        )
+        expected = reference_step(cell, inputs, states, MEMORY, drop=drop)
+        np.testing.assert_allclose(
+            vector, expected[0], err_msg=name, **EXACT
+        )
+        assert_close(new_states, expected[1])
+
+
+@pytest.mark.parametrize("score_mode", ["general", "concat"])
+def test_keys_are_projected_once(score_mode, float64):
+    cell = make(lk.InputFeedingLSTMCell, score_mode)
+    inputs, states = random(2, 5), states_of(cell, 2)
+    keys = cell.attention.project_keys(ops.convert_to_tensor(MEMORY))
+    plain = cell(inputs, states, memory=MEMORY)[0]
+    found = cell(inputs, states, memory=MEMORY, keys=keys)[0]
+    np.testing.assert_allclose(found, plain, **EXACT)
+    other = cell(inputs, states, memory=MEMORY, keys=-keys)[0]
+    assert not np.allclose(to_numpy(other), to_numpy(plain))
+
+
+@pytest.mark.parametrize("alignment", [None, "monotonic", "predictive"])
+@pytest.mark.parametrize("cell_class", ALL_CELLS)
+def test_hypotheses_of_a_beam_are_separate_steps(
+    cell_class, alignment, float64
+):
+    attention, options = "general", {}
+    if alignment is not None:
+        attention = lk.LocalAttention(alignment, 1, dtype="float64")
+        options = {"position": 2}
+    cell = make(cell_class, attention, num_layers=2)
+    inputs, states = random(2, 3, 5), states_of(cell, 2, 3)
+    options = {
+        **options,
+        "memory": MEMORY,
+        "memory_mask": MASK,
+        "return_attention_scores": True,
+    }
+    vectors, new_states, weights = cell(inputs, states, **options)
+    assert weights.shape == (2, 3, 5)
+    for k in range(3):
+        one = cell(inputs[:, k], [s[:, k] for s in states], **options)
+        np.testing.assert_allclose(to_numpy(vectors)[:, k], one[0], **EXACT)
+        assert_close([to_numpy(s)[:, k] for s in new_states], one[1])
+        np.testing.assert_allclose(to_numpy(weights)[:, k], one[2], **EXACT)
+
+
+@pytest.mark.parametrize("cell_class", CELLS)
+def test_gradients(cell_class, float64):
+    cell = make(cell_class, num_layers=2)
+    inputs = random(2, 5)
+    states = [keras.Variable(s, dtype="float64") for s in states_of(cell, 2)]
+    memory = keras.Variable(MEMORY, dtype="float64")
+
+    def loss():
+        vector, new_states = cell(
+            inputs, [s + 0 for s in states], memory=memory + 0, memory_mask=MASK
+        )
+        return ops.sum(ops.square(vector)) + ops.sum(new_states[0])
+
+    check_gradients(loss, [*states, memory, *cell.trainable_variables])
+
+
+# States.
+
+
+@pytest.mark.parametrize(
+    "cell_class, num_layers, count",
+    [
+        (lk.InputFeedingLSTMCell, 3, 7),
+        (lk.InputFeedingGRUCell, 3, 4),
+        (lk.BahdanauLSTMCell, 1, 3),
+        (lk.BahdanauGRUCell, 1, 2),
+    ],
+)
+def test_states(cell_class, num_layers, count):
+    cell = cell_class(
+        4, num_layers=num_layers, attention=lk.LuongAttention(), dtype="float16"
+    )
+    assert list(cell.state_size) == [4] * count
+    assert cell.output_size == 4
+    states = cell.get_initial_state(batch_size=2)
+    assert [to_numpy(s).tolist() for s in states] == [[[0] * 4] * 2] * count
+    vector, new_states = cell(random(2, 5), states, memory=random(2, 3, 4))
+    for tensor in [*states, *new_states]:
+        assert keras.backend.standardize_dtype(tensor.dtype) == "float32"
+    assert keras.backend.standardize_dtype(vector.dtype) == "float16"
+
+
+@pytest.mark.parametrize("unit_forget_bias", [True, False])
+def test_the_bias_starts_as_in_keras(unit_forget_bias):
+    cell = lk.InputFeedingLSTMCell(4, unit_forget_bias=unit_forget_bias)
+    cell.build((None, 5))
+    theirs = keras.layers.LSTM(4, unit_forget_bias=unit_forget_bias)
+    theirs.build((None, None, 5))
+    np.testing.assert_array_equal(cell.biases[0], theirs.cell.bias)
+
+
+def test_without_bias_there_is_none():
+    for cell_class in CELLS:
+        cell = cell_class(4, use_bias=False)
+        cell.build((None, 5))
+        assert not [v.name for v in cell.weights if "bias" in v.name]
+
+
+# Errors.
+
+
+def test_an_attention_layer_needs_a_memory():
+    cell = lk.InputFeedingLSTMCell(4, attention=lk.LuongAttention())
+    with pytest.raises(ValueError, match="Received: memory=None"):
+        cell(random(2, 5), cell.get_initial_state(2))
+
+
+@pytest.mark.parametrize("options", [{"units": 0}, {"num_layers": 0}])
+def test_sizes_are_checked(options):
+    with pytest.raises(ValueError, match="at least 1. Received: .*0"):
+        lk.InputFeedingLSTMCell(**{"units": 4, **options})
+
+
+@pytest.mark.parametrize("cell_class", ALL_CELLS)
+def test_the_rnn_of_keras_cannot_drive_it(cell_class):
+    cell = cell_class(4, attention=lk.LuongAttention())
+    with pytest.raises(ValueError, match="MemoryRNN"):
+        keras.layers.RNN(cell)(random(2, 3, 5))

@@ -1,0 +1,372 @@
+"""What every public layer does, in the same small model."""
+
+import contextlib
+import inspect
+import json
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+import luong_keras as lk
+from tests.layer_checks import (
+    BACKEND,
+    LAYERS,
+    UNITS,
+    double_precision,
+    dtype_of,
+    gradients,
+    prefix_mask,
+    random,
+    randomize,
+    to_numpy,
+)
+
+TARGET = np.array([[3, 4, 5], [6, 2, 0]], "int32")
+SOURCE = np.array([[7, 8, 9, 2, 3], [4, 5, 0, 0, 0]], "int32")
+POLICIES = {
+    "float16": 2e-2,
+    "mixed_float16": 2e-2,
+    "bfloat16": 1e-1,
+    "mixed_bfloat16": 1e-1,
+    "float64": 1e-5,
+}
+WITHOUT_MEMORY = ("OutputProjection", "WordLosses", "Bridge")
+every_layer = pytest.mark.parametrize("name", LAYERS)
+
+
+def build(name, dtype="float32", seed=0):
+    make, apply = LAYERS[name]
+    layer = make(dtype)
+    apply(layer, ops.zeros((1, 2, UNITS)), ops.zeros((1, 2, UNITS)))
+    return randomize(layer, seed), apply
+
+
+def embedding(name, mask_zero=True):
+    return keras.layers.Embedding(
+        10, UNITS, mask_zero=mask_zero, embeddings_initializer="normal", name=name
+    )
+
+
+def functional(name, shape=(None, None), layer=None):
+    """Two embeddings and the layer between ids and its output."""
+    layer = layer or build(name)[0]
+    target = keras.Input(shape[:1], dtype="int32")
+    source = keras.Input(shape[1:], dtype="int32")
+    query = embedding("query")(target)
+    memory = embedding("memory")(source)
+    output = LAYERS[name][1](layer, query, memory)
+    return keras.Model([target, source], output)
+
+
+def embeddings_of(model, other):
+    """Pairs of an embedding of `other` and the weights that `model` has."""
+    for role in ("query", "memory"):
+        # A model has only those layers that its output depends on.
+        found = [layer for layer in model.layers if layer.name == role]
+        for layer in found:
+            mine = [m for m in other.layers if m.name == role]
+            yield mine[0], layer.get_weights()
+
+
+def test_no_public_layer_is_left_out():
+    public = {
+        name
+        for name in lk.__all__
+        if inspect.isclass(getattr(lk, name))
+        and issubclass(getattr(lk, name), keras.layers.Layer)
+        and not issubclass(getattr(lk, name), keras.Model)
+    }
+    assert {name.split()[0] for name in LAYERS} == public
+
+
+@every_layer
+def test_subclassed_and_functional_static_and_dynamic(name):
+    layer, apply = build(name)
+    static = functional(name, (3, 5), layer)
+    dynamic = functional(name, (None, None), layer)
+
+    class Subclassed(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.query, self.memory = embedding("query"), embedding("memory")
+            self.layer = layer
+
+        def call(self, inputs):
+            target, source = inputs
+            return apply(self.layer, self.query(target), self.memory(source))
+
+    subclassed = Subclassed()
+    expected = static([TARGET, SOURCE])
+    subclassed([TARGET, SOURCE])
+    for other in (dynamic, subclassed):
+        for mine, values in embeddings_of(static, other):
+            mine.set_weights(values)
+        np.testing.assert_array_equal(other([TARGET, SOURCE]), expected)
+    assert static.output.shape == (None, *expected.shape[1:])
+    assert dynamic.output.shape[-1] == expected.shape[-1]
+    assert static.output.dtype == dtype_of(expected)
+
+
+@pytest.mark.skipif(
+    BACKEND != "tensorflow", reason="only TensorFlow compiles unknown sizes"
+)
+@every_layer
+def test_sizes_unknown_to_the_graph(name):
+    import tensorflow as tf
+
+    model = functional(name)
+    unknown = tf.TensorSpec([None, None], "int32")
+    graph = tf.function(
+        lambda target, source: model([target, source]),
+        input_signature=[unknown, unknown],
+    )
+    for target, source in [
+        (TARGET, SOURCE),
+        (TARGET[:1, :2], SOURCE[:1]),
+        (np.tile(TARGET, (2, 2)), np.tile(SOURCE, (2, 1))),
+    ]:
+        np.testing.assert_allclose(
+            graph(target, source), model([target, source]), atol=1e-6
+        )
+
+
+@every_layer
+def test_masks_of_an_embedding_are_used(name):
+    layer, apply = build(name)
+    model = functional(name, (3, 5), layer)
+    unmasked = keras.Sequential(
+        [embedding(role, mask_zero=False) for role in ("query", "memory")]
+    )
+    for mine in unmasked.layers:
+        mine.build()
+    for mine, values in embeddings_of(model, unmasked):
+        mine.set_weights(values)
+    plain = [unmasked.layers[0](TARGET), unmasked.layers[1](SOURCE)]
+    expected = apply(
+        layer, *plain, query_mask=TARGET != 0, memory_mask=SOURCE != 0
+    )
+    np.testing.assert_allclose(
+        model([TARGET, SOURCE]), expected, rtol=1e-6, atol=1e-6
+    )
+    if name not in WITHOUT_MEMORY:
+        unmasked = to_numpy(apply(layer, *plain))
+        assert not np.allclose(unmasked, to_numpy(expected), atol=1e-5)
+
+
+class MaskProbe(keras.layers.Layer):
+    """Returns the mask that arrives with its input."""
+
+    def call(self, inputs, mask=None):
+        return mask
+
+
+@every_layer
+def test_the_querys_mask_goes_on(name):
+    layer, apply = build(name)
+    query = embedding("query")(TARGET)
+    memory = embedding("memory")(SOURCE)
+    found = MaskProbe()(apply(layer, query, memory))
+    if name.endswith("Cell") or name in ("Bridge", "WordLosses"):
+        assert found is None
+    else:
+        expected = (SOURCE if name == "Encoder" else TARGET) != 0
+        np.testing.assert_array_equal(found, expected)
+
+
+@every_layer
+def test_saving_changes_nothing(name, tmp_path):
+    model = functional(name)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    difference = to_numpy(loaded([TARGET, SOURCE])) - to_numpy(
+        model([TARGET, SOURCE])
+    )
+    assert np.abs(difference).max() == 0.0
+
+
+@every_layer
+@pytest.mark.parametrize("policy", POLICIES)
+def test_policies(name, policy):
+    query, memory = random(2, 3, UNITS), random(2, 5, UNITS, seed=1)
+    masks = {"memory_mask": prefix_mask([5, 3], 5)}
+    wide = policy == "float64"
+    with double_precision() if wide else contextlib.nullcontext():
+        layer, apply = build(name, policy)
+        found = apply(layer, query, memory, **masks)
+        dtype = keras.DTypePolicy(policy).compute_dtype
+        if name in ("OutputProjection", "WordLosses") and dtype != "float64":
+            dtype = "float32"
+        assert dtype_of(found) == dtype
+        found = to_numpy(found)
+        values = [to_numpy(value) for value in layer.get_weights()]
+    single, apply = build(name)
+    single.set_weights(values)
+    expected = to_numpy(apply(single, query, memory, **masks))
+    np.testing.assert_allclose(found, expected, atol=POLICIES[policy])
+
+
+@every_layer
+def test_the_smallest_batch(name):
+    """One sentence of one word, shorter than any window."""
+    layer, apply = build(name)
+    one = apply(layer, random(1, 1, UNITS), random(1, 1, UNITS, seed=1))
+    queries, memory = random(1, 1, UNITS), random(1, 1, UNITS, seed=1)
+    more = apply(
+        layer,
+        np.concatenate([queries, random(1, 1, UNITS, seed=2)]),
+        np.concatenate([memory, random(1, 1, UNITS, seed=3)]),
+    )
+    assert np.isfinite(to_numpy(one)).all()
+    np.testing.assert_allclose(to_numpy(more)[:1], one, rtol=1e-5, atol=1e-6)
+
+
+@every_layer
+@pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
+def test_an_empty_sentence_gives_no_nan(name, policy):
+    layer, apply = build(name, policy)
+    query, memory = random(2, 3, UNITS), random(2, 5, UNITS)
+    masks = {"memory_mask": prefix_mask([3, 0], 5)}
+
+    def loss():
+        output = apply(layer, query, memory, **masks)
+        return ops.sum(ops.square(ops.cast(output, "float32")))
+
+    output = to_numpy(apply(layer, query, memory, **masks))
+    found = gradients(loss, layer.trainable_variables)
+    assert np.isfinite(output).all()
+    assert all(np.isfinite(gradient).all() for gradient in found)
+    if "Attention" in name:
+        assert output[0].any() and not output[1].any()
+
+
+@every_layer
+def test_one_compiled_step_moves_every_weight(name):
+    layer, _ = build(name)
+    model = functional(name, (3, 5), layer)
+    model.compile(keras.optimizers.SGD(1.0), loss="mse", jit_compile=True)
+    before = [to_numpy(variable) for variable in model.trainable_variables]
+    wanted = np.ones((2, *model.output.shape[1:]))
+    history = model.fit([TARGET, SOURCE], wanted, batch_size=2, verbose=0)
+    assert np.isfinite(history.history["loss"][0])
+    for old, variable in zip(before, model.trainable_variables, strict=True):
+        new = to_numpy(variable)
+        assert np.isfinite(new).all(), variable.path
+        assert not np.array_equal(old, new), variable.path
+
+
+# Configuration.
+
+CONFIGURED = {
+    "LuongAttention": lambda: lk.LuongAttention(
+        "location",
+        use_scale=True,
+        max_length=7,
+        mask_location=False,
+        dropout=0.1,
+        seed=3,
+        kernel_initializer="he_normal",
+        name="attend",
+        dtype="mixed_bfloat16",
+    ),
+    "LuongAttention concat": lambda: lk.LuongAttention("concat", units=3),
+    "LocalAttention": lambda: lk.LocalAttention(
+        "monotonic", 3, "concat", "inside_softmax", sigma=2.5, units=3, seed=1
+    ),
+    "BahdanauAttention": lambda: lk.BahdanauAttention(3, use_scale=True),
+    "InputFeedingLSTMCell": lambda: lk.InputFeedingLSTMCell(
+        4,
+        num_layers=2,
+        attention=lk.LocalAttention(half_width=3),
+        input_feeding=False,
+        use_bias=False,
+        unit_forget_bias=False,
+        kernel_initializer="he_normal",
+        recurrent_initializer="he_normal",
+        bias_initializer="ones",
+    ),
+    "InputFeedingGRUCell": lambda: lk.InputFeedingGRUCell(4, num_layers=2),
+    "BahdanauLSTMCell": lambda: lk.BahdanauLSTMCell(
+        4, attention=lk.BahdanauAttention(3)
+    ),
+    "BahdanauGRUCell": lambda: lk.BahdanauGRUCell(
+        4, attention=lk.BahdanauAttention(3)
+    ),
+    "MemoryRNN": lambda: lk.MemoryRNN(
+        lk.InputFeedingGRUCell(4, attention=lk.LuongAttention("dot")),
+        return_sequences=False,
+        return_state=True,
+        dropout=0.2,
+        dropout_style="sequence",
+        seed=5,
+    ),
+    "InputFeedingLSTM": lambda: lk.InputFeedingLSTM(
+        4,
+        num_layers=2,
+        attention=lk.LuongAttention("concat", units=3),
+        input_feeding=False,
+        unit_forget_bias=False,
+        return_state=True,
+        dropout=0.2,
+        dropout_style="authors",
+        seed=5,
+        name="decoder",
+        dtype="mixed_float16",
+    ),
+    "InputFeedingGRU": lambda: lk.InputFeedingGRU(4, return_sequences=False),
+    "BahdanauLSTM": lambda: lk.BahdanauLSTM(
+        4, attention=lk.BahdanauAttention(3), dropout=0.2
+    ),
+    "BahdanauGRU": lambda: lk.BahdanauGRU(4, attention=lk.BahdanauAttention()),
+    "OutputProjection": lambda: lk.OutputProjection(
+        7,
+        embedding=keras.layers.Embedding(7, 3),
+        use_bias=True,
+        kernel_initializer="he_normal",
+    ),
+    "WordLosses": lambda: lk.WordLosses(
+        lk.OutputProjection(7), label_smoothing=0.1, pad_id=3
+    ),
+    "Bridge": lambda: lk.Bridge(4, 3, kernel_initializer="he_normal"),
+    "Encoder": lambda: lk.Encoder(
+        4,
+        num_layers=2,
+        recurrence="gru",
+        reverse=True,
+        dropout=0.2,
+        dropout_style="sequence",
+        use_bias=False,
+        kernel_initializer="he_normal",
+        seed=5,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CONFIGURED)
+def test_configuration_round_trip(name):
+    layer = CONFIGURED[name]()
+    config = json.loads(json.dumps(layer.get_config()))
+    again = type(layer).from_config(config)
+    assert again.get_config() == layer.get_config()
+    assert again.dtype_policy.name == layer.dtype_policy.name
+    copy = keras.saving.deserialize_keras_object(
+        keras.saving.serialize_keras_object(layer)
+    )
+    assert type(copy) is type(layer)
+    assert copy.get_config() == layer.get_config()
+    public = {name.split()[0] for name in CONFIGURED}
+    assert public == {name.split()[0] for name in LAYERS}
+
+
+@pytest.mark.parametrize("name", CONFIGURED)
+def test_an_attribute_and_an_entry_for_every_argument(name):
+    layer = CONFIGURED[name]()
+    config = layer.get_config()
+    arguments = inspect.signature(type(layer).__init__).parameters
+    for argument in arguments.values():
+        if argument.kind is not argument.VAR_KEYWORD:
+            if argument.name != "self":
+                assert argument.name in config
+            if argument.name not in ("self", "units"):
+                assert hasattr(layer, argument.name)

@@ -1,0 +1,248 @@
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from luong_keras import LocalAttention, LuongAttention
+from tests.layer_checks import (
+    EXACT,
+    check_gradients,
+    gradients,
+    prefix_mask,
+    random,
+    randomize,
+    sigmoid,
+    softmax,
+    to_numpy,
+)
+
+ALIGNMENTS = ["monotonic", "predictive"]
+GAUSSIANS = ["after_softmax", "renormalized", "inside_softmax", "none"]
+LENGTHS = [9, 4]
+MASK = prefix_mask(LENGTHS, 9)
+STEPS = 7
+
+
+def make(alignment, half_width=2, score_mode="dot", **options):
+    layer = LocalAttention(
+        alignment, half_width, score_mode, dtype="float64", **options
+    )
+    layer.build((None, None, 4), (None, None, 4))
+    return randomize(layer)
+
+
+def inputs():
+    return random(2, STEPS, 4), random(2, 9, 4, seed=1)
+
+
+def aligned_position(layer, h, t, length):
+    if layer.alignment == "monotonic":
+        return min(t, length - 1)
+    inner = np.tanh(h @ to_numpy(layer.position_kernel))
+    return length * sigmoid(to_numpy(layer.position_vector) @ inner)
+
+
+def reference(layer, gaussian, sigma, query, memory, lengths):
+    """The weights one query at a time, with the dot score."""
+    weights = np.zeros((*query.shape[:2], memory.shape[1]))
+    for b, length in enumerate(lengths):
+        for t, h in enumerate(query[b]):
+            p = aligned_position(layer, h, t, length)
+            centre = min(int(p), length - 1)
+            first = max(centre - layer.half_width, 0)
+            last = min(centre + layer.half_width, length - 1)
+            window = np.arange(first, last + 1)
+            favour = np.exp(-((window - p) ** 2) / (2 * sigma**2))
+            scores = memory[b, window] @ h
+            if gaussian == "inside_softmax":
+                scores = scores * favour
+            found = softmax(scores)
+            if gaussian in ("after_softmax", "renormalized"):
+                found = found * favour
+            if gaussian == "renormalized":
+                found = found / found.sum()
+            weights[b, t, window] = found
+    return weights
+
+
+@pytest.mark.parametrize("gaussian", GAUSSIANS)
+@pytest.mark.parametrize("alignment", ALIGNMENTS)
+def test_weights_and_context(alignment, gaussian, float64):
+    layer = make(alignment, gaussian=gaussian)
+    query, memory = inputs()
+    context, weights = layer(
+        query, memory, value_mask=MASK, return_attention_scores=True
+    )
+    expected = reference(layer, gaussian, 1.0, query, memory, LENGTHS)
+    np.testing.assert_allclose(weights, expected, **EXACT)
+    np.testing.assert_allclose(context, expected @ memory, **EXACT)
+
+
+@pytest.mark.parametrize(
+    "alignment, gaussian",
+    [("monotonic", "none"), ("predictive", "after_softmax")],
+)
+def test_the_papers_gaussian_is_the_default(alignment, gaussian, float64):
+    query, memory = inputs()
+    for sigma in (None, 3.0):
+        layer = make(alignment, half_width=3, sigma=sigma)
+        weights = layer(query, memory, return_attention_scores=True)[1]
+        expected = reference(
+            layer, gaussian, sigma or 1.5, query, memory, [9, 9]
+        )
+        np.testing.assert_allclose(weights, expected, **EXACT)
+
+
+def test_the_paper_looks_ten_positions_to_each_side():
+    query, memory = random(1, 40, 4), random(1, 40, 4)
+    weights = LocalAttention("monotonic", score_mode="dot")(
+        query, memory, return_attention_scores=True
+    )[1]
+    used = to_numpy(weights)[0, 20].nonzero()[0]
+    assert (used.min(), used.max()) == (10, 30)
+
+
+@pytest.mark.parametrize("score_mode", ["scaled_dot", "general", "concat"])
+def test_a_window_over_everything_is_global_attention(score_mode, float64):
+    query, memory = inputs()
+    layer = make("monotonic", 9, score_mode, use_scale=True)
+    everywhere = LuongAttention(score_mode, use_scale=True, dtype="float64")
+    everywhere.build((None, None, 4), (None, None, 4))
+    everywhere.set_weights(layer.get_weights())
+    np.testing.assert_allclose(
+        layer(query, memory, value_mask=MASK),
+        everywhere(query, memory, value_mask=MASK),
+        **EXACT,
+    )
+
+
+@pytest.mark.parametrize("alignment", ALIGNMENTS)
+def test_padding_moves_nothing(alignment, float64):
+    layer = make(alignment, score_mode="general")
+    query, memory = inputs()
+    short = layer(query[1:], memory[1:, :4])
+    memory[1, 4:] = 1e3
+    padded = layer(query, memory, value_mask=MASK)
+    np.testing.assert_allclose(to_numpy(padded)[1:], short, **EXACT)
+
+
+@pytest.mark.parametrize("query, window", [(50.0, [6, 7, 8]), (-50.0, [0, 1, 2])])
+def test_a_predicted_position_never_leaves_the_sentence(query, window):
+    layer = LocalAttention(half_width=2, gaussian="none", score_mode="dot")
+    layer.build((None, None, 4), (None, None, 4))
+    layer.position_kernel.assign(np.eye(4))
+    layer.position_vector.assign(np.full(4, 50.0))
+    weights = layer(
+        np.full((1, 1, 4), query),
+        np.zeros((1, 9, 4)),
+        return_attention_scores=True,
+    )[1]
+    used = to_numpy(weights)[0, 0].nonzero()[0]
+    assert used.tolist() == window
+
+
+# One step at a time.
+
+
+@pytest.mark.parametrize("position", ["scalar", "row"])
+@pytest.mark.parametrize("alignment", ALIGNMENTS)
+def test_single_steps_are_the_columns_of_all_steps(
+    alignment, position, float64
+):
+    layer = make(alignment, score_mode="concat", gaussian="after_softmax")
+    query, memory = inputs()
+    options = {"value_mask": MASK, "return_attention_scores": True}
+    context, weights = layer(query, memory, **options)
+    keys = layer.project_keys(ops.convert_to_tensor(memory))
+    for t in (0, 2, 6):
+        step = t if position == "scalar" else np.array([t, t])
+        one = layer(query[:, t], memory, keys=keys, position=step, **options)
+        np.testing.assert_allclose(one[0], to_numpy(context)[:, t], **EXACT)
+        np.testing.assert_allclose(one[1], to_numpy(weights)[:, t], **EXACT)
+
+
+def test_hypotheses_of_a_beam_share_their_position(float64):
+    layer = make("monotonic")
+    query, memory = inputs()
+    found = layer(query, memory, value_mask=MASK, position=3)
+    for k in range(STEPS):
+        one = layer(query[:, k], memory, value_mask=MASK, position=3)
+        np.testing.assert_allclose(to_numpy(found)[:, k], one, **EXACT)
+
+
+def test_a_monotonic_step_must_know_its_position():
+    query, memory = random(2, 4), random(2, 9, 4)
+    with pytest.raises(ValueError, match="position=t.*Received.*position=None"):
+        LocalAttention("monotonic")(query, memory)
+    assert LocalAttention("predictive")(query, memory).shape == (2, 4)
+
+
+def test_a_dropout_mask_multiplies_the_weights(float64):
+    layer = make("predictive")
+    query, memory = inputs()
+    drop = 2.0 * (random(2, STEPS, 9) > 0)
+    options = {"return_attention_scores": True}
+    plain = to_numpy(layer(query, memory, **options)[1])
+    weights = layer(query, memory, dropout_mask=drop, **options)[1]
+    np.testing.assert_allclose(weights, plain * drop, **EXACT)
+
+
+# Gradients and rows without anything.
+
+
+@pytest.mark.parametrize("gaussian", GAUSSIANS)
+def test_gradients(gaussian, float64):
+    layer = make("predictive", score_mode="general", gaussian=gaussian)
+    query, memory = (keras.Variable(x, dtype="float64") for x in inputs())
+
+    def loss():
+        context = layer(query + 0, memory + 0, value_mask=MASK)
+        return ops.sum(ops.square(context))
+
+    check_gradients(loss, [query, memory, *layer.trainable_variables])
+    # Only the Gaussian teaches the layer where to look.
+    (gradient,) = gradients(loss, [layer.position_kernel])
+    assert gradient.any() == (gaussian != "none")
+
+
+@pytest.mark.parametrize("gaussian", GAUSSIANS)
+@pytest.mark.parametrize("alignment", ALIGNMENTS)
+def test_a_sentence_without_words_gives_zeros(alignment, gaussian):
+    layer = LocalAttention(alignment, 2, gaussian=gaussian)
+    query, memory = keras.Variable(random(2, 3, 4)), random(2, 5, 4)
+    mask = prefix_mask([4, 0], 5)
+
+    def attend():
+        return layer(query + 0, memory, value_mask=mask)
+
+    found = to_numpy(attend())
+    assert found[0].any() and not found[1].any()
+    found = gradients(
+        lambda: ops.sum(ops.square(attend())),
+        [query, *layer.trainable_variables],
+    )
+    assert all(np.isfinite(gradient).all() for gradient in found)
+
+
+# Errors.
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"alignment": "global"}, "alignment.*Received: .*'global'"),
+        ({"half_width": 0}, "half_width.*at least 1.*Received: .*0"),
+        ({"gaussian": "before"}, "gaussian.*Received: .*'before'"),
+        ({"sigma": 0.0}, "sigma.*Received: sigma=0.0"),
+        ({"score_mode": "location"}, "score_mode.*Received: .*'location'"),
+        ({"max_length": 9}, "max_length"),
+    ],
+)
+def test_arguments_are_checked(options, message):
+    with pytest.raises(ValueError, match=message):
+        LocalAttention(**options)
+
+
+def test_a_list_as_in_keras_shows_the_new_call():
+    with pytest.raises(ValueError, match=r"layer\(query, value\)"):
+        LocalAttention()([random(2, 3, 4), random(2, 5, 4)])

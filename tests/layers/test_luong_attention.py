@@ -1,0 +1,269 @@
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from luong_keras import LuongAttention
+from tests.layer_checks import (
+    EXACT,
+    check_gradients,
+    gradients,
+    prefix_mask,
+    random,
+    randomize,
+    softmax,
+    to_numpy,
+)
+
+MODES = ["dot", "scaled_dot", "general", "concat", "location"]
+LENGTHS = [5, 3]
+MASK = prefix_mask(LENGTHS, 5)
+
+
+def make(mode, memory_width=4, randomized=True, **options):
+    layer = LuongAttention(mode, dtype="float64", **options)
+    layer.build((None, None, 4), (None, None, memory_width))
+    return randomize(layer)
+
+
+def reference_scores(layer, query, memory):
+    """(B, T, S) of one pair of vectors at a time, as the paper writes them."""
+    mode = layer.score_mode
+    weights = {
+        variable.name: to_numpy(variable) for variable in layer.weights
+    }
+
+    def score(h, position, vector):
+        if mode == "dot":
+            return h @ vector
+        if mode == "scaled_dot":
+            return h @ vector / np.sqrt(len(h))
+        if mode == "general":
+            return h @ weights["attention_kernel"].T @ vector
+        if mode == "location":
+            return (h @ weights["location_kernel"])[position]
+        both = np.concatenate([weights["query_kernel"], weights["key_kernel"]])
+        inner = np.tanh(np.concatenate([h, vector]) @ both)
+        return weights["attention_vector"] @ inner
+
+    scores = [
+        [[score(h, s, vector) for s, vector in enumerate(m)] for h in q]
+        for q, m in zip(query, memory, strict=True)
+    ]
+    return np.array(scores) * weights.get("scale", 1.0)
+
+
+@pytest.mark.parametrize("use_scale", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+def test_weights_and_context(mode, use_scale, float64):
+    width = 4 if "dot" in mode else 3
+    layer = make(mode, width, use_scale=use_scale)
+    query, memory = random(2, 3, 4), random(2, 5, width, seed=1)
+    scores = reference_scores(layer, query, memory)
+    for mask in (None, MASK):
+        context, weights = layer(
+            query, memory, value_mask=mask, return_attention_scores=True
+        )
+        expected = softmax(scores, True if mask is None else mask[:, None])
+        np.testing.assert_allclose(weights, expected, **EXACT)
+        np.testing.assert_allclose(context, expected @ memory, **EXACT)
+
+
+def test_concat_compares_in_a_width_of_its_own(float64):
+    layer = make("concat", 3, units=7)
+    query, memory = random(2, 3, 4), random(2, 5, 3)
+    expected = softmax(reference_scores(layer, query, memory))
+    assert layer.attention_vector.shape == (7,)
+    np.testing.assert_allclose(layer(query, memory), expected @ memory, **EXACT)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_one_step_or_all_and_keys_projected_once(mode, float64):
+    layer = make(mode)
+    query, memory = random(2, 3, 4), random(2, 5, 4, seed=1)
+    keys = layer.project_keys(ops.convert_to_tensor(memory))
+    options = {"value_mask": MASK, "return_attention_scores": True}
+    context, weights = layer(query, memory, **options)
+    again = layer(query, memory, keys=keys, **options)
+    np.testing.assert_allclose(again[0], context, **EXACT)
+    for t in range(3):
+        one = layer(query[:, t], memory, keys=keys, **options)
+        np.testing.assert_allclose(one[0], to_numpy(context)[:, t], **EXACT)
+        np.testing.assert_allclose(one[1], to_numpy(weights)[:, t], **EXACT)
+
+
+def test_keys_are_used_and_are_the_value_where_nothing_is_projected():
+    query, memory = random(2, 3, 4), ops.convert_to_tensor(random(2, 5, 4))
+    for mode in ("dot", "scaled_dot", "location"):
+        layer = LuongAttention(mode)
+        layer.build((None, None, 4), (None, None, 4))
+        assert layer.project_keys(memory) is memory
+    layer = LuongAttention("general")
+    weights = layer(
+        query, memory, keys=memory * 0, return_attention_scores=True
+    )[1]
+    np.testing.assert_allclose(weights, np.full((2, 3, 5), 0.2), rtol=1e-6)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_gradients(mode, float64):
+    layer = make(mode, use_scale=True)
+    query = keras.Variable(random(2, 2, 4), dtype="float64", name="query")
+    memory = keras.Variable(random(2, 5, 4), dtype="float64", name="memory")
+
+    def loss():
+        context = layer(query + 0, memory + 0, value_mask=MASK)
+        return ops.sum(ops.square(context))
+
+    check_gradients(loss, [query, memory, *layer.trainable_variables])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_sentence_without_words_gives_zeros(mode):
+    layer = LuongAttention(mode)
+    query, memory = keras.Variable(random(2, 3, 4)), random(2, 5, 4)
+    mask = prefix_mask([4, 0], 5)
+
+    def attend():
+        return layer(
+            query + 0, memory, value_mask=mask, return_attention_scores=True
+        )
+
+    for result in attend():
+        assert np.abs(to_numpy(result)[0]).max() > 0
+        assert not to_numpy(result)[1].any()
+    found = gradients(
+        lambda: ops.sum(ops.square(attend()[0])),
+        [query, *layer.trainable_variables],
+    )
+    assert all(np.isfinite(gradient).all() for gradient in found)
+
+
+# Location.
+
+
+@pytest.mark.parametrize("mask_location", [True, False])
+@pytest.mark.parametrize("mask", [None, MASK])
+@pytest.mark.parametrize("max_length", [3, 5, 7])
+def test_location_knows_a_fixed_number_of_positions(
+    max_length, mask, mask_location, float64
+):
+    layer = make("location", max_length=max_length, mask_location=mask_location)
+    query, memory = random(2, 3, 4), random(2, 5, 4)
+    context, weights = layer(
+        query, memory, value_mask=mask, return_attention_scores=True
+    )
+    by_position = query @ to_numpy(layer.location_kernel)
+    lengths = [5, 5] if mask is None else LENGTHS
+    expected = np.zeros((2, 3, 5))
+    for b, length in enumerate(lengths):
+        reached = min(length, max_length)
+        if mask_location:
+            found = softmax(by_position[b, :, :reached])
+        else:
+            found = softmax(by_position[b])[:, :reached]
+        expected[b, :, :reached] = found
+    np.testing.assert_allclose(weights, expected, **EXACT)
+    np.testing.assert_allclose(context, expected @ memory, **EXACT)
+
+
+def test_location_knows_fifty_positions_by_default():
+    weights = LuongAttention("location")(
+        random(1, 1, 4), random(1, 60, 4), return_attention_scores=True
+    )[1]
+    assert np.count_nonzero(to_numpy(weights), axis=-1).tolist() == [[50]]
+
+
+# Dropout.
+
+
+def test_a_dropout_mask_multiplies_the_weights(float64):
+    layer = make("general", dropout=0.5)
+    query, memory = random(2, 3, 4), random(2, 5, 4)
+    drop = 2.0 * (random(2, 3, 5) > 0)
+    plain = softmax(reference_scores(layer, query, memory))
+    options = {"return_attention_scores": True}
+    context, weights = layer(query, memory, dropout_mask=drop, **options)
+    np.testing.assert_allclose(weights, plain * drop, **EXACT)
+    np.testing.assert_allclose(context, plain * drop @ memory, **EXACT)
+    one = layer(query[:, 1], memory, dropout_mask=drop[:, 1], **options)
+    np.testing.assert_allclose(one[1], (plain * drop)[:, 1], **EXACT)
+
+
+def test_dropout_is_drawn_in_training_only():
+    layer = LuongAttention("dot", dropout=0.25)
+    query, memory = random(4, 25, 4), random(4, 25, 4, seed=1)
+    options = {"return_attention_scores": True}
+    plain = to_numpy(layer(query, memory, **options)[1])
+    context, weights = layer(query, memory, training=True, **options)
+    kept = to_numpy(weights) != 0
+    np.testing.assert_allclose(plain.sum(-1), 1, rtol=1e-5)
+    np.testing.assert_allclose(
+        to_numpy(weights)[kept], plain[kept] / 0.75, rtol=1e-5
+    )
+    assert abs(kept.mean() - 0.75) < 0.05
+    np.testing.assert_allclose(context, to_numpy(weights) @ memory, atol=1e-5)
+    other = layer(query, memory, training=True, **options)[1]
+    assert not np.array_equal(to_numpy(other) != 0, kept)
+
+
+# The layer of Keras with the same score.
+
+
+@pytest.mark.parametrize("use_scale", [False, True])
+@pytest.mark.parametrize("masks", ["none", "value", "query", "both"])
+def test_dot_is_the_attention_of_keras(masks, use_scale, float64):
+    ours = make("dot", use_scale=use_scale)
+    theirs = keras.layers.Attention(use_scale=use_scale, dtype="float64")
+    query, memory = random(2, 3, 4), random(2, 5, 4)
+    query_mask = prefix_mask([3, 1], 3) if masks in ("query", "both") else None
+    value_mask = MASK if masks in ("value", "both") else None
+    options = {"return_attention_scores": True}
+    theirs([query, memory])
+    theirs.set_weights(ours.get_weights())
+    expected = theirs([query, memory], mask=[query_mask, value_mask], **options)
+    found = ours(
+        query, memory, query_mask=query_mask, value_mask=value_mask, **options
+    )
+    np.testing.assert_allclose(found[0], expected[0], **EXACT)
+    np.testing.assert_allclose(found[1], expected[1], **EXACT)
+
+
+def test_a_false_query_gives_zeros_in_a_single_step():
+    mask = np.array([True, False])
+    layer = LuongAttention("general")
+    found = layer(random(2, 4), random(2, 5, 4), query_mask=mask)
+    assert to_numpy(found).any(-1).tolist() == [True, False]
+
+
+# Errors.
+
+
+@pytest.mark.parametrize("container", [list, tuple])
+def test_a_list_as_in_keras_shows_the_new_call(container):
+    both = container([random(2, 3, 4), random(2, 5, 4)])
+    with pytest.raises(ValueError, match=r"layer\(query, value\)"):
+        LuongAttention("dot")(both)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"score_mode": "additive"}, "score_mode.*Received: .*'additive'"),
+        ({"score_mode": "dot", "max_length": 9}, "max_length.*location"),
+        ({"score_mode": "general", "max_length": 9}, "max_length.*location"),
+        ({"score_mode": "location", "max_length": 0}, "max_length.*least 1"),
+        ({"score_mode": "dot", "units": 3}, "units.*concat"),
+        ({"dropout": 1.0}, "dropout.*Received: dropout=1.0"),
+        ({"dropout": -0.1}, "dropout.*Received: dropout=-0.1"),
+    ],
+)
+def test_arguments_are_checked(options, message):
+    with pytest.raises(ValueError, match=message):
+        LuongAttention(**options)
+
+
+@pytest.mark.parametrize("mode", ["dot", "scaled_dot"])
+def test_dot_needs_equal_widths(mode):
+    with pytest.raises(ValueError, match=r"\(2, 3, 4\).*\(2, 5, 6\).*general"):
+        LuongAttention(mode)(random(2, 3, 4), random(2, 5, 6))

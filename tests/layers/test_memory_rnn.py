@@ -1,0 +1,301 @@
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+import luong_keras as lk
+from tests.layer_checks import (
+    EXACT,
+    check_gradients,
+    prefix_mask,
+    random,
+    randomize,
+    reference_step,
+    to_numpy,
+)
+
+STEPS = 3
+MASK = prefix_mask([5, 2], 5)
+INPUTS = random(2, STEPS, 5, seed=8)
+MEMORY = random(2, 5, 6, seed=9)
+
+
+def make(cell_class, attention="general", driver=None, **options):
+    if isinstance(attention, str):
+        attention = lk.LuongAttention(attention, dtype="float64", dropout=0.5)
+    cell = cell_class(4, attention=attention, dtype="float64", **options)
+    layer = lk.MemoryRNN(cell, dtype="float64", **(driver or {}))
+    layer.build((None, None, 5), (None, None, 6))
+    return randomize(layer)
+
+
+def zero_states(cell):
+    return [np.zeros((2, 4)) for _ in cell.state_size]
+
+
+def stack(steps):
+    return np.stack([to_numpy(step) for step in steps], 1)
+
+
+@pytest.mark.parametrize("input_feeding", [True, False])
+@pytest.mark.parametrize("score", ["general", "monotonic", "predictive"])
+@pytest.mark.parametrize(
+    "cell_class", [lk.InputFeedingLSTMCell, lk.InputFeedingGRUCell]
+)
+def test_it_is_a_loop_over_the_cell(cell_class, score, input_feeding, float64):
+    attention = score
+    if score != "general":
+        attention = lk.LocalAttention(score, 1, dtype="float64")
+    layer = make(
+        cell_class,
+        attention,
+        driver={"return_state": True},
+        num_layers=2,
+        input_feeding=input_feeding,
+    )
+    states = zero_states(layer.cell)
+    options = {"memory": MEMORY, "memory_mask": MASK}
+    options["return_attention_scores"] = True
+    found = layer(INPUTS, **options)
+    vectors, alignments = [], []
+    for t in range(STEPS):
+        vector, states, weights = layer.cell(
+            INPUTS[:, t], states, position=t, **options
+        )
+        vectors.append(vector)
+        alignments.append(weights)
+    expected = [stack(vectors), stack(alignments), *states]
+    for result, wanted in zip(found, expected, strict=True):
+        np.testing.assert_allclose(result, wanted, **EXACT)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(
+    "cell_class, keras_class",
+    [
+        (lk.InputFeedingLSTMCell, keras.layers.LSTM),
+        (lk.InputFeedingGRUCell, keras.layers.GRU),
+    ],
+)
+def test_without_attention_it_is_the_layer_of_keras(
+    cell_class, keras_class, masked, float64
+):
+    ours = make(
+        cell_class,
+        attention=None,
+        input_feeding=False,
+        driver={"return_state": True},
+    )
+    theirs = keras_class(
+        4, return_sequences=True, return_state=True, dtype="float64"
+    )
+    theirs.build((None, None, 5))
+    theirs.set_weights(ours.get_weights())
+    initial = [
+        random(2, 4, seed=i) for i in range(len(ours.cell.state_size) - 1)
+    ]
+    mask = prefix_mask([STEPS, 1], STEPS) if masked else None
+    expected = theirs(INPUTS, initial_state=initial, mask=mask)
+    found = ours(INPUTS, initial_state=initial, mask=mask)
+    for result, wanted in zip(found[:-1], expected, strict=True):
+        np.testing.assert_allclose(result, wanted, **EXACT)
+    np.testing.assert_allclose(found[-1], to_numpy(found[0])[:, -1], **EXACT)
+
+
+@pytest.mark.parametrize("return_sequences", [True, False])
+@pytest.mark.parametrize("input_feeding", [True, False])
+@pytest.mark.parametrize("score", ["general", "monotonic"])
+def test_a_masked_step_carries_the_states(
+    score, input_feeding, return_sequences, float64
+):
+    attention = score
+    if score != "general":
+        attention = lk.LocalAttention(score, 1, dtype="float64")
+    layer = make(
+        lk.InputFeedingLSTMCell,
+        attention,
+        driver={"return_state": True, "return_sequences": return_sequences},
+        input_feeding=input_feeding,
+    )
+    padded = layer(
+        INPUTS, memory=MEMORY, mask=prefix_mask([STEPS, 1], STEPS)
+    )
+    short = layer(INPUTS[:, :1], memory=MEMORY)
+    if return_sequences:
+        np.testing.assert_allclose(padded[0][1, :1], short[0][1], **EXACT)
+    first = 1 if return_sequences else 0
+    for found, expected in zip(padded[first:], short[first:], strict=True):
+        np.testing.assert_allclose(found[1], expected[1], **EXACT)
+
+
+def test_initial_state_may_leave_out_the_attentional_vector(float64):
+    layer = make(lk.InputFeedingLSTMCell)
+    given = [random(2, 4, seed=i) for i in range(3)]
+    whole = layer(INPUTS, memory=MEMORY, initial_state=given)
+    part = layer(INPUTS, memory=MEMORY, initial_state=given[:2])
+    zeros = [*given[:2], np.zeros((2, 4))]
+    zero = layer(INPUTS, memory=MEMORY, initial_state=zeros)
+    np.testing.assert_allclose(part, zero, **EXACT)
+    assert not np.allclose(to_numpy(whole), to_numpy(part))
+    with pytest.raises(ValueError, match="3 tensors.*Received: 1 tensors"):
+        layer(INPUTS, memory=MEMORY, initial_state=given[:1])
+
+
+@pytest.mark.parametrize(
+    "sequences, states, scores, count",
+    [
+        (True, False, False, 0),
+        (False, False, False, 0),
+        (False, True, True, 5),
+        (True, True, False, 4),
+        (True, False, True, 2),
+    ],
+)
+def test_what_is_returned(sequences, states, scores, count):
+    layer = lk.InputFeedingLSTM(
+        4,
+        attention=lk.LuongAttention(),
+        return_sequences=sequences,
+        return_state=states,
+    )
+    options = {"return_attention_scores": scores}
+    inputs, memory = keras.Input((STEPS, 5)), keras.Input((5, 6))
+    symbolic = layer(inputs, memory=memory, **options)
+    results = layer(INPUTS, memory=MEMORY, **options)
+    if not count:
+        symbolic, results = [symbolic], [results]
+    assert len(results) == len(symbolic) == max(count, 1)
+    assert results[0].shape == ((2, STEPS, 4) if sequences else (2, 4))
+    for eager, planned in zip(results, symbolic, strict=True):
+        assert tuple(eager.shape[1:]) == tuple(planned.shape[1:])
+    if not sequences and states:
+        np.testing.assert_allclose(results[0], results[-1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("input_feeding", [True, False])
+def test_gradients(input_feeding, float64):
+    layer = make(lk.InputFeedingLSTMCell, input_feeding=input_feeding)
+    memory = keras.Variable(MEMORY, dtype="float64", name="memory")
+
+    def loss():
+        vectors = layer(
+            INPUTS,
+            memory=memory + 0,
+            memory_mask=MASK,
+            mask=prefix_mask([STEPS, 2], STEPS),
+        )
+        return ops.sum(ops.square(vectors))
+
+    check_gradients(loss, [memory, *layer.trainable_variables])
+
+
+# Dropout.
+
+
+def draw(shapes, steps):
+    return {
+        name: 2.0 * (random(steps, 2, width, seed=seed) > 0)
+        for seed, (name, width) in enumerate(shapes.items())
+    }
+
+
+@pytest.mark.parametrize("steps", [STEPS, 1])
+@pytest.mark.parametrize("input_feeding", [True, False])
+def test_dropout_masks(input_feeding, steps, float64):
+    layer = make(
+        lk.InputFeedingLSTMCell, num_layers=2, input_feeding=input_feeding
+    )
+    shapes = {"inputs": 5, "layer_1": 4, "attention": 5, "outputs": 4}
+    if input_feeding:
+        shapes["feeding"] = 4
+    masks = draw(shapes, steps)
+    found, alignments = layer(
+        INPUTS,
+        memory=MEMORY,
+        memory_mask=MASK,
+        dropout_masks=masks,
+        return_attention_scores=True,
+    )
+    states = zero_states(layer.cell)
+    for t in range(STEPS):
+        drop = {name: mask[t % steps] for name, mask in masks.items()}
+        vector, states, weights = reference_step(
+            layer.cell, INPUTS[:, t], states, MEMORY, MASK, drop
+        )
+        expected = vector * drop["outputs"]
+        np.testing.assert_allclose(to_numpy(found)[:, t], expected, **EXACT)
+        np.testing.assert_allclose(
+            to_numpy(alignments)[:, t], weights, **EXACT
+        )
+
+
+def without_memory(style, dropout=0.5):
+    """h_t is a function of x_t alone: what differs in time was dropped."""
+    layer = lk.InputFeedingGRU(
+        20,
+        input_feeding=False,
+        dropout=dropout,
+        dropout_style=style,
+        recurrent_initializer="zeros",
+    )
+    layer.build((None, None, 20))
+    bias = np.zeros((2, 60))
+    bias[0, :20] = -1e9  # The update gate never keeps the state.
+    layer.cell.biases[0].assign(bias)
+    return layer
+
+
+@pytest.mark.parametrize("style", ["zaremba", "authors", "sequence"])
+def test_dropout_styles(style):
+    layer = without_memory(style)
+    inputs = np.ones((2, STEPS, 20))
+    plain = to_numpy(layer(inputs))
+    found = to_numpy(layer(inputs, training=True))
+    again = to_numpy(layer(inputs, training=True))
+    np.testing.assert_allclose(plain[:, 0], plain[:, -1])
+    assert not np.array_equal(found, again)
+    assert np.any(found == 0) == (style != "authors")
+    # A fresh mask a step, or one for all; never one for all sentences.
+    both = (found[:, 0] != 0) & (found[:, 1] != 0)
+    same = np.allclose(found[:, 0][both], found[:, 1][both])
+    same_zeros = np.array_equal(found[:, 0] == 0, found[:, 1] == 0)
+    assert same == (style == "sequence")
+    assert same_zeros == (style != "zaremba")
+    assert not np.array_equal(found[0], found[1])
+
+
+def test_dropout_keeps_the_mean():
+    layer = without_memory("authors", dropout=0.2)
+    ones = np.ones((2, 5, 20))
+    masks = layer._draw_masks(ops.convert_to_tensor(ones), None, True)
+    mask = to_numpy(masks["inputs"])
+    assert mask.shape == (5, 2, 20)
+    assert np.unique(mask.round(5)).tolist() == [0, 1.25]
+    assert not layer._draw_masks(ops.convert_to_tensor(ones), None, False)
+
+
+def test_training_drops_the_weights_of_its_attention_layer():
+    layer = lk.InputFeedingLSTM(
+        4, attention=lk.LuongAttention("dot", dropout=0.5)
+    )
+    memory = random(2, 20, 4)
+    _, alignments = layer(
+        INPUTS, memory=memory, training=True, return_attention_scores=True
+    )
+    share = (to_numpy(alignments) == 0).mean()
+    assert 0.3 < share < 0.7
+
+
+# Errors.
+
+
+def test_arguments_are_checked():
+    cell = lk.InputFeedingLSTMCell(4)
+    with pytest.raises(ValueError, match="cell.*keras.layers.RNN"):
+        lk.MemoryRNN(keras.layers.LSTMCell(4))
+    with pytest.raises(ValueError, match="dropout_style.*'variational'"):
+        lk.MemoryRNN(cell, dropout_style="variational")
+    with pytest.raises(ValueError, match="dropout.*Received: dropout=1.0"):
+        lk.MemoryRNN(cell, dropout=1.0)
+    with pytest.raises(ValueError, match="cell.attention=None"):
+        lk.MemoryRNN(cell)(INPUTS, return_attention_scores=True)

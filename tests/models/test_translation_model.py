@@ -1,0 +1,441 @@
+import dataclasses
+import shutil
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from luong_keras.config import AttentionConfig, ModelConfig
+from luong_keras.layers.encoder import Encoder
+from luong_keras.models.translation_model import TranslationModel
+from luong_keras.special_tokens import PAD_ID
+from tests.layer_checks import gradients, random, randomize, to_numpy
+
+tensorflow = pytest.mark.tensorflow
+
+# Small and wild: large weights make every mistake visible.
+SMALL = ModelConfig(
+    source_vocabulary_size=11,
+    target_vocabulary_size=9,
+    embedding_size=5,
+    units=6,
+    encoder_layers=2,
+    decoder_layers=2,
+    attention=AttentionConfig(half_width=2),
+    dropout=0.0,
+    initial_range=0.8,
+)
+SOURCE = np.array(
+    [[4, 5, 6, 7, 8], [9, 10, 4, 0, 0], [7, 0, 0, 0, 0]], "int32"
+)
+TARGET_IN = np.array([[2, 4, 5, 6], [2, 7, 8, 0], [2, 0, 0, 0]], "int32")
+TARGET_OUT = np.array([[4, 5, 6, 3], [7, 8, 3, 0], [3, 0, 0, 0]], "int32")
+REAL = TARGET_OUT != PAD_ID
+
+
+def make(attention=None, label_smoothing=0.0, **changes):
+    kind = {"attention": AttentionConfig(half_width=2, **(attention or {}))}
+    config = dataclasses.replace(SMALL, **kind, **changes)
+    return TranslationModel(config, label_smoothing)
+
+
+def logits_of(translation_model, *inputs, **options):
+    return to_numpy(translation_model.model(list(inputs), **options))
+
+
+COMBINATIONS = [
+    pytest.param({}, {}, id="local-p feeding lstm"),
+    pytest.param(
+        {"kind": "global", "score_mode": "concat"},
+        {"recurrence": "gru", "bidirectional": True, "reverse_source": False},
+        id="concat feeding gru bidirectional",
+    ),
+    pytest.param(
+        {"kind": "global", "score_mode": "location"},
+        {"input_feeding": False},
+        id="location lstm",
+        marks=tensorflow,
+    ),
+    pytest.param(
+        {"alignment": "monotonic", "score_mode": "dot"},
+        {"input_feeding": False, "recurrence": "gru", "use_bias": False},
+        id="local-m gru",
+        marks=tensorflow,
+    ),
+    pytest.param(
+        {"kind": "none"}, {"output_bias": True}, id="none lstm", marks=tensorflow
+    ),
+    pytest.param(
+        {"kind": "none"},
+        {"input_feeding": False, "reverse_source": False},
+        id="none without feeding",
+        marks=tensorflow,
+    ),
+    pytest.param(
+        {"kind": "global", "score_mode": "scaled_dot", "use_scale": True},
+        {"tied_embeddings": True, "encoder_layers": 1},
+        id="scaled dot tied bridge",
+        marks=tensorflow,
+    ),
+    pytest.param(
+        {"gaussian": "inside_softmax"},
+        {"decoder": "bahdanau"},
+        id="bahdanau local-p lstm",
+        marks=tensorflow,
+    ),
+    pytest.param(
+        {"kind": "global"},
+        {"decoder": "bahdanau", "recurrence": "gru", "decoder_layers": 1},
+        id="bahdanau general gru bridge",
+        marks=tensorflow,
+    ),
+]
+
+
+@pytest.mark.parametrize("attention, changes", COMBINATIONS)
+def test_training_form_equals_step_form(attention, changes):
+    translation_model = make(attention, **changes)
+    expected = logits_of(translation_model, SOURCE, TARGET_IN)
+
+    memory, mask, states = translation_model.encode(SOURCE)
+    step = translation_model.decoding_step(memory, mask)
+    # Two hypotheses a sentence, of which the first is forced; the other
+    # reads words of its own and must not matter.
+    states = [ops.stack([state, 0 * state], axis=1) for state in states]
+    others = np.random.default_rng(0).integers(0, 9, TARGET_IN.shape)
+    weights = []
+    for t in range(TARGET_IN.shape[1]):
+        ids = ops.cast(np.stack([TARGET_IN[:, t], others[:, t]], 1), "int32")
+        logits, states, alignments = step(ids, states, t)
+        rows = REAL[:, t]
+        np.testing.assert_allclose(
+            to_numpy(logits)[rows, 0], expected[rows, t], atol=2e-5
+        )
+        weights.append(to_numpy(alignments)[:, 0])
+    weights = np.stack(weights, 1)
+    if translation_model.decoder.cell.attention is None:
+        assert (weights == 0).all()
+        return
+    assert (weights[1, :, 3:] == 0).all() and (weights[2, :, 1:] == 0).all()
+    forced = to_numpy(translation_model.alignment_model([SOURCE, TARGET_IN]))
+    np.testing.assert_allclose(forced[REAL], weights[REAL], atol=2e-5)
+
+
+@tensorflow
+@pytest.mark.parametrize("attention, changes", COMBINATIONS[:2])
+def test_padding_changes_no_logit(attention, changes):
+    translation_model = make(attention, **changes)
+    together = logits_of(translation_model, SOURCE, TARGET_IN)
+    for row, (source, target) in enumerate([(5, 4), (3, 3), (1, 1)]):
+        alone = logits_of(
+            translation_model,
+            SOURCE[row : row + 1, :source],
+            TARGET_IN[row : row + 1, :target],
+        )
+        np.testing.assert_allclose(
+            together[row, :target], alone[0], atol=2e-5
+        )
+
+
+@pytest.mark.parametrize(
+    "recurrence", ["lstm", pytest.param("gru", marks=tensorflow)]
+)
+def test_a_reversed_source_is_read_from_its_last_word(recurrence):
+    lengths = [5, 3, 1]
+    x = random(3, 5, 4).astype("float32")
+    mask = np.arange(5) < np.array(lengths)[:, None]
+    options = {"num_layers": 2, "recurrence": recurrence}
+    encoder = Encoder(6, reverse=True, **options)
+    memory, *states = encoder(x, mask=mask)
+    plain = Encoder(6, **options)
+    plain.build(x.shape)
+    plain.set_weights(encoder.get_weights())
+    for row, length in enumerate(lengths):
+        backwards = x[row : row + 1, :length][:, ::-1]
+        outputs, *last = plain(backwards)
+        # In natural order again, so position s stands for word s.
+        np.testing.assert_allclose(
+            to_numpy(memory)[row, :length],
+            to_numpy(outputs)[0, ::-1],
+            atol=1e-6,
+        )
+        for state, expected in zip(states, last, strict=True):
+            np.testing.assert_allclose(
+                to_numpy(state)[row], to_numpy(expected)[0], atol=1e-6
+            )
+    # The highest h after the first word is the memory of the first word.
+    top = states[-1] if recurrence == "gru" else states[-2]
+    np.testing.assert_allclose(
+        to_numpy(top), to_numpy(memory)[:, 0], atol=1e-6
+    )
+
+
+@tensorflow
+def test_the_model_reverses_words_and_hands_the_states_over():
+    forwards, backwards = make(reverse_source=False), make()
+    backwards.model.set_weights(forwards.model.get_weights())
+    flipped = np.array(
+        [[8, 7, 6, 5, 4], [4, 10, 9, 0, 0], [7, 0, 0, 0, 0]], "int32"
+    )
+    memory, mask, states = forwards.encode(flipped)
+    turned, turned_mask, turned_states = backwards.encode(SOURCE)
+    np.testing.assert_array_equal(to_numpy(mask), SOURCE != PAD_ID)
+    np.testing.assert_array_equal(to_numpy(turned_mask), SOURCE != PAD_ID)
+    # Two layers of h and c, and a first attentional vector of zeros.
+    assert len(turned_states) == 5
+    assert (to_numpy(turned_states[-1]) == 0).all()
+    for state, expected in zip(turned_states, states, strict=True):
+        np.testing.assert_allclose(
+            to_numpy(state), to_numpy(expected), atol=1e-6
+        )
+    memory = to_numpy(memory)
+    for row, length in enumerate([5, 3, 1]):
+        np.testing.assert_allclose(
+            to_numpy(turned)[row, :length],
+            memory[row, :length][::-1],
+            atol=1e-6,
+        )
+
+
+@tensorflow
+@pytest.mark.parametrize("recurrence", ["lstm", "gru"])
+def test_unequal_stacks_are_bridged(recurrence):
+    translation_model = make(
+        encoder_layers=1,
+        decoder_layers=3,
+        recurrence=recurrence,
+        bidirectional=True,
+        reverse_source=False,
+    )
+    randomize(translation_model.bridge)
+    embedded = translation_model.source_embedding(SOURCE)
+    _, *last = translation_model.encoder(embedded, mask=SOURCE != PAD_ID)
+    _, _, states = translation_model.encode(SOURCE)
+    count = 2 if recurrence == "lstm" else 1
+    assert (len(last), len(states)) == (count, 3 * count + 1)
+    projections = translation_model.bridge.projections
+    for i, projection in enumerate(projections):
+        kernel, bias = map(to_numpy, projection.weights)
+        # Hidden states come from hidden states, carries from carries.
+        expected = np.tanh(to_numpy(last[i % count]) @ kernel + bias)
+        np.testing.assert_allclose(to_numpy(states[i]), expected, atol=1e-5)
+    assert len(projections) == 3 * count
+
+
+@tensorflow
+def test_a_tied_embedding_is_one_matrix():
+    free, tied = make(), make(tied_embeddings=True)
+    # V x U of its own, or U x E beside the embedding.
+    assert free.model.count_params() - tied.model.count_params() == (
+        9 * 6 - 6 * 5
+    )
+    before = logits_of(tied, SOURCE, TARGET_IN)
+    table = tied.target_embedding.embeddings
+    changed = to_numpy(table)
+    changed[8] = 0
+    table.assign(changed)
+    after = logits_of(tied, SOURCE, TARGET_IN)
+    # The first steps read words 2, 4 and 5, whose vectors are as before.
+    np.testing.assert_array_equal(after[0, :, :8], before[0, :, :8])
+    assert (after[0, :, 8] == 0).all() and (before[0, :, 8] != 0).all()
+
+
+@tensorflow
+def test_float_features_take_the_place_of_words():
+    translation_model = make(source_features=3)
+    features = random(3, 5, 3).astype("float32")
+    mask = SOURCE != PAD_ID
+    logits = logits_of(translation_model, features, mask, TARGET_IN)
+    assert logits.shape == (3, 4, 9)
+    features[~mask] = 9
+    np.testing.assert_array_equal(
+        logits_of(translation_model, features, mask, TARGET_IN), logits
+    )
+    assert translation_model.source_embedding is None
+    outputs = translation_model.training_model(
+        [features, mask, TARGET_IN, TARGET_OUT]
+    )
+    assert tuple(outputs["word"].shape) == (3, 4)
+
+
+@pytest.mark.parametrize(
+    "attention, changes",
+    [
+        ({}, {"tied_embeddings": True, "encoder_layers": 1}),
+        pytest.param(
+            {"kind": "global", "score_mode": "concat"},
+            {
+                "recurrence": "gru",
+                "bidirectional": True,
+                "reverse_source": False,
+                "output_bias": True,
+            },
+            marks=tensorflow,
+        ),
+        pytest.param(
+            {"kind": "global"},
+            {"decoder": "bahdanau", "source_features": 3},
+            marks=tensorflow,
+        ),
+    ],
+)
+def test_a_saved_model_is_the_same_model(tmp_path, attention, changes):
+    translation_model = make(attention, **changes)
+    inputs = [SOURCE, TARGET_IN]
+    if "source_features" in changes:
+        inputs = [random(3, 5, 3).astype("float32"), SOURCE != 0, TARGET_IN]
+    expected = logits_of(translation_model, *inputs)
+    translation_model.model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(to_numpy(loaded(inputs)), expected)
+    # Tied it stays: not one number more.
+    assert loaded.count_params() == translation_model.model.count_params()
+    other = make(attention, **changes)
+    path = tmp_path / "model.weights.h5"
+    translation_model.model.save_weights(path)
+    other.model.load_weights(path)
+    np.testing.assert_array_equal(logits_of(other, *inputs), expected)
+
+
+def test_losses_and_hits_are_those_of_the_logits():
+    translation_model = make(label_smoothing=0.1)
+    logits = logits_of(translation_model, SOURCE, TARGET_IN)
+    logits -= logits.max(-1, keepdims=True)
+    log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    chosen = np.take_along_axis(log_p, TARGET_OUT[..., None], -1)[..., 0]
+    inputs = [SOURCE, TARGET_IN, TARGET_OUT]
+    outputs = translation_model.training_model(inputs)
+    # Outside training nothing is smoothed.
+    np.testing.assert_allclose(
+        to_numpy(outputs["word"]), np.where(REAL, -chosen, 0), atol=1e-5
+    )
+    hits = (log_p.argmax(-1) == TARGET_OUT) & REAL
+    np.testing.assert_array_equal(to_numpy(outputs["hits"]), hits)
+    smoothed = translation_model.training_model(inputs, training=True)
+    expected = 0.9 * -chosen + 0.1 * -log_p.mean(-1)
+    np.testing.assert_allclose(
+        to_numpy(smoothed["word"]), np.where(REAL, expected, 0), atol=1e-5
+    )
+
+
+@tensorflow
+@pytest.mark.parametrize("style", ["zaremba", "authors", "sequence"])
+def test_dropout_acts_in_training_alone(style):
+    translation_model = make(dropout=0.5, dropout_style=style)
+    calm = logits_of(translation_model, SOURCE, TARGET_IN)
+    np.testing.assert_array_equal(
+        logits_of(translation_model, SOURCE, TARGET_IN), calm
+    )
+    noisy = logits_of(translation_model, SOURCE, TARGET_IN, training=True)
+    again = logits_of(translation_model, SOURCE, TARGET_IN, training=True)
+    assert np.isfinite(noisy).all()
+    assert np.abs(noisy - calm).max() > 1e-3
+    assert np.abs(noisy - again).max() > 1e-3
+    for part in (translation_model.encoder, translation_model.decoder):
+        assert (part.dropout, part.dropout_style) == (0.5, style)
+
+
+@tensorflow
+def test_the_encoder_drops_its_memory_as_its_style_says():
+    x = random(40, 10, 20).astype("float32")
+    for style in ("zaremba", "authors", "sequence"):
+        encoder = Encoder(8, dropout=0.4, dropout_style=style)
+        memory = to_numpy(encoder(x, training=True)[0])
+        dropped = memory == 0
+        if style == "authors":
+            assert not dropped.any()
+        elif style == "zaremba":
+            assert abs(dropped.mean() - 0.4) < 0.05
+        else:  # One draw for all positions.
+            assert (dropped == dropped[:, :1]).all() and dropped.any()
+
+
+@tensorflow
+def test_weights_begin_uniformly_in_their_range():
+    translation_model = make(
+        units=40, encoder_layers=1, output_bias=True, initial_range=0.1
+    )
+    matrices = [w for w in translation_model.model.weights if w.ndim == 2]
+    assert len(matrices) > 10
+    values = [to_numpy(matrix) for matrix in matrices]
+    for matrix, value in zip(matrices, values, strict=True):
+        assert np.abs(value).max() <= 0.1, matrix.path
+        assert np.abs(value).max() > 0.09, matrix.path
+        # The standard deviation of U[-r, r], up to chance.
+        error = abs(value.std() / (0.1 / np.sqrt(3)) - 1)
+        assert error < 2 / np.sqrt(value.size), matrix.path
+
+
+@tensorflow
+def test_no_two_weights_begin_alike():
+    for changes in ({"initial_range": 0.1}, {"initial_range": None}):
+        drawn = {}
+        for weight in make(**changes).model.weights:
+            value = to_numpy(weight).ravel()
+            if weight.ndim == 2:  # Up to a factor, by which the ranges differ.
+                start = tuple(np.round(value[:5] / value[5], 3))
+                assert start not in drawn, (weight.path, drawn[start])
+                drawn[start] = weight.path
+
+
+@pytest.mark.parametrize(
+    "attention, changes",
+    [
+        ({}, {"encoder_layers": 1, "output_bias": True}),
+        pytest.param(
+            {"kind": "global", "score_mode": "concat", "use_scale": True},
+            {
+                "decoder": "bahdanau",
+                "recurrence": "gru",
+                "bidirectional": True,
+                "reverse_source": False,
+                "tied_embeddings": True,
+            },
+            marks=tensorflow,
+        ),
+    ],
+)
+def test_gradients_reach_every_variable(attention, changes):
+    translation_model = make(attention, **changes)
+    model = translation_model.training_model
+    inputs = [SOURCE, TARGET_IN, TARGET_OUT]
+    variables = model.trainable_variables
+    found = gradients(lambda: ops.sum(model(inputs)["word"]), variables)
+    for variable, gradient in zip(variables, found, strict=True):
+        assert np.isfinite(gradient).all(), variable.path
+        assert np.abs(gradient).max() > 0, variable.path
+    embedding = translation_model.source_embedding.embeddings
+    rows = next(
+        gradient
+        for variable, gradient in zip(variables, found, strict=True)
+        if variable is embedding
+    )
+    assert (rows[PAD_ID] == 0).all()
+
+
+@tensorflow
+def test_the_summary_names_the_parts():
+    translation_model = make()
+    lines = []
+    translation_model.model.summary(print_fn=lines.append)
+    text = "\n".join(lines)
+    for name in ("encoder", "decoder", "output_projection", "embedding"):
+        assert name in text
+
+
+@tensorflow
+def test_it_can_be_drawn(tmp_path):
+    pytest.importorskip("pydot", reason="pydot draws the model")
+    if shutil.which("dot") is None:
+        pytest.skip("graphviz, which draws the model, is not installed")
+    path = tmp_path / "model.png"
+    keras.utils.plot_model(make().model, path, show_shapes=True)
+    assert path.read_bytes()[:4] == b"\x89PNG"
+
+
+def test_settings_that_exclude_each_other_are_refused():
+    with pytest.raises(ValueError, match="exclude each other"):
+        make(bidirectional=True, reverse_source=True)
+    with pytest.raises(ValueError, match="units=6, reverse=True"):
+        Encoder(6, bidirectional=True, reverse=True)

@@ -1,0 +1,133 @@
+"""The import law and the other rules of the layout, from the syntax trees."""
+
+import ast
+import importlib.util
+import os
+import pathlib
+import subprocess
+import sys
+
+import keras
+import pytest
+
+import luong_keras
+
+ROOT = pathlib.Path(luong_keras.__file__).parent
+PACKAGE = ROOT.name
+# The first part of a module's path and its level; a module imports from
+# lower levels and from its own folder.
+LEVELS = {
+    "special_tokens": 0,
+    "config": 0,
+    "masking": 1,
+    "scores": 1,
+    "windows": 1,
+    "recurrence": 1,
+    "cross_entropy": 1,
+    "layers": 2,
+    "text": 2,
+    "models": 3,
+    "data": 3,
+    "decoding": 4,
+    "evaluation": 5,
+    "training": 6,
+    "serving": 7,
+}
+WITH_TENSORFLOW = ("text", "data", "serving")
+TENSORFLOW = ("tensorflow", "tensorflow_text", "tensorflow_datasets")
+MODULES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts): path
+    for path in sorted(ROOT.rglob("*.py"))
+}
+
+
+def imports(path):
+    """Absolute names of all imported modules, inside functions as well."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def own_imports(path):
+    """Those of this package, without its name: 'layers.memory_rnn'."""
+    for name in imports(path):
+        first, _, rest = name.partition(".")
+        if first == PACKAGE and rest:
+            yield rest
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_go_down(module):
+    if module == "__init__":
+        # It loads on first use and imports nothing.
+        assert list(own_imports(MODULES[module])) == []
+        return
+    folder = module.split(".")[0]
+    for name in own_imports(MODULES[module]):
+        other = name.split(".")[0]
+        # In the package a module is imported from where it is, never as a
+        # public name of `luong_keras`.
+        assert other in LEVELS, f"{module} imports {name} of no level"
+        same_folder = other == folder or LEVELS[other] == LEVELS[folder] < 2
+        assert same_folder or LEVELS[other] < LEVELS[folder], (
+            f"{module} (level {LEVELS[folder]}) imports {name} "
+            f"(level {LEVELS[other]})"
+        )
+
+
+def test_every_module_has_a_level():
+    folders = {module.split(".")[0] for module in MODULES} - {"__init__"}
+    assert folders == set(LEVELS)
+
+
+def test_decoding_never_imports_models():
+    for module, path in MODULES.items():
+        if module.startswith("decoding"):
+            names = {name.split(".")[0] for name in own_imports(path)}
+            assert "models" not in names, module
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_tensorflow_stays_in_its_places(module):
+    names = set(imports(MODULES[module]))
+    top = {name.split(".")[0] for name in names}
+    allowed = module.startswith(WITH_TENSORFLOW) and "phrasebook" not in module
+    if not allowed:
+        assert not top.intersection(TENSORFLOW)
+    assert not top.intersection({"jax", "torch"})
+    assert not [name for name in names if name.startswith("keras.src")]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_modules_are_short_and_named_for_what_they_hold(module):
+    parts = set(module.split("."))
+    assert not parts.intersection({"utils", "helpers", "misc", "common"})
+    lines = len(MODULES[module].read_text().splitlines())
+    assert lines <= 400, f"{module} has {lines} lines; the aim is 250"
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("jax") is None, reason="JAX is not installed"
+)
+@pytest.mark.skipif(
+    keras.backend.backend() == "jax", reason="the TensorFlow run does it"
+)
+def test_every_layer_runs_without_tensorflow():
+    program = (
+        "import sys\n"
+        "sys.modules['tensorflow'] = None\n"
+        "from tests.layer_checks import run_every_layer\n"
+        "run_every_layer()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "KERAS_BACKEND": "jax"},
+        cwd=ROOT.parent,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr

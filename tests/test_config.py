@@ -1,0 +1,166 @@
+import dataclasses
+import json
+
+import pytest
+
+from luong_keras.config import (
+    PRESETS,
+    AttentionConfig,
+    DecodingConfig,
+    ModelConfig,
+    RunConfig,
+    config_from_dict,
+    config_to_dict,
+    override,
+)
+
+# What checks the types comes with `pip install luong-keras[train]`.
+pytest.importorskip("pydantic", reason="settings are checked by pydantic")
+
+
+def test_settings_are_overridden_one_by_one():
+    config = override(
+        PRESETS["paper"],
+        [
+            "model.units=64",
+            "model.attention.kind=global",
+            " training.clip_norm = null",
+            "model.tied_embeddings=true",
+            "training.learning_rate=5e-1",
+            "data.train=corpus/train=1",
+            "training.epochs=3",
+            "training.epochs=4",
+        ],
+    )
+    assert config.model.units == 64
+    assert config.model.attention.kind == "global"
+    assert config.training.clip_norm is None
+    assert config.model.tied_embeddings is True
+    assert config.training.learning_rate == 0.5
+    assert config.data.train == "corpus/train=1"
+    assert config.training.epochs == 4
+    # Nothing else changes, in either.
+    assert config.decoding == PRESETS["paper"].decoding
+    assert config.model.embedding_size == 1000
+    assert PRESETS["paper"].model.units == 1000
+
+
+@pytest.mark.parametrize(
+    "assignment",
+    ["model.unitz=4", "unitz=4", "models.units=4", "model.units", "model.units.x=4", "=4", ""],
+)
+def test_an_unknown_name_is_answered_with_the_sections(assignment):
+    with pytest.raises(ValueError) as caught:
+        override(RunConfig(), [assignment])
+    message = str(caught.value)
+    assert f"Received: {assignment!r}" in message
+    assert "model, data, training, decoding" in message
+
+
+@pytest.mark.parametrize(
+    "assignment, name",
+    [
+        ("model.units=many", "model.units"),
+        ("model.units=1.5", "model.units"),
+        ("model.units=null", "model.units"),
+        ("model.recurrence=rnn", "model.recurrence"),
+        ("model.attention.kind=nearby", "model.attention.kind"),
+        ("data.over_long=keep", "data.over_long"),
+        ("training.optimizer=[]", "training.optimizer"),
+        ("model=4", "model"),
+    ],
+)
+def test_a_wrong_value_is_named_in_full(assignment, name):
+    with pytest.raises(ValueError, match="Received: ") as caught:
+        override(RunConfig(), [assignment])
+    assert f"Wrong settings: {name}" in str(caught.value)
+
+
+def test_all_wrong_values_are_told_at_once():
+    with pytest.raises(ValueError) as caught:
+        override(RunConfig(), ["model.units=x", "training.seed=y"])
+    assert "model.units" in str(caught.value)
+    assert "training.seed" in str(caught.value)
+
+
+def test_unknown_names_in_a_file_are_refused():
+    values = config_to_dict(RunConfig())
+    values["model"]["attention"]["windo"] = 3
+    with pytest.raises(ValueError, match="model.attention.windo"):
+        config_from_dict(values)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_survives_json(name):
+    text = json.dumps(config_to_dict(PRESETS[name]))
+    again = config_from_dict(json.loads(text))
+    assert again == PRESETS[name]
+    assert type(again.model.attention) is AttentionConfig
+
+
+def test_a_part_is_read_by_itself():
+    decoding = DecodingConfig(beam_size=3)
+    assert config_from_dict(config_to_dict(decoding), DecodingConfig) == decoding
+
+
+def test_the_preset_paper_is_the_paper():
+    # Luong, Pham and Manning (2015), section 4.1 and table 1.
+    paper = PRESETS["paper"]
+    model, training = paper.model, paper.training
+    assert model.encoder_layers == model.decoder_layers == 4
+    assert model.units == model.embedding_size == 1000
+    assert model.source_vocabulary_size == 50_000
+    assert model.target_vocabulary_size == 50_000
+    assert (model.recurrence, model.initial_range) == ("lstm", 0.1)
+    assert model.reverse_source and not model.bidirectional
+    assert model.input_feeding and model.dropout == 0.2
+    assert model.attention.kind == "local"
+    assert model.attention.alignment == "predictive"
+    assert model.attention.score_mode == "general"
+    assert model.attention.half_width == 10
+    assert paper.data.max_length == 50
+    assert paper.data.dataset == "wmt14_translate"
+    assert (paper.data.source_language, paper.data.target_language) == (
+        "en",
+        "de",
+    )
+    assert (training.optimizer, training.learning_rate) == ("sgd", 1.0)
+    assert (training.batch_size, training.clip_norm) == (128, 5.0)
+    # With dropout: 12 epochs, halved every epoch after the eighth.
+    assert (training.epochs, training.first_halved_epoch) == (12, 9)
+    assert (training.halvings_per_epoch, training.halving_factor) == (1, 0.5)
+    assert paper.decoding.length_penalty == 0
+    assert paper.decoding.replace_unknown
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"bidirectional": True}, "exclude each other"),
+        (
+            {"bidirectional": True, "reverse_source": False, "units": 7},
+            "units=7",
+        ),
+        (
+            {
+                "decoder": "bahdanau",
+                "attention": AttentionConfig(kind="none"),
+            },
+            "attention.kind='none'",
+        ),
+    ],
+)
+def test_settings_that_exclude_each_other_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        ModelConfig(**changes)
+    values = config_to_dict(RunConfig())
+    values["model"].update(
+        {k: config_to_dict(v) if k == "attention" else v for k, v in changes.items()}
+    )
+    with pytest.raises(ValueError, match=message):
+        config_from_dict(values)
+
+
+def test_settings_cannot_be_changed_in_place():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        PRESETS["demo"].model.units = 3

@@ -1,0 +1,33 @@
+"""Every example of every docstring runs and prints what it says."""
+
+import doctest
+import importlib
+import pkgutil
+
+import keras
+import numpy as np
+import pytest
+
+import luong_keras
+
+MODULES = [
+    module.name
+    for module in pkgutil.walk_packages(luong_keras.__path__, "luong_keras.")
+    if not module.ispkg
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_of_a_module(name):
+    module = importlib.import_module(name)
+    options = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    with np.printoptions(precision=8, suppress=False, threshold=1000):
+        failed, _ = doctest.testmod(module, optionflags=options)
+    assert failed == 0
+
+
+@pytest.mark.parametrize("name", luong_keras.__all__)
+def test_every_public_layer_has_an_example(name):
+    value = getattr(luong_keras, name)
+    if isinstance(value, type) and issubclass(value, keras.layers.Layer):
+        assert ">>>" in value.__doc__
