@@ -1,7 +1,27 @@
+from pathlib import Path
+
 import keras
 import pytest
 
 from tests.layer_checks import double_precision
+
+if keras.backend.backend() == "jax":
+    import jax
+
+    # The programs are tiny: compiling them takes longer than running them.
+    jax.config.update("jax_disable_most_optimizations", True)
+
+
+TESTS = Path(__file__).parent
+# What reads text, batches it or serves it runs on TensorFlow alone.
+TENSORFLOW_ONLY = ("data", "text", "serving", "examples")
+
+
+def pytest_collection_modifyitems(items):
+    """Marks the tests of whole folders as TensorFlow's."""
+    for item in items:
+        if item.path.relative_to(TESTS).parts[0] in TENSORFLOW_ONLY:
+            item.add_marker(pytest.mark.tensorflow)
 
 
 @pytest.fixture(autouse=True)

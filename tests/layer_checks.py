@@ -148,39 +148,25 @@ def reference_step(cell, inputs, states, memory=None, mask=True, drop=None):
 
 def gradients(function, variables):
     """d function() / d variable for every variable, as NumPy arrays."""
-    if BACKEND == "tensorflow":
-        import tensorflow as tf
+    return loss_and_gradients(function, variables)[1]
 
-        with tf.GradientTape() as tape:
-            loss = function()
-        found = tape.gradient(
-            loss,
-            [variable.value for variable in variables],
-            unconnected_gradients=tf.UnconnectedGradients.ZERO,
-        )
-    else:
-        import jax
 
-        def stateless(values):
-            mapping = list(zip(variables, values, strict=True))
-            with keras.StatelessScope(state_mapping=mapping):
-                return function()
-
-        found = jax.grad(stateless)([variable.value for variable in variables])
-    return [to_numpy(gradient) for gradient in found]
+def loss_and_gradients(function, variables):
+    return _differentiable(function, variables)()
 
 
 def check_gradients(function, variables, step=1e-6):
     """Compares derivatives along random directions with differences."""
     generator = np.random.default_rng(1)
-    found = gradients(function, variables)
+    evaluate = _differentiable(function, variables)
+    _, found = evaluate()
     for variable, gradient in zip(variables, found, strict=True):
         value = to_numpy(variable)
         direction = generator.normal(size=value.shape)
         variable.assign(value + step * direction)
-        above = float(function())
+        above, _ = evaluate()
         variable.assign(value - step * direction)
-        below = float(function())
+        below, _ = evaluate()
         variable.assign(value)
         np.testing.assert_allclose(
             (gradient * direction).sum(),
@@ -189,6 +175,41 @@ def check_gradients(function, variables, step=1e-6):
             atol=1e-8,
             err_msg=variable.path,
         )
+
+
+def _differentiable(function, variables):
+    """A function for the loss and its gradients at the present values."""
+    if BACKEND == "tensorflow":
+        import tensorflow as tf
+
+        @tf.function(autograph=False)
+        def compiled():
+            with tf.GradientTape() as tape:
+                loss = function()
+            return loss, tape.gradient(
+                loss,
+                [variable.value for variable in variables],
+                unconnected_gradients=tf.UnconnectedGradients.ZERO,
+            )
+
+    else:
+        import jax
+
+        def stateless(values):
+            mapping = list(zip(variables, values, strict=True))
+            with keras.StatelessScope(state_mapping=mapping):
+                return function()
+
+        compiled_for = jax.jit(jax.value_and_grad(stateless))
+
+        def compiled():
+            return compiled_for([variable.value for variable in variables])
+
+    def evaluate():
+        loss, found = compiled()
+        return float(loss), [to_numpy(gradient) for gradient in found]
+
+    return evaluate
 
 
 # Every public layer, ready to stand in the same small model: queries and

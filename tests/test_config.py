@@ -47,7 +47,15 @@ def test_settings_are_overridden_one_by_one():
 
 @pytest.mark.parametrize(
     "assignment",
-    ["model.unitz=4", "unitz=4", "models.units=4", "model.units", "model.units.x=4", "=4", ""],
+    [
+        "model.unitz=4",
+        "unitz=4",
+        "models.units=4",
+        "model.units",
+        "model.units.x=4",
+        "=4",
+        "",
+    ],
 )
 def test_an_unknown_name_is_answered_with_the_sections(assignment):
     with pytest.raises(ValueError) as caught:
@@ -100,7 +108,9 @@ def test_a_preset_survives_json(name):
 
 def test_a_part_is_read_by_itself():
     decoding = DecodingConfig(beam_size=3)
-    assert config_from_dict(config_to_dict(decoding), DecodingConfig) == decoding
+    assert (
+        config_from_dict(config_to_dict(decoding), DecodingConfig) == decoding
+    )
 
 
 def test_the_preset_paper_is_the_paper():
@@ -155,7 +165,10 @@ def test_settings_that_exclude_each_other_are_refused(changes, message):
         ModelConfig(**changes)
     values = config_to_dict(RunConfig())
     values["model"].update(
-        {k: config_to_dict(v) if k == "attention" else v for k, v in changes.items()}
+        {
+            k: config_to_dict(v) if k == "attention" else v
+            for k, v in changes.items()
+        }
     )
     with pytest.raises(ValueError, match=message):
         config_from_dict(values)

@@ -151,8 +151,7 @@ class _Search:
         )
         # At its maximum length a sentence's hypotheses end as they are.
         grows = (t < max_lengths) & ~done
-        pick = lambda x: ops.take_along_axis(x, order, axis=-1)  # noqa: E731
-        parents, words = pick(parents), pick(words)
+        parents, words = _in_order(parents, order), _in_order(words, order)
         own = ops.arange(self.beam_size, dtype="int32")
         parents = ops.where(grows[:, None], parents, own)
         words = ops.where(grows[:, None], words, PAD_ID)
@@ -181,7 +180,7 @@ class _Search:
         # All that is hopeless is equally so, and above a barred `</s>`.
         totals = ops.maximum(totals, _NEVER)
         order = ops.cast(order, "int32")
-        words = ops.take_along_axis(words, order, axis=-1)
+        words = _in_order(words, order)
         return totals, order // proposals, words
 
     def _add(self, pool, totals, parents, finishes, t):
@@ -196,8 +195,11 @@ class _Search:
             )
         )
         best, order = ops.top_k(merged.ranking, self.stack_size)
-        pick = lambda x: ops.take_along_axis(x, order, axis=-1)  # noqa: E731
-        return _Pool(best, pick(merged.parent), pick(merged.end))
+        return _Pool(
+            best,
+            _in_order(merged.parent, order),
+            _in_order(merged.end, order),
+        )
 
     def _normalised(self, scores, words):
         """Score / length**x, the length counting `</s>`."""
@@ -235,6 +237,10 @@ class _Search:
         ids, alignments = _trace_back(trace, parent, lengths, max_steps)
         ranking = ops.where(empty, -float("inf"), ranking)
         return Hypotheses(ids, lengths, ranking, alignments)
+
+
+def _in_order(values, order):
+    return ops.take_along_axis(values, order, axis=-1)
 
 
 def _reorder(state, parents):

@@ -102,7 +102,11 @@ class Evaluation:
         self, pairs: Sequence[tuple[str, str]], links: Sequence[str]
     ) -> float:
         """AER of the attention when forced to produce the references."""
-        weights = self.translator.alignments(*zip(*pairs, strict=True))
+        sources, targets = zip(*pairs, strict=True)
+        weights = self.translator.alignments(
+            [s if self._source is None else self._source(s) for s in sources],
+            [t if self._target is None else self._target(t) for t in targets],
+        )
         found = [best_links(w, w.shape[1], w.shape[0]) for w in weights]
         return alignment_error_rate(found, parse_alignments(links))
 

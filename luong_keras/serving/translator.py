@@ -137,13 +137,16 @@ class Translator(tf.Module):
         has an empty translation, and `-inf` marks ranks that the search did
         not fill.
         """
-        ids, source_tokens, lengths = self._read(text)
+        batch = tf.shape(text)[0]
+        # Keras' recurrent layers fail on a batch of none.
+        fill = tf.fill([tf.cast(batch == 0, tf.int32)], "")
+        ids, source_tokens, lengths = self._read(tf.concat([text, fill], 0))
         memory, mask, states = self.translation_model.encode(ids)
         found = self._search(memory, mask, states, lengths)
         tokens = self.target_tokenizer.lookup(found.ids)
         if self.decoding.replace_unknown:
             tokens = self._copy_unknown(found, tokens, source_tokens)
-        return {
+        results = {
             "translations": self._join(tokens, found.lengths),
             "scores": found.scores,
             "tokens": tokens,
@@ -151,6 +154,7 @@ class Translator(tf.Module):
             "alignments": found.alignments,
             "source_tokens": source_tokens,
         }
+        return {name: result[:batch] for name, result in results.items()}
 
     def _read(self, text):
         """Ids (B, S), surface tokens (B, S) and lengths (B,)."""

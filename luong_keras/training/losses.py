@@ -5,12 +5,9 @@ from typing import Any
 import keras
 from keras import ops
 
+from luong_keras.cross_entropy import check_smoothing, masked_cross_entropy
+from luong_keras.masking import wider_dtype
 from luong_keras.special_tokens import PAD_ID
-from luong_keras.training.cross_entropy import (
-    at_least_float32,
-    check_smoothing,
-    masked_cross_entropy,
-)
 
 NORMALIZATIONS = ("sentence", "word")
 
@@ -83,7 +80,7 @@ class TranslationLoss(keras.losses.Loss):
         super().__init__(
             name=name,
             reduction="sum_over_batch_size",
-            dtype=dtype or at_least_float32(keras.config.floatx()),
+            dtype=dtype or wider_dtype(keras.config.floatx()),
         )
         self.normalization = normalization
         self.nominal_batch_size = nominal_batch_size

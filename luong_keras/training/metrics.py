@@ -5,8 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from luong_keras.cross_entropy import masked_cross_entropy, word_hits
 from luong_keras.special_tokens import PAD_ID
-from luong_keras.training.cross_entropy import masked_cross_entropy
 
 
 class _WordMean(keras.metrics.Metric):
@@ -141,8 +141,7 @@ class WordAccuracy(_WordMean):
         super().__init__(from_logits, pad_id, name, dtype)
 
     def _values(self, y_true: Any, logits: Any) -> Any:
-        best = ops.argmax(logits, axis=-1)
-        return ops.equal(ops.cast(best, "int32"), ops.cast(y_true, "int32"))
+        return word_hits(logits, y_true, self.pad_id)
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")

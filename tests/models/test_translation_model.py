@@ -26,9 +26,7 @@ SMALL = ModelConfig(
     dropout=0.0,
     initial_range=0.8,
 )
-SOURCE = np.array(
-    [[4, 5, 6, 7, 8], [9, 10, 4, 0, 0], [7, 0, 0, 0, 0]], "int32"
-)
+SOURCE = np.array([[4, 5, 6, 7, 8], [9, 10, 4, 0, 0], [7, 0, 0, 0, 0]], "int32")
 TARGET_IN = np.array([[2, 4, 5, 6], [2, 7, 8, 0], [2, 0, 0, 0]], "int32")
 TARGET_OUT = np.array([[4, 5, 6, 3], [7, 8, 3, 0], [3, 0, 0, 0]], "int32")
 REAL = TARGET_OUT != PAD_ID
@@ -64,7 +62,10 @@ COMBINATIONS = [
         marks=tensorflow,
     ),
     pytest.param(
-        {"kind": "none"}, {"output_bias": True}, id="none lstm", marks=tensorflow
+        {"kind": "none"},
+        {"output_bias": True},
+        id="none lstm",
+        marks=tensorflow,
     ),
     pytest.param(
         {"kind": "none"},
@@ -133,9 +134,7 @@ def test_padding_changes_no_logit(attention, changes):
             SOURCE[row : row + 1, :source],
             TARGET_IN[row : row + 1, :target],
         )
-        np.testing.assert_allclose(
-            together[row, :target], alone[0], atol=2e-5
-        )
+        np.testing.assert_allclose(together[row, :target], alone[0], atol=2e-5)
 
 
 @pytest.mark.parametrize(
@@ -166,9 +165,7 @@ def test_a_reversed_source_is_read_from_its_last_word(recurrence):
             )
     # The highest h after the first word is the memory of the first word.
     top = states[-1] if recurrence == "gru" else states[-2]
-    np.testing.assert_allclose(
-        to_numpy(top), to_numpy(memory)[:, 0], atol=1e-6
-    )
+    np.testing.assert_allclose(to_numpy(top), to_numpy(memory)[:, 0], atol=1e-6)
 
 
 @tensorflow

@@ -1,0 +1,178 @@
+"""The whole program on a few sentences: run, run again, interrupted."""
+
+import json
+import os
+import runpy
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from luong_keras.data import phrasebook
+from luong_keras.training.snapshot import Snapshot
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "examples" / "wmt14_train.py"
+SETTINGS = [
+    "data.dataset=files",
+    "data.tokenizer=words",
+    "model.units=16",
+    "model.embedding_size=8",
+    "model.dropout=0.3",
+    "training.batch_size=8",
+    "training.epochs=2",
+    "training.first_halved_epoch=2",
+    "training.snapshot_steps=2",
+    "training.samples=2",
+    "decoding.beam_size=2",
+]
+
+
+@pytest.fixture(scope="module")
+def command(tmp_path_factory):
+    """The command line but for its run folder."""
+    folder = tmp_path_factory.mktemp("corpus")
+    settings = list(SETTINGS)
+    for part, split, size in (
+        ("train", "train", 96),
+        ("dev", "dev", 6),
+        ("test", "test", 6),
+    ):
+        pairs = phrasebook.split_pairs(split, size)
+        for language, side in (("en", "source"), ("de", "target")):
+            text = "".join(getattr(pair, side) + "\n" for pair in pairs)
+            path = folder / f"{part}.{language}"
+            path.write_text(text, encoding="utf-8")
+        settings.append(f"data.{part}={folder / part}")
+    arguments = [part for s in settings for part in ("--set", s)]
+    return [str(SCRIPT), "--preset", "demo", *arguments, "--run-dir"]
+
+
+def run_here(command, folder):
+    """The program in this process, which has loaded TensorFlow already."""
+    before, sys.argv = sys.argv, [*command, str(folder)]
+    try:
+        runpy.run_path(command[0], run_name="__main__")
+    finally:
+        sys.argv = before
+
+
+def interrupt(command, folder):
+    """The program in a process of its own, told to stop midway."""
+    with (folder.parent / "output.txt").open("w+") as output:
+        process = subprocess.Popen(
+            [sys.executable, *command, str(folder)],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+        while process.poll() is None:
+            if (folder / "snapshot.npz").exists():
+                process.send_signal(signal.SIGTERM)
+                break
+            time.sleep(0.005)
+        code = process.wait()
+        output.seek(0)
+        return code, output.read()
+
+
+def weights(folder, name="last"):
+    found = {}
+
+    def add(path, item):
+        if isinstance(item, h5py.Dataset):
+            found[path] = item[()]
+
+    with h5py.File(folder / f"{name}.weights.h5") as file:
+        file.visititems(add)
+    return found
+
+
+def equal(one, other):
+    assert one.keys() == other.keys() and len(one) > 10
+    for path, value in one.items():
+        np.testing.assert_array_equal(value, other[path], err_msg=path)
+
+
+def read_log(folder):
+    lines = (folder / "log.jsonl").read_text().splitlines()
+    return [
+        {k: v for k, v in json.loads(line).items() if "second" not in k}
+        for line in lines
+    ]
+
+
+@pytest.fixture(scope="module")
+def straight(command, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("straight") / "run"
+    run_here(command, folder)
+    return folder
+
+
+def test_a_run_leaves_its_files(straight):
+    names = {path.name for path in straight.iterdir()}
+    assert names >= {
+        "config.json",
+        "corpus",
+        "source_vocabulary.json",
+        "target_vocabulary.json",
+        "snapshot.npz",
+        "best.weights.h5",
+        "last.weights.h5",
+        "log.jsonl",
+        "tensorboard",
+        "samples",
+        "plots",
+        "export",
+        "results.jsonl",
+        "test.txt",
+    }
+    config = json.loads((straight / "config.json").read_text())
+    assert config["model"]["units"] == 16
+    # What was asked for, and what the few sentences gave.
+    assert 50 < config["model"]["source_vocabulary_size"] < 1000
+    log = read_log(straight)
+    assert [entry["epoch"] for entry in log] == [1, 2]
+    assert log[1]["loss"] < log[0]["loss"]
+    assert len((straight / "test.txt").read_text().splitlines()) == 6
+    (result,) = (straight / "results.jsonl").read_text().splitlines()
+    assert {"bleu", "bleu_tokenized", "perplexity", "sentences"} <= {
+        *json.loads(result)
+    }
+    (version,) = (straight / "export").iterdir()
+    assert version.name.isdecimal()
+    assert (version / "saved_model.pb").exists()
+
+
+def test_the_same_command_again_trains_no_more(straight, command):
+    before, log = weights(straight), read_log(straight)
+    run_here(command, straight)
+    equal(weights(straight), before)
+    assert read_log(straight) == log
+    with pytest.raises(ValueError, match="goes on with the configuration"):
+        run_here(
+            [*command[:-1], "--set", "model.units=8", command[-1]], straight
+        )
+
+
+def test_an_interrupted_run_ends_as_a_straight_one(straight, command, tmp_path):
+    folder = tmp_path / "run"
+    code, output = interrupt(command, folder)
+    assert code == 0, output[-3000:]
+    assert "Stopped after batch" in output
+    # Of 2 x 12 batches; what comes after the training is not done.
+    assert 2 <= Snapshot.read(folder / "snapshot.npz").position < 24
+    assert not (folder / "last.weights.h5").exists()
+    assert not (folder / "results.jsonl").exists()
+    run_here(command, folder)
+    equal(weights(folder), weights(straight))
+    equal(weights(folder, "best"), weights(straight, "best"))
+    assert read_log(folder) == read_log(straight)
+    assert (folder / "test.txt").read_text() == (
+        straight / "test.txt"
+    ).read_text()

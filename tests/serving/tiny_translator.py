@@ -1,0 +1,41 @@
+"""An untrained translator of a few words, which is as exact as a good one."""
+
+import keras
+import numpy as np
+
+from luong_keras.config import AttentionConfig, DecodingConfig, ModelConfig
+from luong_keras.models.translation_model import TranslationModel
+from luong_keras.serving.translator import Translator
+from luong_keras.special_tokens import UNK_ID
+from luong_keras.text.word_tokenizer import WordTokenizer
+
+SOURCE_WORDS = ["the", "cat", "sees", "a", "dog", ".", "house"]
+TARGET_WORDS = ["die", "Katze", "sieht", "einen", "Hund", ".", "Haus", "das"]
+
+
+def tiny_translator(unknown_logit=0.0, attention=None, **decoding):
+    """Always the same weights; `<unk>` is made likelier on demand."""
+    keras.utils.set_random_seed(5)
+    source = WordTokenizer.from_words(SOURCE_WORDS)
+    target = WordTokenizer.from_words(TARGET_WORDS)
+    config = ModelConfig(
+        source_vocabulary_size=source.vocabulary_size,
+        target_vocabulary_size=target.vocabulary_size,
+        embedding_size=6,
+        units=8,
+        encoder_layers=1,
+        decoder_layers=1,
+        attention=attention or AttentionConfig(kind="global"),
+        dropout=0.0,
+        output_bias=True,
+        initial_range=1.0,
+    )
+    translation_model = TranslationModel(config)
+    bias = np.zeros(target.vocabulary_size, "float32")
+    bias[:4] = -5, unknown_logit - 1, -5, 0  # <pad>, <unk>, <s>, </s>
+    assert UNK_ID == 1
+    translation_model.projection.bias.assign(bias)
+    settings = {"beam_size": 3, "max_source_length": 9, **decoding}
+    return Translator(
+        translation_model, source, target, DecodingConfig(**settings)
+    )

@@ -1,0 +1,98 @@
+"""The documentation's code runs and its links lead somewhere.
+
+A block that is only to be read has `<!-- not run -->` on the line before it.
+"""
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+DOCUMENTS = [
+    README,
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    ROOT / "export" / "README.md",
+]
+
+
+def python_blocks(text):
+    """(line number, code) of every block that is to be run."""
+    lines, blocks, start = text.splitlines(), [], None
+    for number, line in enumerate(lines):
+        if start is None and line.strip() == "```python":
+            start = number + 1
+        elif start is not None and line.strip() == "```":
+            before = lines[start - 2].strip() if start > 1 else ""
+            if before != "<!-- not run -->":
+                blocks.append((start + 1, "\n".join(lines[start:number])))
+            start = None
+    return blocks
+
+
+def relative_links(text):
+    """The targets of links and images that are not on the network."""
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    targets = re.findall(r"\]\(\s*<?([^)\s>]+)", prose)
+    targets += re.findall(r"^\[[^\]]+\]:\s*(\S+)", prose, re.MULTILINE)
+    targets += re.findall(r"""(?:src|href)=["']([^"']+)""", prose)
+    return [
+        target
+        for target in targets
+        if not re.match(r"[a-z][a-z+.-]*:|#", target)
+    ]
+
+
+def test_links_and_blocks_are_found():
+    text = (
+        "[a](b.md#c) ![d](e/f.png) [g](https://h) [i](#j)\n"
+        "```python\nx = 1\n```\n<!-- not run -->\n```python\ny\n```\n"
+        "```sh\n[k](l)\n```\n[m]: n.md\n"
+    )
+    assert relative_links(text) == ["b.md#c", "e/f.png", "n.md"]
+    assert python_blocks(text) == [(3, "x = 1")]
+
+
+@pytest.mark.tensorflow
+def test_the_readmes_code_runs(tmp_path, monkeypatch):
+    if not README.exists():
+        pytest.skip("README.md is not written yet")
+    blocks = python_blocks(README.read_text(encoding="utf-8"))
+    if not blocks:
+        pytest.skip("README.md has no Python block")
+    monkeypatch.chdir(tmp_path)
+    # Later blocks go on with the names of earlier ones.
+    names = {"__name__": "readme"}
+    for line, code in blocks:
+        if ">>>" in code:
+            example = doctest.DocTestParser().get_doctest(
+                code, names, f"README.md:{line}", str(README), line
+            )
+            example.globs = names
+            report = []
+            runner = doctest.DocTestRunner(
+                optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+            )
+            runner.run(example, out=report.append, clear_globs=False)
+            assert not runner.failures, "".join(report)
+        else:
+            # Numbered as in the file, for a failure that leads there.
+            padded = "\n" * (line - 1) + code
+            exec(compile(padded, str(README), "exec"), names)
+
+
+@pytest.mark.parametrize(
+    "document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT))
+)
+def test_relative_links_lead_to_files(document):
+    if not document.exists():
+        pytest.skip(f"{document.relative_to(ROOT)} is not written yet")
+    missing = [
+        target
+        for target in relative_links(document.read_text(encoding="utf-8"))
+        if not (document.parent / target.partition("#")[0]).exists()
+    ]
+    assert not missing
