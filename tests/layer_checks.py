@@ -117,7 +117,10 @@ def reference_recurrence(cell, inputs, fed, states, drop):
 def reference_attention(score, query, memory, mask=True, drop=1.0):
     """Context and weights of one step (B, U); score(query, vector) -> ()."""
     scores = np.array(
-        [[score(h, vector) for vector in m] for h, m in zip(query, memory)]
+        [
+            [score(h, vector) for vector in m]
+            for h, m in zip(query, memory, strict=True)
+        ]
     )
     weights = softmax(scores, mask) * drop
     return np.einsum("bs,bsm->bm", weights, memory), weights
@@ -240,7 +243,9 @@ def _project(layer, query, memory, query_mask=None, memory_mask=None):
     return layer(query)
 
 
-def _project_and_compare(layer, query, memory, query_mask=None, memory_mask=None):
+def _project_and_compare(
+    layer, query, memory, query_mask=None, memory_mask=None
+):
     return layer(query, ops.argmax(query, axis=-1))[0]
 
 

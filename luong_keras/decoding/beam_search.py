@@ -177,8 +177,6 @@ class _Search:
         totals = ops.reshape(scores[..., None] + gains, (batch, k * proposals))
         words = ops.reshape(ops.cast(words, "int32"), (batch, k * proposals))
         totals, order = ops.top_k(totals, k * proposals)
-        # All that is hopeless is equally so, and above a barred `</s>`.
-        totals = ops.maximum(totals, _NEVER)
         order = ops.cast(order, "int32")
         words = _in_order(words, order)
         return totals, order // proposals, words

@@ -38,7 +38,7 @@ class _BahdanauPath:
         self.feeding_kernel = self.add_weight(
             name="feeding_kernel",
             shape=(memory_shape[-1], self.num_gates * self.units),
-            initializer=self.kernel_initializer,
+            initializer=self.kernel_initializer.clone(),
         )
 
     @property

@@ -93,14 +93,14 @@ class InputFeedingCell(keras.layers.Layer):
             self.add_weight(
                 name=f"kernel_{layer}",
                 shape=(input_width, gates),
-                initializer=self.kernel_initializer,
+                initializer=self.kernel_initializer.clone(),
             )
         )
         self.recurrent_kernels.append(
             self.add_weight(
                 name=f"recurrent_kernel_{layer}",
                 shape=(self.units, gates),
-                initializer=self.recurrent_initializer,
+                initializer=self.recurrent_initializer.clone(),
             )
         )
         if self.use_bias:
@@ -108,7 +108,7 @@ class InputFeedingCell(keras.layers.Layer):
 
     def _add_bias(self, name, width):
         return self.add_weight(
-            name=name, shape=(width,), initializer=self.bias_initializer
+            name=name, shape=(width,), initializer=self.bias_initializer.clone()
         )
 
     def _build_attention(self, memory_shape):
@@ -121,7 +121,7 @@ class InputFeedingCell(keras.layers.Layer):
         self.attentional_kernel = self.add_weight(
             name="attentional_kernel",
             shape=(memory_shape[-1] + self.units, self.units),
-            initializer=self.kernel_initializer,
+            initializer=self.kernel_initializer.clone(),
         )
 
     def _check_memory(self, memory):
@@ -139,7 +139,7 @@ class InputFeedingCell(keras.layers.Layer):
             self.feeding_kernel = self.add_weight(
                 name="feeding_kernel",
                 shape=(self.units, self.num_gates * self.units),
-                initializer=self.kernel_initializer,
+                initializer=self.kernel_initializer.clone(),
             )
 
     # Parts of a step. B may be followed by K: the hypotheses of a beam.

@@ -39,7 +39,9 @@ class InputFeedingGRUCell(InputFeedingCell):
     def _add_bias(self, name, width):
         # An input bias and a recurrent one, as in keras.layers.GRU.
         return self.add_weight(
-            name=name, shape=(2, width), initializer=self.bias_initializer
+            name=name,
+            shape=(2, width),
+            initializer=self.bias_initializer.clone(),
         )
 
     def _input_bias(self, layer):

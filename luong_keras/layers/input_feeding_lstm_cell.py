@@ -81,7 +81,7 @@ class InputFeedingLSTMCell(InputFeedingCell):
             return super()._add_bias(name, width)
 
         def initializer(shape, dtype=None):
-            start = self.bias_initializer(shape, dtype=dtype)
+            start = self.bias_initializer.clone()(shape, dtype=dtype)
             forget = keras.ops.arange(width) // self.units == 1
             return keras.ops.where(
                 forget, keras.ops.ones((), dtype=start.dtype), start

@@ -180,7 +180,7 @@ class LuongAttention(keras.layers.Layer):
 
     def _add_kernel(self, name, shape):
         return self.add_weight(
-            name=name, shape=shape, initializer=self.kernel_initializer
+            name=name, shape=shape, initializer=self.kernel_initializer.clone()
         )
 
     def project_keys(self, value):

@@ -73,7 +73,7 @@ class OutputProjection(keras.layers.Layer):
             self.kernel = self.add_weight(
                 name="kernel",
                 shape=(units, width),
-                initializer=self.kernel_initializer,
+                initializer=self.kernel_initializer.clone(),
             )
         if self.use_bias:
             self.bias = self.add_weight(

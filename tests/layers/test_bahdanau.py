@@ -86,7 +86,9 @@ def test_the_path(layer_class, num_layers, num_states, float64):
     np.testing.assert_allclose(states[-1], expected[0][:, -1], **EXACT)
 
 
-@pytest.mark.parametrize("cell_class", [lk.BahdanauLSTMCell, lk.BahdanauGRUCell])
+@pytest.mark.parametrize(
+    "cell_class", [lk.BahdanauLSTMCell, lk.BahdanauGRUCell]
+)
 def test_the_path_needs_attention(cell_class):
     with pytest.raises(ValueError, match="attention=BahdanauAttention"):
         cell_class(4, attention=None)

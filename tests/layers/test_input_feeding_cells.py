@@ -86,9 +86,7 @@ def test_dropout_masks(cell_class, float64):
             inputs, states, memory=MEMORY, dropout_masks=drop, training=True
         )
         expected = reference_step(cell, inputs, states, MEMORY, drop=drop)
-        np.testing.assert_allclose(
-            vector, expected[0], err_msg=name, **EXACT
-        )
+        np.testing.assert_allclose(vector, expected[0], err_msg=name, **EXACT)
         assert_close(new_states, expected[1])
 
 
@@ -160,7 +158,10 @@ def test_gradients(cell_class, float64):
 )
 def test_states(cell_class, num_layers, count):
     cell = cell_class(
-        4, num_layers=num_layers, attention=lk.LuongAttention(), dtype="float16"
+        4,
+        num_layers=num_layers,
+        attention=lk.LuongAttention(),
+        dtype="mixed_float16",
     )
     assert list(cell.state_size) == [4] * count
     assert cell.output_size == 4

@@ -166,7 +166,9 @@ def test_masks_of_an_embedding_are_used_and_go_on(name):
         query_mask=TARGET != 0,
         memory_mask=SOURCE != 0,
     )
-    found = apply(layer, embedding("query")(TARGET), embedding("memory")(SOURCE))
+    found = apply(
+        layer, embedding("query")(TARGET), embedding("memory")(SOURCE)
+    )
     np.testing.assert_array_equal(found, expected)
     mask = MaskProbe()(found)
     if name.endswith("Cell") or name in ("Bridge", "WordLosses"):

@@ -126,7 +126,9 @@ def test_padding_moves_nothing(alignment, float64):
     np.testing.assert_allclose(to_numpy(padded)[1:], short, **EXACT)
 
 
-@pytest.mark.parametrize("query, window", [(50.0, [6, 7, 8]), (-50.0, [0, 1, 2])])
+@pytest.mark.parametrize(
+    "query, window", [(50.0, [6, 7, 8]), (-50.0, [0, 1, 2])]
+)
 def test_a_predicted_position_never_leaves_the_sentence(query, window):
     layer = LocalAttention(half_width=2, gaussian="none", score_mode="dot")
     layer.build((None, None, 4), (None, None, 4))

@@ -29,9 +29,7 @@ def make(mode, memory_width=4, randomized=True, **options):
 def reference_scores(layer, query, memory):
     """(B, T, S) of one pair of vectors at a time, as the paper writes them."""
     mode = layer.score_mode
-    weights = {
-        variable.name: to_numpy(variable) for variable in layer.weights
-    }
+    weights = {variable.name: to_numpy(variable) for variable in layer.weights}
 
     def score(h, position, vector):
         if mode == "dot":

@@ -117,9 +117,7 @@ def test_a_masked_step_carries_the_states(
         driver={"return_state": True, "return_sequences": return_sequences},
         input_feeding=input_feeding,
     )
-    padded = layer(
-        INPUTS, memory=MEMORY, mask=prefix_mask([STEPS, 1], STEPS)
-    )
+    padded = layer(INPUTS, memory=MEMORY, mask=prefix_mask([STEPS, 1], STEPS))
     short = layer(INPUTS[:, :1], memory=MEMORY)
     if return_sequences:
         np.testing.assert_allclose(padded[0][1, :1], short[0][1], **EXACT)
@@ -224,9 +222,7 @@ def test_dropout_masks(input_feeding, steps, float64):
         )
         expected = vector * drop["outputs"]
         np.testing.assert_allclose(to_numpy(found)[:, t], expected, **EXACT)
-        np.testing.assert_allclose(
-            to_numpy(alignments)[:, t], weights, **EXACT
-        )
+        np.testing.assert_allclose(to_numpy(alignments)[:, t], weights, **EXACT)
 
 
 def without_memory(style, dropout=0.5):

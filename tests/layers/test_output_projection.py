@@ -40,9 +40,9 @@ def test_logits(embedding_width, use_bias, float64):
     if use_bias:
         expected = expected + to_numpy(layer.bias)
     np.testing.assert_allclose(layer(VECTORS), expected, **EXACT)
-    assert len(layer.weights) == use_bias + {None: 1, 4: 1, 5: 2}[
-        embedding_width
-    ]
+    assert (
+        len(layer.weights) == use_bias + {None: 1, 4: 1, 5: 2}[embedding_width]
+    )
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
@@ -95,5 +95,7 @@ def test_a_tied_model_is_still_tied_after_loading(tmp_path):
 
 
 def test_the_embedding_must_have_a_row_a_word():
-    with pytest.raises(ValueError, match="input_dim=7.*Received: .*input_dim=8"):
+    with pytest.raises(
+        ValueError, match="input_dim=7.*Received: .*input_dim=8"
+    ):
         OutputProjection(7, embedding=keras.layers.Embedding(8, 4))
