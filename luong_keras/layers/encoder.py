@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from luong_keras.layers.input_feeding_cell import drawn_wide
 from luong_keras.layers.memory_rnn import DROPOUT_STYLES
 from luong_keras.recurrence import reverse_within_mask
 
@@ -105,12 +106,9 @@ class Encoder(keras.layers.Layer):
         ]
 
     def _layer(self, name):
-        initializers = {}
+        kernel, recurrent = "glorot_uniform", keras.initializers.Orthogonal()
         if self.kernel_initializer is not None:
-            initializers = {
-                "kernel_initializer": self.kernel_initializer.clone(),
-                "recurrent_initializer": self.kernel_initializer.clone(),
-            }
+            kernel = recurrent = self.kernel_initializer
         return _RECURRENCES[self.recurrence](
             self.units // 2 if self.bidirectional else self.units,
             return_sequences=True,
@@ -118,7 +116,8 @@ class Encoder(keras.layers.Layer):
             use_bias=self.use_bias,
             name=name,
             dtype=self.dtype_policy,
-            **initializers,
+            kernel_initializer=drawn_wide(keras.initializers.get(kernel)),
+            recurrent_initializer=drawn_wide(recurrent),
         )
 
     def build(self, inputs_shape):

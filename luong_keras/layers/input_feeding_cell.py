@@ -100,7 +100,7 @@ class InputFeedingCell(keras.layers.Layer):
             self.add_weight(
                 name=f"recurrent_kernel_{layer}",
                 shape=(self.units, gates),
-                initializer=self.recurrent_initializer.clone(),
+                initializer=drawn_wide(self.recurrent_initializer),
             )
         )
         if self.use_bias:
@@ -367,6 +367,20 @@ class InputFeedingCell(keras.layers.Layer):
         if attention is not None:
             config["attention"] = attention
         return cls(**config)
+
+
+def drawn_wide(initializer):
+    """The initializer's draw in at least float32, then cast.
+
+    An orthogonal matrix needs a decomposition that has no bfloat16 form.
+    """
+    initializer = initializer.clone()
+
+    def draw(shape, dtype=None):
+        wide = initializer(shape, dtype=masking.wider_dtype(dtype))
+        return ops.cast(wide, dtype)
+
+    return draw
 
 
 def _dropped(x, mask):

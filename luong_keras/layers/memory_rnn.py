@@ -1,7 +1,7 @@
 """Drives an input-feeding cell over time, with the memory it attends to."""
 
 import keras
-from keras import ops
+from keras import backend, ops
 
 from luong_keras import masking
 from luong_keras.layers.input_feeding_cell import InputFeedingCell
@@ -237,13 +237,12 @@ class MemoryRNN(keras.layers.Layer):
         return [*sequences, vectors], alignments
 
     def _project_inputs(self, inputs, masks):
-        """Inputs' share of the gates, time first, and the other masks."""
+        """Inputs' share of the gates (B, T, ...), and the other masks."""
         masks = {k: v for k, v in masks.items() if k != "outputs"}
         dropped = masks.pop("inputs", None)
         if dropped is not None:
             inputs = inputs * _batch_first(dropped, inputs.dtype)
-        projected = self.cell.project_inputs(inputs)
-        return ops.swapaxes(projected, 0, 1), masks
+        return self.cell.project_inputs(inputs), masks
 
     def _draw_masks(self, inputs, memory, training):
         """All masks of a sequence: no draw may happen inside the loop."""
@@ -319,33 +318,61 @@ class MemoryRNN(keras.layers.Layer):
 
 
 def _scan(one_step, states, projected, masks, mask):
-    """Every state at every step, batch first."""
-    xs = {"projected": projected, **masks}
+    """Every state at every step, (B, T, U) each."""
+    steps = ops.shape(projected)[1]
+    xs = {"projected": projected}
+    xs |= {name: ops.swapaxes(m, 0, 1) for name, m in masks.items()}
     if mask is not None:
-        column = ops.expand_dims(ops.swapaxes(mask, 0, 1), -1)
-        xs["mask"] = ops.cast(column, projected.dtype)
-    # One tensor for all: `ops.scan` on TensorFlow takes no second one of
-    # unknown length. For the same reason the position is carried.
-    widths = [x.shape[-1] for x in xs.values()]
-    if None in widths:
-        widths = [ops.shape(x)[-1] for x in xs.values()]
+        xs["mask"] = ops.expand_dims(mask, -1)
+    position = ops.expand_dims(ops.arange(steps, dtype="int32"), -1)
+    xs["position"] = ops.broadcast_to(
+        position, (ops.shape(projected)[0], steps, 1)
+    )
+    widths = [x.shape[-1] or ops.shape(x)[-1] for x in xs.values()]
     packed = ops.concatenate(
         [ops.cast(x, projected.dtype) for x in xs.values()], axis=-1
     )
 
-    def body(carried, packed_step):
-        position, *old = carried
+    def body(packed_step, old):
         step, start = {}, 0
         for name, width in zip(xs, widths, strict=True):
-            step[name] = packed_step[..., start : start + width]
+            step[name] = packed_step[:, start : start + width]
             start = start + width
+        position = ops.cast(step.pop("position")[:, 0], "int32")
         new = one_step(old, step.pop("projected"), position, step)
-        new = [position + 1, *_carried(new, old, step.get("mask"))]
-        return new, new
+        return _carried(new, old, step.get("mask"))
 
-    first = ops.zeros((), dtype="int32")
-    _, sequences = ops.scan(body, [first, *states], packed)
-    return [ops.swapaxes(sequence, 0, 1) for sequence in sequences[1:]]
+    cell = _LoopCell(
+        body,
+        [state.shape[-1] for state in states],
+        backend.standardize_dtype(projected.dtype),
+    )
+    loop = keras.layers.RNN(
+        cell, return_sequences=True, dtype=cell.compute_dtype
+    )
+    sequences = loop(packed, initial_state=list(states))
+    return ops.split(sequences, len(states), axis=-1)
+
+
+class _LoopCell:
+    """A loop body as a cell of `keras.layers.RNN`, which has no weights.
+
+    Keras' RNN is its only public loop that XLA compiles with gradients on
+    every backend. What a step reads beside its states travels in one packed
+    tensor; the states travel out side by side.
+    """
+
+    def __init__(self, body, state_size, compute_dtype):
+        self.body = body
+        self.state_size = state_size
+        self.compute_dtype = compute_dtype
+        self.output_size = sum(state_size)
+
+    def call(self, inputs, states):
+        new_states = self.body(inputs, list(states))
+        return ops.concatenate(new_states, axis=-1), new_states
+
+    __call__ = call
 
 
 def _carried(new, old, mask):

@@ -90,6 +90,17 @@ def test_dropout_masks(cell_class, float64):
         assert_close(new_states, expected[1])
 
 
+@pytest.mark.parametrize("cell_class", ALL_CELLS)
+def test_only_given_masks_drop(cell_class, float64):
+    attention = lk.LuongAttention("dot", dropout=0.5, dtype="float64")
+    cell = cell_class(6, attention=attention, dtype="float64")
+    options = {"memory": MEMORY, "return_attention_scores": True}
+    states = states_of(cell, 2)
+    plain = cell(random(2, 5), states, **options)[2]
+    training = cell(random(2, 5), states, training=True, **options)[2]
+    np.testing.assert_array_equal(training, plain)
+
+
 @pytest.mark.parametrize("score_mode", ["general", "concat"])
 def test_keys_are_projected_once(score_mode, float64):
     cell = make(lk.InputFeedingLSTMCell, score_mode)

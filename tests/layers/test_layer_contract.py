@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import inspect
+import itertools
 import json
 
 import keras
@@ -92,6 +93,18 @@ def test_no_public_layer_is_left_out():
         and not issubclass(getattr(lk, name), keras.Model)
     }
     assert {name.split()[0] for name in LAYERS} == public
+
+
+@every_layer
+def test_no_two_matrices_start_equal(name):
+    make, apply = LAYERS[name]
+    layer = make("float32")
+    apply(layer, keras.Input((3, UNITS)), keras.Input((5, UNITS)))
+    matrices = [w for w in layer.trainable_weights if "bias" not in w.path]
+    for first, second in itertools.combinations(matrices, 2):
+        if first.shape == second.shape:
+            both = f"{first.path}, {second.path}"
+            assert not np.array_equal(to_numpy(first), to_numpy(second)), both
 
 
 @every_layer

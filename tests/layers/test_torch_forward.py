@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -24,6 +25,7 @@ def test_every_layer_runs_on_pytorch():
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         env=environment,
+        cwd=pathlib.Path(__file__).parents[2],
         capture_output=True,
         text=True,
     )
