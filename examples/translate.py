@@ -61,6 +61,7 @@ def main() -> None:
 
 
 def decoding_settings(config, arguments):
+    """The run's search with what the command line changes."""
     changes = {}
     if arguments.beam_size is not None:
         changes["beam_size"] = arguments.beam_size
@@ -75,6 +76,7 @@ def decoding_settings(config, arguments):
 
 
 def as_dicts(translations, arguments):
+    """The n best of one sentence, ready for JSON."""
     found = []
     for translation in translations[: arguments.n_best]:
         entry = {"text": translation.text, "score": translation.score}

@@ -89,6 +89,7 @@ def main() -> None:
 
 
 def parse_arguments() -> argparse.Namespace:
+    """The command line: a preset, and any setting by name."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -115,6 +116,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def resolve_config(arguments: argparse.Namespace) -> RunConfig:
+    """The preset with the settings of the command line."""
     if arguments.preset is None and arguments.dataset is None:
         print(
             "No --preset: training the demo on the built-in corpus. For "
@@ -136,6 +138,7 @@ def resolve_config(arguments: argparse.Namespace) -> RunConfig:
 def prepare_corpus(
     datasets: Datasets, config: RunConfig, run: RunFolder
 ) -> Corpus:
+    """The checked training text, cached in the run folder."""
     corpus = open_or_write_corpus(
         datasets.train,
         run.path / "corpus",

@@ -258,7 +258,7 @@ _SMALL = RunConfig(
     ),
     training=TrainingConfig(
         batch_size=64,
-        epochs=9,
+        epochs=8,
         optimizer="adam",
         learning_rate=1e-3,
         clip_norm=1.0,

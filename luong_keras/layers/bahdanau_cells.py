@@ -103,6 +103,19 @@ class BahdanauLSTMCell(_BahdanauPath, InputFeedingLSTMCell):
     Call arguments and output: as in `InputFeedingLSTMCell`; there is no
     `"feeding"` among the dropout masks.
 
+    Example:
+
+    >>> import numpy as np
+    >>> from luong_keras import BahdanauAttention, BahdanauLSTMCell
+    >>> cell = BahdanauLSTMCell(8, attention=BahdanauAttention())
+    >>> vector, states = cell(
+    ...     np.ones((2, 5)),
+    ...     cell.get_initial_state(2),
+    ...     memory=np.ones((2, 6, 4)),
+    ... )
+    >>> tuple(vector.shape), len(states)
+    ((2, 8), 3)
+
     Reference:
         Luong, Pham and Manning (2015), section 3.1; Bahdanau, Cho and Bengio
         (2015), arXiv:1409.0473.
@@ -111,4 +124,18 @@ class BahdanauLSTMCell(_BahdanauPath, InputFeedingLSTMCell):
 
 @keras.saving.register_keras_serializable(package="luong_keras")
 class BahdanauGRUCell(_BahdanauPath, InputFeedingGRUCell):
-    """`BahdanauLSTMCell` with gated recurrent units, as in the original."""
+    """`BahdanauLSTMCell` with gated recurrent units, as in the original.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from luong_keras import BahdanauAttention, BahdanauGRUCell
+    >>> cell = BahdanauGRUCell(8, attention=BahdanauAttention())
+    >>> vector, states = cell(
+    ...     np.ones((2, 5)),
+    ...     cell.get_initial_state(2),
+    ...     memory=np.ones((2, 6, 4)),
+    ... )
+    >>> tuple(vector.shape), len(states)
+    ((2, 8), 2)
+    """

@@ -24,6 +24,14 @@ class Bridge(keras.layers.Layer):
 
     Output:
         a list of `num_states` tensors (B, U).
+
+    Example:
+
+    >>> import numpy as np
+    >>> from luong_keras import Bridge
+    >>> states = Bridge(8, num_states=4)([np.ones((2, 6)), np.ones((2, 6))])
+    >>> len(states), tuple(states[0].shape)
+    (4, (2, 8))
     """
 
     def __init__(

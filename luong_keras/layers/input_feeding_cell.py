@@ -275,6 +275,8 @@ class InputFeedingCell(keras.layers.Layer):
             value_mask=mask,
             keys=keys,
             dropout_mask=dropout_mask,
+            # The masks decide: no step draws a dropout of its own.
+            training=False,
             return_attention_scores=True,
             **options,
         )

@@ -231,7 +231,7 @@ class MemoryRNN(keras.layers.Layer):
             cell.top_hidden(sequences),
             cell.project_memory(memory),
             memory_mask,
-            None,
+            _last_real_step(mask),
             _attention_mask(masks),
         )
         return [*sequences, vectors], alignments
@@ -373,6 +373,14 @@ class _LoopCell:
         return ops.concatenate(new_states, axis=-1), new_states
 
     __call__ = call
+
+
+def _last_real_step(mask):
+    """The position that the states of every step belong to, (B, T)."""
+    if mask is None:
+        return None
+    real = ops.cumsum(ops.cast(mask, "int32"), axis=1)
+    return ops.maximum(real - 1, 0)
 
 
 def _carried(new, old, mask):

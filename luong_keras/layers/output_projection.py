@@ -139,12 +139,23 @@ class WordLosses(keras.layers.Layer):
 
     Output:
         losses and hits, both (B, T), 0 at padding.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from luong_keras import OutputProjection, WordLosses
+    >>> losses, hits = WordLosses(OutputProjection(20))(
+    ...     np.ones((2, 3, 8)), np.array([[5, 3, 0], [7, 8, 3]])
+    ... )
+    >>> tuple(losses.shape), float(losses[0, 2])
+    ((2, 3), 0.0)
     """
 
     def __init__(
         self, projection, label_smoothing=0.0, pad_id=PAD_ID, **kwargs
     ):
         super().__init__(**kwargs)
+        self.supports_masking = True
         self.projection = projection
         self.label_smoothing = label_smoothing
         self.pad_id = pad_id
@@ -153,6 +164,10 @@ class WordLosses(keras.layers.Layer):
         if not self.projection.built:
             self.projection.build(vectors_shape)
         self.built = True
+
+    def compute_mask(self, inputs, previous_mask):
+        # What comes out is zero at padding and needs no mask.
+        return None
 
     def call(self, vectors, targets, training=False):
         smoothing = self.label_smoothing if training else 0.0
