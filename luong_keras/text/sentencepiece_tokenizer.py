@@ -40,6 +40,10 @@ _MODEL_TYPES = ("bpe", "unigram")
 class SentencePieceTokenizer(Tokenizer):
     """Text to subwords and their ids, and truly back to text.
 
+    Set random seeds before making one: `tf.random.set_seed` (and so
+    `keras.utils.set_random_seed`) clears TensorFlow's kernels, and with them
+    the loaded model.
+
     Args:
         model_file: A SentencePiece model in which `<pad>`, `<unk>`, `<s>`
             and `</s>` have the ids 0 to 3.

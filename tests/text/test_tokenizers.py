@@ -30,7 +30,9 @@ MAKERS = {
 }
 
 
-@pytest.fixture(scope="module", params=sorted(MAKERS))
+# Made anew for each test: setting a seed clears the kernels of TensorFlow, and
+# with them the resource of a SentencePiece model.
+@pytest.fixture(params=sorted(MAKERS))
 def tokenizer(request):
     return MAKERS[request.param]()
 
