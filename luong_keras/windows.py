@@ -38,7 +38,7 @@ def predictive_position(query, lengths, position_kernel, position_vector):
 def window_centre(aligned_position, lengths):
     """floor(p_t), at most S - 1 (a sigmoid may round to 1); int32 (B, T)."""
     last = ops.maximum(ops.cast(lengths, "int32") - 1, 0)
-    # The windows's place has no gradient; only the Gaussian has.
+    # The window's place has no gradient; only the Gaussian has.
     floor = ops.floor(ops.stop_gradient(aligned_position))
     return ops.minimum(ops.cast(floor, "int32"), ops.expand_dims(last, -1))
 

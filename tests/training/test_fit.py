@@ -32,7 +32,7 @@ def equal_but_for_epochs(resumed, straight):
 
 @pytest.mark.xfail(
     keras.backend.backend() == "jax",
-    reason="a resumed run on JAX ends within rounding, not with equal bits",
+    reason="on JAX the weights of a resumed run are not equal bit for bit",
     raises=AssertionError,
 )
 def test_a_killed_run_ends_with_the_bits_of_a_straight_one(tmp_path, straight):
