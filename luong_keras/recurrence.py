@@ -20,17 +20,65 @@ def product(x, kernel):
     return masking.widen(ops.matmul(ops.cast(x, kernel.dtype), kernel))
 
 
-def lstm_step(projected, hidden, carry, recurrent_kernel):
+def lstm_step(
+    projected,
+    hidden,
+    carry,
+    recurrent_kernel,
+    cell_clip=None,
+    gradient_clip=None,
+):
     """A step of a long short-term memory (Zaremba et al. 2015, section 3).
 
     projected (..., 4U) in the gate order input, forget, candidate, output;
     hidden and carry (..., U); recurrent_kernel (U, 4U). Returns the new
-    hidden and carry.
+    hidden and carry. `cell_clip` bounds the new carry after the hidden state
+    was made of it, `gradient_clip` the gradients of the old states: both as
+    in the authors' program, where they are 50 and 1000.
     """
+    hidden = clip_gradient(hidden, gradient_clip)
+    carry = clip_gradient(carry, gradient_clip)
     gates = projected + product(hidden, recurrent_kernel)
     i, f, g, o = ops.split(gates, 4, axis=-1)
     carry = ops.sigmoid(f) * carry + ops.sigmoid(i) * ops.tanh(g)
-    return ops.sigmoid(o) * ops.tanh(carry), carry
+    return ops.sigmoid(o) * ops.tanh(carry), clip_value(carry, cell_clip)
+
+
+def clip_value(x, limit):
+    """`x` cut to [-limit, limit]; its gradient passes as if uncut.
+
+    Returns `x` itself where the limit is None.
+    """
+    if limit is None:
+        return x
+
+    @ops.custom_gradient
+    def straight_through(x):
+        def gradient(*arguments, upstream=None):
+            return arguments[0] if upstream is None else upstream
+
+        return ops.clip(x, -limit, limit), gradient
+
+    return straight_through(x)
+
+
+def clip_gradient(x, limit):
+    """`x` unchanged; its gradient cut to [-limit, limit], entry by entry.
+
+    Returns `x` itself where the limit is None.
+    """
+    if limit is None:
+        return x
+
+    @ops.custom_gradient
+    def identity(x):
+        def gradient(*arguments, upstream=None):
+            upstream = arguments[0] if upstream is None else upstream
+            return ops.clip(upstream, -limit, limit)
+
+        return ops.convert_to_tensor(x), gradient
+
+    return identity(x)
 
 
 def gru_step(projected, hidden, recurrent_kernel, recurrent_bias):

@@ -10,8 +10,9 @@ To add a score: write its function here, name its weights in
 
 from keras import ops
 
-CONTENT_SCORES = ("dot", "scaled_dot", "general", "concat")
+CONTENT_SCORES = ("dot", "scaled_dot", "cosine", "general", "concat")
 SCORE_MODES = (*CONTENT_SCORES, "location")
+CONCAT_FORMS = ("joint", "separate", "query_only")
 
 
 def dot_scores(query, keys):
@@ -23,12 +24,24 @@ def dot_scores(query, keys):
     return ops.matmul(query, ops.swapaxes(keys, -1, -2))
 
 
+def unit_vectors(x):
+    """`x` divided by its length along the last axis; zeros stay zeros.
+
+    The dot product of two such vectors is their cosine similarity (Graves et
+    al. 2014, section 3.3.1, eq. 6).
+    """
+    squares = ops.sum(ops.square(x), axis=-1, keepdims=True)
+    # The square root has no finite gradient at zero.
+    safe = ops.where(squares > 0, squares, 1.0)
+    return x / ops.sqrt(safe)
+
+
 def concat_scores(projected_query, keys, attention_vector):
     """Score = v_a . tanh(W_a [h_t; h̄_s]) ("concat", below eq. 7).
 
     W_a is split in two: `projected_query` (B, T, A) is the half that
-    multiplies h_t, `keys` (B, S, A) the half that multiplies h̄_s;
-    `attention_vector` v_a (A,).
+    multiplies h_t, `keys` (B, S, A) the half that multiplies h̄_s, or h̄_s
+    itself in the authors' program; `attention_vector` v_a (A,).
     """
     compared = ops.tanh(
         ops.expand_dims(projected_query, -2) + ops.expand_dims(keys, -3)

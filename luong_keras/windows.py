@@ -12,13 +12,18 @@ ALIGNMENTS = ("monotonic", "predictive")
 GAUSSIANS = ("after_softmax", "renormalized", "inside_softmax", "none")
 
 
-def monotonic_position(step, lengths):
+def monotonic_position(step, lengths, clamp=True):
     """p_t = t ("local-m"), kept inside the sentence: min(t, S - 1).
 
-    `step` (..., T) int, `lengths` (B,) int; the result (B, T) int32.
+    The paper has p_t = t, whose window leaves the sentence (`clamp=False`);
+    the authors' program keeps it at the last word. `step` (..., T) int,
+    `lengths` (B,) int; the result (B, T) int32.
     """
-    last = ops.maximum(ops.cast(lengths, "int32") - 1, 0)
-    return ops.minimum(ops.cast(step, "int32"), ops.expand_dims(last, -1))
+    last = ops.expand_dims(ops.cast(lengths, "int32") - 1, -1)
+    step = ops.cast(step, "int32")
+    if clamp:
+        return ops.minimum(step, ops.maximum(last, 0))
+    return step + ops.zeros_like(last)
 
 
 def predictive_position(query, lengths, position_kernel, position_vector):

@@ -37,10 +37,17 @@ class BahdanauAttention(LuongAttention):
     """
 
     def __init__(self, units=None, **kwargs):
-        super().__init__(score_mode="concat", units=units, **kwargs)
+        super().__init__(
+            score_mode="concat", units=units, concat_form="separate", **kwargs
+        )
 
     def get_config(self):
         config = super().get_config()
-        for fixed in ("score_mode", "max_length", "mask_location"):
+        for fixed in (
+            "score_mode",
+            "concat_form",
+            "max_length",
+            "mask_location",
+        ):
             del config[fixed]
         return config

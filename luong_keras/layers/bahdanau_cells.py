@@ -5,7 +5,6 @@ from keras import ops
 
 from luong_keras.layers.input_feeding_gru_cell import InputFeedingGRUCell
 from luong_keras.layers.input_feeding_lstm_cell import InputFeedingLSTMCell
-from luong_keras.recurrence import product
 
 
 class _BahdanauPath:
@@ -73,10 +72,10 @@ class _BahdanauPath:
         gates = self.num_gates * self.units
         projected = projected + context[..., :gates]
         new_states = self.recur(weights, projected, states, masks)
-        vector = context[..., gates:] + product(
-            self.top_hidden(new_states), weights["attentional_kernel"]
+        vector = self.attentional_vector(
+            weights, context[..., gates:], self.top_hidden(new_states)
         )
-        return [*new_states, ops.tanh(vector)], alignments
+        return [*new_states, vector], alignments
 
     def alignment_queries(self, hidden, initial_hidden):
         first = ops.expand_dims(initial_hidden, 1)

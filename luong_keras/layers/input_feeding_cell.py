@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from luong_keras import masking
-from luong_keras.recurrence import product
+from luong_keras.recurrence import clip_gradient, product
 
 
 class InputFeedingCell(keras.layers.Layer):
@@ -26,6 +26,7 @@ class InputFeedingCell(keras.layers.Layer):
 
     num_gates = None
     states_per_layer = None
+    gradient_clip = None
 
     def __init__(
         self,
@@ -34,6 +35,8 @@ class InputFeedingCell(keras.layers.Layer):
         attention=None,
         input_feeding=True,
         use_bias=True,
+        attentional_bias=False,
+        attentional_activation="tanh",
         kernel_initializer="glorot_uniform",
         recurrent_initializer="orthogonal",
         bias_initializer="zeros",
@@ -51,6 +54,10 @@ class InputFeedingCell(keras.layers.Layer):
         self.attention = attention
         self.input_feeding = input_feeding
         self.use_bias = use_bias
+        self.attentional_bias = attentional_bias
+        self.attentional_activation = keras.activations.get(
+            attentional_activation
+        )
         get = keras.initializers.get
         self.kernel_initializer = get(kernel_initializer)
         self.recurrent_initializer = get(recurrent_initializer)
@@ -104,7 +111,10 @@ class InputFeedingCell(keras.layers.Layer):
             )
         )
         if self.use_bias:
-            self.biases.append(self._add_bias(f"bias_{layer}", gates))
+            self.biases.append(self._add_gate_bias(f"bias_{layer}"))
+
+    def _add_gate_bias(self, name):
+        return self._add_bias(name, self.num_gates * self.units)
 
     def _add_bias(self, name, width):
         return self.add_weight(
@@ -123,6 +133,10 @@ class InputFeedingCell(keras.layers.Layer):
             shape=(memory_shape[-1] + self.units, self.units),
             initializer=self.kernel_initializer.clone(),
         )
+        if self.attentional_bias:
+            self.attentional_bias_vector = self._add_bias(
+                "attentional_bias", self.units
+            )
 
     def _check_memory(self, memory):
         if memory is None and self.attention is not None:
@@ -171,6 +185,7 @@ class InputFeedingCell(keras.layers.Layer):
         `inputs` (..., E) to (..., gates · U), in at least float32; for one
         step or for all steps at once.
         """
+        inputs = clip_gradient(inputs, self.gradient_clip)
         projected = product(inputs, self._ready(self.kernels[0]))
         if not self.use_bias:
             return projected
@@ -210,6 +225,7 @@ class InputFeedingCell(keras.layers.Layer):
         masks = dropout_masks or {}
         if self.input_feeding:
             fed = _dropped(states[-1], masks.get("feeding"))
+            fed = clip_gradient(fed, self.gradient_clip)
             projected = projected + product(fed, weights["feeding_kernel"])
         new_states = self.recur(weights, projected, states, masks)
         vector, alignments = self.attend(
@@ -231,6 +247,7 @@ class InputFeedingCell(keras.layers.Layer):
                 below = _dropped(
                     new_states[-size], dropout_masks.get(f"layer_{layer}")
                 )
+                below = clip_gradient(below, self.gradient_clip)
                 projected = product(below, weights["kernels"][layer])
                 if self.use_bias:
                     bias = self._input_bias(layer)
@@ -262,8 +279,17 @@ class InputFeedingCell(keras.layers.Layer):
         context, alignments = self._context(
             hidden, projected_memory, memory_mask, position, dropout_mask
         )
-        vector = context + product(hidden, weights["attentional_kernel"])
-        return ops.tanh(vector), alignments
+        return self.attentional_vector(weights, context, hidden), alignments
+
+    def attentional_vector(self, weights, projected_context, hidden):
+        """Tanh(W_cc c + W_ch h) (eq. 5) from the projected context."""
+        vector = projected_context + product(
+            hidden, weights["attentional_kernel"]
+        )
+        if self.attentional_bias:
+            bias = ops.convert_to_tensor(self.attentional_bias_vector)
+            vector = vector + ops.cast(bias, vector.dtype)
+        return self.attentional_activation(vector)
 
     def _context(self, query, projected_memory, mask, position, dropout_mask):
         """Attention over projected values, in at least float32."""
@@ -355,6 +381,10 @@ class InputFeedingCell(keras.layers.Layer):
             "attention": keras.saving.serialize_keras_object(self.attention),
             "input_feeding": self.input_feeding,
             "use_bias": self.use_bias,
+            "attentional_bias": self.attentional_bias,
+            "attentional_activation": keras.activations.serialize(
+                self.attentional_activation
+            ),
             "kernel_initializer": serialize(self.kernel_initializer),
             "recurrent_initializer": serialize(self.recurrent_initializer),
             "bias_initializer": serialize(self.bias_initializer),

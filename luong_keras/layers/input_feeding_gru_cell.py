@@ -36,11 +36,11 @@ class InputFeedingGRUCell(InputFeedingCell):
     num_gates = 3
     states_per_layer = 1
 
-    def _add_bias(self, name, width):
+    def _add_gate_bias(self, name):
         # An input bias and a recurrent one, as in keras.layers.GRU.
         return self.add_weight(
             name=name,
-            shape=(2, width),
+            shape=(2, self.num_gates * self.units),
             initializer=self.bias_initializer.clone(),
         )
 

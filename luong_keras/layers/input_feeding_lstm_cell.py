@@ -28,6 +28,16 @@ class InputFeedingLSTMCell(InputFeedingCell):
         use_bias: whether the gates have biases (the authors' program has
             none).
         unit_forget_bias: whether the forget gate's bias starts at 1.
+        cell_clip: the memory cells c are cut to [-cell_clip, cell_clip]
+            after every step; the gradient passes uncut. None: not cut. The
+            authors' program has 50.
+        gradient_clip: the gradients of everything a layer reads (its input,
+            the fed vector, h and c of the step before) are cut to this
+            range, entry by entry. None: not cut. The authors' program has
+            1000.
+        attentional_bias: whether eq. 5 has a bias (none in the paper).
+        attentional_activation: of eq. 5; `"linear"` is the form of
+            TensorFlow Addons.
         kernel_initializer: of the input, feeding and attentional kernels.
         recurrent_initializer: of the recurrent kernels.
         bias_initializer: of the biases.
@@ -72,13 +82,32 @@ class InputFeedingLSTMCell(InputFeedingCell):
     num_gates = 4
     states_per_layer = 2
 
-    def __init__(self, units, unit_forget_bias=True, **kwargs):
+    def __init__(
+        self,
+        units,
+        unit_forget_bias=True,
+        cell_clip=None,
+        gradient_clip=None,
+        **kwargs,
+    ):
         super().__init__(units, **kwargs)
+        for name, limit in (
+            ("cell_clip", cell_clip),
+            ("gradient_clip", gradient_clip),
+        ):
+            if limit is not None and limit <= 0:
+                raise ValueError(
+                    f"`{name}` must be positive, or None for no clipping. "
+                    f"Received: {name}={limit}."
+                )
         self.unit_forget_bias = unit_forget_bias
+        self.cell_clip = cell_clip
+        self.gradient_clip = gradient_clip
 
-    def _add_bias(self, name, width):
+    def _add_gate_bias(self, name):
         if not self.unit_forget_bias:
-            return super()._add_bias(name, width)
+            return super()._add_gate_bias(name)
+        width = self.num_gates * self.units
 
         def initializer(shape, dtype=None):
             start = self.bias_initializer.clone()(shape, dtype=dtype)
@@ -93,10 +122,21 @@ class InputFeedingLSTMCell(InputFeedingCell):
 
     def _recurrence(self, weights, layer, projected, hidden, carry):
         kernel = weights["recurrent_kernels"][layer]
-        return list(lstm_step(projected, hidden, carry, kernel))
+        return list(
+            lstm_step(
+                projected,
+                hidden,
+                carry,
+                kernel,
+                self.cell_clip,
+                self.gradient_clip,
+            )
+        )
 
     def get_config(self):
         return {
             **super().get_config(),
             "unit_forget_bias": self.unit_forget_bias,
+            "cell_clip": self.cell_clip,
+            "gradient_clip": self.gradient_clip,
         }

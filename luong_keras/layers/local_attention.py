@@ -13,7 +13,7 @@ class LocalAttention(LuongAttention):
 
     For a source sentence of S words:
 
-        p_t = min(t, S - 1)                      ("monotonic", local-m)
+        p_t = t, at most S - 1                   ("monotonic", local-m)
         p_t = S sigmoid(v_p . tanh(W_p h_t))     ("predictive", local-p, eq. 9)
         window = floor(p_t) - D ... floor(p_t) + D, cut to 0 ... S - 1
         a_t(s) = softmax over the window(score(h_t, h̄_s))
@@ -35,7 +35,11 @@ class LocalAttention(LuongAttention):
             `"after_softmax"` for predictive and `"none"` for monotonic
             alignment, as in the paper.
         sigma: width of the Gaussian; D / 2 when None, as in the paper.
-        **kwargs: `units`, `use_scale`, `dropout`, `seed`,
+        clamp_position: for monotonic alignment, whether p_t stays at the
+            last word when t has passed it, as in the authors' program.
+            False is the paper's p_t = t: beyond S - 1 + D nothing is left
+            to attend, and the context is zero.
+        **kwargs: `units`, `concat_form`, `use_scale`, `dropout`, `seed`,
             `kernel_initializer` of `LuongAttention`, and `name`, `dtype`, ….
 
     Call arguments:
@@ -77,6 +81,7 @@ class LocalAttention(LuongAttention):
         score_mode="general",
         gaussian="auto",
         sigma=None,
+        clamp_position=True,
         **kwargs,
     ):
         # Before super().__init__, which checks them.
@@ -84,6 +89,7 @@ class LocalAttention(LuongAttention):
         self._check_window(*arguments)
         super().__init__(score_mode=score_mode, **kwargs)
         self.alignment, self.half_width, self.gaussian, self.sigma = arguments
+        self.clamp_position = clamp_position
 
     @staticmethod
     def _check_window(alignment, half_width, gaussian, sigma):
@@ -171,7 +177,9 @@ class LocalAttention(LuongAttention):
         else:
             lengths = masking.sequence_lengths(value_mask)
         if self.alignment == "monotonic":
-            aligned = windows.monotonic_position(position, lengths)
+            aligned = windows.monotonic_position(
+                position, lengths, self.clamp_position
+            )
             centre = aligned
         else:
             aligned = windows.predictive_position(
@@ -212,4 +220,5 @@ class LocalAttention(LuongAttention):
             "half_width": self.half_width,
             "gaussian": self.gaussian,
             "sigma": self.sigma,
+            "clamp_position": self.clamp_position,
         }

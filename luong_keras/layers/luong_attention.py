@@ -22,9 +22,15 @@ class LuongAttention(keras.layers.Layer):
 
     Args:
         score_mode: `"dot"` h_t . h̄_s; `"scaled_dot"`, divided by the square
-            root of the width (Vaswani et al. 2017); `"general"`
-            h_t^T W_a h̄_s; `"concat"` v_a . tanh(W_a [h_t; h̄_s]);
+            root of the width (Vaswani et al. 2017); `"cosine"`, the cosine
+            of their angle (Graves et al. 2014), best with `use_scale`;
+            `"general"` h_t^T W_a h̄_s; `"concat"` v_a . tanh(W_a [h_t; h̄_s]);
             `"location"` (W_a h_t)_s, which does not look at the memory.
+        concat_form: what stands inside the tanh of `"concat"`: `"joint"`
+            W_a [h_t; h̄_s], the paper's (the default); `"separate"`
+            W_a h_t + U_a h̄_s, the same function with two matrices, as later
+            texts have it; `"query_only"` W_a h_t + h̄_s, the authors'
+            program. Refused elsewhere.
         units: width of the comparison inside `"concat"`; the query's width
             when None. Refused elsewhere.
         use_scale: whether a learned scalar multiplies the scores, as in
@@ -84,6 +90,7 @@ class LuongAttention(keras.layers.Layer):
         self,
         score_mode="general",
         units=None,
+        concat_form=None,
         use_scale=False,
         max_length=None,
         mask_location=True,
@@ -96,6 +103,7 @@ class LuongAttention(keras.layers.Layer):
         self.supports_masking = True
         self.score_mode = score_mode
         self.units = units
+        self.concat_form = concat_form
         self.use_scale = use_scale
         self.max_length = max_length
         self.mask_location = mask_location
@@ -126,6 +134,8 @@ class LuongAttention(keras.layers.Layer):
                 f"score_mode={self.score_mode!r}, units={self.units}. "
                 "Leave `units` out."
             )
+        if self.concat_form is not None:
+            self._check_concat_form()
         for name in ("max_length", "units"):
             number = getattr(self, name)
             if number is not None and number < 1:
@@ -138,25 +148,35 @@ class LuongAttention(keras.layers.Layer):
                 f"Received: dropout={self.dropout}."
             )
 
+    def _check_concat_form(self):
+        if self.score_mode != "concat":
+            raise ValueError(
+                "`concat_form` belongs to `score_mode='concat'` alone. "
+                f"Received: score_mode={self.score_mode!r}, "
+                f"concat_form={self.concat_form!r}. Leave `concat_form` out."
+            )
+        if self.concat_form not in scores.CONCAT_FORMS:
+            raise ValueError(
+                f"`concat_form` must be one of {scores.CONCAT_FORMS}. "
+                f"Received: concat_form={self.concat_form!r}."
+            )
+        if self.concat_form == "query_only" and self.units is not None:
+            raise ValueError(
+                "`concat_form='query_only'` compares in the width of the "
+                "memory, which it does not project. Received: "
+                f"units={self.units}. Leave `units` out."
+            )
+
     def build(self, query_shape, value_shape):
         query_units, memory_units = query_shape[-1], value_shape[-1]
-        if self.score_mode in ("dot", "scaled_dot"):
+        if self.score_mode in ("dot", "scaled_dot", "cosine"):
             self._check_equal_widths(query_shape, value_shape)
         elif self.score_mode == "general":
             self.attention_kernel = self._add_kernel(
                 "attention_kernel", (memory_units, query_units)
             )
         elif self.score_mode == "concat":
-            width = self.units or query_units
-            self.query_kernel = self._add_kernel(
-                "query_kernel", (query_units, width)
-            )
-            self.key_kernel = self._add_kernel(
-                "key_kernel", (memory_units, width)
-            )
-            self.attention_vector = self._add_kernel(
-                "attention_vector", (width,)
-            )
+            self._build_concat(query_units, memory_units)
         else:
             self.location_kernel = self._add_kernel(
                 "location_kernel", (query_units, self.max_length or 50)
@@ -166,6 +186,38 @@ class LuongAttention(keras.layers.Layer):
                 name="scale", shape=(), initializer="ones"
             )
         self.built = True
+
+    def _build_concat(self, query_units, memory_units):
+        width = self.units or query_units
+        if self.concat_form == "query_only":
+            width = memory_units
+            self.query_kernel = self._add_kernel(
+                "query_kernel", (query_units, width)
+            )
+        elif self.concat_form == "separate":
+            self.query_kernel = self._add_kernel(
+                "query_kernel", (query_units, width)
+            )
+            self.key_kernel = self._add_kernel(
+                "key_kernel", (memory_units, width)
+            )
+        else:
+            # W_a [h; h̄]: the first rows are the query's.
+            self.attention_kernel = self._add_kernel(
+                "attention_kernel", (query_units + memory_units, width)
+            )
+            self._query_units = query_units
+        self.attention_vector = self._add_kernel("attention_vector", (width,))
+
+    def _concat_kernels(self):
+        """The halves of W_a for the query and for the memory, or None."""
+        if self.concat_form == "query_only":
+            return ops.convert_to_tensor(self.query_kernel), None
+        if self.concat_form == "separate":
+            kernels = self.query_kernel, self.key_kernel
+            return tuple(ops.convert_to_tensor(kernel) for kernel in kernels)
+        kernel = ops.convert_to_tensor(self.attention_kernel)
+        return kernel[: self._query_units], kernel[self._query_units :]
 
     def _check_equal_widths(self, query_shape, value_shape):
         if query_shape[-1] != value_shape[-1]:
@@ -186,13 +238,18 @@ class LuongAttention(keras.layers.Layer):
     def project_keys(self, value):
         """W_a h̄_s for all positions, to be passed as `keys`.
 
+        (h̄_s / |h̄_s| for the cosine.)
+
         `value` (B, S, M); returns `value` itself where the score projects
         nothing. The layer must be built.
         """
         if self.score_mode == "general":
             return ops.matmul(value, self.attention_kernel)
         if self.score_mode == "concat":
-            return ops.matmul(value, self.key_kernel)
+            _, kernel = self._concat_kernels()
+            return value if kernel is None else ops.matmul(value, kernel)
+        if self.score_mode == "cosine":
+            return scores.unit_vectors(value)
         return value
 
     def call(
@@ -238,11 +295,13 @@ class LuongAttention(keras.layers.Layer):
         """Scores (B, T, S) from projected keys (B, S, ...)."""
         if self.score_mode == "concat":
             result = scores.concat_scores(
-                ops.matmul(query, self.query_kernel),
+                ops.matmul(query, self._concat_kernels()[0]),
                 keys,
                 ops.cast(self.attention_vector, query.dtype),
             )
         else:
+            if self.score_mode == "cosine":
+                query = scores.unit_vectors(query)
             result = scores.dot_scores(query, keys)
         if self.score_mode == "scaled_dot":
             result = result / query.shape[-1] ** 0.5
@@ -299,6 +358,7 @@ class LuongAttention(keras.layers.Layer):
             **super().get_config(),
             "score_mode": self.score_mode,
             "units": self.units,
+            "concat_form": self.concat_form,
             "use_scale": self.use_scale,
             "max_length": self.max_length,
             "mask_location": self.mask_location,
