@@ -248,7 +248,9 @@ _SMALL = RunConfig(
         dropout=0.3,
         output_bias=True,
         tied_embeddings=True,
-        initial_range=0.08,
+        # Validation BLEU after one epoch: 4.7 with Keras' defaults, 12.0 with
+        # 0.08, 17.8 with 0.15.
+        initial_range=0.15,
     ),
     data=DataConfig(
         dataset="files",
