@@ -28,6 +28,7 @@ from luong_keras import (
     RunConfig,
     RunFolder,
     StopOnSignal,
+    TrainingConfig,
     TranslationLoss,
     TranslationModel,
     TranslationValidation,
@@ -208,6 +209,27 @@ def inputs_and_targets(batch):
     return inputs, {"word": targets, "hits": targets}
 
 
+def translation_loss(training: TrainingConfig) -> TranslationLoss:
+    """The objective, divided by what the configuration says."""
+    size = training.batch_size if training.nominal_batch_size else None
+    return TranslationLoss(training.normalization, nominal_batch_size=size)
+
+
+def learning_rate_halving(training: TrainingConfig) -> LearningRateHalving:
+    """The rule of the paper's text or that of its authors' program."""
+    if training.halving == "after_epoch":
+        return LearningRateHalving.after_epoch(
+            training.first_halved_epoch - 1,
+            1 / training.halvings_per_epoch,
+            factor=training.halving_factor,
+        )
+    return LearningRateHalving(
+        training.first_halved_epoch,
+        training.halvings_per_epoch,
+        factor=training.halving_factor,
+    )
+
+
 def train(translation_model, tokenizers, corpus, datasets, config, run):
     """Trains to the last epoch; False where a signal stopped it before."""
     training, data = config.training, config.data
@@ -218,6 +240,7 @@ def train(translation_model, tokenizers, corpus, datasets, config, run):
         seed=training.seed,
         max_length=data.max_length,
         over_long=data.over_long,
+        batching=data.batching,
     )
     print(
         f"{batches.steps_per_epoch} batches an epoch; pairs dropped: "
@@ -226,9 +249,12 @@ def train(translation_model, tokenizers, corpus, datasets, config, run):
     model = translation_model.training_model
     model.compile(
         make_optimizer(
-            training.optimizer, training.learning_rate, training.clip_norm
+            training.optimizer,
+            training.learning_rate,
+            training.clip_norm,
+            count_embeddings=training.clip_counts_embeddings,
         ),
-        loss={"word": TranslationLoss(training.normalization), "hits": None},
+        loss={"word": translation_loss(training), "hits": None},
         metrics={
             "word": [WordPerplexity(), WordCount(name="count")],
             "hits": [WordAccuracy()],
@@ -250,11 +276,7 @@ def train(translation_model, tokenizers, corpus, datasets, config, run):
         snapshot_steps=training.snapshot_steps,
         validation_data=validation_batches(tokenizers, datasets.dev, config),
         callbacks=[
-            LearningRateHalving(
-                training.first_halved_epoch,
-                training.halvings_per_epoch,
-                factor=training.halving_factor,
-            ),
+            learning_rate_halving(training),
             WordsPerSecond(count="word_count"),
             TranslationValidation(
                 evaluation.translate,

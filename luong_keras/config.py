@@ -10,6 +10,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
+
 
 @dataclass(frozen=True)
 class AttentionConfig:
@@ -17,15 +19,21 @@ class AttentionConfig:
 
     kind: Literal["none", "global", "local"] = "local"
     score_mode: Literal[
-        "dot", "scaled_dot", "general", "concat", "location"
+        "dot", "scaled_dot", "cosine", "general", "concat", "location"
     ] = "general"
+    # concat: joint (the paper), separate or query_only (the authors' program)
+    concat_form: Literal["joint", "separate", "query_only"] | None = None
     # local: local-m or local-p (section 3.2)
     alignment: Literal["monotonic", "predictive"] = "predictive"
     half_width: int = 10  # local: D
     gaussian: Literal[
         "auto", "after_softmax", "renormalized", "inside_softmax", "none"
     ] = "auto"
+    # local-m: p_t stays at the last word (the authors' program)
+    clamp_position: bool = True
     max_length: int = 50  # location: positions
+    # location: False loses the weight of absent words (the authors' program)
+    mask_location: bool = True
     use_scale: bool = False
     dropout: float = 0.0  # of the attention weights
 
@@ -53,11 +61,21 @@ class ModelConfig:
     dropout: float = 0.2
     dropout_style: Literal["zaremba", "authors", "sequence"] = "zaremba"
     use_bias: bool = True  # of the gates; the authors' program has none
-    output_bias: bool = False
+    attentional_bias: bool = False  # of eq. 5
+    output_bias: bool = False  # of eq. 6
+    # Bounds of the LSTM's cells and of the gradients of what a layer reads:
+    # 50 and 1000 in the authors' program
+    cell_clip: float | None = None
+    gradient_clip: float | None = None
     tied_embeddings: bool = False  # target embedding and output matrix
     initial_range: float | None = 0.1  # U[-r, r]; None: Keras' defaults
     # float32, mixed_bfloat16, mixed_float16 or float64
     precision: str = "float32"
+    # Ids that are no words; those of this library's tokenizers
+    source_pad_id: int = PAD_ID
+    target_pad_id: int = PAD_ID
+    bos_id: int = BOS_ID
+    eos_id: int = EOS_ID
 
     __pydantic_config__ = {"extra": "forbid"}
 
@@ -78,6 +96,12 @@ class ModelConfig:
             raise ValueError(
                 "decoder='bahdanau' feeds the context to the recurrence and "
                 "needs attention. Received: attention.kind='none'."
+            )
+        clips = self.cell_clip is not None or self.gradient_clip is not None
+        if clips and self.recurrence != "lstm":
+            raise ValueError(
+                "cell_clip and gradient_clip belong to recurrence='lstm'. "
+                f"Received: recurrence={self.recurrence!r}."
             )
 
 
@@ -106,7 +130,14 @@ class DataConfig:
     normalize_punctuation: bool = False
     tokenize: bool = False
     max_length: int = 50  # longer training pairs are filtered (section 4.1)
-    over_long: Literal["drop", "cut"] = "drop"
+    # cut: after max_length tokens; cut_read_last: the source's first tokens
+    # go instead, so that a reversed source keeps what the authors' program
+    # keeps
+    over_long: Literal["drop", "cut", "cut_read_last"] = "drop"
+    # sorted_pools: the corpus shuffled anew every epoch, pools of 64 batches
+    # sorted by length; authors: in the order of the file, chunks of 100
+    # batches sorted by target length
+    batching: Literal["sorted_pools", "authors"] = "sorted_pools"
     on_bad_line: Literal["error", "skip"] = "skip"
 
     __pydantic_config__ = {"extra": "forbid"}
@@ -121,12 +152,22 @@ class TrainingConfig:
     optimizer: Literal["sgd", "adam"] = "sgd"
     learning_rate: float = 1.0
     clip_norm: float | None = 5.0
+    # whether the embeddings' gradients count in the norm; they do not in the
+    # authors' program, and are rescaled with the others all the same
+    clip_counts_embeddings: bool = True
+    # start: epochs first_halved_epoch and later begin with a halving (the
+    # paper); after_epoch: halvings follow the batches of those epochs (the
+    # authors' program)
+    halving: Literal["start", "after_epoch"] = "start"
     # counted from 1; 6 without dropout
     first_halved_epoch: int = 9
     halvings_per_epoch: int = 1
     halving_factor: float = 0.5
     # "sentence": sum over words, mean over sentences (the paper); "word"
     normalization: Literal["sentence", "word"] = "sentence"
+    # sentence: a short last batch is divided by batch_size too, as in the
+    # authors' program, not by its own size
+    nominal_batch_size: bool = False
     label_smoothing: float = 0.0
     seed: int = 1
     snapshot_steps: int = 1000
@@ -305,4 +346,28 @@ _DEMO = RunConfig(
     decoding=DecodingConfig(beam_size=5, length_penalty=1.0),
 )
 
-PRESETS = {"paper": _PAPER, "small": _SMALL, "demo": _DEMO}
+# The paper's model in every detail of its authors' program.
+_AUTHORS = RunConfig(
+    model=ModelConfig(
+        attention=AttentionConfig(mask_location=False),
+        dropout_style="authors",
+        use_bias=False,
+        cell_clip=50.0,
+        gradient_clip=1000.0,
+    ),
+    data=DataConfig(over_long="cut_read_last", batching="authors"),
+    training=TrainingConfig(
+        clip_counts_embeddings=False,
+        halving="after_epoch",
+        first_halved_epoch=9,
+        nominal_batch_size=True,
+    ),
+    decoding=DecodingConfig(stack_size=100),
+)
+
+PRESETS = {
+    "paper": _PAPER,
+    "authors": _AUTHORS,
+    "small": _SMALL,
+    "demo": _DEMO,
+}

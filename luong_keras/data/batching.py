@@ -8,7 +8,11 @@ import json
 import numpy as np
 
 from luong_keras.data.corpus import Corpus
-from luong_keras.data.epoch_order import pool_batches, shuffled_range
+from luong_keras.data.epoch_order import (
+    pool_batches,
+    shuffled_range,
+    sorted_batches,
+)
 from luong_keras.data.padding import batches_of_pool
 from luong_keras.data.pair_selection import select_pairs
 from luong_keras.text.missing_package import missing_package
@@ -19,6 +23,8 @@ try:
 except ImportError as error:
     raise missing_package("tensorflow", error) from error
 
+_POOL_BATCHES = {"sorted_pools": 64, "authors": 100}
+
 
 class TrainingBatches:
     """The batches of all epochs, numbered by the global step.
@@ -28,6 +34,7 @@ class TrainingBatches:
     which are shuffled. This is a pure function of `seed` and the epoch, so
     the position in the data is one integer, the step: `dataset(start, stop)`
     starts anywhere and gives the batches a run from step 0 would have had.
+    The authors' program has an order of its own, see `batching`.
 
     Lengths are counted once, at construction, and kept in the corpus's
     folder; so the number of steps of an epoch is known and the same for all.
@@ -43,9 +50,15 @@ class TrainingBatches:
         max_length: The most tokens of a side, `<s>` and `</s>` not counted.
             The paper drops pairs of more than 50 words.
         over_long: What to do with a longer pair: `"drop"` it, or `"cut"`
-            each side after `max_length` tokens.
+            each side after `max_length` tokens; or `"cut_read_last"`, which
+            cuts the target so and of the source its first tokens: what an
+            encoder that reads in reverse would read last.
+        batching: `"sorted_pools"`, or `"authors"`: every epoch takes the
+            lines in their order, and each pool is sorted by target length
+            alone and cut into batches that stay sorted.
         pool_batches: Batches a pool; more give less padding and less
-            randomness.
+            randomness. 64 when None, and 100, as in the authors' program,
+            for its batching.
 
     Attributes:
         dropped: How many pairs were too long and left out.
@@ -85,8 +98,16 @@ class TrainingBatches:
         seed: int,
         max_length: int,
         over_long: str = "drop",
-        pool_batches: int = 64,
+        batching: str = "sorted_pools",
+        pool_batches: int | None = None,
     ) -> None:
+        if batching not in _POOL_BATCHES:
+            raise ValueError(
+                f"`batching` must be one of {tuple(_POOL_BATCHES)}. "
+                f"Received: {batching!r}."
+            )
+        if pool_batches is None:
+            pool_batches = _POOL_BATCHES[batching]
         for name, value, least in (
             ("batch_size", batch_size, 1),
             ("pool_batches", pool_batches, 1),
@@ -103,6 +124,7 @@ class TrainingBatches:
         self.seed = seed
         self.max_length = max_length
         self.over_long = over_long
+        self.batching = batching
         self.pool_batches = pool_batches
         self._pairs = select_pairs(
             corpus, source_tokenizer, target_tokenizer, max_length, over_long
@@ -137,6 +159,7 @@ class TrainingBatches:
             "seed": self.seed,
             "max_length": self.max_length,
             "over_long": self.over_long,
+            "batching": self.batching,
             "pool_batches": self.pool_batches,
         }
         text = json.dumps(parts, sort_keys=True)
@@ -154,6 +177,11 @@ class TrainingBatches:
         """
         size = self.pool_batches * self.batch_size
         count = len(self._pairs.lines)
+        if self.batching == "authors":
+            lines = self._pairs.lines[pool * size : (pool + 1) * size]
+            return sorted_batches(
+                lines, self._pairs.target_lengths[lines], self.batch_size
+            )
         places = shuffled_range(
             pool * size,
             min((pool + 1) * size, count),
@@ -222,8 +250,10 @@ class TrainingBatches:
             for lines in (source, target, sizes):
                 lines.set_shape([None])
             limit = self.max_length
+            ids = self.source_tokenizer.encode(source)
+            keeps_end = self.over_long == "cut_read_last"
             return (
-                self.source_tokenizer.encode(source)[:, :limit],
+                ids[:, -limit:] if keeps_end else ids[:, :limit],
                 self.target_tokenizer.encode(target)[:, :limit],
                 tf.concat([[tf.constant(0, tf.int64)], tf.cumsum(sizes)], 0),
             )

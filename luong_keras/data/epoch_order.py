@@ -70,3 +70,29 @@ def pool_batches(
     ]
     order = shuffled_range(0, len(batches), len(batches), seed)
     return [batches[place] for place in order]
+
+
+def sorted_batches(
+    lines: np.ndarray, target_lengths: np.ndarray, batch_size: int
+) -> list[np.ndarray]:
+    """Cuts a chunk of lines into batches as the authors' program does.
+
+    Args:
+        lines: Line numbers of a chunk, (n,), in the order of the file.
+        target_lengths: Their target lengths; equal ones keep their order.
+        batch_size: Lines a batch; the last, longest ones may be fewer.
+
+    Returns:
+        The line numbers of each batch, from short to long.
+
+    Example:
+        >>> chunk = np.arange(5)
+        >>> batches = sorted_batches(chunk, np.array([3, 1, 2, 1, 3]), 2)
+        >>> [batch.tolist() for batch in batches]
+        [[1, 3], [2, 0], [4]]
+    """
+    lines = lines[np.argsort(target_lengths, kind="stable")]
+    return [
+        lines[first : first + batch_size]
+        for first in range(0, len(lines), batch_size)
+    ]

@@ -10,6 +10,8 @@ from luong_keras.data.corpus import Corpus
 from luong_keras.data.token_lengths import token_lengths
 from luong_keras.text.tokenizer import Tokenizer
 
+OVER_LONG = ("drop", "cut", "cut_read_last")
+
 
 @dataclasses.dataclass(frozen=True)
 class PairSelection:
@@ -47,7 +49,7 @@ def select_pairs(
         source_tokenizer: Turns source sentences into ids.
         target_tokenizer: Turns target sentences into ids.
         max_length: The most tokens of a side, `<s>` and `</s>` not counted.
-        over_long: `"drop"` or `"cut"`.
+        over_long: `"drop"`, `"cut"` or `"cut_read_last"`.
 
     Returns:
         The selection.
@@ -59,9 +61,9 @@ def select_pairs(
         raise ValueError(
             f"`max_length` must be at least 1. Received: {max_length}."
         )
-    if over_long not in ("drop", "cut"):
+    if over_long not in OVER_LONG:
         raise ValueError(
-            f"`over_long` must be 'drop' or 'cut'. Received: {over_long!r}."
+            f"`over_long` must be one of {OVER_LONG}. Received: {over_long!r}."
         )
     source = token_lengths(corpus, "source", source_tokenizer)
     target = token_lengths(corpus, "target", target_tokenizer)

@@ -13,6 +13,9 @@ a live place.
    live hypothesis can still beat the worst of the pool; or at its maximum
    length. If nothing finished, the live hypotheses are returned, without the
    probability of `</s>`.
+
+A prefix imposes the first words of a sentence. One that ends in `</s>` makes
+it forced decoding: the score and the alignments of a given translation.
 """
 
 from typing import NamedTuple
@@ -44,13 +47,18 @@ def beam_search(
     beam_size=10,
     stack_size=None,
     length_penalty=0.0,
+    prefix=None,
+    prefix_lengths=None,
+    bos_id=BOS_ID,
+    eos_id=EOS_ID,
+    pad_id=PAD_ID,
 ) -> Hypotheses:
     """Translates B sentences with K live hypotheses each.
 
     Args:
         step: the step function described in `luong_keras.decoding`.
         states: its first states, a list of (B, U).
-        max_lengths: (B,) most words of each sentence, `</s>` not counted.
+        max_lengths: (B,) most symbols of each sentence, `</s>` counted.
         max_steps: the largest of them, the length of the result.
         min_lengths: (B,) fewest words before `</s>` is allowed.
         beam_size: K.
@@ -58,15 +66,30 @@ def beam_search(
             None.
         length_penalty: x of the normalisation score / length**x, where the
             length counts `</s>`; 0 leaves the plain sum (the paper).
+        prefix: (B, P) ids that each sentence must begin with, scored like
+            any others; None for a free search.
+        prefix_lengths: (B,) how many of them; all P when None.
+        bos_id: the id the decoder reads first.
+        eos_id: the id that ends a sentence.
+        pad_id: the id behind the last word of the result.
 
     Returns:
         `Hypotheses` with N = `stack_size`, or K where nothing finished, the
         best first.
     """
-    search = _Search(step, beam_size, stack_size or beam_size, length_penalty)
     max_lengths = ops.cast(max_lengths, "int32")
     if min_lengths is None:
         min_lengths = ops.ones_like(max_lengths)
+    if prefix is not None and prefix_lengths is None:
+        prefix_lengths = ops.full_like(max_lengths, ops.shape(prefix)[1])
+    search = _Search(
+        step,
+        beam_size,
+        stack_size or beam_size,
+        length_penalty,
+        None if prefix is None else (prefix, prefix_lengths),
+        (bos_id, eos_id, pad_id),
+    )
     return search.run(
         states, max_lengths, ops.cast(min_lengths, "int32"), max_steps
     )
@@ -75,23 +98,27 @@ def beam_search(
 class _Search:
     """The settings of one search, and its parts."""
 
-    def __init__(self, step, beam_size, stack_size, length_penalty):
+    def __init__(
+        self, step, beam_size, stack_size, length_penalty, prefix, special_ids
+    ):
         self.step = step
         self.beam_size = beam_size
         self.stack_size = stack_size
         self.length_penalty = length_penalty
+        self.prefix = prefix
+        self.bos_id, self.eos_id, self.pad_id = special_ids
 
     def run(self, states, max_lengths, min_lengths, max_steps):
         batch, k = ops.shape(states[0])[0], self.beam_size
         states = [
             ops.repeat(ops.expand_dims(state, 1), k, axis=1) for state in states
         ]
-        first = ops.full((batch, k), BOS_ID, dtype="int32")
+        first = ops.full((batch, k), self.bos_id, dtype="int32")
         # One call outside the loop gives the sizes of its buffers.
         logits, _, weights = self.step(first, states, 0)
         self.dtype = masking.wider_dtype(logits.dtype)
         trace = (
-            ops.full((max_steps + 1, batch, k), PAD_ID, dtype="int32"),
+            ops.full((max_steps + 1, batch, k), self.pad_id, dtype="int32"),
             ops.zeros((max_steps + 1, batch, k), dtype="int32"),
             ops.zeros(
                 (max_steps + 1, batch, k, ops.shape(weights)[-1]),
@@ -105,14 +132,14 @@ class _Search:
             ops.zeros((), dtype="int32"),
             first,
             ops.cast(scores, self.dtype),
-            ops.zeros((batch,), dtype="bool"),
+            max_lengths < 1,
             self._empty_pool(batch),
             trace,
             states,
         )
 
         def condition(t, _words, _scores, done, *_):
-            return ops.logical_and(t <= max_steps, ops.any(~done))
+            return ops.logical_and(t < max_steps, ops.any(~done))
 
         def body(t, words, scores, done, pool, trace, states):
             return self._advance(
@@ -140,25 +167,27 @@ class _Search:
         words, scores, done, pool, trace, states = carried
         logits, new_states, weights = self.step(words, states, t)
         totals, parents, words = self._candidates(t, scores, logits)
-        ends = words == EOS_ID
+        ends = words == self.eos_id
         # How many candidates that live on rank above each.
         above = ops.cumsum(ops.cast(~ends, "int32"), axis=-1)
-        long_enough = (t >= min_lengths) & (t <= max_lengths) & ~done
+        # `</s>` is a symbol too: a translation that ends here has t + 1.
+        long_enough = (t >= min_lengths) & (t < max_lengths) & ~done
         finishes = ends & (above < self.beam_size) & long_enough[:, None]
         pool = self._add(pool, totals, parents, finishes, t)
         live, order = ops.top_k(
             ops.where(ends, _NEVER * 2, totals), self.beam_size
         )
-        # At its maximum length a sentence's hypotheses end as they are.
-        grows = (t < max_lengths) & ~done
+        # A sentence that has stopped keeps its hypotheses as they are.
+        grows = ~done
         parents, words = _in_order(parents, order), _in_order(words, order)
         own = ops.arange(self.beam_size, dtype="int32")
         parents = ops.where(grows[:, None], parents, own)
-        words = ops.where(grows[:, None], words, PAD_ID)
+        words = ops.where(grows[:, None], words, self.pad_id)
         scores = ops.where(grows[:, None], live, scores)
         states = [_reorder(state, parents) for state in new_states]
         trace = _write(trace, t, (words, parents, weights))
-        done = done | ~grows | self._settled(pool, scores, max_lengths)
+        done = done | (t + 1 >= max_lengths)
+        done = done | self._settled(pool, scores, max_lengths)
         return t + 1, words, scores, done, pool, trace, states
 
     def _candidates(self, t, scores, logits):
@@ -168,7 +197,9 @@ class _Search:
         )
         size = logits.shape[-1]
         vocabulary = ops.arange(size, dtype="int32")
-        barred = ops.logical_and(t == 0, vocabulary == EOS_ID)
+        barred = ops.logical_and(t == 0, vocabulary == self.eos_id)
+        if self.prefix is not None:
+            barred = barred | self._barred_by_prefix(t, vocabulary)
         log_probabilities = ops.where(barred, _NEVER, log_probabilities)
         # A single hypothesis needs a second proposal beside `</s>`.
         proposals = min(max(self.beam_size, 2), size)
@@ -180,6 +211,14 @@ class _Search:
         order = ops.cast(order, "int32")
         words = _in_order(words, order)
         return totals, order // proposals, words
+
+    def _barred_by_prefix(self, t, vocabulary):
+        """All words but the imposed one, in sentences that have one at t."""
+        words, lengths = self.prefix
+        last = ops.shape(words)[1] - 1
+        imposed = ops.cast(words[:, ops.minimum(t, last)], "int32")
+        others = vocabulary != imposed[:, None]
+        return (others & (t < lengths)[:, None])[:, None, :]
 
     def _add(self, pool, totals, parents, finishes, t):
         """The pool with the candidates that finish at step t."""
@@ -203,7 +242,7 @@ class _Search:
         """Score / length**x, the length counting `</s>`."""
         if not self.length_penalty:
             return scores
-        length = ops.cast(words + 1, self.dtype)
+        length = ops.cast(ops.maximum(words + 1, 1), self.dtype)
         return scores / length**self.length_penalty
 
     def _settled(self, pool, scores, max_lengths):
@@ -213,7 +252,7 @@ class _Search:
         if not self.length_penalty:
             return full
         # Scores only fall; the largest length divides them most.
-        hope = self._normalised(scores[:, 0], max_lengths)
+        hope = self._normalised(scores[:, 0], max_lengths - 1)
         return full & (worst >= hope)
 
     def _collect(self, pool, scores, trace, max_lengths, max_steps):
@@ -224,7 +263,7 @@ class _Search:
         live = ops.take(scores, slots, axis=-1)
         unfinished = ops.where(
             (ranks < self.beam_size) & (live > _NEVER / 2),
-            self._normalised(live, max_lengths[:, None]),
+            self._normalised(live, max_lengths[:, None] - 1),
             _NEVER,
         )
         ranking = ops.where(finished, pool.ranking, unfinished)
@@ -232,7 +271,9 @@ class _Search:
         lengths = ops.where(finished, pool.end, max_lengths[:, None])
         empty = ranking < _NEVER / 2
         lengths = ops.where(empty, 0, lengths)
-        ids, alignments = _trace_back(trace, parent, lengths, max_steps)
+        ids, alignments = _trace_back(
+            trace, parent, lengths, max_steps, self.pad_id
+        )
         ranking = ops.where(empty, -float("inf"), ranking)
         return Hypotheses(ids, lengths, ranking, alignments)
 
@@ -257,7 +298,7 @@ def _write(buffers, t, rows):
     )
 
 
-def _trace_back(trace, parent, lengths, max_steps):
+def _trace_back(trace, parent, lengths, max_steps, pad_id):
     """Words (B, N, T) and weights (B, N, T, S) along the parents.
 
     `parent` (B, N) is the slot in which each hypothesis lived when it had
@@ -265,7 +306,7 @@ def _trace_back(trace, parent, lengths, max_steps):
     """
     words, parents, weights = trace
     batch, count = ops.shape(lengths)
-    ids = ops.full((max_steps + 1, batch, count), PAD_ID, dtype="int32")
+    ids = ops.full((max_steps + 1, batch, count), pad_id, dtype="int32")
     alignments = ops.zeros(
         (max_steps + 1, batch, count, ops.shape(weights)[-1]),
         dtype=weights.dtype,
@@ -278,7 +319,7 @@ def _trace_back(trace, parent, lengths, max_steps):
         # The weights of step t belong to the slots before its reordering.
         row = _reorder(weights[t], before)
         row = ops.where(inside[..., None], row, ops.zeros((), row.dtype))
-        word = ops.where(inside, word, PAD_ID)
+        word = ops.where(inside, word, pad_id)
         ids, alignments = _write((ids, alignments), t, (word, row))
         return t - 1, ops.where(inside, before, slot), ids, alignments
 

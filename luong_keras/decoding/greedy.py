@@ -8,7 +8,14 @@ from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
 
 def greedy_search(
-    step, states, max_lengths, max_steps, min_lengths=None
+    step,
+    states,
+    max_lengths,
+    max_steps,
+    min_lengths=None,
+    bos_id=BOS_ID,
+    eos_id=EOS_ID,
+    pad_id=PAD_ID,
 ) -> Hypotheses:
     """Translates B sentences by the best word of every step.
 
@@ -17,9 +24,12 @@ def greedy_search(
     Args:
         step: the step function described in `luong_keras.decoding`.
         states: its first states, a list of (B, U).
-        max_lengths: (B,) most words of each sentence, `</s>` not counted.
+        max_lengths: (B,) most symbols of each sentence, `</s>` counted.
         max_steps: the largest of them, the length of the result.
         min_lengths: (B,) fewest words before `</s>` is allowed.
+        bos_id: the id the decoder reads first.
+        eos_id: the id that ends a sentence.
+        pad_id: the id behind the last word of the result.
 
     Returns:
         `Hypotheses` with N = 1.
@@ -31,43 +41,40 @@ def greedy_search(
     # As in beam search, the first word is never `</s>`.
     min_lengths = ops.maximum(ops.cast(min_lengths, "int32"), 1)
     states = [ops.expand_dims(state, 1) for state in states]
-    first = ops.full((batch, 1), BOS_ID, dtype="int32")
+    first = ops.full((batch, 1), bos_id, dtype="int32")
     # One call outside the loop gives the shape of the attention weights.
     logits, _, weights = step(first, states, 0)
     dtype = masking.wider_dtype(logits.dtype)
     source_length = ops.shape(weights)[-1]
-    ids = ops.full((max_steps + 1, batch), PAD_ID, dtype="int32")
+    ids = ops.full((max_steps + 1, batch), pad_id, dtype="int32")
     alignments = ops.zeros(
         (max_steps + 1, batch, source_length), dtype=weights.dtype
     )
 
     def unfinished(t, _ids, done, *_):
-        return ops.logical_and(t <= max_steps, ops.any(~done))
+        return ops.logical_and(t < max_steps, ops.any(~done))
 
     def body(t, last, done, lengths, scores, ids, alignments, *states):
         logits, states, weights = step(last, list(states), t)
         log_probabilities = ops.log_softmax(
             ops.cast(logits[:, 0], dtype), axis=-1
         )
-        barred = _bar_end(log_probabilities, t < min_lengths)
+        barred = _bar_end(log_probabilities, t < min_lengths, eos_id)
         word = ops.cast(ops.argmax(barred, axis=-1), "int32")
         gain = ops.squeeze(
             ops.take_along_axis(log_probabilities, word[:, None], axis=-1), -1
         )
-        at_limit = t >= max_lengths
-        ends = ops.logical_or(word == EOS_ID, at_limit)
-        # Cut at the limit, only </s> itself still counts.
-        counts = ~done & (~at_limit | (word == EOS_ID))
-        scores = scores + ops.where(counts, gain, 0.0)
+        ends = word == eos_id
+        scores = scores + ops.where(done, 0.0, gain)
         writes = ~done & ~ends
-        word = ops.where(writes, word, PAD_ID)
+        word = ops.where(writes, word, pad_id)
         index = ops.reshape(t, (1, 1))
         row = ops.where(writes[:, None], weights[:, 0], 0.0)
         row = ops.cast(row, alignments.dtype)
         ids = ops.scatter_update(ids, index, word[None])
         alignments = ops.scatter_update(alignments, index, row[None])
         lengths = lengths + ops.cast(writes, "int32")
-        done = ops.logical_or(done, ends)
+        done = done | ends | (t + 1 >= max_lengths)
         return (
             t + 1,
             word[:, None],
@@ -85,7 +92,7 @@ def greedy_search(
     start = (
         ops.zeros((), dtype="int32"),
         first,
-        ops.zeros((batch,), dtype="bool"),
+        max_lengths < 1,
         ops.zeros((batch,), dtype="int32"),
         ops.zeros((batch,), dtype=dtype),
         ids,
@@ -100,10 +107,10 @@ def greedy_search(
     return Hypotheses(ids, lengths[:, None], scores[:, None], alignments)
 
 
-def _bar_end(log_probabilities, barred):
+def _bar_end(log_probabilities, barred, eos_id):
     """-inf at `</s>` in the rows where `barred` is True."""
     vocabulary = ops.shape(log_probabilities)[-1]
-    is_end = ops.arange(vocabulary, dtype="int32") == EOS_ID
+    is_end = ops.arange(vocabulary, dtype="int32") == eos_id
     return ops.where(
         ops.logical_and(barred[:, None], is_end),
         -float("inf"),

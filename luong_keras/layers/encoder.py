@@ -4,7 +4,8 @@ import keras
 from keras import ops
 
 from luong_keras.layers.input_feeding_cell import drawn_wide
-from luong_keras.layers.memory_rnn import DROPOUT_STYLES
+from luong_keras.layers.input_feeding_lstm_cell import InputFeedingLSTMCell
+from luong_keras.layers.memory_rnn import DROPOUT_STYLES, MemoryRNN
 from luong_keras.recurrence import reverse_within_mask
 
 _RECURRENCES = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}
@@ -15,8 +16,9 @@ class Encoder(keras.layers.Layer):
     """Reads a padded sequence and returns its memory and last states.
 
     Stacked `keras.layers.LSTM` or `GRU` (section 3 of Luong et al. 2015),
-    fused by cuDNN on a GPU. Sequences are padded on the right, whatever the
-    direction.
+    fused by cuDNN on a GPU; with `cell_clip` or `gradient_clip`, which those
+    have not, a `MemoryRNN` without a memory. Sequences are padded on the
+    right, whatever the direction.
 
     Args:
         units: M, width of the memory; a bidirectional encoder gives half of
@@ -32,6 +34,8 @@ class Encoder(keras.layers.Layer):
         dropout: share dropped of the input of each layer, in training.
         dropout_style: as in `MemoryRNN`; `"zaremba"` also drops the memory.
         use_bias: whether the gates have biases.
+        cell_clip: as in `InputFeedingLSTMCell`; LSTM only.
+        gradient_clip: as in `InputFeedingLSTMCell`; LSTM only.
         kernel_initializer: of all kernels; Keras' own when None.
         seed: seed of the dropout.
         **kwargs: `name`, `dtype` and the other arguments of a Keras layer.
@@ -40,6 +44,11 @@ class Encoder(keras.layers.Layer):
         inputs: embedded words or float features, (B, S, F).
         mask: boolean (B, S), True = real; a right-padded prefix.
         training: whether dropout applies.
+        dropout_masks: dict of masks in place of drawn ones, already divided
+            by the share kept, time first, in the order of reading; one step
+            serves all: `"inputs"` (S or 1, B, F), `"layer_1"` … and, for the
+            memory, `"outputs"` (S or 1, B, M). A missing name means no
+            dropout.
 
     Output:
         memory (B, S, M), then the last states of every layer from the
@@ -65,6 +74,8 @@ class Encoder(keras.layers.Layer):
         dropout=0.0,
         dropout_style="zaremba",
         use_bias=True,
+        cell_clip=None,
+        gradient_clip=None,
         kernel_initializer=None,
         seed=None,
         **kwargs,
@@ -86,6 +97,14 @@ class Encoder(keras.layers.Layer):
                 "`reverse`, since it reads both ways. Received: "
                 f"units={units}, reverse={reverse}."
             )
+        self._clips = cell_clip is not None or gradient_clip is not None
+        if self._clips and recurrence != "lstm":
+            raise ValueError(
+                "`cell_clip` and `gradient_clip` belong to "
+                "`recurrence='lstm'`. Received: "
+                f"recurrence={recurrence!r}, cell_clip={cell_clip}, "
+                f"gradient_clip={gradient_clip}. Leave them out."
+            )
         self.supports_masking = True
         self.units = units
         self.num_layers = num_layers
@@ -95,6 +114,8 @@ class Encoder(keras.layers.Layer):
         self.dropout = dropout
         self.dropout_style = dropout_style
         self.use_bias = use_bias
+        self.cell_clip = cell_clip
+        self.gradient_clip = gradient_clip
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.seed = seed
         if dropout > 0:
@@ -109,8 +130,11 @@ class Encoder(keras.layers.Layer):
         kernel, recurrent = "glorot_uniform", keras.initializers.Orthogonal()
         if self.kernel_initializer is not None:
             kernel = recurrent = self.kernel_initializer
+        units = self.units // 2 if self.bidirectional else self.units
+        if self._clips:
+            return self._clipped_layer(units, name, kernel, recurrent)
         return _RECURRENCES[self.recurrence](
-            self.units // 2 if self.bidirectional else self.units,
+            units,
             return_sequences=True,
             return_state=True,
             use_bias=self.use_bias,
@@ -118,6 +142,21 @@ class Encoder(keras.layers.Layer):
             dtype=self.dtype_policy,
             kernel_initializer=drawn_wide(keras.initializers.get(kernel)),
             recurrent_initializer=drawn_wide(recurrent),
+        )
+
+    def _clipped_layer(self, units, name, kernel, recurrent):
+        cell = InputFeedingLSTMCell(
+            units,
+            input_feeding=False,
+            use_bias=self.use_bias,
+            cell_clip=self.cell_clip,
+            gradient_clip=self.gradient_clip,
+            kernel_initializer=kernel,
+            recurrent_initializer=recurrent,
+            dtype=self.dtype_policy,
+        )
+        return MemoryRNN(
+            cell, return_state=True, name=name, dtype=self.dtype_policy
         )
 
     def build(self, inputs_shape):
@@ -130,16 +169,24 @@ class Encoder(keras.layers.Layer):
 
     def compute_mask(self, inputs, previous_mask):
         # The memory keeps the mask; the states have none.
-        states = 2 if self.recurrence == "lstm" else 1
-        return (previous_mask, *[None] * (states * self.num_layers))
+        states = self._states_per_layer * self.num_layers
+        return (previous_mask, *[None] * states)
 
-    def call(self, inputs, mask=None, training=False):
+    def call(self, inputs, mask=None, training=False, dropout_masks=None):
+        def drop(x, name):
+            if dropout_masks is None:
+                return self._drop(x, training)
+            given = dropout_masks.get(name)
+            if given is None:
+                return x
+            return x * ops.cast(ops.swapaxes(given, 0, 1), x.dtype)
+
         x = inputs
         if self.reverse:
             x = reverse_within_mask(x, mask)
         states = []
-        for directions in self.stacks:
-            x = self._drop(x, training)
+        for height, directions in enumerate(self.stacks):
+            x = drop(x, f"layer_{height}" if height else "inputs")
             results = [
                 self._read(layer, x, mask, training, backward=index == 1)
                 for index, layer in enumerate(directions)
@@ -149,18 +196,23 @@ class Encoder(keras.layers.Layer):
                 for parts in zip(*results, strict=True)
             )
             states += last
-        if self.dropout_style != "authors":
-            x = self._drop(x, training)
+        if dropout_masks is not None or self.dropout_style != "authors":
+            x = drop(x, "outputs")
         if self.reverse:
             x = reverse_within_mask(x, mask)
         return (x, *states)
 
     def _read(self, layer, x, mask, training, backward):
-        if not backward:
-            return layer(x, mask=mask, training=training)
-        x = reverse_within_mask(x, mask)
+        if backward:
+            x = reverse_within_mask(x, mask)
         outputs, *last = layer(x, mask=mask, training=training)
-        return [reverse_within_mask(outputs, mask), *last]
+        if backward:
+            outputs = reverse_within_mask(outputs, mask)
+        return [outputs, *last[: self._states_per_layer]]
+
+    @property
+    def _states_per_layer(self):
+        return 2 if self.recurrence == "lstm" else 1
 
     def _drop(self, x, training):
         if not training or self.dropout == 0:
@@ -173,15 +225,16 @@ class Encoder(keras.layers.Layer):
             x, self.dropout, noise_shape=noise, seed=self.seed_generator
         )
 
-    def compute_output_spec(self, inputs, mask=None, training=False):
+    def compute_output_spec(
+        self, inputs, mask=None, training=False, dropout_masks=None
+    ):
         batch, length = inputs.shape[:2]
-        states = 2 if self.recurrence == "lstm" else 1
         dtype = self.compute_dtype
         return (
             keras.KerasTensor((batch, length, self.units), dtype=dtype),
             *[
                 keras.KerasTensor((batch, self.units), dtype=dtype)
-                for _ in range(states * self.num_layers)
+                for _ in range(self._states_per_layer * self.num_layers)
             ],
         )
 
@@ -196,6 +249,8 @@ class Encoder(keras.layers.Layer):
             "dropout": self.dropout,
             "dropout_style": self.dropout_style,
             "use_bias": self.use_bias,
+            "cell_clip": self.cell_clip,
+            "gradient_clip": self.gradient_clip,
             "kernel_initializer": keras.initializers.serialize(
                 self.kernel_initializer
             )

@@ -1,10 +1,29 @@
 """Local attention of Luong, Pham and Manning (2015), section 3.2."""
 
+from typing import Any, NamedTuple
+
 import keras
 from keras import ops
 
 from luong_keras import masking, scores, windows
 from luong_keras.layers.luong_attention import LuongAttention
+
+
+class Window(NamedTuple):
+    """Where local attention looks.
+
+    Attributes:
+        aligned_position: p_t, (B, T), real where it is predicted.
+        centre: floor(p_t), (B, T) int32.
+        mask: boolean (B, T, S), True inside the window and the sentence.
+        gaussian: exp(-(s - p_t)^2 / (2 sigma^2)) (eq. 10), (B, T, S),
+            everywhere.
+    """
+
+    aligned_position: Any
+    centre: Any
+    mask: Any
+    gaussian: Any
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
@@ -143,7 +162,15 @@ class LocalAttention(LuongAttention):
                 None if mask is None else ops.expand_dims(mask, 1)
                 for mask in (query_mask, dropout_mask)
             )
-        weights = self._local_weights(query, value, value_mask, keys, position)
+        where = self._window(query, value, value_mask, position)
+        if keys is None:
+            keys = self.project_keys(value)
+        weights = windows.local_weights(
+            self.score(query, keys),
+            where.mask,
+            where.gaussian,
+            self._gaussian_form(),
+        )
         context, weights = self._attend(
             weights, value, query_mask, dropout_mask, training
         )
@@ -170,7 +197,16 @@ class LocalAttention(LuongAttention):
             )
         return ops.arange(ops.shape(query)[1], dtype="int32")
 
-    def _local_weights(self, query, value, value_mask, keys, position):
+    def window(self, query, value, value_mask=None, position=None):
+        """The `Window` of every query, for plots and checks.
+
+        query (B, T, U); value, value_mask and position as in a call. The
+        layer must be built.
+        """
+        position = self._step_position(query, position, single_step=False)
+        return self._window(query, value, value_mask, position)
+
+    def _window(self, query, value, value_mask, position):
         batch, source_length = ops.shape(value)[0], ops.shape(value)[1]
         if value_mask is None:
             lengths = ops.full((batch,), source_length, dtype="int32")
@@ -193,17 +229,12 @@ class LocalAttention(LuongAttention):
             windows.window_mask(centre, self.half_width, source_length),
             ops.expand_dims(masking.sequence_mask(lengths, source_length), 1),
         )
-        if keys is None:
-            keys = self.project_keys(value)
-        result = self._scores(query, keys)
         favour = windows.gaussian(
-            ops.cast(aligned, masking.wider_dtype(result.dtype)),
+            ops.cast(aligned, masking.wider_dtype(query.dtype)),
             self.sigma or self.half_width / 2,
             source_length,
         )
-        return windows.local_weights(
-            result, mask, favour, self._gaussian_form()
-        )
+        return Window(aligned, centre, mask, favour)
 
     def _gaussian_form(self):
         if self.gaussian != "auto":

@@ -289,10 +289,13 @@ class LuongAttention(keras.layers.Layer):
             mask = ops.expand_dims(ops.cast(value_mask, "bool"), -2)
         if keys is None:
             keys = self.project_keys(value)
-        return masking.masked_softmax(self._scores(query, keys), mask)
+        return masking.masked_softmax(self.score(query, keys), mask)
 
-    def _scores(self, query, keys):
-        """Scores (B, T, S) from projected keys (B, S, ...)."""
+    def score(self, query, keys):
+        """score(h_t, h̄_s) of all pairs, (B, T, S), before the softmax.
+
+        query (B, T, U) and keys from `project_keys`; not for "location".
+        """
         if self.score_mode == "concat":
             result = scores.concat_scores(
                 ops.matmul(query, self._concat_kernels()[0]),

@@ -18,7 +18,6 @@ from luong_keras.layers.local_attention import LocalAttention
 from luong_keras.layers.luong_attention import LuongAttention
 from luong_keras.layers.memory_rnn import MemoryRNN
 from luong_keras.layers.output_projection import OutputProjection, WordLosses
-from luong_keras.special_tokens import PAD_ID
 
 _CELLS = {
     ("luong", "lstm"): InputFeedingLSTMCell,
@@ -85,6 +84,8 @@ class TranslationModel:
             dropout=config.dropout,
             dropout_style=config.dropout_style,
             use_bias=config.use_bias,
+            cell_clip=config.cell_clip,
+            gradient_clip=config.gradient_clip,
             kernel_initializer=self._initializer(None),
             dtype=dtype,
             name="encoder",
@@ -129,6 +130,9 @@ class TranslationModel:
     def _cell(self):
         config = self.config
         options = {"num_layers": config.decoder_layers}
+        if config.recurrence == "lstm":
+            options["cell_clip"] = config.cell_clip
+            options["gradient_clip"] = config.gradient_clip
         if config.decoder == "luong":
             options["input_feeding"] = config.input_feeding
         if config.initial_range is not None:
@@ -138,6 +142,7 @@ class TranslationModel:
             config.units,
             attention=self._attention(config.attention),
             use_bias=config.use_bias,
+            attentional_bias=config.attentional_bias,
             dtype=config.precision,
             **options,
         )
@@ -147,6 +152,7 @@ class TranslationModel:
             return None
         options = {
             "score_mode": attention.score_mode,
+            "concat_form": attention.concat_form,
             "use_scale": attention.use_scale,
             "dropout": attention.dropout,
             "kernel_initializer": self._initializer("glorot_uniform"),
@@ -157,10 +163,12 @@ class TranslationModel:
                 attention.alignment,
                 attention.half_width,
                 gaussian=attention.gaussian,
+                clamp_position=attention.clamp_position,
                 **options,
             )
         if attention.score_mode == "location":
             options["max_length"] = attention.max_length
+            options["mask_location"] = attention.mask_location
         return LuongAttention(**options)
 
     def _bridge(self):
@@ -193,7 +201,10 @@ class TranslationModel:
             [*inputs, target_in], self.projection(vectors), name="translator"
         )
         losses = WordLosses(
-            self.projection, self.label_smoothing, name="word_losses"
+            self.projection,
+            self.label_smoothing,
+            self.config.target_pad_id,
+            name="word_losses",
         )(vectors, target_out)
         self._alignment_inputs = [*inputs, target_in]
         self._alignment_tensors = (memory, mask, states)
@@ -216,7 +227,7 @@ class TranslationModel:
         return (
             [source],
             self.source_embedding(source),
-            ops.not_equal(source, PAD_ID),
+            ops.not_equal(source, self.config.source_pad_id),
         )
 
     def _encode(self, embedded, mask):

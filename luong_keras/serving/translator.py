@@ -171,16 +171,19 @@ class Translator(tf.Module):
         )
 
     def _search(self, memory, mask, states, lengths):
-        decoding = self.decoding
+        decoding, config = self.decoding, self.translation_model.config
         step = self.translation_model.decoding_step(memory, mask)
         read = tf.cast(lengths + 1, tf.float32)  # S + 1, as in the paper's
-        most = tf.cast(read * decoding.max_length_ratio, tf.int32) - 1
-        most = tf.where(lengths > 0, tf.maximum(most, 1), 0)
+        most = tf.cast(read * decoding.max_length_ratio, tf.int32)
+        most = tf.where(lengths > 0, tf.maximum(most, 2), 0)
         least = tf.cast(read * decoding.min_length_ratio, tf.int32)
         limits = {
             "max_lengths": most,
             "max_steps": tf.reduce_max(tf.pad(most, [[0, 1]])),
-            "min_lengths": tf.minimum(least, most),
+            "min_lengths": tf.minimum(least, most - 1),
+            "bos_id": config.bos_id,
+            "eos_id": config.eos_id,
+            "pad_id": config.target_pad_id,
         }
         if decoding.beam_size == 1 and decoding.stack_size in (None, 1):
             return greedy_search(step, states, **limits)

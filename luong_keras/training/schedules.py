@@ -1,5 +1,6 @@
 """Learning rates: halved by the epoch, or on a plateau."""
 
+import functools
 import math
 from typing import Any
 
@@ -44,11 +45,87 @@ def halved_rate(
     )
 
 
-class LearningRateHalving(keras.callbacks.Callback):
-    """Set the learning rate to `halved_rate` before each batch.
+def rate_halved_after_epoch(
+    initial_rate: float,
+    step: int,
+    steps_per_epoch: int,
+    finetune_epoch: int = 5,
+    epoch_fraction: float = 1.0,
+    factor: float = 0.5,
+) -> float:
+    """Compute the learning rate by the rule of the authors' program.
 
-    The rate depends on the epoch and the batch alone, so a resumed run has
-    the rates of an uninterrupted one.
+    In the epochs after `finetune_epoch`, the rate falls after every update
+    whose number (over all epochs, from 1) divides by the updates of
+    `epoch_fraction` epochs. So with whole epochs the first smaller rate is
+    that of epoch `finetune_epoch` + 2, one epoch later than in the paper's
+    text and in `rate_halved_by_iteration`.
+
+    Args:
+        initial_rate: The rate of the first epoch.
+        step: The number of batches before this one.
+        steps_per_epoch: The batches of an epoch.
+        finetune_epoch: The last epoch without a halving, counted from 1.
+        epoch_fraction: The epochs between halvings, such as 0.5.
+        factor: What the rate is multiplied by each time.
+
+    Returns:
+        The rate.
+
+    Example:
+        >>> rate = rate_halved_after_epoch
+        >>> [rate(1.0, 100 * epoch, 100) for epoch in (4, 5, 6, 7)]
+        [1.0, 1.0, 0.5, 0.25]
+    """
+    period = max(math.floor(epoch_fraction * steps_per_epoch), 1)
+    halvings = step // period - finetune_epoch * steps_per_epoch // period
+    return initial_rate * factor ** max(halvings, 0)
+
+
+def rate_halved_by_iteration(
+    initial_rate: float,
+    step: int,
+    iterations_per_epoch: float,
+    finetune_epoch: int = 5,
+    epoch_fraction: float = 1.0,
+    factor: float = 0.5,
+) -> float:
+    """Compute the learning rate by the program's rule for given epochs.
+
+    An epoch is a given number of updates, whatever the data. From the end of
+    epoch `finetune_epoch` on, the rate falls after every update whose number
+    (from 1) divides by the updates of `epoch_fraction` epochs: epoch
+    `finetune_epoch` + 1 is the first with a smaller rate, as in section 4.1.
+
+    Args:
+        initial_rate: The rate of the first epoch.
+        step: The number of batches before this one.
+        iterations_per_epoch: The updates that count as an epoch.
+        finetune_epoch: The epoch whose end brings the first halving.
+        epoch_fraction: The epochs between halvings, such as 0.5.
+        factor: What the rate is multiplied by each time.
+
+    Returns:
+        The rate.
+
+    Example:
+        >>> rate = rate_halved_by_iteration
+        >>> [rate(1.0, 100 * epoch, 100) for epoch in (4, 5, 6, 7)]
+        [1.0, 0.5, 0.25, 0.125]
+    """
+    period = max(math.floor(iterations_per_epoch * epoch_fraction), 1)
+    first = math.ceil(finetune_epoch * iterations_per_epoch)
+    halvings = step // period - (first - 1) // period
+    return initial_rate * factor ** max(halvings, 0)
+
+
+class LearningRateHalving(keras.callbacks.Callback):
+    """Set the learning rate before each batch, by one of three rules.
+
+    `LearningRateHalving(...)` is `halved_rate`, the paper's text;
+    `LearningRateHalving.after_epoch(...)` and `.by_iteration(...)` are the
+    two rules of the authors' program. The rate depends on the epoch and the
+    batch alone, so a resumed run has the rates of an uninterrupted one.
 
     Args:
         first_halved_epoch: See `halved_rate`.
@@ -64,8 +141,8 @@ class LearningRateHalving(keras.callbacks.Callback):
 
     Example:
         >>> schedule = LearningRateHalving(first_halved_epoch=9)
-        >>> schedule.factor
-        0.5
+        >>> schedule.get_state()
+        {'initial_rate': None}
     """
 
     def __init__(
@@ -85,13 +162,88 @@ class LearningRateHalving(keras.callbacks.Callback):
                 f"halvings_per_epoch={halvings_per_epoch}. For a constant "
                 "rate, leave the callback out."
             )
-        self.first_halved_epoch = first_halved_epoch
-        self.halvings_per_epoch = halvings_per_epoch
         self.initial_rate = initial_rate
         self.steps_per_epoch = steps_per_epoch
-        self.factor = factor
+        self._rule = functools.partial(
+            halved_rate,
+            first_halved_epoch=first_halved_epoch,
+            halvings_per_epoch=halvings_per_epoch,
+            factor=factor,
+        )
         self._epoch = 0
         self._rate: float | None = None
+
+    @classmethod
+    def after_epoch(
+        cls,
+        finetune_epoch: int = 5,
+        epoch_fraction: float = 1.0,
+        initial_rate: float | None = None,
+        steps_per_epoch: int | None = None,
+        factor: float = 0.5,
+    ) -> "LearningRateHalving":
+        """The rule `rate_halved_after_epoch`; see there.
+
+        Args:
+            finetune_epoch: See there.
+            epoch_fraction: See there.
+            initial_rate: As in the constructor.
+            steps_per_epoch: As in the constructor.
+            factor: See there.
+
+        Returns:
+            The callback.
+        """
+        schedule = cls(
+            initial_rate=initial_rate, steps_per_epoch=steps_per_epoch
+        )
+        schedule._rule = functools.partial(
+            rate_halved_after_epoch,
+            finetune_epoch=finetune_epoch,
+            epoch_fraction=epoch_fraction,
+            factor=factor,
+        )
+        return schedule
+
+    @classmethod
+    def by_iteration(
+        cls,
+        iterations_per_epoch: float,
+        finetune_epoch: int = 5,
+        epoch_fraction: float = 1.0,
+        initial_rate: float | None = None,
+        steps_per_epoch: int | None = None,
+        factor: float = 0.5,
+    ) -> "LearningRateHalving":
+        """The rule `rate_halved_by_iteration`; see there.
+
+        Args:
+            iterations_per_epoch: See there.
+            finetune_epoch: See there.
+            epoch_fraction: See there.
+            initial_rate: As in the constructor.
+            steps_per_epoch: As in the constructor; it numbers the batches.
+            factor: See there.
+
+        Returns:
+            The callback.
+        """
+        schedule = cls(
+            initial_rate=initial_rate, steps_per_epoch=steps_per_epoch
+        )
+
+        def rule(initial_rate: float, step: int, steps_per_epoch: int):
+            return rate_halved_by_iteration(
+                initial_rate,
+                step,
+                iterations_per_epoch,
+                finetune_epoch,
+                epoch_fraction,
+                factor,
+            )
+
+        schedule._rule = rule
+        return schedule
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Read what was not given."""
@@ -117,13 +269,10 @@ class LearningRateHalving(keras.callbacks.Callback):
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Set the rate of this batch."""
-        rate = halved_rate(
+        rate = self._rule(
             self.initial_rate,
             self._epoch * self.steps_per_epoch + batch,
             self.steps_per_epoch,
-            self.first_halved_epoch,
-            self.halvings_per_epoch,
-            self.factor,
         )
         # `self.model` copies the state back on JAX, so only when it changes.
         if rate != self._rate:

@@ -24,7 +24,7 @@ def reference_search(
 ):
     """The search for one sentence: (score, words), the best first."""
     live, finished = [((), 0.0)], []
-    for t in range(max_length + 1):
+    for t in range(max_length):
         candidates = []
         for words, score in live:
             gains = log_probabilities(words).copy()
@@ -46,18 +46,16 @@ def reference_search(
             elif t >= min_length:
                 finished.append((score / (t + 1) ** penalty, words[:-1]))
         finished = sorted(finished, key=lambda f: -f[0])[:stack_size]
-        if t == max_length:
-            break
         live = grown
-        hope = live[0][1] / (max_length + 1) ** penalty
+        hope = live[0][1] / max_length**penalty
         full = len(finished) == stack_size
         if full and (penalty == 0 or finished[-1][0] >= hope):
             break
     if finished:
         return finished
-    return [
-        (score / (max_length + 1) ** penalty, words) for words, score in live
-    ][:stack_size]
+    return [(score / max_length**penalty, words) for words, score in live][
+        :stack_size
+    ]
 
 
 def check(found, expected, alignment_rows):
@@ -142,8 +140,8 @@ def test_a_wide_beam_finds_every_sentence_there_is():
         beam_search(
             step,
             step.states(2),
-            np.array([3]),
-            3,
+            np.array([4]),
+            4,
             # An end counts where it ranks above the last place, and 4 ** 4
             # candidates go on from the longest sentences.
             beam_size=4**4,
@@ -182,11 +180,11 @@ def test_a_full_pool_waits_for_a_live_hypothesis_only_with_a_penalty():
     # at once with -1.61 for two words, and longer ones have a better mean.
     step = ConstantStep([0, 0, 0, 0.2, 0.8])
     options = {"beam_size": 2, "stack_size": 1}
-    states, limit = [np.zeros((1, 1), "float32")], np.array([4])
-    (plain,) = as_lists(beam_search(step, states, limit, 4, **options))
+    states, limit = [np.zeros((1, 1), "float32")], np.array([5])
+    (plain,) = as_lists(beam_search(step, states, limit, 5, **options))
     assert plain[0][1] == (4,)
     (mean,) = as_lists(
-        beam_search(step, states, limit, 4, length_penalty=1.0, **options)
+        beam_search(step, states, limit, 5, length_penalty=1.0, **options)
     )
     assert mean[0][1] == (4, 4, 4, 4)
     np.testing.assert_allclose(
@@ -214,9 +212,9 @@ def test_what_nothing_finished_lacks_the_probability_of_the_end():
     np.testing.assert_allclose(
         [score for score, _, _ in found],
         [
-            2 * math.log(0.75) / 3,
-            (math.log(0.75) + math.log(0.25)) / 3,
-            (math.log(0.75) + math.log(0.25)) / 3,
+            2 * math.log(0.75) / 2,
+            (math.log(0.75) + math.log(0.25)) / 2,
+            (math.log(0.75) + math.log(0.25)) / 2,
         ],
         rtol=1e-5,
     )
@@ -232,8 +230,8 @@ def test_places_that_no_word_can_take_stay_empty(penalty):
         beam_search(
             step,
             [np.zeros((1, 1), "float32")],
-            np.array([3]),
-            3,
+            np.array([4]),
+            4,
             beam_size=6,
             length_penalty=penalty,
         )
@@ -261,6 +259,62 @@ def test_a_sentence_without_room_is_empty_with_probability_one():
     )
     assert [(score, words) for score, words, _ in found[0]] == [(0.0, ())]
     assert len(found[1]) == 2
+
+
+def test_a_prefix_is_imposed_and_scored():
+    step = ToyStep(end_logit=-1.0, seed=4)
+    prefix = np.array([[6, 4, 1], [7, 0, 0]])
+    lengths = np.array([3, 1])
+    found = as_lists(
+        beam_search(
+            step,
+            step.states(5, 9),
+            np.array([7, 6]),
+            7,
+            beam_size=3,
+            prefix=prefix,
+            prefix_lengths=lengths,
+        )
+    )
+    for row, sentence in enumerate((5, 9)):
+        imposed = tuple(prefix[row, : lengths[row]])
+
+        def log_probabilities(words, sentence=sentence, imposed=imposed):
+            gains = step.log_probabilities(sentence, words).copy()
+            if len(words) < len(imposed):
+                others = np.arange(len(gains)) != imposed[len(words)]
+                gains[others] = -math.inf
+            return gains
+
+        expected = reference_search(
+            log_probabilities, [7, 6][row], 1, 3, 3, 0.0
+        )
+        check(
+            found[row],
+            expected,
+            lambda words, s=sentence: step.alignment_rows(s, words),
+        )
+
+
+@tensorflow
+def test_a_prefix_that_ends_forces_the_whole_translation():
+    step = ToyStep(seed=4)
+    words = (6, 4, 4, 1)
+    (found,) = as_lists(
+        beam_search(
+            step,
+            step.states(5),
+            np.array([5]),
+            5,
+            beam_size=1,
+            prefix=np.array([[*words, EOS_ID]]),
+        )
+    )
+    score = sum(
+        step.log_probabilities(5, words[:i])[word]
+        for i, word in enumerate([*words, EOS_ID])
+    )
+    check(found, [(score, words)], lambda words: step.alignment_rows(5, words))
 
 
 @pytest.fixture(scope="module")

@@ -15,11 +15,57 @@ def test_the_norm_over_all_variables_is_clipped():
     np.testing.assert_allclose(variables[1], [0.0, -4.0], rtol=1e-6)
 
 
+def test_embeddings_can_be_left_out_of_the_norm_but_not_of_the_scale():
+    def variables():
+        return [
+            keras.Variable([0.0], name="kernel"),
+            keras.Variable([0.0], name="embeddings"),
+        ]
+
+    gradients = [keras.ops.array([10.0]), keras.ops.array([8.0])]
+    plain, counted = variables(), variables()
+    make_optimizer("sgd", 1.0, 5.0, count_embeddings=False).apply(
+        gradients, plain
+    )
+    np.testing.assert_allclose([float(v[0]) for v in plain], [-5.0, -4.0])
+    make_optimizer("sgd", 1.0, 5.0).apply(gradients, counted)
+    scale = 5 / np.sqrt(164)
+    np.testing.assert_allclose(
+        [float(v[0]) for v in counted], [-10 * scale, -8 * scale], rtol=1e-6
+    )
+
+
+def test_a_gradient_of_zero_stays_zero():
+    variable = keras.Variable([1.0])
+    make_optimizer("sgd", 1.0, 5.0).apply([keras.ops.zeros(1)], [variable])
+    assert float(variable[0]) == 1.0
+
+
+@pytest.mark.tensorflow
+def test_a_row_looked_up_twice_counts_with_its_sum():
+    import tensorflow as tf
+
+    table = keras.Variable(np.zeros((3, 1)), name="table")
+    slices = tf.IndexedSlices(
+        tf.constant([[3.0], [3.0]]), tf.constant([1, 1]), tf.constant([3, 1])
+    )
+    make_optimizer("sgd", 1.0, 3.0).apply([slices], [table])
+    np.testing.assert_allclose(table, [[0.0], [-3.0], [0.0]])
+
+
+@pytest.mark.parametrize("name", ["sgd", "adam"])
+def test_configurations_round_trip(name):
+    optimizer = make_optimizer(name, 0.5, 4.0, count_embeddings=False)
+    config = keras.optimizers.serialize(optimizer)
+    again = keras.optimizers.deserialize(config)
+    assert again.get_config() == optimizer.get_config()
+
+
 def test_options_reach_the_optimizer():
     optimizer = make_optimizer("adam", 0.25, clip_norm=None, weight_decay=0.5)
     assert isinstance(optimizer, keras.optimizers.Adam)
     assert float(optimizer.learning_rate) == 0.25
-    assert optimizer.global_clipnorm is None
+    assert optimizer.clip_norm is None
     assert optimizer.weight_decay == 0.5
 
 

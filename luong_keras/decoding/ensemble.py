@@ -1,0 +1,77 @@
+"""Several models that decide together about every word."""
+
+from keras import ops
+
+from luong_keras import masking
+
+AVERAGES = ("logits", "probabilities")
+
+
+def ensemble_step(steps, state_counts, average="logits"):
+    """One step function of several models with the same vocabularies.
+
+    Args:
+        steps: the models' step functions, as in `luong_keras.decoding`, over
+            the same sentences.
+        state_counts: how many states each of them has.
+        average: `"logits"`, their mean and one softmax: the renormalised
+            geometric mean of the probabilities, as in the authors' program;
+            `"probabilities"`, the arithmetic mean.
+
+    Returns:
+        A step function whose states are those of all models, one after the
+        other, and whose attention weights are the mean of theirs.
+
+    Raises:
+        ValueError: for an unknown average, or not one count a step.
+
+    Example:
+    >>> import numpy as np
+    >>> def certain(word):
+    ...     def step(ids, states, position):
+    ...         return np.log(word)[None, None], states, np.ones((1, 1, 1))
+    ...     return step
+    >>> step = ensemble_step(
+    ...     [certain([0.8, 0.2]), certain([0.2, 0.8])], [0, 0], "probabilities"
+    ... )
+    >>> logits, _, _ = step(np.zeros((1, 1), "int32"), [], 0)
+    >>> np.exp(logits)[0, 0].round(3).tolist()
+    [0.5, 0.5]
+    """
+    if average not in AVERAGES:
+        raise ValueError(
+            f"`average` must be one of {AVERAGES}. Received: "
+            f"average={average!r}."
+        )
+    if not steps or len(steps) != len(state_counts):
+        raise ValueError(
+            "An ensemble needs at least one step function and the number of "
+            f"states of each. Received: {len(steps)} steps and "
+            f"{len(state_counts)} counts."
+        )
+
+    def step(ids, states, position):
+        results, first = [], 0
+        for one, count in zip(steps, state_counts, strict=True):
+            own = list(states[first : first + count])
+            results.append(one(ids, own, position))
+            first += count
+        logits, new_states, weights = zip(*results, strict=True)
+        return (
+            _averaged(logits, average),
+            [state for states in new_states for state in states],
+            _mean(weights),
+        )
+
+    return step
+
+
+def _averaged(logits, average):
+    logits = [masking.widen(ops.convert_to_tensor(each)) for each in logits]
+    if average == "logits":
+        return _mean(logits)
+    return ops.log(_mean([ops.softmax(each, axis=-1) for each in logits]))
+
+
+def _mean(tensors):
+    return sum(tensors[1:], tensors[0]) / len(tensors)

@@ -1,0 +1,200 @@
+"""Weights in the layout of the program of the paper's authors.
+
+Their matrices are [out, in], applied as y = W x:
+
+    W_src{l}, W_tgt{l}   [4U, in + U]: input first, recurrence last; of the
+                         lowest decoder layer the input is
+                         [embedding; h̃_{t-1}]. Gates: input, forget, output,
+                         candidate
+    W_emb_src, W_emb_tgt [V, E]: one row a word
+    W_a                  general: h̄ . (W_a h); concat: [U, U], of h alone;
+                         location (until September 2015): W_loc [K, U]
+    v_a                  [U], of concat
+    W_pos, v_pos         [U, U], [U] (eq. 9)
+    W_h                  [U, 2U], of [context; h] (eq. 5)
+    W_soft               [V, U] (eq. 6)
+"""
+
+from collections.abc import Callable, Mapping
+
+import keras
+import numpy as np
+
+from luong_keras.models.translation_model import TranslationModel
+
+
+class _Part:
+    """One of their arrays: how it is cut into ours, and put together."""
+
+    def __init__(self, variables, split, join):
+        self.variables, self.split, self.join = variables, split, join
+
+
+def load_authors_weights(
+    translation_model: TranslationModel, arrays: Mapping[str, np.ndarray]
+) -> None:
+    """Gives a model the weights of the authors' program.
+
+    Args:
+        translation_model: a model whose config selects the program's forms,
+            such as that of the preset `authors`.
+        arrays: weights under the program's names, as in this module's text.
+
+    Raises:
+        ValueError: if arrays are missing, left over or of another shape.
+            Nothing is assigned then.
+
+    Example:
+    >>> from luong_keras import PRESETS, TranslationModel, override
+    >>> config = override(PRESETS["authors"], [
+    ...     "model.units=4", "model.embedding_size=4",
+    ...     "model.encoder_layers=1", "model.decoder_layers=1",
+    ...     "model.source_vocabulary_size=9", "model.target_vocabulary_size=9",
+    ... ]).model
+    >>> model, copy = TranslationModel(config), TranslationModel(config)
+    >>> load_authors_weights(copy, authors_weights(model))
+    >>> sorted(authors_weights(copy))[:4]
+    ['W_a', 'W_emb_src', 'W_emb_tgt', 'W_h']
+    """
+    parts = _parts(translation_model)
+    if set(arrays) != set(parts):
+        raise ValueError(
+            "The arrays must be those of the model. Missing: "
+            f"{sorted(set(parts) - set(arrays))}. Left over: "
+            f"{sorted(set(arrays) - set(parts))}. Check the attention, the "
+            "layers and `use_bias=False` of the model's config."
+        )
+    assignments = []
+    for name, part in parts.items():
+        array = np.asarray(arrays[name])
+        expected = part.join(*(np.zeros(v.shape) for v in part.variables)).shape
+        if array.shape != expected:
+            raise ValueError(
+                f"`{name}` does not fit the model. Expected: shape "
+                f"{expected}. Received: {array.shape}."
+            )
+        assignments += zip(part.variables, part.split(array), strict=True)
+    for variable, value in assignments:
+        variable.assign(value)
+
+
+def authors_weights(
+    translation_model: TranslationModel,
+    value_of: Callable = keras.ops.convert_to_numpy,
+) -> dict[str, np.ndarray]:
+    """A model's weights in the layout of the authors' program.
+
+    Args:
+        translation_model: as in `load_authors_weights`.
+        value_of: what to take of each variable; its value, or for example
+            its gradient.
+
+    Returns:
+        Arrays under the program's names.
+    """
+    return {
+        name: part.join(*(np.asarray(value_of(v)) for v in part.variables))
+        for name, part in _parts(translation_model).items()
+    }
+
+
+def _parts(model: TranslationModel) -> dict[str, _Part]:
+    cell = model.decoder.cell
+    parts = {
+        "W_emb_src": _as_is(model.source_embedding.embeddings),
+        "W_emb_tgt": _as_is(model.target_embedding.embeddings),
+        "W_soft": _transposed(model.projection.kernel),
+        **_encoder_parts(model.encoder),
+    }
+    for layer in range(cell.num_layers):
+        kernels = [cell.kernels[layer], cell.recurrent_kernels[layer]]
+        if layer == 0 and cell.input_feeding:
+            kernels.insert(1, cell.feeding_kernel)
+        parts[f"W_tgt{layer}"] = _gates(*kernels)
+    if cell.attention is not None:
+        parts["W_h"] = _transposed(cell.attentional_kernel)
+        parts |= _attention_parts(cell.attention)
+    _check_all_are_there(model, parts)
+    return parts
+
+
+def _encoder_parts(encoder) -> dict[str, _Part]:
+    parts = {}
+    for height, (layer, *others) in enumerate(encoder.stacks):
+        if others or encoder.recurrence != "lstm":
+            raise ValueError(
+                "The authors' encoder is a stack of LSTM layers that read "
+                "one way. Received: an encoder with recurrence="
+                f"{encoder.recurrence!r}, bidirectional={bool(others)}."
+            )
+        cell = layer.cell
+        kernels = (
+            (cell.kernels[0], cell.recurrent_kernels[0])
+            if hasattr(cell, "kernels")
+            else (cell.kernel, cell.recurrent_kernel)
+        )
+        parts[f"W_src{height}"] = _gates(*kernels)
+    return parts
+
+
+def _attention_parts(attention) -> dict[str, _Part]:
+    parts = {}
+    if attention.score_mode == "general":
+        parts["W_a"] = _as_is(attention.attention_kernel)
+    elif attention.score_mode == "location":
+        parts["W_loc"] = _transposed(attention.location_kernel)
+    elif attention.score_mode == "concat":
+        if attention.concat_form != "query_only":
+            raise ValueError(
+                "The authors' concat score has no matrix for the memory. "
+                "Expected: concat_form='query_only'. Received: "
+                f"concat_form={attention.concat_form!r}."
+            )
+        parts["W_a"] = _transposed(attention.query_kernel)
+        parts["v_a"] = _as_is(attention.attention_vector)
+    if getattr(attention, "alignment", None) == "predictive":
+        parts["W_pos"] = _transposed(attention.position_kernel)
+        parts["v_pos"] = _as_is(attention.position_vector)
+    return parts
+
+
+def _check_all_are_there(model, parts) -> None:
+    known = {id(v) for part in parts.values() for v in part.variables}
+    unknown = [
+        variable.path
+        for variable in model.model.trainable_variables
+        if id(variable) not in known
+    ]
+    if unknown:
+        raise ValueError(
+            "The authors' program has no weights of this kind: "
+            f"{unknown}. Set use_bias, output_bias, attentional_bias and "
+            "tied_embeddings of the model's config to false."
+        )
+
+
+def _as_is(variable) -> _Part:
+    return _Part([variable], lambda array: [array], lambda array: array)
+
+
+def _transposed(variable) -> _Part:
+    return _Part([variable], lambda array: [array.T], lambda array: array.T)
+
+
+def _gates(*kernels) -> _Part:
+    """Kernels (width, 4U) one below the other, with other gate orders."""
+    ends = np.cumsum([kernel.shape[0] for kernel in kernels])[:-1]
+
+    def split(array):
+        return np.split(_swap_last_gates(array.T), ends)
+
+    def join(*arrays):
+        return _swap_last_gates(np.concatenate(arrays)).T
+
+    return _Part(kernels, split, join)
+
+
+def _swap_last_gates(kernel):
+    """Input, forget, candidate, output to input, forget, output, candidate."""
+    i, f, third, fourth = np.split(kernel, 4, axis=1)
+    return np.concatenate([i, f, fourth, third], axis=1)

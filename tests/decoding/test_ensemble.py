@@ -1,0 +1,38 @@
+import numpy as np
+import pytest
+from keras import ops
+
+from luong_keras.decoding.ensemble import ensemble_step
+from tests.decoding.toy_step import ToyStep
+
+
+@pytest.mark.parametrize("average", ["logits", "probabilities"])
+def test_the_models_are_averaged(average):
+    steps = [ToyStep(seed=seed) for seed in (1, 2, 3)]
+    ids, states = np.array([[4], [6]]), [np.array([[[3.0]], [[8.0]]])]
+    alone = [step(ids, states, 2) for step in steps]
+    step = ensemble_step(steps, [1, 1, 1], average)
+    logits, new_states, weights = step(ids, states * 3, 2)
+    found = np.exp(np.asarray(ops.log_softmax(logits, axis=-1)))
+    each = [np.asarray(logits, "float64") for logits, _, _ in alone]
+    if average == "logits":
+        expected = np.exp(np.mean(each, axis=0))
+    else:
+        expected = np.mean(
+            [np.exp(x) / np.exp(x).sum(-1, keepdims=True) for x in each], 0
+        )
+    expected = expected / expected.sum(-1, keepdims=True)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    for new, (_, own, _) in zip(new_states, alone, strict=True):
+        np.testing.assert_array_equal(new, own[0])
+    np.testing.assert_allclose(
+        weights, np.mean([np.asarray(w) for _, _, w in alone], 0), rtol=1e-6
+    )
+
+
+def test_mistakes_are_named():
+    step = ToyStep()
+    with pytest.raises(ValueError, match="average='median'"):
+        ensemble_step([step], [1], "median")
+    with pytest.raises(ValueError, match="1 steps and 2 counts"):
+        ensemble_step([step], [1, 1])
