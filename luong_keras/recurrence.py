@@ -38,10 +38,16 @@ def lstm_step(
     """
     hidden = clip_gradient(hidden, gradient_clip)
     carry = clip_gradient(carry, gradient_clip)
+    i, f, g, o = lstm_gates(projected, hidden, recurrent_kernel)
+    carry = f * carry + i * g
+    return o * ops.tanh(carry), clip_value(carry, cell_clip)
+
+
+def lstm_gates(projected, hidden, recurrent_kernel):
+    """Input gate, forget gate, candidate and output gate, (..., U) each."""
     gates = projected + product(hidden, recurrent_kernel)
     i, f, g, o = ops.split(gates, 4, axis=-1)
-    carry = ops.sigmoid(f) * carry + ops.sigmoid(i) * ops.tanh(g)
-    return ops.sigmoid(o) * ops.tanh(carry), clip_value(carry, cell_clip)
+    return ops.sigmoid(i), ops.sigmoid(f), ops.tanh(g), ops.sigmoid(o)
 
 
 def clip_value(x, limit):

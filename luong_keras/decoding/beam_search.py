@@ -271,8 +271,9 @@ class _Search:
         lengths = ops.where(finished, pool.end, max_lengths[:, None])
         empty = ranking < _NEVER / 2
         lengths = ops.where(empty, 0, lengths)
+        ends = ops.where(finished, lengths, -1)
         ids, alignments = _trace_back(
-            trace, parent, lengths, max_steps, self.pad_id
+            trace, parent, lengths, ends, max_steps, self.pad_id
         )
         ranking = ops.where(empty, -float("inf"), ranking)
         return Hypotheses(ids, lengths, ranking, alignments)
@@ -298,11 +299,11 @@ def _write(buffers, t, rows):
     )
 
 
-def _trace_back(trace, parent, lengths, max_steps, pad_id):
+def _trace_back(trace, parent, lengths, ends, max_steps, pad_id):
     """Words (B, N, T) and weights (B, N, T, S) along the parents.
 
     `parent` (B, N) is the slot in which each hypothesis lived when it had
-    `lengths` words.
+    `lengths` words; `ends` (B, N) the step that produced `</s>`, or -1.
     """
     words, parents, weights = trace
     batch, count = ops.shape(lengths)
@@ -317,8 +318,9 @@ def _trace_back(trace, parent, lengths, max_steps, pad_id):
         word = ops.take_along_axis(words[t], slot, axis=-1)
         before = ops.take_along_axis(parents[t], slot, axis=-1)
         # The weights of step t belong to the slots before its reordering.
-        row = _reorder(weights[t], before)
-        row = ops.where(inside[..., None], row, ops.zeros((), row.dtype))
+        row = _reorder(weights[t], ops.where(inside, before, slot))
+        wanted = inside | (t == ends)
+        row = ops.where(wanted[..., None], row, ops.zeros((), row.dtype))
         word = ops.where(inside, word, pad_id)
         ids, alignments = _write((ids, alignments), t, (word, row))
         return t - 1, ops.where(inside, before, slot), ids, alignments

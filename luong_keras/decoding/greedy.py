@@ -69,7 +69,7 @@ def greedy_search(
         writes = ~done & ~ends
         word = ops.where(writes, word, pad_id)
         index = ops.reshape(t, (1, 1))
-        row = ops.where(writes[:, None], weights[:, 0], 0.0)
+        row = ops.where(done[:, None], 0.0, weights[:, 0])
         row = ops.cast(row, alignments.dtype)
         ids = ops.scatter_update(ids, index, word[None])
         alignments = ops.scatter_update(alignments, index, row[None])

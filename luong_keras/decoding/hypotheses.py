@@ -13,7 +13,8 @@ class Hypotheses(NamedTuple):
             the length where the search normalises. A hypothesis cut at the
             maximum length has none for `</s>`. `-inf` marks an empty rank.
         alignments: (B, N, T, S) attention weights of the step that produced
-            each word, after the softmax.
+            each word, after the softmax; the row after the last word is that
+            of `</s>`, where the hypothesis has one.
     """
 
     ids: Any

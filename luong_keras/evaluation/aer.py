@@ -119,26 +119,41 @@ def alignment_error_rate(
 
 
 def best_links(
-    weights: np.ndarray, source_length: int, target_length: int
+    weights: np.ndarray,
+    source_length: int,
+    target_length: int,
+    step: str = "produces",
 ) -> frozenset[Link]:
     """Links each target word to the source word of its largest weight.
+
+    Which step's weights belong to a word is a choice: those of the step that
+    produces it, or of the next one, which reads it. The authors' program
+    prints the latter.
 
     Args:
         weights: attention weights of one sentence, (T, S) or larger where
             the sentence was padded on the right.
         source_length: number of source words.
         target_length: number of target words, without the end symbol.
+        step: `"produces"` or `"reads"`. For the latter the matrix has a
+            further row, of the step that reads the last word; without it
+            that word has the row of the step that produces it.
 
     Returns:
         One link a target word; none where all its weights are zero.
 
     Raises:
-        ValueError: if `weights` is not a matrix of at least that size.
+        ValueError: if `weights` is not a matrix of at least that size, or
+            `step` is unknown.
 
     Example:
         >>> sorted(best_links(np.array([[0.2, 0.8], [0.9, 0.1]]), 2, 2))
         [(0, 1), (1, 0)]
     """
+    if step not in ("produces", "reads"):
+        raise ValueError(
+            f"`step` must be 'produces' or 'reads'. Received: step={step!r}."
+        )
     weights = np.asarray(weights)
     wanted = (target_length, source_length)
     if weights.ndim != 2 or any(
@@ -149,7 +164,10 @@ def best_links(
             f"{wanted}. Received: shape {weights.shape}. Pass the weights of "
             "one sentence, with the target on the first axis."
         )
-    cut = weights[:target_length, :source_length]
+    rows = np.arange(target_length)
+    if step == "reads":
+        rows = np.minimum(rows + 1, len(weights) - 1)
+    cut = weights[rows, :source_length]
     return frozenset(
         (int(row.argmax()), j) for j, row in enumerate(cut) if np.any(row > 0)
     )

@@ -292,7 +292,7 @@ class LuongAttention(keras.layers.Layer):
         return masking.masked_softmax(self.score(query, keys), mask)
 
     def score(self, query, keys):
-        """score(h_t, h̄_s) of all pairs, (B, T, S), before the softmax.
+        """The score of every pair h_t, h̄_s, (B, T, S), before the softmax.
 
         query (B, T, U) and keys from `project_keys`; not for "location".
         """

@@ -1,0 +1,74 @@
+"""Prints, after the tests, how much was compared with the golden numbers."""
+
+import collections
+
+import pytest
+
+from tests.golden.golden_files import Comparison, open_case
+
+
+@pytest.fixture
+def compare(request):
+    """Makes the `Comparison` of a case; its figures go into the summary."""
+    made = []
+
+    def make(file, expected, inputs=(), single=False):
+        comparison = Comparison(expected, inputs, single)
+        made.append((file, comparison))
+        return comparison
+
+    yield make
+    for file, comparison in made:
+        comparison.finish()
+        request.node.user_properties.append(
+            (
+                "golden",
+                (
+                    f"{file} float32" if comparison.single else file,
+                    comparison.arrays,
+                    comparison.numbers,
+                    comparison.absolute,
+                    comparison.relative,
+                ),
+            )
+        )
+
+
+@pytest.fixture
+def case(request):
+    """The arrays and the meta of the case that a test is parametrized with."""
+    return open_case(*request.param)
+
+
+def pytest_terminal_summary(terminalreporter):
+    totals = collections.defaultdict(lambda: [0, 0, 0.0, 0.0])
+    for report in terminalreporter.stats.get("passed", []):
+        for kind, figures in report.user_properties:
+            if kind == "golden":
+                file, arrays, numbers, absolute, relative = figures
+                total = totals[file]
+                total[0] += arrays
+                total[1] += numbers
+                total[2] = max(total[2], absolute)
+                total[3] = max(total[3], relative)
+    if not totals:
+        return
+    terminalreporter.section("golden numbers of the authors' program")
+    terminalreporter.line(
+        f"{'file':32}{'arrays':>8}{'numbers':>9}"
+        f"{'largest error':>15}{'relative':>10}"
+    )
+    for file, (arrays, numbers, absolute, relative) in sorted(totals.items()):
+        terminalreporter.line(
+            f"{file:32}{arrays:8}{numbers:9}{absolute:15.1e}{relative:10.1e}"
+        )
+    whole = [t for file, t in totals.items() if "float32" not in file]
+    terminalreporter.line(
+        f"{'all in float64':32}{sum(t[0] for t in whole):8}"
+        f"{sum(t[1] for t in whole):9}"
+        f"{max((t[2] for t in whole), default=0):15.1e}"
+        f"{max((t[3] for t in whole), default=0):10.1e}"
+    )
+    for report in terminalreporter.stats.get("skipped", []):
+        if "tests/golden" in report.nodeid:
+            terminalreporter.line(f"skipped: {report.nodeid.split('::')[-1]}")

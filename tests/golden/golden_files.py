@@ -1,0 +1,97 @@
+"""Reads the golden numbers and compares with them, leaving none out.
+
+The numbers were computed by the program that the authors of the paper
+released, in double precision. They are in the folder `data`, or in another
+of the same schema named by the environment variable LUONG_KERAS_GOLDEN.
+"""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+
+FLOAT64 = {"atol": 1e-10, "rtol": 1e-8}
+
+
+def golden_path(name):
+    """The path of a golden file."""
+    folder = os.environ.get("LUONG_KERAS_GOLDEN")
+    return Path(folder or Path(__file__).with_name("data")) / name
+
+
+def cases(file):
+    """The names of the cases of a `.npz` file, in its order."""
+    with np.load(golden_path(file)) as arrays:
+        return list(dict.fromkeys(key.split("/")[0] for key in arrays.files))
+
+
+def open_case(file, name):
+    """The arrays of a case, and its `meta` as a dictionary."""
+    start = f"{name}/"
+    with np.load(golden_path(file)) as arrays:
+        found = {
+            key.removeprefix(start): arrays[key]
+            for key in arrays.files
+            if key.startswith(start)
+        }
+    meta = json.loads(str(found.pop("meta"))) if "meta" in found else {}
+    return found, meta
+
+
+class Comparison:
+    """What was compared of one case, and how far it was away.
+
+    Args:
+        expected: the case's arrays, by name.
+        inputs: the names of those that go into the computation; all others
+            must be compared before `finish`.
+        single: whether the tolerances are those of float32.
+    """
+
+    def __init__(self, expected, inputs=(), single=False):
+        self.expected = expected
+        self.single = single
+        self.left = set(expected) - set(inputs)
+        self.arrays = self.numbers = 0
+        self.absolute = self.relative = 0.0
+
+    def check(self, name, found, where=None, gradient=False):
+        """Compares an array; `where` restricts it to entries that count."""
+        expected = np.asarray(self.expected[name])
+        found = np.asarray(found)
+        assert found.shape == expected.shape, (
+            f"{name}: {found.shape}, not {expected.shape}"
+        )
+        if where is not None:
+            where = np.broadcast_to(np.asarray(where, bool), expected.shape)
+            expected, found = expected[where], found[where]
+        self._measure(expected, found)
+        np.testing.assert_allclose(
+            found, expected, err_msg=name, **self._tolerance(expected, gradient)
+        )
+        self.left.discard(name)
+
+    def _tolerance(self, expected, gradient):
+        if not self.single:
+            return FLOAT64
+        largest = np.max(np.abs(expected), initial=1.0)
+        return {"rtol": 0, "atol": (1e-4 if gradient else 1e-5) * largest}
+
+    def _measure(self, expected, found):
+        self.arrays += 1
+        self.numbers += expected.size
+        if expected.size:
+            error = np.abs(found - np.asarray(expected, "float64"))
+            # Below the absolute tolerance a relative error means nothing.
+            size = np.maximum(np.abs(expected), FLOAT64["atol"])
+            large = np.abs(expected) > 1e-6
+            self.absolute = max(self.absolute, float(error.max()))
+            self.relative = max(
+                self.relative,
+                float(np.max(error / size, where=large, initial=0.0)),
+            )
+
+    def finish(self):
+        """Fails if something was not compared."""
+        assert not self.left, f"not compared: {sorted(self.left)}"
