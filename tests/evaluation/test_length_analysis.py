@@ -46,15 +46,15 @@ def test_bad_arguments(lengths, limits, message):
 
 
 def test_groups_of_equally_many_sentences_by_reference_length():
-    references = [GOOD, "a b c d", "ein " + GOOD, "e f g h", "i j k l m"]
-    hypotheses = [BAD, "a b c d", "ein " + GOOD, "e f g x", "i j k l m"]
-    # Sorted: a b c d, e f g h; GOOD, i j k l m; the longest.
+    references = [GOOD, "a b c d", "ein " + GOOD, "e f g h i", "i j k l m"]
+    hypotheses = [BAD, "a b c d", "ein " + GOOD, "e f g h x", "i j k l m"]
     groups = bleu_by_reference_length(hypotheses, references, group_size=2)
-    order = [1, 3, 0, 4, 2]
+    # By length, 4 5 | 5 5 | 6; of those with 5 words the first comes first.
+    order = [1, 0, 3, 4, 2]
     hypotheses = [hypotheses[row] for row in order]
     references = [references[row] for row in order]
     for group, (start, stop), length in zip(
-        groups, [(0, 2), (2, 4), (4, 5)], [4, 5, 6], strict=True
+        groups, [(0, 2), (2, 4), (4, 5)], [5, 5, 6], strict=True
     ):
         alone = multi_bleu(hypotheses[start:stop], references[start:stop])
         together = multi_bleu(hypotheses[:stop], references[:stop])
