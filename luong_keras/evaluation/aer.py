@@ -1,13 +1,11 @@
 """Alignment error rate (Och and Ney, 2003)."""
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-Link = tuple[int, int]
-_LINK = re.compile(r"([0-9]+)([-p?])([0-9]+)")
+from luong_keras.text.alignment_links import Link, marked_links
 
 
 class AlignmentLinks(NamedTuple):
@@ -44,33 +42,12 @@ def parse_alignments(
         ([(0, 0)], [(0, 0), (1, 0)])
     """
     return [
-        _parse_line(line, number, int(one_based))
-        for number, line in enumerate(lines, start=1)
+        AlignmentLinks(
+            frozenset(link for link, sure in links if sure),
+            frozenset(link for link, _ in links),
+        )
+        for links in marked_links(lines, one_based)
     ]
-
-
-def _parse_line(line: str, number: int, base: int) -> AlignmentLinks:
-    sure: set[Link] = set()
-    possible: set[Link] = set()
-    for text in line.split():
-        match = _LINK.fullmatch(text)
-        if match is None:
-            raise ValueError(
-                "A link must be written `i-j` (sure), `ipj` or `i?j` "
-                f"(possible). Received: {text!r} in line {number}. Correct "
-                "the line, or convert the file to this format."
-            )
-        link = int(match[1]) - base, int(match[3]) - base
-        if min(link) < 0:
-            raise ValueError(
-                "Positions that count from 1 cannot be 0. Received: "
-                f"{text!r} in line {number}. Pass `one_based=False` if the "
-                "file counts from 0."
-            )
-        possible.add(link)
-        if match[2] == "-":
-            sure.add(link)
-    return AlignmentLinks(frozenset(sure), frozenset(possible))
 
 
 def alignment_error_rate(

@@ -79,17 +79,40 @@ def test_best_links_need_enough_weights(shape):
         best_links(np.zeros(shape), 3, 4)
 
 
-def test_published_rate_of_a_real_system():
+def real_lines(name):
     folder = os.environ.get("LUONG_KERAS_DATA")
     if not folder:
         pytest.skip("LUONG_KERAS_DATA names no folder with alignments")
-    lines = {
-        name: gzip.decompress((Path(folder) / "alignments" / name).read_bytes())
-        .decode("utf-8")
-        .splitlines()
-        for name in ("enfr.gold.gz", "enfr.awesome-align.out.gz")
-    }
-    gold = parse_alignments(lines["enfr.gold.gz"], one_based=True)
-    system = parse_alignments(lines["enfr.awesome-align.out.gz"])
+    path = Path(folder) / "alignments" / f"{name}.gz"
+    return gzip.decompress(path.read_bytes()).decode("utf-8-sig").splitlines()
+
+
+def test_published_rate_of_a_real_system():
+    gold = parse_alignments(real_lines("enfr.gold"), one_based=True)
+    system = parse_alignments(real_lines("enfr.awesome-align.out"))
+    assert len(gold) == 447
     rate = alignment_error_rate([links.sure for links in system], gold)
-    assert round(100 * rate, 1) == 4.1
+    assert rate == pytest.approx(0.041, abs=0.0005)
+
+
+def test_sure_links_by_hand_of_real_text():
+    gold = parse_alignments(real_lines("europarl100.de-en"))
+    assert sum(len(links.sure) for links in gold) == 1233
+    assert all(links.sure == links.possible for links in gold)
+    assert alignment_error_rate([links.sure for links in gold], gold) == 0.0
+    outside = [
+        number
+        for number, (links, source, target) in enumerate(
+            zip(
+                gold,
+                real_lines("europarl100.de"),
+                real_lines("europarl100.en"),
+                strict=True,
+            ),
+            start=1,
+        )
+        if max(i for i, _ in links.sure) >= len(source.split())
+        or max(j for _, j in links.sure) >= len(target.split())
+    ]
+    # A slip of the annotator: its last links lie behind the English sentence.
+    assert outside == [63]

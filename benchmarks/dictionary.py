@@ -1,0 +1,178 @@
+"""A dictionary from word alignments, and what it does for unknown words.
+
+    LUONG_KERAS_DATA=folder python benchmarks/dictionary.py
+    LUONG_KERAS_DATA=folder python benchmarks/dictionary.py \
+        --run-dir runs/wmt10k --train
+
+`folder/wmt10k` holds the tokenised pairs train.10k and valid.100 as `.en.gz`
+and `.de.gz`, and train.10k.align.gz with German-English links. Without a run
+the dictionary is English-German; with one it has the run's direction, and the
+100 pairs are translated and scored by tokenised BLEU with unknown words left,
+copied, and translated by the dictionary. `--train` first trains the run, or
+goes on with it: preset `small` with words as tokens. The 100 pairs also choose
+the model, so only the differences between the three scores mean something.
+"""
+
+import argparse
+import dataclasses
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from luong_keras.config import PRESETS, config_from_dict, override
+from luong_keras.data.parallel_text import read_lines, read_pairs
+from luong_keras.decoding.unk_replacement import replace_unknown_words
+from luong_keras.evaluation.aer import best_links
+from luong_keras.evaluation.bleu import multi_bleu
+from luong_keras.text.aligned_word_pairs import aligned_word_pairs
+from luong_keras.text.alignment_links import parse_links
+from luong_keras.text.hyphens import join_hyphens
+from luong_keras.text.translation_dictionary import (
+    read_dictionary,
+    write_dictionary,
+)
+from luong_keras.training.run_folder import RunFolder
+
+
+def main() -> None:
+    """Builds the dictionary and, where there is a run, scores its use."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--run-dir")
+    parser.add_argument("--train", action="store_true", help="train it first")
+    parser.add_argument("--min-count", type=int, default=10)
+    parser.add_argument("--output", default="runs/dictionary.txt")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE"
+    )
+    arguments = parser.parse_args()
+    if "LUONG_KERAS_DATA" not in os.environ:
+        sys.exit("Set LUONG_KERAS_DATA to the folder that has wmt10k/.")
+    if arguments.train and not arguments.run_dir:
+        sys.exit("--train needs --run-dir.")
+    corpus = Path(os.environ["LUONG_KERAS_DATA"], "wmt10k")
+    if arguments.train:
+        train(corpus, Path(arguments.run_dir), arguments.set)
+    languages = "en", "de"
+    if arguments.run_dir:
+        config = config_from_dict(RunFolder(arguments.run_dir).read_config())
+        languages = config.data.source_language, config.data.target_language
+    pairs = word_pairs(corpus, languages, arguments.min_count)
+    output = Path(arguments.output)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    write_dictionary(output, pairs)
+    words = read_dictionary(output).words
+    show(pairs, words)
+    print(f"written to {output}")
+    if arguments.run_dir:
+        score(corpus, arguments.run_dir, config, words)
+
+
+def sides(corpus, part, languages):
+    """Source and target lines of `train.10k` or `valid.100`."""
+    paths = [corpus / f"{part}.{language}.gz" for language in languages]
+    _, sources, targets = zip(*read_pairs(*paths), strict=True)
+    return sources, targets
+
+
+def word_pairs(corpus, languages, min_count):
+    """The aligned word pairs of the training text, of any words."""
+    sources, targets = sides(corpus, "train.10k", languages)
+    links = parse_links(read_lines(corpus / "train.10k.align.gz"))
+    if languages[0] == "en":
+        links = [[(i, j) for j, i in row] for row in links]
+    sentences = zip(
+        [line.split() for line in sources],
+        [line.split() for line in targets],
+        links,
+        strict=True,
+    )
+    return aligned_word_pairs(sentences, min_count=min_count)
+
+
+def show(pairs, words, rows=10):
+    """Prints the dictionary's size and its most frequent pairs."""
+    print(f"{len(pairs)} word pairs, {len(words)} source words")
+    print("count  p(t|s)  p(s|t)    npmi  pair")
+    for pair in sorted(pairs, key=lambda pair: -pair.count)[:rows]:
+        print(
+            f"{pair.count:5}  {pair.target_given_source:6.3f}  "
+            f"{pair.source_given_target:6.3f}  {pair.npmi:6.3f}  "
+            f"{pair.source} - {pair.target}"
+        )
+
+
+def train(corpus, run_dir, assignments):
+    """Trains the preset `small` on words that stand between spaces."""
+    from luong_keras.text.word_tokenizer import WordTokenizer
+
+    settings = [
+        f"data.train={corpus / 'train.10k'}",
+        f"data.dev={corpus / 'valid.100'}",
+        f"data.test={corpus / 'valid.100'}",
+        "data.tokenizer=words",
+        "data.joint_vocabulary=false",
+        *assignments,
+    ]
+    config = override(PRESETS["small"], settings)
+    data, model = config.data, config.model
+    lines = sides(
+        corpus, "train.10k", (data.source_language, data.target_language)
+    )
+    sizes = model.source_vocabulary_size, model.target_vocabulary_size
+    # The training takes the vocabularies that it finds in its folder.
+    for name, side, size in zip(
+        ("source_vocabulary", "target_vocabulary"), lines, sizes, strict=True
+    ):
+        if not (run_dir / f"{name}.json").exists():
+            tokenizer = WordTokenizer.train(side, size, pretokenized=True)
+            tokenizer.save(run_dir, name)
+    script = Path(__file__).parents[1] / "examples" / "wmt14_train.py"
+    command = [sys.executable, str(script), "--preset", "small"]
+    command += ["--run-dir", str(run_dir)]
+    for setting in settings:
+        command += ["--set", setting]
+    subprocess.run(command, check=True)
+
+
+def score(corpus, run_dir, config, dictionary):
+    """Prints BLEU of the 100 pairs for each way with unknown words."""
+    from luong_keras import Translator
+
+    if config.data.tokenizer != "words":
+        sys.exit(f"{run_dir} has subwords, which know no unknown words.")
+    decoding = dataclasses.replace(config.decoding, replace_unknown=False)
+    translator = Translator.from_run(run_dir, decoding=decoding)
+    languages = config.data.source_language, config.data.target_language
+    sources, targets = sides(corpus, "valid.100", languages)
+    references = [join_hyphens(" ".join(line.split())) for line in targets]
+    best = [found[0] for found in translator.nbest(sources)]
+    ways = {
+        "none": [t.tokens for t in best],
+        "copied": [replaced(t, {}).words for t in best],
+        "dictionary": [replaced(t, dictionary).words for t in best],
+    }
+    counts = [replaced(t, dictionary)[1:] for t in best]
+    translated, copied, kept = map(sum, zip(*counts, strict=True))
+    print(
+        f"{sum(len(t.tokens) for t in best)} words, of them unknown: "
+        f"{translated} in the dictionary, {copied} not, {kept} without a link"
+    )
+    for name, lines in ways.items():
+        hypotheses = [join_hyphens(" ".join(words)) for words in lines]
+        bleu = multi_bleu(hypotheses, references)
+        print(f"{name:>10}  BLEU {bleu.score:5.2f}  {bleu.signature}")
+
+
+def replaced(translation, dictionary):
+    """The translation with its unknown words replaced by attention."""
+    source, target = translation.source_tokens, translation.tokens
+    links = best_links(translation.alignments, len(source), len(target))
+    return replace_unknown_words(target, source, links, dictionary)
+
+
+if __name__ == "__main__":
+    main()
