@@ -158,6 +158,34 @@ def loss_and_gradients(function, variables):
     return _differentiable(function, variables)()
 
 
+def jacobians(function, variables):
+    """d function()[n] / d variable for every n, (N, ...) each."""
+    if BACKEND == "tensorflow":
+        import tensorflow as tf
+
+        values = [variable.value for variable in variables]
+        with tf.GradientTape(persistent=True) as tape:
+            results = tf.unstack(function())
+        rows = [
+            tape.gradient(
+                result,
+                values,
+                unconnected_gradients=tf.UnconnectedGradients.ZERO,
+            )
+            for result in results
+        ]
+        return [np.stack([to_numpy(g) for g in each]) for each in zip(*rows)]
+    import jax
+
+    def stateless(values):
+        mapping = list(zip(variables, values, strict=True))
+        with keras.StatelessScope(state_mapping=mapping):
+            return function()
+
+    found = jax.jit(jax.jacrev(stateless))([v.value for v in variables])
+    return [to_numpy(jacobian) for jacobian in found]
+
+
 def check_gradients(function, variables, step=1e-6):
     """Compares derivatives along random directions with differences."""
     generator = np.random.default_rng(1)
