@@ -51,6 +51,8 @@ _MODULES = {
     "export_saved_model": "serving.export",
     "fit": "training.fit",
     "greedy_search": "decoding.greedy",
+    "load_addons_attention": "layers.addons_weights",
+    "load_addons_wrapper": "layers.addons_weights",
     "make_optimizer": "training.optimizers",
     "override": "config",
 }
