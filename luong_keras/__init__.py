@@ -54,6 +54,8 @@ _MODULES = {
     "fit": "training.fit",
     "greedy_search": "decoding.greedy",
     "load_authors_weights": "models.authors_weights",
+    "load_addons_attention": "layers.addons_weights",
+    "load_addons_wrapper": "layers.addons_weights",
     "make_optimizer": "training.optimizers",
     "override": "config",
 }

@@ -311,6 +311,10 @@ LAYERS = {
         lambda dtype: lk.BahdanauAttention(3, dtype=dtype),
         _attend,
     ),
+    "BahdanauAttention normalized": (
+        lambda dtype: lk.BahdanauAttention(3, normalize=True, dtype=dtype),
+        _attend,
+    ),
     "InputFeedingLSTMCell": (
         lambda dtype: _cell(lk.InputFeedingLSTMCell, dtype),
         _step,

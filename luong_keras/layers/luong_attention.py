@@ -300,7 +300,7 @@ class LuongAttention(keras.layers.Layer):
             result = scores.concat_scores(
                 ops.matmul(query, self._concat_kernels()[0]),
                 keys,
-                ops.cast(self.attention_vector, query.dtype),
+                ops.cast(self._score_vector(), query.dtype),
             )
         else:
             if self.score_mode == "cosine":
@@ -309,6 +309,10 @@ class LuongAttention(keras.layers.Layer):
         if self.score_mode == "scaled_dot":
             result = result / query.shape[-1] ** 0.5
         return self._scaled(result)
+
+    def _score_vector(self):
+        """v_a of the "concat" score."""
+        return self.attention_vector
 
     def _scaled(self, result):
         return result * self.scale if self.use_scale else result

@@ -15,8 +15,9 @@ from tests.layer_checks import (
 MASK = prefix_mask([5, 2], 5)
 
 
-def test_the_score_is_additive(float64):
-    layer = lk.BahdanauAttention(units=7, dtype="float64")
+@pytest.mark.parametrize("normalize", [False, True])
+def test_the_score_is_additive(normalize, float64):
+    layer = lk.BahdanauAttention(7, normalize=normalize, dtype="float64")
     layer.build((None, None, 4), (None, None, 3))
     randomize(layer)
     query, memory = random(2, 4), random(2, 5, 3)
@@ -32,7 +33,25 @@ def additive(attention):
     of_query = to_numpy(attention.query_kernel)
     of_memory = to_numpy(attention.key_kernel)
     vector = to_numpy(attention.attention_vector)
-    return lambda s, h: vector @ np.tanh(s @ of_query + h @ of_memory)
+    bias = 0.0
+    if attention.normalize:
+        vector *= to_numpy(attention.gain) / np.sqrt(np.sum(vector**2))
+        bias = to_numpy(attention.bias)
+    return lambda s, h: vector @ np.tanh(s @ of_query + h @ of_memory + bias)
+
+
+def test_the_length_of_a_normalized_vector_does_not_count():
+    layer = lk.BahdanauAttention(7, normalize=True)
+    query, memory = random(2, 4), random(2, 5, 3)
+    before = layer(query, memory)
+    assert float(layer.gain) == pytest.approx(7**-0.5)
+    layer.attention_vector.assign(3 * layer.attention_vector)
+    np.testing.assert_allclose(layer(query, memory), before, rtol=1e-6)
+
+
+def test_a_normalized_score_has_no_second_scale():
+    with pytest.raises(ValueError, match="Leave `use_scale` out"):
+        lk.BahdanauAttention(7, normalize=True, use_scale=True)
 
 
 def reference_path(cell, inputs, states, memory):

@@ -276,6 +276,9 @@ CONFIGURED = {
         "monotonic", 3, "concat", "inside_softmax", sigma=2.5, units=3, seed=1
     ),
     "BahdanauAttention": lambda: lk.BahdanauAttention(3, use_scale=True),
+    "BahdanauAttention normalized": lambda: lk.BahdanauAttention(
+        3, normalize=True
+    ),
     "InputFeedingLSTMCell": lambda: lk.InputFeedingLSTMCell(
         4,
         num_layers=2,

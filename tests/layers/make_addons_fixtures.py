@@ -1,0 +1,189 @@
+"""Writes addons_fixtures.npz: what TensorFlow Addons itself computes.
+
+Run with Python 3.11, in an environment of its own:
+
+    pip install tensorflow==2.15.1 tensorflow-addons==0.23.0
+    pip install "typeguard<3" "numpy<2"
+
+Every array is named CASE/KIND/NAME. The kinds:
+
+    weights   a variable of the case, NAME as Addons has it: `v.name`, or in
+              a case that ends in `_checkpoint` its name in a checkpoint
+    inputs    what it was called with; those of the case `shared` (memory,
+              memory_lengths, queries, inputs, hidden, carry) serve all cases
+    outputs   what it returned: context and alignments (B, T, ...); for a
+              wrapper outputs and alignments (B, T, ...), and the final states
+              hidden_0, carry_0, ..., attention (B, U)
+    versions  of the packages (the case `shared`)
+"""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_addons as tfa
+
+TARGET = Path(__file__).with_name("addons_fixtures.npz")
+UNITS, DEPTH = 4, 3
+generator = np.random.default_rng(20)
+
+
+def random(*shape):
+    return generator.normal(size=shape).astype("float32")
+
+
+SHARED = {
+    "memory": random(3, 5, 6),
+    "memory_lengths": np.array([5, 3, 1], "int32"),
+    "queries": random(3, 2, UNITS),
+    "inputs": random(3, 4, 5),
+    "hidden": random(3, UNITS),
+    "carry": random(3, UNITS),
+}
+MECHANISMS = {
+    "luong": lambda **options: tfa.seq2seq.LuongAttention(UNITS, **options),
+    "luong_scale": lambda **options: tfa.seq2seq.LuongAttention(
+        UNITS, scale=True, **options
+    ),
+    "bahdanau": lambda **options: tfa.seq2seq.BahdanauAttention(
+        DEPTH, **options
+    ),
+    "bahdanau_normalize": lambda **options: tfa.seq2seq.BahdanauAttention(
+        DEPTH, normalize=True, **options
+    ),
+}
+
+
+def lstm():
+    return tf.keras.layers.LSTMCell(UNITS)
+
+
+def given_memory(make):
+    """The mechanism with its memory, given after its construction."""
+    mechanism = make()
+    mechanism.setup_memory(SHARED["memory"], SHARED["memory_lengths"])
+    return mechanism
+
+
+def memory_at_construction(make):
+    """The same; its kernels then have other names."""
+    return make(
+        memory=SHARED["memory"],
+        memory_sequence_length=SHARED["memory_lengths"],
+    )
+
+
+def randomize(layer):
+    """Zeros and ones would hide mistakes, large weights amplify rounding."""
+    for variable in layer.variables:
+        variable.assign(0.4 * random(*variable.shape))
+
+
+def weights_of(layer):
+    return {variable.name: variable.numpy() for variable in layer.variables}
+
+
+def weights_in_checkpoint(layer):
+    with tempfile.TemporaryDirectory() as folder:
+        path = tf.train.Checkpoint(decoder=layer).write(f"{folder}/weights")
+        reader = tf.train.load_checkpoint(path)
+        return {
+            name: reader.get_tensor(name)
+            for name in reader.get_variable_to_shape_map()
+            if name.startswith("decoder/")
+        }
+
+
+def attend(mechanism):
+    """Context and alignments of every query."""
+    state = tf.zeros(SHARED["memory"].shape[:2])
+    queries = list(SHARED["queries"].swapaxes(0, 1))
+    mechanism([queries[0], state])
+    randomize(mechanism)
+    # The keys are made of the memory and the weights of that moment.
+    mechanism.setup_memory(SHARED["memory"], SHARED["memory_lengths"])
+    alignments = np.stack(
+        [mechanism([query, state])[0].numpy() for query in queries], 1
+    )
+    context = alignments @ mechanism.values.numpy()
+    return {"context": context, "alignments": alignments}
+
+
+def decode(cell, mechanism):
+    """The wrapper and what it returned: all steps, then the last states."""
+    wrapper = tfa.seq2seq.AttentionWrapper(
+        cell, mechanism, attention_layer_size=UNITS, alignment_history=True
+    )
+    steps = list(SHARED["inputs"].swapaxes(0, 1))
+    start = wrapper.get_initial_state(batch_size=3, dtype=tf.float32)
+    wrapper(steps[0], start)
+    randomize(wrapper)
+    mechanism.setup_memory(SHARED["memory"], SHARED["memory_lengths"])
+    start = wrapper.get_initial_state(batch_size=3, dtype=tf.float32)
+    # Every layer of the cell starts from the same states.
+    pattern = ["hidden"] if "gru" in cell.name else ["hidden", "carry"]
+    count = len(tf.nest.flatten(start.cell_state))
+    names = pattern * (count // len(pattern))
+    state = start.clone(
+        cell_state=tf.nest.pack_sequence_as(
+            start.cell_state,
+            [tf.convert_to_tensor(SHARED[name]) for name in names],
+        )
+    )
+    outputs = []
+    for step in steps:
+        output, state = wrapper(step, state)
+        outputs.append(output.numpy())
+    states = {
+        f"{name}_{i // len(pattern)}": value.numpy()
+        for i, (name, value) in enumerate(
+            zip(names, tf.nest.flatten(state.cell_state), strict=True)
+        )
+    }
+    return wrapper, {
+        "outputs": np.stack(outputs, 1),
+        "alignments": state.alignment_history.stack().numpy().swapaxes(0, 1),
+        "attention": state.attention.numpy(),
+        **states,
+    }
+
+
+def main():
+    arrays = {
+        "shared/versions/tensorflow": np.array(tf.__version__),
+        "shared/versions/tensorflow_addons": np.array(tfa.__version__),
+    }
+
+    def add(case, kind, values):
+        for name, value in values.items():
+            arrays[f"{case}/{kind}/{name}"] = value
+
+    add("shared", "inputs", SHARED)
+    for name, make in MECHANISMS.items():
+        mechanism = given_memory(make)
+        add(name, "outputs", attend(mechanism))
+        add(name, "weights", weights_of(mechanism))
+    additive = MECHANISMS["bahdanau"]
+    stack = tf.keras.layers.StackedRNNCells([lstm(), lstm()])
+    gru = tf.keras.layers.GRUCell(UNITS)
+    for name, cell, mechanism in [
+        *((name, lstm(), given_memory(m)) for name, m in MECHANISMS.items()),
+        ("construction", lstm(), memory_at_construction(additive)),
+        ("stack", stack, given_memory(MECHANISMS["luong"])),
+        ("gru", gru, given_memory(MECHANISMS["luong"])),
+    ]:
+        wrapper, outputs = decode(cell, mechanism)
+        add(f"wrapper_{name}", "outputs", outputs)
+        add(f"wrapper_{name}", "weights", weights_of(wrapper))
+        if name == "stack":
+            add(
+                "wrapper_stack_checkpoint",
+                "weights",
+                weights_in_checkpoint(wrapper),
+            )
+    np.savez_compressed(TARGET, **arrays)
+
+
+if __name__ == "__main__":
+    main()
