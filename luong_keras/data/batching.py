@@ -13,7 +13,7 @@ from luong_keras.data.epoch_order import (
     shuffled_range,
     sorted_batches,
 )
-from luong_keras.data.padding import batches_of_pool
+from luong_keras.data.padding import batches_of_pool, cut_tokens
 from luong_keras.data.pair_selection import select_pairs
 from luong_keras.text.missing_package import missing_package
 from luong_keras.text.tokenizer import Tokenizer
@@ -250,11 +250,12 @@ class TrainingBatches:
             for lines in (source, target, sizes):
                 lines.set_shape([None])
             limit = self.max_length
-            ids = self.source_tokenizer.encode(source)
-            keeps_end = self.over_long == "cut_read_last"
+            keep_end = self.over_long == "cut_read_last"
             return (
-                ids[:, -limit:] if keeps_end else ids[:, :limit],
-                self.target_tokenizer.encode(target)[:, :limit],
+                cut_tokens(
+                    self.source_tokenizer.encode(source), limit, keep_end
+                ),
+                cut_tokens(self.target_tokenizer.encode(target), limit),
                 tf.concat([[tf.constant(0, tf.int64)], tf.cumsum(sizes)], 0),
             )
 

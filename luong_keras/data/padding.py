@@ -11,6 +11,22 @@ except ImportError as error:
     raise missing_package("tensorflow", error) from error
 
 
+def cut_tokens(
+    ids: tf.RaggedTensor, max_length: int, keep_end: bool = False
+) -> tf.RaggedTensor:
+    """Cuts sentences to a number of tokens.
+
+    Args:
+        ids: Ids (n, None).
+        max_length: The most tokens that are left of a sentence.
+        keep_end: Whether the first tokens go instead of the last.
+
+    Returns:
+        The ids that are left.
+    """
+    return ids[:, -max_length:] if keep_end else ids[:, :max_length]
+
+
 def batches_of_pool(
     source: tf.RaggedTensor, target: tf.RaggedTensor, splits: tf.Tensor
 ) -> tf.data.Dataset:

@@ -42,7 +42,8 @@ def case(request):
 
 def pytest_terminal_summary(terminalreporter):
     totals = collections.defaultdict(lambda: [0, 0, 0.0, 0.0])
-    for report in terminalreporter.stats.get("passed", []):
+    # The figures are there once the fixture is torn down.
+    for report in terminalreporter.stats.get("", []):
         for kind, figures in report.user_properties:
             if kind == "golden":
                 file, arrays, numbers, absolute, relative = figures

@@ -88,7 +88,7 @@ class Calls:
         vectors, weights = self.cell.attend(
             self.cell.loop_weights(),
             ops.convert_to_tensor(self.h),
-            self.cell.project_memory(self.enc.value),
+            self.cell.project_memory(ops.convert_to_tensor(self.enc)),
             self.mask,
             self.position.get("position"),
         )
@@ -120,8 +120,8 @@ def test_the_layer(case, dtype, compare, float64):
     calls = Calls(arrays, meta, dtype)
     attention = calls.cell.attention
     context, weights = attention(
-        calls.h.value,
-        calls.enc.value,
+        ops.convert_to_tensor(calls.h),
+        ops.convert_to_tensor(calls.enc),
         query_mask=calls.query_mask,
         value_mask=calls.mask,
         return_attention_scores=True,
@@ -140,7 +140,10 @@ def test_the_layer(case, dtype, compare, float64):
 def check_window(check, calls, weights, meta):
     attention = calls.cell.attention
     window = attention.window(
-        calls.h.value, calls.enc.value, calls.mask, **calls.position
+        ops.convert_to_tensor(calls.h),
+        ops.convert_to_tensor(calls.enc),
+        calls.mask,
+        **calls.position,
     )
     centre = to_numpy(window.centre).T.astype(int)
     active = calls.query_mask.T
@@ -170,13 +173,13 @@ def check_window(check, calls, weights, meta):
 def before_gaussian(calls, meta):
     """The raw scores, or the softmax that the Gaussian then multiplies."""
     attention = calls.cell.attention
-    keys = attention.project_keys(calls.enc.value)
+    keys = attention.project_keys(ops.convert_to_tensor(calls.enc))
     if meta["norm_local"]:
-        return to_numpy(attention.score(calls.h.value, keys))
+        return to_numpy(attention.score(ops.convert_to_tensor(calls.h), keys))
     attention.gaussian = "none"
     _, weights = attention(
-        calls.h.value,
-        calls.enc.value,
+        ops.convert_to_tensor(calls.h),
+        ops.convert_to_tensor(calls.enc),
         value_mask=calls.mask,
         return_attention_scores=True,
         **calls.position,

@@ -35,7 +35,7 @@ def test_a_fixed_number_of_positions(case, dtype, compare, float64):
         return cell.attend(
             cell.loop_weights(),
             ops.convert_to_tensor(h),
-            cell.project_memory(enc.value),
+            cell.project_memory(ops.convert_to_tensor(enc)),
             mask,
         )[0]
 
@@ -43,7 +43,10 @@ def test_a_fixed_number_of_positions(case, dtype, compare, float64):
     by_slot = to_numpy(masking.masked_softmax(by_slot))
     check.check("align_slots", by_slot)
     context, weights = attention(
-        h.value, enc.value, value_mask=mask, return_attention_scores=True
+        h.value,
+        ops.convert_to_tensor(enc),
+        value_mask=mask,
+        return_attention_scores=True,
     )
     # The layer drops the weight of what is behind the sentence.
     kept = np.where(mask, by_slot[:, :source_length], 0)
