@@ -155,7 +155,7 @@ def gradients(function, variables):
 
 
 def loss_and_gradients(function, variables):
-    return _differentiable(function, variables)()
+    return differentiable(function, variables)()
 
 
 def jacobians(function, variables):
@@ -174,7 +174,10 @@ def jacobians(function, variables):
             )
             for result in results
         ]
-        return [np.stack([to_numpy(g) for g in each]) for each in zip(*rows)]
+        return [
+            np.stack([to_numpy(g) for g in each])
+            for each in zip(*rows, strict=True)
+        ]
     import jax
 
     def stateless(values):
@@ -189,7 +192,7 @@ def jacobians(function, variables):
 def check_gradients(function, variables, step=1e-6):
     """Compares derivatives along random directions with differences."""
     generator = np.random.default_rng(1)
-    evaluate = _differentiable(function, variables)
+    evaluate = differentiable(function, variables)
     _, found = evaluate()
     for variable, gradient in zip(variables, found, strict=True):
         value = to_numpy(variable)
@@ -208,7 +211,7 @@ def check_gradients(function, variables, step=1e-6):
         )
 
 
-def _differentiable(function, variables):
+def differentiable(function, variables):
     """A function for the loss and its gradients at the present values."""
     if BACKEND == "tensorflow":
         import tensorflow as tf

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from luong_keras.layers.input_feeding_cell import drawn_wide
+from luong_keras.layers.cell_weights import drawn_wide
 from luong_keras.layers.input_feeding_lstm_cell import InputFeedingLSTMCell
 from luong_keras.layers.memory_rnn import DROPOUT_STYLES, MemoryRNN
 from luong_keras.recurrence import reverse_within_mask

@@ -70,6 +70,16 @@ def pytest_terminal_summary(terminalreporter):
         f"{max((t[2] for t in whole), default=0):15.1e}"
         f"{max((t[3] for t in whole), default=0):10.1e}"
     )
-    for report in terminalreporter.stats.get("skipped", []):
-        if "tests/golden" in report.nodeid:
-            terminalreporter.line(f"skipped: {report.nodeid.split('::')[-1]}")
+    skipped = [
+        report.nodeid.split("::")[-1]
+        for report in terminalreporter.stats.get("skipped", [])
+        if "tests/golden" in report.nodeid
+    ] + [
+        text
+        for report in terminalreporter.stats.get("", [])
+        for kind, text in report.user_properties
+        if kind == "golden_skip" and report.when == "teardown"
+    ]
+    terminalreporter.line(f"{len(skipped)} cases skipped as defects")
+    for name in sorted(skipped):
+        terminalreporter.line(f"  {name}")

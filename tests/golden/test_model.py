@@ -162,9 +162,9 @@ def check_batch(check, batch):
 
 
 def truncated(rows, meta, is_source):
-    from luong_keras.data.padding import cut_tokens
-
     import tensorflow as tf
+
+    from luong_keras.data.padding import cut_tokens
 
     ragged = tf.RaggedTensor.from_row_lengths(
         rows[rows >= 0], (rows >= 0).sum(1)

@@ -1,0 +1,186 @@
+import functools
+import json
+import re
+
+import numpy as np
+import pytest
+from keras import ops
+
+from luong_keras import beam_search, ensemble_step
+from luong_keras.evaluation.aer import best_links
+from tests.golden.authors_models import authors_model
+from tests.golden.golden_files import golden_path, open_case
+from tests.layer_checks import to_numpy
+
+FILE, MODELS = "decode.json", "decode_models.npz"
+FREE = re.compile(r"beam(\d+)_stack(\d+)(?:_min(\d+)_max(\d+))?")
+PREFIX = re.compile(r"prefix\d+_beam(\d+)")
+TASKS = json.loads(golden_path(FILE).read_text(encoding="utf-8"))["tasks"]
+
+
+@functools.cache
+def load_model(name):
+    arrays, meta = open_case(MODELS, name)
+    return authors_model(meta, arrays)
+
+
+def options_of(run):
+    """Beam size, stack size and length ratios that the name of a run tells."""
+    if run == "force":
+        return 1, 1, 0.0, None
+    if found := PREFIX.fullmatch(run):
+        return int(found[1]), 1, 0.5, 1.5
+    beam, stack, least, most = FREE.fullmatch(run).groups()
+    tenths = (least or 5, most or 15)
+    return int(beam), int(stack), *(int(n) / 10 for n in tenths)
+
+
+def rectangle(rows, fill=0):
+    width = max(len(row) for row in rows)
+    return np.array([[*row, *[fill] * (width - len(row))] for row in rows])
+
+
+def decode(task, run, entries):
+    """Our n-best lists: ids with the end symbol, scores, weights."""
+    models = [load_model(name) for name in task["models"]]
+    config = models[0].config
+    beam, stack, least, most = options_of(run)
+    lengths = np.array([len(words) for words in task["src"]])
+    source = rectangle(task["src"], config.source_pad_id).astype("int32")
+    steps, states, counts = [], [], []
+    for model in models:
+        memory, mask, own = model.encode(source)
+        steps.append(model.decoding_step(memory, mask))
+        states += own
+        counts.append(len(own))
+    step = steps[0] if len(steps) == 1 else ensemble_step(steps, counts)
+    prefix = {}
+    if "prefix_ids" in entries[0]:
+        imposed = [entry.get("prefix_ids", [0]) for entry in entries]
+        prefix["prefix"] = rectangle(imposed)
+        prefix["prefix_lengths"] = np.array([len(ids) for ids in imposed])
+    max_lengths = (
+        prefix["prefix_lengths"]
+        if most is None
+        else np.floor((lengths + 1) * most).astype(int)
+    )
+    found = beam_search(
+        step,
+        states,
+        max_lengths,
+        int(max_lengths.max()),
+        np.floor((lengths + 1) * least).astype(int),
+        beam_size=beam,
+        stack_size=stack,
+        bos_id=config.bos_id,
+        eos_id=config.eos_id,
+        pad_id=config.eos_id,
+        **prefix,
+    )
+    return [np.asarray(ops.convert_to_numpy(part)) for part in found]
+
+
+@pytest.mark.parametrize(
+    "name, run",
+    [(name, run) for name, task in TASKS.items() for run in task["runs"]],
+)
+def test_the_search(name, run, compare, float64, record_property):
+    task = TASKS[name]
+    entries = task["runs"][run]
+    ids, lengths, scores, weights = decode(task, run, entries)
+    assert len(entries) == len(ids)
+    for row, entry in enumerate(entries):
+        if "authors_error" in entry:
+            record_property("golden_skip", f"{name} {run} {row}: crash")
+            continue
+        if run != "force" and repeats_a_stale_word(task, row, run, entry):
+            record_property("golden_skip", f"{name} {run} {row}: stale word")
+            continue
+        attended = "attn_argmax" in entry["nbest"][0] and any(
+            model.decoder.cell.attention is not None
+            for model in map(load_model, task["models"])
+        )
+        check_sentence(
+            compare,
+            entry,
+            (ids[row], lengths[row], scores[row], weights[row]),
+            len(task["src"][row]),
+            run == "force",
+            attended,
+        )
+
+
+def repeats_a_stale_word(task, row, run, entry):
+    """Whether a beam of one met the authors' defect.
+
+    Where its only candidate was the end symbol, and too early, their program
+    kept nothing and repeated the last word.
+    """
+    beam, _, least, _ = options_of(run)
+    if beam > 1:
+        return False
+    source = np.array([task["src"][row]], "int32")
+    words = entry["nbest"][0]["ids"][:-1]
+    logits = []
+    for model in map(load_model, task["models"]):
+        target_in = np.array([[model.config.bos_id, *words]], "int32")
+        logits.append(to_numpy(model.model([source, target_in]))[0])
+    best = np.mean(logits, 0).argmax(-1)
+    shortest = int(np.floor((source.shape[1] + 1) * least))
+    first = max(len(entry.get("prefix_ids", [])), 1)
+    early = best[first : min(shortest, len(words))]
+    return bool((early == model.config.eos_id).any())
+
+
+def check_sentence(compare, entry, found, source_length, forced, attended):
+    # Theirs stand in the order of completion.
+    nbest = sorted(entry["nbest"], key=lambda one: -one["score"])
+    ids, lengths, scores, weights = found
+    count = int(np.isfinite(scores).sum())
+    assert count == len(nbest)
+    words = [one["ids"][:-1] for one in nbest]
+    expected = {
+        "scores": np.array([one["score"] for one in nbest]),
+        "words": np.concatenate(words),
+        "lengths": np.array([len(one) for one in words]),
+    }
+    # Their entry for the end symbol is that of another hypothesis or step.
+    if attended:
+        expected["attn_argmax"] = np.concatenate(
+            [
+                one["attn_argmax"][: len(w)]
+                for one, w in zip(nbest, words, strict=True)
+            ]
+        )
+    check = compare(FILE, expected)
+    check.check("scores", scores[:count])
+    check.check("lengths", lengths[:count])
+    check.check(
+        "words",
+        np.concatenate([ids[n, : lengths[n]] for n in range(count)]),
+    )
+    if attended:
+        best = weights[..., :source_length].argmax(-1)
+        check.check(
+            "attn_argmax",
+            np.concatenate([best[n, : lengths[n]] for n in range(count)]),
+        )
+    if attended and "printed_align_of_best" in entry:
+        check_links(compare, entry, weights[0], lengths[0], forced)
+
+
+def check_links(compare, entry, weights, length, forced):
+    """The links that they print: of the step that reads a word."""
+    printed = sorted(
+        tuple(int(n) for n in link.split("-"))
+        for link in entry["printed_align_of_best"].split()
+    )
+    source_length = weights.shape[-1]
+    # Forced, they have no step that reads the last word.
+    rows = weights[:length] if forced else weights[: length + 1]
+    links = sorted(best_links(rows, source_length, int(length), step="reads"))
+    if not forced:  # The last link has the slip named above.
+        printed = [link for link in printed if link[1] < length - 1]
+        links = [link for link in links if link[1] < length - 1]
+    check = compare(FILE, {"links": np.array(printed)})
+    check.check("links", np.array(links).reshape(-1, 2) if printed else [])
