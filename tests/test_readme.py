@@ -57,19 +57,15 @@ def test_links_and_blocks_are_found():
 
 
 @pytest.mark.tensorflow
-def test_the_readmes_code_runs(tmp_path, monkeypatch):
-    if not README.exists():
-        pytest.skip("README.md is not written yet")
-    blocks = python_blocks(README.read_text(encoding="utf-8"))
-    if not blocks:
-        pytest.skip("README.md has no Python block")
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_the_code_of_a_document_runs(document, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     # Later blocks go on with the names of earlier ones.
-    names = {"__name__": "readme"}
-    for line, code in blocks:
+    names = {"__name__": "document"}
+    for line, code in python_blocks(document.read_text(encoding="utf-8")):
         if ">>>" in code:
             example = doctest.DocTestParser().get_doctest(
-                code, names, f"README.md:{line}", str(README), line
+                code, names, f"{document.name}:{line}", str(document), line
             )
             example.globs = names
             report = []
@@ -81,7 +77,7 @@ def test_the_readmes_code_runs(tmp_path, monkeypatch):
         else:
             # Numbered as in the file, for a failure that leads there.
             padded = "\n" * (line - 1) + code
-            exec(compile(padded, str(README), "exec"), names)
+            exec(compile(padded, str(document), "exec"), names)
 
 
 @pytest.mark.parametrize(

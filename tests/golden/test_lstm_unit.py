@@ -70,7 +70,8 @@ def test_the_unit(case, dtype, compare, float64):
         check.check(name, to_numpy(gate), where=mask)
     variables = [x, h, c, cell.kernels[0], cell.recurrent_kernels[0]]
     _, found = loss_and_gradients(loss, variables)
-    for name, gradient in zip(("d_x", "d_h_prev", "d_c_prev"), found[:3]):
+    names = ("d_x", "d_h_prev", "d_c_prev")
+    for name, gradient in zip(names, found[:3], strict=True):
         check.check(name, gradient, gradient=True)
     d_kernel = swap_last_gates(np.concatenate(found[3:]))
     check.check("d_W", d_kernel.T, gradient=True)
