@@ -52,12 +52,17 @@ def main() -> None:
     if arguments.check_export:
         sys.exit(check_export(translator, run, config))
     lines = [line.rstrip("\n") for line in sys.stdin]
+    evaluation = Evaluation(translator, config.data)
     if arguments.n_best == 1 and not arguments.alignments:
-        for line in Evaluation(translator, config.data).translate(lines):
+        for line in evaluation.translate(lines):
             print(line)
         return
-    for found in translator.nbest(lines):
-        print(json.dumps(as_dicts(found, arguments), ensure_ascii=False))
+    for found in translator.nbest(evaluation.prepare(lines)):
+        entries = as_dicts(found, arguments)
+        finished = evaluation.finish([entry["text"] for entry in entries])
+        for entry, text in zip(entries, finished, strict=True):
+            entry["text"] = text
+        print(json.dumps(entries, ensure_ascii=False))
 
 
 def decoding_settings(config, arguments):

@@ -85,7 +85,9 @@ def main() -> None:
     finished = train(
         translation_model, tokenizers, corpus, datasets, config, run
     )
-    if finished:
+    if finished and is_reported(run):
+        print(f"{run.path} is finished: scored in results.jsonl, exported")
+    elif finished:
         report(datasets, config, run)
 
 
@@ -353,6 +355,11 @@ def report(datasets: Datasets, config: RunConfig, run: RunFolder) -> None:
     version = run.export / str(int(time.time()))
     print("exported to", export_saved_model(translator, version))
     print(run.tree())
+
+
+def is_reported(run: RunFolder) -> bool:
+    """Whether an earlier call came to its very end, the export."""
+    return run.export.is_dir() and any(run.export.iterdir())
 
 
 def word_for_word_bleu(config: RunConfig) -> float:

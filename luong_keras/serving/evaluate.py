@@ -39,13 +39,21 @@ class Evaluation:
         self._source = preprocessor(data, data.source_language)
         self._target = preprocessor(data, data.target_language)
 
+    def prepare(self, sources: Sequence[str]) -> list[str]:
+        """Sources as the model was trained on them."""
+        if self._source is None:
+            return list(sources)
+        return [self._source(source) for source in sources]
+
+    def finish(self, translations: Sequence[str]) -> list[str]:
+        """Translations of prepared sources as running text."""
+        if self._target is None:
+            return list(translations)
+        return [self._target.postprocess(line) for line in translations]
+
     def translate(self, sources: Sequence[str]) -> list[str]:
         """Running text in, running text out."""
-        prepare, finish = str, str
-        if self._source is not None:
-            prepare, finish = self._source, self._target.postprocess
-        lines = self.translator.translate([prepare(s) for s in sources])
-        return [finish(line) for line in lines]
+        return self.finish(self.translator.translate(self.prepare(sources)))
 
     def scores(
         self, sources: Sequence[str], references: Sequence[str]
@@ -56,12 +64,8 @@ class Evaluation:
         references prepared as the training text was, where the run trained
         on tokenised text; with both sides tokenised by sacremoses elsewhere.
         """
-        prepare = str if self._source is None else self._source
-        raw = self.translator.translate([prepare(s) for s in sources])
-        if self._target is None:
-            finished = raw
-        else:
-            finished = [self._target.postprocess(line) for line in raw]
+        raw = self.translator.translate(self.prepare(sources))
+        finished = self.finish(raw)
         tokenizer = self._target or Preprocessor(
             self.data.target_language, normalize_punctuation=False
         )
@@ -71,7 +75,9 @@ class Evaluation:
             exact = bleu_scores(raw, [tokenizer(r) for r in references], str)
             found["bleu_tokenized"] = exact["bleu_tokenized"]
         lengths = [len(source.split()) for source in sources]
-        groups = bleu_by_length(lengths, finished, references)
+        groups = bleu_by_length(
+            lengths, finished, references, lowercase=self.data.lowercase
+        )
         return {
             **{name: s._asdict() for name, s in found.items()},
             "bleu_by_length": [g._asdict() for g in groups],
@@ -82,14 +88,15 @@ class Evaluation:
         """Exp of the mean negative log-likelihood of a reference's word."""
         from luong_keras.data.evaluation_batches import EvaluationBatches
 
+        sources, targets = zip(*pairs, strict=True)
         total, words = 0.0, 0
         model = self.translator.translation_model.training_model
         for batch in EvaluationBatches(
-            [s if self._source is None else self._source(s) for s, _ in pairs],
+            self.prepare(sources),
             self.translator.source_tokenizer,
             self.translator.decoding.batch_size,
             self.translator.decoding.max_source_length,
-            [t if self._target is None else self._target(t) for _, t in pairs],
+            self._prepare_references(targets),
             self.translator.target_tokenizer,
         ):
             batch.pop("indices")
@@ -104,11 +111,15 @@ class Evaluation:
         """AER of the attention when forced to produce the references."""
         sources, targets = zip(*pairs, strict=True)
         weights = self.translator.alignments(
-            [s if self._source is None else self._source(s) for s in sources],
-            [t if self._target is None else self._target(t) for t in targets],
+            self.prepare(sources), self._prepare_references(targets)
         )
         found = [best_links(w, w.shape[1], w.shape[0]) for w in weights]
         return alignment_error_rate(found, parse_alignments(links))
+
+    def _prepare_references(self, references: Sequence[str]) -> list[str]:
+        if self._target is None:
+            return list(references)
+        return [self._target(reference) for reference in references]
 
 
 def preprocessor(data: DataConfig, language: str) -> Preprocessor | None:
