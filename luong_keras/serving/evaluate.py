@@ -96,7 +96,7 @@ class Evaluation:
             self.translator.source_tokenizer,
             self.translator.decoding.batch_size,
             self.translator.decoding.max_source_length,
-            self._prepare_references(targets),
+            self.prepare_references(targets),
             self.translator.target_tokenizer,
         ):
             batch.pop("indices")
@@ -111,12 +111,13 @@ class Evaluation:
         """AER of the attention when forced to produce the references."""
         sources, targets = zip(*pairs, strict=True)
         weights = self.translator.alignments(
-            self.prepare(sources), self._prepare_references(targets)
+            self.prepare(sources), self.prepare_references(targets)
         )
         found = [best_links(w, w.shape[1], w.shape[0]) for w in weights]
         return alignment_error_rate(found, parse_alignments(links))
 
-    def _prepare_references(self, references: Sequence[str]) -> list[str]:
+    def prepare_references(self, references: Sequence[str]) -> list[str]:
+        """References as the model was trained on them."""
         if self._target is None:
             return list(references)
         return [self._target(reference) for reference in references]

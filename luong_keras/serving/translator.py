@@ -226,13 +226,17 @@ class Translator(tf.Module):
         return results
 
     def alignments(
-        self, sources: Sequence[str], targets: Sequence[str]
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        with_end: bool = False,
     ) -> list[np.ndarray]:
         """Attention weights (T, S) of given translations.
 
         The decoder is forced to produce each target; row t has the weights
         of the step that produces its word t. Tokens are those of the
-        tokenizers, cut at `max_source_length`.
+        tokenizers, cut at `max_source_length`. `with_end` adds the row of
+        the step that reads the last word and produces `</s>`.
         """
         from luong_keras.data.evaluation_batches import EvaluationBatches
 
@@ -251,7 +255,8 @@ class Translator(tf.Module):
                 [batch["source"], batch["target_in"]]
             )
             for row, place in enumerate(batch["indices"]):
-                words = int(np.sum(batch["target_out"][row] != PAD_ID)) - 1
+                words = int(np.sum(batch["target_out"][row] != PAD_ID))
+                words -= not with_end
                 length = int(np.sum(batch["source"][row] != PAD_ID))
                 results[place] = weights[row, :words, :length]
         return results

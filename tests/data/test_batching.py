@@ -145,6 +145,35 @@ def test_batches_of_a_pool_are_shuffled(corpus):
     assert widths != sorted(widths)
 
 
+def test_the_order_of_the_authors_program(corpus):
+    batches = make(corpus, batch_size=4, batching="authors", pool_batches=3)
+    assert make(corpus, batching="authors", pool_batches=None).pool_batches == (
+        100
+    )
+    expected = []
+    for first in range(0, COUNT, 12):
+        chunk = range(first, min(first + 12, COUNT))
+        by_length = sorted(chunk, key=lambda i: i % 5)  # stable
+        expected += [by_length[i : i + 4] for i in range(0, len(by_length), 4)]
+    epoch = numbers(rows(batches.dataset(0, batches.steps_per_epoch)))
+    assert epoch == expected
+    later = batches.dataset(26, 29)
+    assert numbers(rows(later)) == expected[:3]
+
+
+def test_a_source_can_lose_its_first_words(corpus):
+    options = {"max_length": 2, "over_long": "cut_read_last"}
+    batches = make(corpus, **options)
+    assert batches.cut == make(corpus, max_length=2, over_long="cut").cut
+    (batch,) = rows(make(corpus, batch_size=COUNT, **options).dataset(0, 1))
+    s = WORDS.encode(["s"]).to_list()[0][0]
+    # Of n5 s s s s s the last two are left; of n1 s both.
+    assert sum(row == [s, s] for row in batch["source"]) == sum(
+        i % 7 >= 2 for i in range(COUNT)
+    )
+    assert all(len(row) <= 3 for row in batch["target_out"])
+
+
 def test_over_long_pairs_are_dropped_or_cut(corpus):
     long = sum(max(len(side.split()) for side in pair) > 3 for pair in PAIRS)
     dropped = make(corpus, max_length=3)

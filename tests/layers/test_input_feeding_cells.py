@@ -220,3 +220,43 @@ def test_the_rnn_of_keras_cannot_drive_it(cell_class):
     cell = cell_class(4, attention=lk.LuongAttention())
     with pytest.raises(ValueError, match="MemoryRNN"):
         keras.layers.RNN(cell)(random(2, 3, 5))
+
+
+@pytest.mark.parametrize("cell_class", ALL_CELLS)
+def test_the_other_forms_of_the_attentional_vector(cell_class, float64):
+    plain = make(cell_class)
+    options = {"attentional_bias": True, "attentional_activation": "linear"}
+    cell = make(cell_class, **options)
+    named = {v.path.split("/")[-1]: v for v in plain.weights}
+    bias = np.array([0.5, -1.0, 2.0, 0.0])
+    for variable in cell.weights:
+        name = variable.path.split("/")[-1]
+        variable.assign(bias if name == "attentional_bias" else named[name])
+    inputs, states = random(2, 5), states_of(cell, 2)
+    expected, _ = plain(inputs, states, memory=MEMORY, memory_mask=MASK)
+    found, _ = cell(inputs, states, memory=MEMORY, memory_mask=MASK)
+    np.testing.assert_allclose(
+        found, np.arctanh(to_numpy(expected)) + bias, rtol=1e-9, atol=1e-9
+    )
+
+
+def test_the_cell_is_cut_after_the_hidden_state_was_made_of_it(float64):
+    plain, cut = (
+        make(lk.InputFeedingLSTMCell, num_layers=2, cell_clip=clip)
+        for clip in (None, 0.1)
+    )
+    inputs, states = random(2, 5), states_of(cut, 2)
+    _, expected = plain(inputs, states, memory=MEMORY)
+    _, found = cut(inputs, states, memory=MEMORY)
+    assert np.abs(to_numpy(expected[1])).max() > 0.1
+    np.testing.assert_allclose(
+        found[1], np.clip(to_numpy(expected[1]), -0.1, 0.1), **EXACT
+    )
+    np.testing.assert_allclose(found[0], expected[0], **EXACT)
+
+
+@pytest.mark.parametrize("clip", [0.0, -1.0])
+def test_clips_are_positive(clip):
+    for name in ("cell_clip", "gradient_clip"):
+        with pytest.raises(ValueError, match=f"`{name}` must be positive"):
+            lk.InputFeedingLSTMCell(4, **{name: clip})

@@ -248,3 +248,47 @@ def test_arguments_are_checked(options, message):
 def test_a_list_as_in_keras_shows_the_new_call():
     with pytest.raises(ValueError, match=r"layer\(query, value\)"):
         LocalAttention()([random(2, 3, 4), random(2, 5, 4)])
+
+
+def test_an_unclamped_position_leaves_the_sentence_behind(float64):
+    layer = make("monotonic", half_width=2, clamp_position=False)
+    query, memory = inputs()
+    context, weights = layer(
+        query, memory, value_mask=MASK, return_attention_scores=True
+    )
+    # The second sentence has 4 words: at t = 5 its last word is in reach,
+    # from t = 6 on nothing is.
+    assert to_numpy(weights)[1, 5].nonzero()[0].tolist() == [3]
+    np.testing.assert_array_equal(to_numpy(weights)[1, 6], np.zeros(9))
+    np.testing.assert_array_equal(to_numpy(context)[1, 6], np.zeros(4))
+    clamped = make("monotonic", half_width=2)
+    kept = clamped(query, memory, value_mask=MASK)
+    np.testing.assert_allclose(context[0], kept[0], **EXACT)
+
+
+@pytest.mark.parametrize("alignment", ALIGNMENTS)
+def test_the_window_says_where_the_weights_come_from(alignment, float64):
+    layer = make(alignment)
+    query, memory = inputs()
+    window = layer.window(query, memory, MASK)
+    weights = layer(
+        query, memory, value_mask=MASK, return_attention_scores=True
+    )[1]
+    np.testing.assert_array_equal(to_numpy(weights) > 0, window.mask)
+    for b, length in enumerate(LENGTHS):
+        for t in range(STEPS):
+            p = aligned_position(layer, query[b, t], t, length)
+            found = float(to_numpy(window.aligned_position)[b, t])
+            np.testing.assert_allclose(found, p, **EXACT)
+            assert int(window.centre[b, t]) == int(p)
+    np.testing.assert_allclose(
+        window.gaussian,
+        np.exp(
+            -(
+                (np.arange(9) - to_numpy(window.aligned_position)[..., None])
+                ** 2
+            )
+            / 2
+        ),
+        **EXACT,
+    )

@@ -15,7 +15,7 @@ from tests.layer_checks import (
     to_numpy,
 )
 
-MODES = ["dot", "scaled_dot", "general", "concat", "location"]
+MODES = ["dot", "scaled_dot", "cosine", "general", "concat", "location"]
 LENGTHS = [5, 3]
 MASK = prefix_mask(LENGTHS, 5)
 
@@ -36,13 +36,20 @@ def reference_scores(layer, query, memory):
             return h @ vector
         if mode == "scaled_dot":
             return h @ vector / np.sqrt(len(h))
+        if mode == "cosine":
+            norms = np.linalg.norm(h) * np.linalg.norm(vector)
+            return h @ vector / norms
         if mode == "general":
             return h @ weights["attention_kernel"].T @ vector
         if mode == "location":
             return (h @ weights["location_kernel"])[position]
-        both = np.concatenate([weights["query_kernel"], weights["key_kernel"]])
-        inner = np.tanh(np.concatenate([h, vector]) @ both)
-        return weights["attention_vector"] @ inner
+        if layer.concat_form == "query_only":
+            inner = h @ weights["query_kernel"] + vector
+        elif layer.concat_form == "separate":
+            inner = h @ weights["query_kernel"] + vector @ weights["key_kernel"]
+        else:
+            inner = np.concatenate([h, vector]) @ weights["attention_kernel"]
+        return weights["attention_vector"] @ np.tanh(inner)
 
     scores = [
         [[score(h, s, vector) for s, vector in enumerate(m)] for h in q]
@@ -54,7 +61,7 @@ def reference_scores(layer, query, memory):
 @pytest.mark.parametrize("use_scale", [False, True])
 @pytest.mark.parametrize("mode", MODES)
 def test_weights_and_context(mode, use_scale, float64):
-    width = 4 if "dot" in mode else 3
+    width = 4 if "dot" in mode or mode == "cosine" else 3
     layer = make(mode, width, use_scale=use_scale)
     query, memory = random(2, 3, 4), random(2, 5, width, seed=1)
     scores = reference_scores(layer, query, memory)
@@ -65,6 +72,32 @@ def test_weights_and_context(mode, use_scale, float64):
         expected = softmax(scores, True if mask is None else mask[:, None])
         np.testing.assert_allclose(weights, expected, **EXACT)
         np.testing.assert_allclose(context, expected @ memory, **EXACT)
+
+
+@pytest.mark.parametrize("form", [None, "joint", "separate", "query_only"])
+def test_the_published_forms_of_concat(form, float64):
+    layer = make("concat", 3, concat_form=form)
+    query, memory = random(2, 3, 4), random(2, 5, 3, seed=1)
+    weights = layer(query, memory, return_attention_scores=True)[1]
+    expected = softmax(reference_scores(layer, query, memory))
+    np.testing.assert_allclose(weights, expected, **EXACT)
+    matrices = {v.name for v in layer.weights} - {"attention_vector"}
+    assert matrices == {
+        "separate": {"query_kernel", "key_kernel"},
+        "query_only": {"query_kernel"},
+    }.get(form, {"attention_kernel"})
+
+
+def test_the_cosine_of_a_vector_of_zeros_is_zero(float64):
+    layer = make("cosine")
+    query = keras.Variable(np.zeros((1, 1, 4)), dtype="float64")
+    memory = keras.Variable(np.zeros((1, 5, 4)), dtype="float64")
+    found = gradients(
+        lambda: ops.sum(layer(query, memory) ** 2), [query, memory]
+    )
+    assert all(np.isfinite(gradient).all() for gradient in found)
+    weights = layer(query, memory, return_attention_scores=True)[1]
+    np.testing.assert_allclose(weights, np.full((1, 1, 5), 0.2), **EXACT)
 
 
 def test_concat_compares_in_a_width_of_its_own(float64):
@@ -252,6 +285,12 @@ def test_a_list_as_in_keras_shows_the_new_call(container):
         ({"score_mode": "general", "max_length": 9}, "max_length.*location"),
         ({"score_mode": "location", "max_length": 0}, "max_length.*least 1"),
         ({"score_mode": "dot", "units": 3}, "units.*concat"),
+        ({"concat_form": "joint"}, "concat_form.*concat.*'general'"),
+        ({"score_mode": "concat", "concat_form": "x"}, "concat_form='x'"),
+        (
+            {"score_mode": "concat", "concat_form": "query_only", "units": 3},
+            "query_only.*units=3",
+        ),
         ({"dropout": 1.0}, "dropout.*Received: dropout=1.0"),
         ({"dropout": -0.1}, "dropout.*Received: dropout=-0.1"),
     ],
@@ -261,7 +300,7 @@ def test_arguments_are_checked(options, message):
         LuongAttention(**options)
 
 
-@pytest.mark.parametrize("mode", ["dot", "scaled_dot"])
+@pytest.mark.parametrize("mode", ["dot", "scaled_dot", "cosine"])
 def test_dot_needs_equal_widths(mode):
     with pytest.raises(ValueError, match=r"\(2, 3, 4\).*\(2, 5, 6\).*general"):
         LuongAttention(mode)(random(2, 3, 4), random(2, 5, 6))

@@ -10,6 +10,7 @@ from luong_keras.config import AttentionConfig, ModelConfig
 from luong_keras.layers.encoder import Encoder
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.special_tokens import PAD_ID
+from luong_keras.training.losses import TranslationLoss
 from tests.layer_checks import gradients, random, randomize, to_numpy
 
 tensorflow = pytest.mark.tensorflow
@@ -436,3 +437,88 @@ def test_settings_that_exclude_each_other_are_refused():
         make(bidirectional=True, reverse_source=True)
     with pytest.raises(ValueError, match="units=6, reverse=True"):
         Encoder(6, bidirectional=True, reverse=True)
+
+
+def test_an_encoder_that_clips_far_away_is_that_of_keras():
+    x = random(3, 5, 4).astype("float32")
+    mask = np.arange(5) < np.array([[5], [3], [1]])
+    options = {"num_layers": 2, "bidirectional": True}
+    clipped = Encoder(6, cell_clip=1e3, gradient_clip=1e3, **options)
+    plain = Encoder(6, **options)
+    plain.build(x.shape)
+    found = clipped(x, mask=mask)
+    plain.set_weights(clipped.get_weights())
+    expected = plain(x, mask=mask)
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-6)
+
+
+def test_the_encoder_cuts_its_cells():
+    x = 9 * random(2, 5, 4).astype("float32")
+    _, _, carry = Encoder(6, cell_clip=0.25)(x)
+    assert np.abs(ops.convert_to_numpy(carry)).max() == 0.25
+    with pytest.raises(ValueError, match="recurrence='gru'.*cell_clip=1.0"):
+        Encoder(6, recurrence="gru", cell_clip=1.0)
+
+
+def test_given_dropout_masks_take_the_place_of_drawn_ones():
+    x = random(2, 5, 4).astype("float32")
+    encoder = Encoder(6, num_layers=2, dropout=0.5, reverse=True)
+    masks = {
+        "inputs": np.full((1, 2, 4), 2.0),
+        "layer_1": np.full((5, 2, 6), 0.5),
+        "outputs": np.full((1, 2, 6), 3.0),
+    }
+    memory, *_ = encoder(x, training=True, dropout_masks=masks)
+    first, second = (directions[0] for directions in encoder.stacks)
+    below, *_ = first(2.0 * x[:, ::-1])
+    above, *_ = second(0.5 * below)
+    np.testing.assert_allclose(
+        memory, 3.0 * ops.convert_to_numpy(above)[:, ::-1], atol=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"attention": {"kind": "none"}},
+        {"attention": {"kind": "global", "score_mode": "cosine"}},
+        {
+            "decoder": "bahdanau",
+            "recurrence": "gru",
+            "attention": {"kind": "global", "score_mode": "concat"},
+            "bidirectional": True,
+            "reverse_source": False,
+        },
+        {
+            "use_bias": False,
+            "attentional_bias": True,
+            "cell_clip": 50.0,
+            "gradient_clip": 1000.0,
+            "dropout": 0.5,
+            "dropout_style": "authors",
+            "attention": {
+                "score_mode": "concat",
+                "concat_form": "query_only",
+                "alignment": "monotonic",
+                "clamp_position": False,
+            },
+        },
+    ],
+    ids=["no attention", "cosine", "Bahdanau", "authors"],
+)
+def test_the_systems_to_compare_learn(changes):
+    changes = dict(changes)
+    translation_model = make(changes.pop("attention"), **changes)
+    model = translation_model.training_model
+    model.compile(
+        keras.optimizers.Adam(0.02),
+        loss={"word": TranslationLoss(), "hits": None},
+        jit_compile=keras.backend.backend() == "jax",
+    )
+    batch = [SOURCE, TARGET_IN, TARGET_OUT]
+    losses = [
+        model.train_on_batch(batch, {"word": TARGET_OUT, "hits": TARGET_OUT})
+        for _ in range(6)
+    ]
+    assert losses[-1] < losses[0]

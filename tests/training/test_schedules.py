@@ -6,6 +6,8 @@ from luong_keras.training.schedules import (
     LearningRateHalving,
     ReduceOnPlateau,
     halved_rate,
+    rate_halved_after_epoch,
+    rate_halved_by_iteration,
 )
 
 
@@ -103,3 +105,51 @@ def test_plateau(mode, sign):
 def test_an_unknown_mode_is_refused():
     with pytest.raises(ValueError, match="mode='auto'"):
         ReduceOnPlateau(mode="auto")
+
+
+@pytest.mark.parametrize("epoch_fraction", [1.0, 0.5])
+@pytest.mark.parametrize("steps", [6, 7])
+def test_the_rules_of_the_authors_program(steps, epoch_fraction):
+    # Their loops, as the description of the program tells them.
+    period = int(steps * epoch_fraction)
+    after, by_iteration, rates = 1.0, 1.0, []
+    for iteration in range(1, 6 * steps + 1):
+        rates.append((after, by_iteration))
+        epoch = -(-iteration // steps)
+        if epoch > 2 and iteration % period == 0:
+            after *= 0.5
+        if iteration / steps >= 2 and iteration % period == 0:
+            by_iteration *= 0.5
+    assert rates == [
+        (
+            rate_halved_after_epoch(1.0, step, steps, 2, epoch_fraction),
+            rate_halved_by_iteration(1.0, step, steps, 2, epoch_fraction),
+        )
+        for step in range(6 * steps)
+    ]
+
+
+@pytest.mark.parametrize(
+    "schedule, expected",
+    [
+        (LearningRateHalving.after_epoch(1), [1, 1, 1, 1, 0.5, 0.5]),
+        (LearningRateHalving.by_iteration(2, 1), [1, 1, 0.5, 0.5, 0.25, 0.25]),
+        (LearningRateHalving.by_iteration(3, 1), [1, 1, 1, 0.5, 0.5, 0.5]),
+        (
+            LearningRateHalving.after_epoch(1, 0.5, factor=0.1),
+            [1, 1, 1, 0.1, 0.01, 0.001],
+        ),
+    ],
+    ids=["after", "by iteration", "another epoch", "half epochs"],
+)
+def test_the_named_constructors(schedule, expected):
+    seen = Rates()
+    small_model(1.0).fit(
+        np.zeros((2, 1)),
+        np.zeros((2, 1)),
+        batch_size=1,
+        epochs=3,
+        callbacks=[schedule, seen],
+        verbose=0,
+    )
+    np.testing.assert_allclose(seen.rates, expected, rtol=1e-6)
