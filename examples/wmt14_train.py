@@ -342,7 +342,7 @@ def report(datasets: Datasets, config: RunConfig, run: RunFolder) -> None:
         print(f"source       {sources[i]}")
         print(f"reference    {references[i]}")
         print(f"translation  {translations[i]}\n")
-    best = translator.nbest(sources[:1])[0][0]
+    best = translator.nbest(evaluation.prepare(sources[:1]))[0][0]
     run.plots.mkdir(exist_ok=True)
     plot_alignment(
         best.source_tokens,
