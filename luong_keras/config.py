@@ -190,6 +190,9 @@ class DecodingConfig:
     min_length_ratio: float = 0.5
     max_length_ratio: float = 1.5
     replace_unknown: bool = True
+    # whose attention weights align a word: of the step that produces it, or
+    # of the one that reads it (the authors' program)
+    alignment_step: Literal["produces", "reads"] = "produces"
     batch_size: int = 32
     max_source_length: int = 200  # longer sources are cut
 
@@ -349,7 +352,9 @@ _DEMO = RunConfig(
 # The paper's model in every detail of its authors' program.
 _AUTHORS = RunConfig(
     model=ModelConfig(
-        attention=AttentionConfig(mask_location=False),
+        attention=AttentionConfig(
+            concat_form="query_only", mask_location=False
+        ),
         dropout_style="authors",
         use_bias=False,
         cell_clip=50.0,
@@ -362,7 +367,7 @@ _AUTHORS = RunConfig(
         first_halved_epoch=9,
         nominal_batch_size=True,
     ),
-    decoding=DecodingConfig(stack_size=100),
+    decoding=DecodingConfig(stack_size=100, alignment_step="reads"),
 )
 
 PRESETS = {

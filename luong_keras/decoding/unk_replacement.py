@@ -14,14 +14,23 @@ from keras import ops
 from luong_keras.special_tokens import UNK, UNK_ID
 
 
-def copied_positions(ids, alignments):
+def copied_positions(ids, alignments, step="produces"):
     """Where to copy each unknown word from; -1 for every other word.
 
     ids (..., T), alignments (..., T, S). The position is that of the largest
-    attention weight in the step that produced the word; the first of equals.
-    Returns int32 (..., T).
+    attention weight, the first of equals: with `step="produces"` in the step
+    that produced the word; with `"reads"` in the next one, which reads it, as
+    in the authors' program (where there is none, the weights are zeros, in
+    the step that produced it). Returns int32 (..., T).
     """
-    best = ops.cast(ops.argmax(alignments, axis=-1), "int32")
+    best = ops.argmax(alignments, axis=-1)
+    if step == "reads":
+        later = ops.concatenate(
+            [alignments[..., 1:, :], alignments[..., :1, :] * 0], axis=-2
+        )
+        exists = ops.any(later > 0, axis=-1)
+        best = ops.where(exists, ops.argmax(later, axis=-1), best)
+    best = ops.cast(best, "int32")
     return ops.where(ops.equal(ids, UNK_ID), best, -1)
 
 

@@ -152,12 +152,13 @@ class TranslationModel:
             return None
         options = {
             "score_mode": attention.score_mode,
-            "concat_form": attention.concat_form,
             "use_scale": attention.use_scale,
             "dropout": attention.dropout,
             "kernel_initializer": self._initializer("glorot_uniform"),
             "dtype": self.config.precision,
         }
+        if attention.score_mode == "concat":
+            options["concat_form"] = attention.concat_form
         if attention.kind == "local":
             return LocalAttention(
                 attention.alignment,

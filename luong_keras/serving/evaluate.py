@@ -111,9 +111,12 @@ class Evaluation:
         """AER of the attention when forced to produce the references."""
         sources, targets = zip(*pairs, strict=True)
         weights = self.translator.alignments(
-            self.prepare(sources), self.prepare_references(targets)
+            self.prepare(sources),
+            self.prepare_references(targets),
+            with_end=True,
         )
-        found = [best_links(w, w.shape[1], w.shape[0]) for w in weights]
+        step = self.translator.decoding.alignment_step
+        found = [best_links(w, w.shape[1], len(w) - 1, step) for w in weights]
         return alignment_error_rate(found, parse_alignments(links))
 
     def prepare_references(self, references: Sequence[str]) -> list[str]:

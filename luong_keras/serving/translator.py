@@ -197,7 +197,9 @@ class Translator(tf.Module):
         )
 
     def _copy_unknown(self, found, tokens, source_tokens):
-        positions = copied_positions(found.ids, found.alignments)
+        positions = copied_positions(
+            found.ids, found.alignments, self.decoding.alignment_step
+        )
         shape = tf.shape(positions)
         flat = tf.reshape(tf.maximum(positions, 0), [shape[0], -1])
         copies = tf.reshape(tf.gather(source_tokens, flat, batch_dims=1), shape)

@@ -21,6 +21,15 @@ def test_only_unknown_words_are_copied_from_their_largest_weight():
     ]
 
 
+def test_a_word_can_be_aligned_by_the_step_that_reads_it():
+    ids = np.array([[1, 7, 1], [1, 1, 0]], "int32")
+    alignments = np.zeros((2, 3, 3), "float32")
+    alignments[0] = [[1, 0, 0], [0, 0, 1], [0, 1, 0]]  # cut before `</s>`
+    alignments[1] = [[0, 1, 0], [1, 0, 0], [0, 0, 1]]  # the last of `</s>`
+    found = copied_positions(ids, alignments, step="reads")
+    assert ops.convert_to_numpy(found).tolist() == [[2, -1, 1], [0, 2, -1]]
+
+
 def test_unknown_words_are_translated_or_copied_by_their_first_link():
     links = [(2, 0), (0, 0), (1, 2), (0, 1)]
     replaced = replace_unknown_words(
