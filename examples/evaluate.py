@@ -43,15 +43,13 @@ def main() -> None:
         data = dataclasses.replace(data, test_subset=arguments.test_subset)
     datasets = load_datasets(data)
     pairs = datasets.test if arguments.part == "test" else datasets.dev
-    evaluation = Evaluation(
-        Translator.from_run(run.path, arguments.weights, decoding), data
-    )
+    translator = Translator.from_run(run.path, arguments.weights, decoding)
+    evaluation = Evaluation(translator, data)
     results, _ = evaluation.scores(*map(list, zip(*pairs, strict=True)))
     results["perplexity"] = evaluation.perplexity(pairs)
-    if arguments.part == "test" and datasets.test_links is not None:
-        results["aer"] = evaluation.alignment_error_rate(
-            pairs, datasets.test_links
-        )
+    links = datasets.test_links if arguments.part == "test" else None
+    if links is not None and translator.translation_model.has_attention:
+        results["aer"] = evaluation.alignment_error_rate(pairs, links)
     results = {
         "set": arguments.part,
         "weights": arguments.weights,

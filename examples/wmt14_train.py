@@ -329,7 +329,8 @@ def report(datasets: Datasets, config: RunConfig, run: RunFolder) -> None:
     sources, references = map(list, zip(*datasets.test, strict=True))
     results, translations = evaluation.scores(sources, references)
     results["perplexity"] = evaluation.perplexity(datasets.test)
-    if datasets.test_links is not None:
+    has_attention = translator.translation_model.has_attention
+    if has_attention and datasets.test_links is not None:
         results["aer"] = evaluation.alignment_error_rate(
             datasets.test, datasets.test_links
         )
@@ -342,14 +343,15 @@ def report(datasets: Datasets, config: RunConfig, run: RunFolder) -> None:
         print(f"source       {sources[i]}")
         print(f"reference    {references[i]}")
         print(f"translation  {translations[i]}\n")
-    best = translator.nbest(evaluation.prepare(sources[:1]))[0][0]
-    run.plots.mkdir(exist_ok=True)
-    plot_alignment(
-        best.source_tokens,
-        best.tokens,
-        best.alignments,
-        run.plots / "alignment.png",
-    )
+    if has_attention:
+        best = translator.nbest(evaluation.prepare(sources[:1]))[0][0]
+        run.plots.mkdir(exist_ok=True)
+        plot_alignment(
+            best.source_tokens,
+            best.tokens,
+            best.alignments,
+            run.plots / "alignment.png",
+        )
     write_results(run.path / "results.jsonl", {"set": "test", **results})
     print(json.dumps(results, indent=2, ensure_ascii=False))
     version = run.export / str(int(time.time()))

@@ -21,17 +21,21 @@ def copied_positions(ids, alignments, step="produces"):
     attention weight, the first of equals: with `step="produces"` in the step
     that produced the word; with `"reads"` in the next one, which reads it, as
     in the authors' program (where there is none, the weights are zeros, in
-    the step that produced it). Returns int32 (..., T).
+    the step that produced it). A word whose weights are all zero, as without
+    attention, has nothing to copy: -1. Returns int32 (..., T).
     """
-    best = ops.argmax(alignments, axis=-1)
+    weights = alignments
     if step == "reads":
         later = ops.concatenate(
-            [alignments[..., 1:, :], alignments[..., :1, :] * 0], axis=-2
+            [weights[..., 1:, :], weights[..., :1, :] * 0], axis=-2
         )
-        exists = ops.any(later > 0, axis=-1)
-        best = ops.where(exists, ops.argmax(later, axis=-1), best)
-    best = ops.cast(best, "int32")
-    return ops.where(ops.equal(ids, UNK_ID), best, -1)
+        exists = ops.any(later > 0, axis=-1, keepdims=True)
+        weights = ops.where(exists, later, weights)
+    copies = ops.logical_and(
+        ops.equal(ids, UNK_ID), ops.any(weights > 0, axis=-1)
+    )
+    best = ops.cast(ops.argmax(weights, axis=-1), "int32")
+    return ops.where(copies, best, -1)
 
 
 class ReplacedWords(NamedTuple):

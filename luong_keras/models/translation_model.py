@@ -193,7 +193,7 @@ class TranslationModel:
         target_out = keras.Input((None,), dtype="int32", name="target_out")
         memory, states = self._encode(embedded, mask)
         attended = {}
-        if self.decoder.cell.attention is not None:
+        if self.has_attention:
             attended = {"memory": memory, "memory_mask": mask}
         vectors = self.decoder(
             self.target_embedding(target_in), initial_state=states, **attended
@@ -238,13 +238,26 @@ class TranslationModel:
             states = self.bridge(states[-per_layer:])
         return memory, states
 
+    @property
+    def has_attention(self) -> bool:
+        """Whether there are alignments."""
+        return self.decoder.cell.attention is not None
+
     @functools.cached_property
     def alignment_model(self) -> keras.Model:
         """From `source` and `target_in` to the alignments (B, T, S).
 
         Row t has the weights of the step that reads word t of `target_in`
         and produces word t of `target_out`.
+
+        Raises:
+            ValueError: for a model without attention.
         """
+        if not self.has_attention:
+            raise ValueError(
+                "A model without attention has no alignments. Received: "
+                "config.attention.kind='none'. Check `has_attention` first."
+            )
         memory, mask, states = self._alignment_tensors
         *_, target_in = self._alignment_inputs
         # A second driver of the same cell: Keras wants one number of outputs

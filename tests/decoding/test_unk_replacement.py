@@ -16,8 +16,9 @@ def test_only_unknown_words_are_copied_from_their_largest_weight():
     alignments[0, 0, 2] = [0.4, 0.4, 0.2]  # the first of equals
     alignments[0, 1, 1] = [0.1, 0.8, 0.1]
     found = copied_positions(ids, alignments)
+    # The last unknown word has no weights, so nothing to be copied from.
     assert ops.convert_to_numpy(found).tolist() == [
-        [[2, -1, 0, -1], [-1, 1, -1, 0]]
+        [[2, -1, 0, -1], [-1, 1, -1, -1]]
     ]
 
 

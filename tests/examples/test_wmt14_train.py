@@ -154,10 +154,22 @@ def test_the_same_command_again_trains_no_more(straight, command):
     run_here(command, straight)
     equal(weights(straight), before)
     assert read_log(straight) == log
+    # The test set is scored once, and exported once.
+    assert len((straight / "results.jsonl").read_text().splitlines()) == 1
+    assert len(list((straight / "export").iterdir())) == 1
     with pytest.raises(ValueError, match="goes on with the configuration"):
         run_here(
             [*command[:-1], "--set", "model.units=8", command[-1]], straight
         )
+
+
+def test_a_run_without_attention_comes_to_its_end(command, tmp_path):
+    settings = ["model.attention.kind=none", "training.epochs=1"]
+    changes = [part for s in settings for part in ("--set", s)]
+    run_here([*command[:-1], *changes, command[-1]], tmp_path / "run")
+    assert (tmp_path / "run" / "results.jsonl").exists()
+    assert not (tmp_path / "run" / "plots").exists()
+    assert list((tmp_path / "run" / "export").iterdir())
 
 
 def test_an_interrupted_run_ends_as_a_straight_one(straight, command, tmp_path):
