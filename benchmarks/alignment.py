@@ -16,7 +16,12 @@ import os
 import sys
 from pathlib import Path
 
-from luong_keras import RunFolder, Translator, config_from_dict
+from luong_keras import (
+    Evaluation,
+    RunFolder,
+    Translator,
+    config_from_dict,
+)
 from luong_keras.data.parallel_text import read_lines
 from luong_keras.evaluation.aer import (
     AlignmentLinks,
@@ -25,7 +30,6 @@ from luong_keras.evaluation.aer import (
     parse_alignments,
 )
 from luong_keras.evaluation.word_positions import word_positions
-from luong_keras.serving.evaluate import Evaluation
 
 
 def main() -> None:

@@ -13,11 +13,15 @@ Neither system replaces unknown words, which needs attention.
 import argparse
 import dataclasses
 
-from luong_keras import RunFolder, Translator, config_from_dict
-from luong_keras.data.datasets import load_datasets
-from luong_keras.evaluation.length_analysis import bleu_by_length
-from luong_keras.evaluation.plots import plot_length_analysis
-from luong_keras.serving.evaluate import Evaluation
+from luong_keras import (
+    Evaluation,
+    RunFolder,
+    Translator,
+    bleu_by_length,
+    config_from_dict,
+    load_datasets,
+    plot_length_analysis,
+)
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from luong_keras.config import PRESETS, config_from_dict, override
+from luong_keras import PRESETS, config_from_dict, override
 from luong_keras.data.parallel_text import read_lines, read_pairs
 from luong_keras.decoding.unk_replacement import replace_unknown_words
 from luong_keras.evaluation.aer import best_links

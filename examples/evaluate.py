@@ -7,9 +7,14 @@ import argparse
 import dataclasses
 import json
 
-from luong_keras import RunFolder, Translator, config_from_dict
-from luong_keras.data.datasets import load_datasets
-from luong_keras.serving.evaluate import Evaluation, write_results
+from luong_keras import (
+    Evaluation,
+    RunFolder,
+    Translator,
+    config_from_dict,
+    load_datasets,
+    write_results,
+)
 
 
 def main() -> None:
@@ -21,6 +26,10 @@ def main() -> None:
     parser.add_argument("--run-dir", required=True)
     parser.add_argument("--weights", choices=("best", "last"), default="best")
     parser.add_argument("--part", choices=("dev", "test"), default="test")
+    parser.add_argument(
+        "--test-set",
+        help="sacreBLEU's name of another test set, such as wmt15",
+    )
     parser.add_argument("--test-subset", help="file of line numbers to keep")
     parser.add_argument("--beam-size", type=int, help="default: the run's")
     parser.add_argument(
@@ -38,9 +47,15 @@ def main() -> None:
         )
     if arguments.no_replacement:
         decoding = dataclasses.replace(decoding, replace_unknown=False)
-    data = config.data
-    if arguments.test_subset is not None:
-        data = dataclasses.replace(data, test_subset=arguments.test_subset)
+    given = {
+        name: value
+        for name, value in (
+            ("test_set", arguments.test_set),
+            ("test_subset", arguments.test_subset),
+        )
+        if value is not None
+    }
+    data = dataclasses.replace(config.data, **given)
     datasets = load_datasets(data)
     pairs = datasets.test if arguments.part == "test" else datasets.dev
     translator = Translator.from_run(run.path, arguments.weights, decoding)
@@ -56,7 +71,7 @@ def main() -> None:
         "decoding": dataclasses.asdict(decoding),
         **results,
     }
-    write_results(run.path / "results.jsonl", results)
+    write_results(run.results, results)
     print(json.dumps(results, ensure_ascii=False))
 
 

@@ -14,9 +14,14 @@ import sys
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  (registers the ops of an export)
 
-from luong_keras import RunConfig, RunFolder, Translator, config_from_dict
-from luong_keras.data.datasets import load_datasets
-from luong_keras.serving.evaluate import Evaluation
+from luong_keras import (
+    Evaluation,
+    RunConfig,
+    RunFolder,
+    Translator,
+    config_from_dict,
+    load_datasets,
+)
 
 
 def main() -> None:
@@ -35,7 +40,7 @@ def main() -> None:
     parser.add_argument(
         "--alignments",
         action="store_true",
-        help="also the source position each word attended to most",
+        help="also the links [source position, target position] of each word",
     )
     parser.add_argument(
         "--check-export",
@@ -88,14 +93,15 @@ def as_dicts(translations, arguments):
         if arguments.alignments:
             entry["tokens"] = translation.tokens
             entry["source_tokens"] = translation.source_tokens
-            entry["links"] = translation.alignments.argmax(-1).tolist()
+            entry["links"] = translation.links
         found.append(entry)
     return found
 
 
 def check_export(translator, run, config) -> int:
     """0 where the newest export translates as the model does."""
-    newest = max(run.export.iterdir(), key=lambda path: int(path.name))
+    versions = [path for path in run.export.iterdir() if path.name.isdecimal()]
+    newest = max(versions, key=lambda path: int(path.name))
     serve = tf.saved_model.load(str(newest)).signatures["serving_default"]
     sources = [source for source, _ in load_datasets(config.data).test]
     expected = translator.translate(sources)

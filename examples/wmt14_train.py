@@ -16,6 +16,7 @@ import argparse
 import dataclasses
 import functools
 import json
+import sys
 import time
 
 import keras
@@ -23,11 +24,18 @@ import keras
 from luong_keras import (
     PRESETS,
     BestWeights,
+    Corpus,
+    Datasets,
+    Evaluation,
+    EvaluationBatches,
     JsonLinesLog,
     LearningRateHalving,
+    ReduceOnPlateau,
     RunConfig,
     RunFolder,
+    SentencePieceTokenizer,
     StopOnSignal,
+    TrainingBatches,
     TrainingConfig,
     TranslationLoss,
     TranslationModel,
@@ -37,32 +45,24 @@ from luong_keras import (
     WordCount,
     WordPerplexity,
     WordsPerSecond,
+    WordTokenizer,
     config_to_dict,
+    corpus_bleu,
+    corpus_key,
     export_saved_model,
     fit,
+    load_datasets,
+    load_tokenizer,
     make_optimizer,
+    open_or_write_corpus,
     override,
-)
-from luong_keras.data import phrasebook
-from luong_keras.data.batching import TrainingBatches
-from luong_keras.data.corpus import Corpus
-from luong_keras.data.corpus_writer import open_or_write_corpus
-from luong_keras.data.datasets import Datasets, corpus_key, load_datasets
-from luong_keras.data.evaluation_batches import EvaluationBatches
-from luong_keras.evaluation.bleu import corpus_bleu
-from luong_keras.evaluation.plots import plot_alignment
-from luong_keras.evaluation.word_for_word import (
+    phrasebook,
+    plot_alignment,
+    preprocessor,
     translate_word_for_word,
     word_for_word,
-)
-from luong_keras.serving.evaluate import (
-    Evaluation,
-    preprocessor,
     write_results,
 )
-from luong_keras.text.loading import load_tokenizer
-from luong_keras.text.sentencepiece_tokenizer import SentencePieceTokenizer
-from luong_keras.text.word_tokenizer import WordTokenizer
 
 
 def main() -> None:
@@ -144,7 +144,7 @@ def prepare_corpus(
     """The checked training text, cached in the run folder."""
     corpus = open_or_write_corpus(
         datasets.train,
-        run.path / "corpus",
+        run.corpus,
         corpus_key(datasets, config.data),
         preprocess_source=preprocessor(
             config.data, config.data.source_language
@@ -211,14 +211,45 @@ def inputs_and_targets(batch):
     return inputs, {"word": targets, "hits": targets}
 
 
-def translation_loss(training: TrainingConfig) -> TranslationLoss:
+def translation_loss(config: RunConfig) -> TranslationLoss:
     """The objective, divided by what the configuration says."""
+    training = config.training
     size = training.batch_size if training.nominal_batch_size else None
-    return TranslationLoss(training.normalization, nominal_batch_size=size)
+    wide = config.model.precision == "float64"
+    return TranslationLoss(
+        training.normalization,
+        nominal_batch_size=size,
+        dtype="float64" if wide else None,
+    )
 
 
-def learning_rate_halving(training: TrainingConfig) -> LearningRateHalving:
-    """The rule of the paper's text or that of its authors' program."""
+def optimizer(config: RunConfig) -> keras.optimizers.Optimizer:
+    """The optimizer; with its loss scaled where gradients are float16."""
+    training = config.training
+    made = make_optimizer(
+        training.optimizer,
+        training.learning_rate,
+        training.clip_norm,
+        count_embeddings=training.clip_counts_embeddings,
+    )
+    if config.model.precision in ("float16", "mixed_float16"):
+        return keras.optimizers.LossScaleOptimizer(made)
+    return made
+
+
+def learning_rate_schedule(
+    training: TrainingConfig,
+) -> keras.callbacks.Callback:
+    """The rule of the paper's text, one of its authors', or by results."""
+    if training.halving == "plateau":
+        return ReduceOnPlateau("val_bleu", "max", training.halving_factor)
+    if training.halving == "by_iteration":
+        return LearningRateHalving.by_iteration(
+            training.iterations_per_epoch,
+            training.first_halved_epoch - 1,
+            1 / training.halvings_per_epoch,
+            factor=training.halving_factor,
+        )
     if training.halving == "after_epoch":
         return LearningRateHalving.after_epoch(
             training.first_halved_epoch - 1,
@@ -235,6 +266,7 @@ def learning_rate_halving(training: TrainingConfig) -> LearningRateHalving:
 def train(translation_model, tokenizers, corpus, datasets, config, run):
     """Trains to the last epoch; False where a signal stopped it before."""
     training, data = config.training, config.data
+    run.path.mkdir(parents=True, exist_ok=True)
     batches = TrainingBatches(
         corpus,
         *tokenizers,
@@ -244,19 +276,15 @@ def train(translation_model, tokenizers, corpus, datasets, config, run):
         over_long=data.over_long,
         batching=data.batching,
     )
+    run.write_data(batches.fingerprint)
     print(
         f"{batches.steps_per_epoch} batches an epoch; pairs dropped: "
         f"{batches.dropped}, cut: {batches.cut}"
     )
     model = translation_model.training_model
     model.compile(
-        make_optimizer(
-            training.optimizer,
-            training.learning_rate,
-            training.clip_norm,
-            count_embeddings=training.clip_counts_embeddings,
-        ),
-        loss={"word": translation_loss(training), "hits": None},
+        optimizer(config),
+        loss={"word": translation_loss(config), "hits": None},
         metrics={
             "word": [WordPerplexity(), WordCount(name="count")],
             "hits": [WordAccuracy()],
@@ -278,7 +306,6 @@ def train(translation_model, tokenizers, corpus, datasets, config, run):
         snapshot_steps=training.snapshot_steps,
         validation_data=validation_batches(tokenizers, datasets.dev, config),
         callbacks=[
-            learning_rate_halving(training),
             WordsPerSecond(count="word_count"),
             TranslationValidation(
                 evaluation.translate,
@@ -288,12 +315,14 @@ def train(translation_model, tokenizers, corpus, datasets, config, run):
                 samples=training.samples,
                 output_folder=run.samples,
             ),
+            learning_rate_schedule(training),
             BestWeights(run.best_weights, model=translation_model.model),
             JsonLinesLog(run.log),
             keras.callbacks.TensorBoard(run.tensorboard),
             stop,
         ],
-        verbose=2,
+        # A bar on a terminal, a line an epoch in a file.
+        verbose=1 if sys.stdout.isatty() else 2,
     )
     print(f"trained for {time.perf_counter() - started:.0f} s in this process")
     if stop.received is not None:
@@ -336,14 +365,14 @@ def report(datasets: Datasets, config: RunConfig, run: RunFolder) -> None:
         )
     if config.data.dataset == "phrasebook":
         results["bleu_word_for_word"] = word_for_word_bleu(config)
-    (run.path / "test.txt").write_text(
+    run.translations.write_text(
         "".join(line + "\n" for line in translations), encoding="utf-8"
     )
     for i in range(0, len(sources), max(len(sources) // 5, 1)):
         print(f"source       {sources[i]}")
         print(f"reference    {references[i]}")
         print(f"translation  {translations[i]}\n")
-    if has_attention:
+    if has_attention and sources[0].strip():
         best = translator.nbest(evaluation.prepare(sources[:1]))[0][0]
         run.plots.mkdir(exist_ok=True)
         plot_alignment(
@@ -352,7 +381,7 @@ def report(datasets: Datasets, config: RunConfig, run: RunFolder) -> None:
             best.alignments,
             run.plots / "alignment.png",
         )
-    write_results(run.path / "results.jsonl", {"set": "test", **results})
+    write_results(run.results, {"set": "test", **results})
     print(json.dumps(results, indent=2, ensure_ascii=False))
     version = run.export / str(int(time.time()))
     print("exported to", export_saved_model(translator, version))
@@ -361,14 +390,23 @@ def report(datasets: Datasets, config: RunConfig, run: RunFolder) -> None:
 
 def is_reported(run: RunFolder) -> bool:
     """Whether an earlier call came to its very end, the export."""
-    return run.export.is_dir() and any(run.export.iterdir())
+    # What is still being written has another name.
+    return run.export.is_dir() and any(
+        path.name.isdecimal() for path in run.export.iterdir()
+    )
 
 
 def word_for_word_bleu(config: RunConfig) -> float:
     """What a dictionary learnt from the gold links reaches."""
     size = config.data.train_size or 30_000
-    dictionary = word_for_word(phrasebook.split_pairs("train", size))
-    test = phrasebook.split_pairs("test", 1000)
+    parts = [
+        phrasebook.split_pairs(*part)
+        for part in (("train", size), ("test", 1000))
+    ]
+    if config.data.source_language == "de":
+        parts = [[phrasebook.turned(pair) for pair in part] for part in parts]
+    train, test = parts
+    dictionary = word_for_word(train)
     translated = [
         " ".join(translate_word_for_word(pair.source_tokens, dictionary))
         for pair in test

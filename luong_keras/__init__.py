@@ -15,9 +15,13 @@ _MODULES = {
     "BahdanauLSTMCell": "layers.bahdanau_cells",
     "BestWeights": "training.best_weights",
     "Bridge": "layers.bridge",
+    "Corpus": "data.corpus",
     "DataConfig": "config",
+    "Datasets": "data.datasets",
     "DecodingConfig": "config",
     "Encoder": "layers.encoder",
+    "Evaluation": "serving.evaluate",
+    "EvaluationBatches": "data.evaluation_batches",
     "InputFeedingGRU": "layers.input_feeding_rnn",
     "InputFeedingGRUCell": "layers.input_feeding_gru_cell",
     "InputFeedingLSTM": "layers.input_feeding_rnn",
@@ -30,11 +34,13 @@ _MODULES = {
     "MemoryRNN": "layers.memory_rnn",
     "ModelConfig": "config",
     "OutputProjection": "layers.output_projection",
-    "PRESETS": "config",
+    "PRESETS": "presets",
     "ReduceOnPlateau": "training.schedules",
     "RunConfig": "config",
     "RunFolder": "training.run_folder",
+    "SentencePieceTokenizer": "text.sentencepiece_tokenizer",
     "StopOnSignal": "training.stop_on_signal",
+    "TrainingBatches": "data.batching",
     "TrainingConfig": "config",
     "TranslationLoss": "training.losses",
     "TranslationModel": "models.translation_model",
@@ -44,20 +50,42 @@ _MODULES = {
     "WordCount": "training.metrics",
     "WordLosses": "layers.output_projection",
     "WordPerplexity": "training.metrics",
+    "WordTokenizer": "text.word_tokenizer",
     "WordsPerSecond": "training.words_per_second",
+    "aligned_word_pairs": "text.aligned_word_pairs",
+    "alignment_error_rate": "evaluation.aer",
     "authors_weights": "models.authors_weights",
     "beam_search": "decoding.beam_search",
+    "best_links": "evaluation.aer",
+    "bleu_by_length": "evaluation.length_analysis",
     "config_from_dict": "config",
     "config_to_dict": "config",
+    "corpus_bleu": "evaluation.bleu",
+    "corpus_key": "data.datasets",
     "ensemble_step": "decoding.ensemble",
     "export_saved_model": "serving.export",
     "fit": "training.fit",
     "greedy_search": "decoding.greedy",
-    "load_authors_weights": "models.authors_weights",
     "load_addons_attention": "layers.addons_weights",
     "load_addons_wrapper": "layers.addons_weights",
+    "load_authors_weights": "models.authors_weights",
+    "load_datasets": "data.datasets",
+    "load_tokenizer": "text.loading",
     "make_optimizer": "training.optimizers",
+    "multi_bleu": "evaluation.bleu",
+    "open_or_write_corpus": "data.corpus_writer",
     "override": "config",
+    "parse_alignments": "evaluation.aer",
+    "phrasebook": "data.phrasebook",
+    "plot_alignment": "evaluation.plots",
+    "plot_length_analysis": "evaluation.plots",
+    "preprocessor": "serving.evaluate",
+    "read_dictionary": "text.translation_dictionary",
+    "replace_unknown_words": "decoding.unk_replacement",
+    "translate_word_for_word": "evaluation.word_for_word",
+    "word_for_word": "evaluation.word_for_word",
+    "write_dictionary": "text.translation_dictionary",
+    "write_results": "serving.evaluate",
 }
 
 __all__ = sorted(_MODULES)
@@ -67,7 +95,8 @@ def __getattr__(name):
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = importlib.import_module(f"{__name__}.{_MODULES[name]}")
-    value = getattr(module, name)
+    # `phrasebook` is a module itself.
+    value = getattr(module, name, module)
     globals()[name] = value
     return value
 

@@ -1,7 +1,7 @@
 """Every setting of a run, as frozen dataclasses with the paper's values.
 
 The defaults are those of Luong, Pham and Manning (2015), section 4.1, for
-their best single model; `PRESETS` has complete sets of settings. The
+their best single model; `presets.py` has complete sets of settings. The
 resolved configuration of a run is written into its folder.
 """
 
@@ -38,6 +38,16 @@ class AttentionConfig:
     dropout: float = 0.0  # of the attention weights
 
     __pydantic_config__ = {"extra": "forbid"}
+
+    def __post_init__(self):
+        _check_at_least_one(self, "half_width", "max_length")
+        _check_share(self, "dropout")
+        if self.kind == "local" and self.score_mode == "location":
+            raise ValueError(
+                "kind='local' looks at a window and score_mode='location' at "
+                "absolute positions: choose a content score, or "
+                "kind='global'."
+            )
 
 
 @dataclass(frozen=True)
@@ -80,6 +90,16 @@ class ModelConfig:
     __pydantic_config__ = {"extra": "forbid"}
 
     def __post_init__(self):
+        _check_at_least_one(
+            self,
+            "source_vocabulary_size",
+            "target_vocabulary_size",
+            "embedding_size",
+            "units",
+            "encoder_layers",
+            "decoder_layers",
+        )
+        _check_share(self, "dropout")
         if self.reverse_source and self.bidirectional:
             raise ValueError(
                 "reverse_source=True and bidirectional=True exclude each "
@@ -142,6 +162,15 @@ class DataConfig:
 
     __pydantic_config__ = {"extra": "forbid"}
 
+    def __post_init__(self):
+        _check_at_least_one(self, "max_length", "train_size")
+        if self.test_subset and self.dataset in ("phrasebook", "files"):
+            raise ValueError(
+                "test_subset names lines of a WMT test set. Received: "
+                f"test_subset={self.test_subset!r} with "
+                f"dataset={self.dataset!r}. Leave it out."
+            )
+
 
 @dataclass(frozen=True)
 class TrainingConfig:
@@ -158,7 +187,12 @@ class TrainingConfig:
     # start: epochs first_halved_epoch and later begin with a halving (the
     # paper); after_epoch: halvings follow the batches of those epochs (the
     # authors' program)
-    halving: Literal["start", "after_epoch"] = "start"
+    # by_iteration: their rule for epochs of iterations_per_epoch updates;
+    # plateau: after an epoch that did not improve the validation BLEU
+    halving: Literal["start", "after_epoch", "by_iteration", "plateau"] = (
+        "start"
+    )
+    iterations_per_epoch: int | None = None
     # counted from 1; 6 without dropout
     first_halved_epoch: int = 9
     halvings_per_epoch: int = 1
@@ -175,6 +209,29 @@ class TrainingConfig:
     samples: int = 5  # translations shown after each epoch
 
     __pydantic_config__ = {"extra": "forbid"}
+
+    def __post_init__(self):
+        _check_at_least_one(
+            self,
+            "batch_size",
+            "epochs",
+            "first_halved_epoch",
+            "halvings_per_epoch",
+            "iterations_per_epoch",
+            "snapshot_steps",
+        )
+        _check_share(self, "label_smoothing")
+        if self.nominal_batch_size and self.normalization == "word":
+            raise ValueError(
+                "nominal_batch_size=true belongs to normalization='sentence'. "
+                "Received: normalization='word'."
+            )
+        if (self.halving == "by_iteration") != bool(self.iterations_per_epoch):
+            raise ValueError(
+                "halving='by_iteration' and iterations_per_epoch go together. "
+                f"Received: halving={self.halving!r}, "
+                f"iterations_per_epoch={self.iterations_per_epoch}."
+            )
 
 
 @dataclass(frozen=True)
@@ -195,8 +252,22 @@ class DecodingConfig:
     alignment_step: Literal["produces", "reads"] = "produces"
     batch_size: int = 32
     max_source_length: int = 200  # longer sources are cut
+    # file of lines "source target probability": what an unknown word's source
+    # word becomes; copied where it has none (section 4.2)
+    dictionary: str | None = None
 
     __pydantic_config__ = {"extra": "forbid"}
+
+    def __post_init__(self):
+        _check_at_least_one(
+            self, "beam_size", "stack_size", "batch_size", "max_source_length"
+        )
+        if not 0 <= self.min_length_ratio <= self.max_length_ratio:
+            raise ValueError(
+                "Expected: 0 <= min_length_ratio <= max_length_ratio. "
+                f"Received: {self.min_length_ratio} and "
+                f"{self.max_length_ratio}."
+            )
 
 
 @dataclass(frozen=True)
@@ -209,6 +280,46 @@ class RunConfig:
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
 
     __pydantic_config__ = {"extra": "forbid"}
+
+    def __post_init__(self):
+        model = self.model
+        ids = (
+            model.source_pad_id,
+            model.target_pad_id,
+            model.bos_id,
+            model.eos_id,
+        )
+        if ids != (PAD_ID, PAD_ID, BOS_ID, EOS_ID):
+            raise ValueError(
+                "A run's text has the ids of this library's tokenizers. "
+                "Expected: source_pad_id, target_pad_id, bos_id, eos_id = "
+                f"{(PAD_ID, PAD_ID, BOS_ID, EOS_ID)}. Received: {ids}. Other "
+                "ids are for a TranslationModel of your own data."
+            )
+        sizes = model.source_vocabulary_size, model.target_vocabulary_size
+        if self.data.joint_vocabulary and sizes[0] != sizes[1]:
+            raise ValueError(
+                "joint_vocabulary=true means one vocabulary, so both sizes "
+                f"must be equal. Received: {sizes[0]} and {sizes[1]}."
+            )
+
+
+def _check_at_least_one(config, *names: str) -> None:
+    for name in names:
+        number = getattr(config, name)
+        if number is not None and number < 1:
+            raise ValueError(
+                f"{name} must be at least 1. Received: {name}={number}."
+            )
+
+
+def _check_share(config, name: str) -> None:
+    share = getattr(config, name)
+    if not 0 <= share < 1:
+        raise ValueError(
+            f"{name} must be at least 0 and less than 1. Received: "
+            f"{name}={share}."
+        )
 
 
 def config_to_dict(config) -> dict[str, Any]:
@@ -248,7 +359,7 @@ def override(config: RunConfig, assignments: list[str]) -> RunConfig:
     text otherwise.
 
     Example:
-    >>> override(PRESETS["demo"], ["model.units=64"]).model.units
+    >>> override(RunConfig(), ["model.units=64"]).model.units
     64
     """
     values = config_to_dict(config)
@@ -273,106 +384,3 @@ def _json_or_text(text: str):
         return json.loads(text)
     except json.JSONDecodeError:
         return text
-
-
-_PAPER = RunConfig()
-
-# For tens of thousands of sentence pairs: chosen on Multi30k.
-_SMALL = RunConfig(
-    model=ModelConfig(
-        source_vocabulary_size=8000,
-        target_vocabulary_size=8000,
-        embedding_size=256,
-        units=512,
-        encoder_layers=1,
-        decoder_layers=1,
-        bidirectional=True,
-        reverse_source=False,
-        attention=AttentionConfig(kind="global"),
-        dropout=0.3,
-        output_bias=True,
-        tied_embeddings=True,
-        # Validation BLEU after one epoch: 4.7 with Keras' defaults, 12.0 with
-        # 0.08, 17.8 with 0.15.
-        initial_range=0.15,
-    ),
-    data=DataConfig(
-        dataset="files",
-        tokenizer="sentencepiece",
-        joint_vocabulary=True,
-        max_length=80,
-    ),
-    training=TrainingConfig(
-        batch_size=64,
-        epochs=8,
-        optimizer="adam",
-        learning_rate=1e-3,
-        clip_norm=1.0,
-        first_halved_epoch=6,
-        normalization="word",
-        label_smoothing=0.1,
-        snapshot_steps=200,
-    ),
-    decoding=DecodingConfig(length_penalty=1.0, max_length_ratio=2.0),
-)
-
-# For the built-in corpus: a few minutes on two cores.
-_DEMO = RunConfig(
-    model=ModelConfig(
-        source_vocabulary_size=1000,
-        target_vocabulary_size=1000,
-        embedding_size=80,
-        units=160,
-        encoder_layers=1,
-        decoder_layers=1,
-        bidirectional=True,
-        reverse_source=False,
-        attention=AttentionConfig(kind="global"),
-        dropout=0.0,
-        output_bias=True,
-        # So small a model needs larger weights: with 0.1 its first scores
-        # are all but equal, and it finds the alignments epochs later.
-        initial_range=0.25,
-    ),
-    data=DataConfig(dataset="phrasebook", train_size=24_000, max_length=100),
-    training=TrainingConfig(
-        batch_size=64,
-        epochs=4,
-        optimizer="adam",
-        learning_rate=4e-3,
-        clip_norm=1.0,
-        first_halved_epoch=3,
-        normalization="word",
-        snapshot_steps=200,
-        samples=2,
-    ),
-    decoding=DecodingConfig(beam_size=5, length_penalty=1.0),
-)
-
-# The paper's model in every detail of its authors' program.
-_AUTHORS = RunConfig(
-    model=ModelConfig(
-        attention=AttentionConfig(
-            concat_form="query_only", mask_location=False
-        ),
-        dropout_style="authors",
-        use_bias=False,
-        cell_clip=50.0,
-        gradient_clip=1000.0,
-    ),
-    data=DataConfig(over_long="cut_read_last", batching="authors"),
-    training=TrainingConfig(
-        clip_counts_embeddings=False,
-        halving="after_epoch",
-        first_halved_epoch=9,
-        nominal_batch_size=True,
-    ),
-    decoding=DecodingConfig(stack_size=100, alignment_step="reads"),
-)
-
-PRESETS = {
-    "paper": _PAPER,
-    "authors": _AUTHORS,
-    "small": _SMALL,
-    "demo": _DEMO,
-}

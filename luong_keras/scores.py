@@ -5,7 +5,7 @@ Luong, Pham and Manning (2015), section 3.1. Every function returns scores
 U width of the query, M width of the memory, A width of the comparison.
 
 To add a score: write its function here, name its weights in
-`layers.LuongAttention.build` and call it in `LuongAttention._scores`.
+`layers.LuongAttention.build` and call it in `LuongAttention.score`.
 """
 
 from keras import ops

@@ -33,10 +33,10 @@ def predictive_position(query, lengths, position_kernel, position_vector):
     the result (B, T) in at least float32: bfloat16 has no room for position
     257.
     """
-    hidden = ops.tanh(ops.matmul(query, position_kernel))
-    share = ops.sigmoid(
-        ops.sum(masking.widen(hidden * position_vector), axis=-1)
-    )
+    query = masking.widen(query)
+    hidden = ops.tanh(ops.matmul(query, ops.cast(position_kernel, query.dtype)))
+    vector = ops.cast(position_vector, query.dtype)
+    share = ops.sigmoid(ops.sum(hidden * vector, axis=-1))
     return ops.cast(ops.expand_dims(lengths, -1), share.dtype) * share
 
 

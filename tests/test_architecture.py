@@ -19,6 +19,7 @@ PACKAGE = ROOT.name
 LEVELS = {
     "special_tokens": 0,
     "config": 0,
+    "presets": 0,
     "masking": 1,
     "scores": 1,
     "windows": 1,

@@ -85,7 +85,8 @@ def write_corpus(
     # Without this file the folder does not count as a corpus.
     (folder / COUNTS_FILE).unlink(missing_ok=True)
     # New files, not new content: an open corpus keeps its memory map.
-    for pattern in ("*.txt", "*.npy", f"{COUNTS_FILE}.*.tmp"):
+    patterns = [f"{side}.{end}" for side in SIDES for end in ("txt", "*npy")]
+    for pattern in (*patterns, f"{COUNTS_FILE}.*.tmp"):
         for old in folder.glob(pattern):
             old.unlink()
     skipped: dict[str, dict[str, Any]] = {}

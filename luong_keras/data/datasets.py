@@ -63,28 +63,30 @@ def _phrasebook(config: DataConfig) -> Datasets:
             "The phrasebook is English-German. Expected: source_language and "
             f"target_language 'en' and 'de'. Received: {languages}."
         )
-    forward = languages == ("en", "de")
+
+    def split(name: str, size: int) -> list[phrasebook.SentencePair]:
+        pairs = phrasebook.split_pairs(name, size, seed=_SEED)
+        if languages == ("en", "de"):
+            return list(pairs)
+        return [phrasebook.turned(pair) for pair in pairs]
 
     def both(pairs) -> Pairs:
-        return [
-            (p.source, p.target) if forward else (p.target, p.source)
-            for p in pairs
-        ]
+        return [(pair.source, pair.target) for pair in pairs]
 
     size = config.train_size or 30_000
 
     @functools.cache
     def train() -> Pairs:
-        return both(phrasebook.split_pairs("train", size, seed=_SEED))
+        return both(split("train", size))
 
-    test = phrasebook.split_pairs("test", 1000, seed=_SEED)
+    test = split("test", 1000)
     links = [phrasebook.format_links(pair) for pair in test]
     return Datasets(
         train,
         f"phrasebook {size} {languages}",
-        both(phrasebook.split_pairs("dev", 300, seed=_SEED)),
+        both(split("dev", 300)),
         both(test),
-        links if forward else None,
+        links,
     )
 
 
@@ -108,7 +110,9 @@ def _files(config: DataConfig) -> Datasets:
         ]
 
     def pairs(part: str) -> Iterable[tuple[str, str]]:
-        return ((s, t) for _, s, t in read_pairs(*paths[part]))
+        # Of the training text bad lines may be skipped, and are counted.
+        skip = part == "train" and config.on_bad_line == "skip"
+        return ((s, t) for _, s, t in read_pairs(*paths[part], skip))
 
     stamps = [
         [str(path), path.stat().st_size, path.stat().st_mtime_ns]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -16,8 +15,6 @@ try:
     import tensorflow as tf
 except ImportError as error:
     raise missing_package("tensorflow", error) from error
-
-Result = TypeVar("Result")
 
 
 class EvaluationBatches:
@@ -134,27 +131,6 @@ class EvaluationBatches:
             lambda: iter(self), output_signature=signature
         )
         return dataset.apply(tf.data.experimental.assert_cardinality(len(self)))
-
-    def in_order(self, results: Iterable[Result]) -> list[Result]:
-        """Puts results back into the order of the sentences.
-
-        Args:
-            results: One result a sentence, batch after batch.
-
-        Returns:
-            The results, in the order of `sources`.
-
-        Raises:
-            ValueError: There are not as many results as sentences.
-        """
-        results = list(results)
-        if len(results) != len(self._order):
-            raise ValueError(
-                f"There must be {len(self._order)} results, one a sentence. "
-                f"Received: {len(results)}."
-            )
-        places = np.argsort(self._order)
-        return [results[place] for place in places]
 
 
 def _encode(lines: Sequence[str], tokenizer: Tokenizer) -> list[list[int]]:

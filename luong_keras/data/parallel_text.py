@@ -12,7 +12,9 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def read_pairs(
-    source_path: str | Path, target_path: str | Path
+    source_path: str | Path,
+    target_path: str | Path,
+    keep_bad_bytes: bool = False,
 ) -> Iterator[tuple[int, str, str]]:
     r"""Reads sentence pairs, line by line.
 
@@ -22,6 +24,9 @@ def read_pairs(
     Args:
         source_path: The source side.
         target_path: The target side, as many lines.
+        keep_bad_bytes: Whether bytes that are not UTF-8 become lone
+            surrogates, by which `write_corpus` knows and counts such a pair,
+            instead of an error.
 
     Yields:
         The line's number, from 1, and the two sentences.
@@ -44,7 +49,7 @@ def read_pairs(
     paths = (Path(source_path), Path(target_path))
     for path in paths:
         _check_is_file(path)
-    return _pairs(*paths)
+    return _pairs(*paths, "surrogateescape" if keep_bad_bytes else "strict")
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
@@ -64,7 +69,7 @@ def read_lines(path: str | Path) -> Iterator[str]:
     path = Path(path)
     _check_is_file(path)
     return (
-        _decode(line, number, path)
+        _decode(line, number, path, "strict")
         for number, line in enumerate(_raw_lines(path), start=1)
     )
 
@@ -88,12 +93,12 @@ def _raw_lines(path: Path) -> Iterator[bytes]:
             ) from error
 
 
-def _decode(line: bytes, number: int, path: Path) -> str:
+def _decode(line: bytes, number: int, path: Path, errors: str) -> str:
     if number == 1:
         line = line.removeprefix(_BYTE_ORDER_MARK)
     line = line.removesuffix(b"\n").removesuffix(b"\r")
     try:
-        return line.decode("utf-8")
+        return line.decode("utf-8", errors)
     except UnicodeDecodeError as error:
         raise ValueError(
             f"Line {number} of {path} is not UTF-8 ({error.reason} at byte "
@@ -102,7 +107,9 @@ def _decode(line: bytes, number: int, path: Path) -> str:
         ) from error
 
 
-def _pairs(source: Path, target: Path) -> Iterator[tuple[int, str, str]]:
+def _pairs(
+    source: Path, target: Path, errors: str
+) -> Iterator[tuple[int, str, str]]:
     lines = itertools.zip_longest(_raw_lines(source), _raw_lines(target))
     number = 0
     for number, (source_line, target_line) in enumerate(lines, start=1):
@@ -119,8 +126,8 @@ def _pairs(source: Path, target: Path) -> Iterator[tuple[int, str, str]]:
             )
         yield (
             number,
-            _decode(source_line, number, source),
-            _decode(target_line, number, target),
+            _decode(source_line, number, source, errors),
+            _decode(target_line, number, target, errors),
         )
     if not number:
         raise ValueError(

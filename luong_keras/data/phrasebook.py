@@ -119,6 +119,34 @@ def split_pairs(split: str, size: int, seed: int = 1) -> list[SentencePair]:
     return pairs
 
 
+def turned(pair: SentencePair) -> SentencePair:
+    """The pair for the other direction, German to English.
+
+    Args:
+        pair: a sentence pair.
+
+    Returns:
+        The pair with its sides exchanged.
+
+    Example:
+        >>> pair = SentencePair("a b", "c", ("a", "b"), ("c",), ((1, 0),), ())
+        >>> turned(pair).sure
+        ((0, 1),)
+    """
+
+    def turn(links):
+        return tuple(sorted((j, i) for i, j in links))
+
+    return SentencePair(
+        pair.target,
+        pair.source,
+        pair.target_tokens,
+        pair.source_tokens,
+        turn(pair.sure),
+        turn(pair.possible),
+    )
+
+
 def format_links(pair: SentencePair) -> str:
     """Formats the links of a pair as `0-0 1p2` (sure `-`, possible `p`).
 

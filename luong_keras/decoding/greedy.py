@@ -13,6 +13,7 @@ def greedy_search(
     max_lengths,
     max_steps,
     min_lengths=None,
+    length_penalty=0.0,
     bos_id=BOS_ID,
     eos_id=EOS_ID,
     pad_id=PAD_ID,
@@ -27,6 +28,7 @@ def greedy_search(
         max_lengths: (B,) most symbols of each sentence, `</s>` counted.
         max_steps: the largest of them, the length of the result.
         min_lengths: (B,) fewest words before `</s>` is allowed.
+        length_penalty: as in `beam_search`; it changes the scores alone.
         bos_id: the id the decoder reads first.
         eos_id: the id that ends a sentence.
         pad_id: the id behind the last word of the result.
@@ -102,6 +104,10 @@ def greedy_search(
     _, _, _, lengths, scores, ids, alignments, *_ = ops.while_loop(
         condition, body, start
     )
+    if length_penalty:
+        # What ended before its limit has the symbol `</s>` too.
+        symbols = ops.minimum(lengths + 1, ops.maximum(max_lengths, 1))
+        scores = scores / ops.cast(symbols, dtype) ** length_penalty
     ids = ops.transpose(ids[:max_steps])[:, None]
     alignments = ops.transpose(alignments[:max_steps], (1, 0, 2))[:, None]
     return Hypotheses(ids, lengths[:, None], scores[:, None], alignments)

@@ -205,6 +205,10 @@ class Encoder(keras.layers.Layer):
     def _read(self, layer, x, mask, training, backward):
         if backward:
             x = reverse_within_mask(x, mask)
+        if hasattr(layer, "use_cudnn"):
+            # cuDNN is for training alone: it refuses an empty sentence, and
+            # its operations cannot be served on a machine without a GPU.
+            layer.use_cudnn = "auto" if training else False
         outputs, *last = layer(x, mask=mask, training=training)
         if backward:
             outputs = reverse_within_mask(outputs, mask)

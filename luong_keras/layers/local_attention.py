@@ -221,8 +221,8 @@ class LocalAttention(LuongAttention):
             aligned = windows.predictive_position(
                 query,
                 lengths,
-                ops.cast(self.position_kernel, query.dtype),
-                ops.cast(self.position_vector, query.dtype),
+                ops.convert_to_tensor(self.position_kernel),
+                ops.convert_to_tensor(self.position_vector),
             )
             centre = windows.window_centre(aligned, lengths)
         mask = ops.logical_and(

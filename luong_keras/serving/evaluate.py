@@ -66,13 +66,17 @@ class Evaluation:
         """
         raw = self.translator.translate(self.prepare(sources))
         finished = self.finish(raw)
-        tokenizer = self._target or Preprocessor(
-            self.data.target_language, normalize_punctuation=False
+        tokenizer = Preprocessor(
+            self.data.target_language,
+            lowercase=self.data.lowercase,
+            normalize_punctuation=self.data.normalize_punctuation,
+            tokenize=True,
         )
         found = bleu_scores(finished, references, tokenizer)
-        if self._target is not None and self.data.tokenize:
+        if self.data.tokenize:
             # Already tokenised: nothing is tokenised twice.
-            exact = bleu_scores(raw, [tokenizer(r) for r in references], str)
+            prepared = self.prepare_references(references)
+            exact = bleu_scores(raw, prepared, str)
             found["bleu_tokenized"] = exact["bleu_tokenized"]
         lengths = [len(source.split()) for source in sources]
         groups = bleu_by_length(

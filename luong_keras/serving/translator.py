@@ -14,10 +14,12 @@ from luong_keras.config import DecodingConfig, RunConfig, config_from_dict
 from luong_keras.decoding.beam_search import beam_search
 from luong_keras.decoding.greedy import greedy_search
 from luong_keras.decoding.unk_replacement import copied_positions
+from luong_keras.evaluation.aer import best_links
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.special_tokens import PAD_ID
 from luong_keras.text.loading import load_tokenizer
 from luong_keras.text.tokenizer import Tokenizer
+from luong_keras.text.translation_dictionary import read_dictionary
 from luong_keras.training.run_folder import RunFolder
 
 
@@ -31,6 +33,8 @@ class Translation:
         tokens: its words or subwords, unknown ones replaced if asked for.
         source_tokens: those of the source, as far as it was read.
         alignments: (T, S) attention weights, after the softmax.
+        links: `(source position, target position)` of the largest weight of
+            each token, in the step that `alignment_step` names.
     """
 
     text: str
@@ -38,6 +42,7 @@ class Translation:
     tokens: list[str]
     source_tokens: list[str]
     alignments: np.ndarray
+    links: list[tuple[int, int]]
 
 
 class Translator(tf.Module):
@@ -84,6 +89,7 @@ class Translator(tf.Module):
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer
         self.decoding = decoding or DecodingConfig()
+        self._dictionary = _word_table(self.decoding.dictionary)
         self._translate = tf.function(
             self.translate_batch,
             input_signature=[tf.TensorSpec([None], tf.string)],
@@ -181,6 +187,7 @@ class Translator(tf.Module):
             "max_lengths": most,
             "max_steps": tf.reduce_max(tf.pad(most, [[0, 1]])),
             "min_lengths": tf.minimum(least, most - 1),
+            "length_penalty": decoding.length_penalty,
             "bos_id": config.bos_id,
             "eos_id": config.eos_id,
             "pad_id": config.target_pad_id,
@@ -192,7 +199,6 @@ class Translator(tf.Module):
             states,
             beam_size=decoding.beam_size,
             stack_size=decoding.stack_size,
-            length_penalty=decoding.length_penalty,
             **limits,
         )
 
@@ -203,6 +209,9 @@ class Translator(tf.Module):
         shape = tf.shape(positions)
         flat = tf.reshape(tf.maximum(positions, 0), [shape[0], -1])
         copies = tf.reshape(tf.gather(source_tokens, flat, batch_dims=1), shape)
+        if self._dictionary is not None:
+            known = self._dictionary.lookup(copies)
+            copies = tf.where(known == "", copies, known)
         return tf.where(positions >= 0, copies, tokens)
 
     def _join(self, tokens, lengths):
@@ -224,7 +233,9 @@ class Translator(tf.Module):
             found = self._translate(tf.constant([lines[i] for i in places]))
             arrays = {name: t.numpy() for name, t in found.items()}
             for row, place in enumerate(places):
-                results[place] = _translations(arrays, row)
+                results[place] = _translations(
+                    arrays, row, self.decoding.alignment_step
+                )
         return results
 
     def alignments(
@@ -271,7 +282,20 @@ class Translator(tf.Module):
             yield order[start : start + size]
 
 
-def _translations(arrays: dict[str, np.ndarray], row: int):
+def _word_table(path: str | None) -> tf.lookup.StaticHashTable | None:
+    """The dictionary's words, and "" for all others."""
+    if path is None:
+        return None
+    words = read_dictionary(path).words
+    return tf.lookup.StaticHashTable(
+        tf.lookup.KeyValueTensorInitializer(
+            list(words), list(words.values()), tf.string, tf.string
+        ),
+        default_value="",
+    )
+
+
+def _translations(arrays: dict[str, np.ndarray], row: int, step: str):
     source = [t.decode() for t in arrays["source_tokens"][row] if t]
     found = []
     for rank, score in enumerate(arrays["scores"][row]):
@@ -279,13 +303,18 @@ def _translations(arrays: dict[str, np.ndarray], row: int):
             break
         length = arrays["lengths"][row, rank]
         tokens = arrays["tokens"][row, rank, :length]
+        # With the row of the step that reads the last word, if there is one.
+        weights = arrays["alignments"][row, rank, : length + 1, : len(source)]
+        if not weights[length:].any():
+            weights = weights[:length]
         found.append(
             Translation(
                 arrays["translations"][row, rank].decode(),
                 float(score),
                 [token.decode() for token in tokens],
                 source,
-                arrays["alignments"][row, rank, :length, : len(source)],
+                weights[:length],
+                sorted(best_links(weights, len(source), length, step)),
             )
         )
     return found

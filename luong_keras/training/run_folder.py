@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +9,16 @@ from luong_keras.training.atomic_file import write_json
 
 _CONTENTS = {
     "config": ("config.json", "the resolved configuration"),
-    "source_vocabulary": ("source_vocabulary.txt", "one token a line"),
-    "target_vocabulary": ("target_vocabulary.txt", "one token a line"),
+    "data": ("data.json", "a hash of all that decides the batches"),
+    "corpus": ("corpus", "the checked training text"),
+    "source_vocabulary": ("source_vocabulary.json", "the source tokenizer"),
+    "target_vocabulary": ("target_vocabulary.json", "the target tokenizer"),
     "snapshot": ("snapshot.npz", "what a resumed run needs"),
     "best_weights": ("best.weights.h5", "the weights of the best epoch"),
     "last_weights": ("last.weights.h5", "the weights of the last epoch"),
     "log": ("log.jsonl", "one line of results an epoch"),
+    "results": ("results.jsonl", "scores with their signatures"),
+    "translations": ("test.txt", "the test translations"),
     "tensorboard": ("tensorboard", "curves, for TensorBoard"),
     "samples": ("samples", "the translations after each epoch"),
     "plots": ("plots", "figures"),
@@ -26,12 +29,13 @@ _CONTENTS = {
 class RunFolder:
     """Name the files of a run, read and write its configuration.
 
-    Every path is an attribute: `config`, `source_vocabulary`,
+    Every path is an attribute: `config`, `data`, `source_vocabulary`,
     `target_vocabulary`, `snapshot`, `best_weights`, `last_weights`, `log`,
-    and the folders `tensorboard`, `samples`, `plots`, `export`.
+    `results`, `translations`, and the folders `corpus`, `tensorboard`,
+    `samples`, `plots`, `export`.
 
     Args:
-        path: The folder, made if needed.
+        path: The folder; made by the first writing.
 
     Example:
         >>> import tempfile
@@ -44,12 +48,16 @@ class RunFolder:
     """
 
     config: Path
+    data: Path
+    corpus: Path
     source_vocabulary: Path
     target_vocabulary: Path
     snapshot: Path
     best_weights: Path
     last_weights: Path
     log: Path
+    results: Path
+    translations: Path
     tensorboard: Path
     samples: Path
     plots: Path
@@ -57,19 +65,14 @@ class RunFolder:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self.path.mkdir(parents=True, exist_ok=True)
         for attribute, (name, _) in _CONTENTS.items():
             setattr(self, attribute, self.path / name)
 
-    def write_config(
-        self, config: dict[str, Any], may_change: Collection[str] = ()
-    ) -> None:
+    def write_config(self, config: dict[str, Any]) -> None:
         """Write the configuration; a run that goes on must have the same.
 
         Args:
             config: What JSON can hold.
-            may_change: The keys that a resumed run may set anew, such as the
-                number of epochs.
 
         Raises:
             ValueError: If the folder holds another configuration.
@@ -77,8 +80,29 @@ class RunFolder:
         # Through JSON, so that tuples compare equal to what was read.
         config = json.loads(json.dumps(config))
         if self.config.exists():
-            _check_same(self.config, self.read_config(), config, may_change)
+            _check_same(self.config, self.read_config(), config)
+        self.path.mkdir(parents=True, exist_ok=True)
         write_json(self.config, config)
+
+    def write_data(self, fingerprint: str) -> None:
+        """Write what the batches are made of; a resumed run must have it.
+
+        Args:
+            fingerprint: That of `TrainingBatches`.
+
+        Raises:
+            ValueError: If the run began with other data: the position in the
+                data that its snapshot has would mean something else.
+        """
+        if self.data.exists():
+            old = json.loads(self.data.read_text(encoding="utf-8"))
+            if old != {"fingerprint": fingerprint}:
+                raise ValueError(
+                    f"The training text of {str(self.path)!r} is not the one "
+                    "that the run began with, or its tokenizers are not. Put "
+                    "the old files back, or use a new folder for a new run."
+                )
+        write_json(self.data, {"fingerprint": fingerprint})
 
     def read_config(self) -> dict[str, Any]:
         """Read the configuration.
@@ -121,15 +145,10 @@ class RunFolder:
         return "\n".join(lines)
 
 
-def _check_same(
-    path: Path,
-    old: dict[str, Any],
-    new: dict[str, Any],
-    may_change: Collection[str],
-) -> None:
+def _check_same(path: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
     different = [
         f"{key}: {old.get(key)!r} there, {new.get(key)!r} now"
-        for key in sorted({*old, *new} - set(may_change))
+        for key in sorted({*old, *new})
         if old.get(key) != new.get(key)
     ]
     if different:

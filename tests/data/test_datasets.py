@@ -1,5 +1,6 @@
 import gzip
 import os
+import re
 
 import pytest
 
@@ -29,8 +30,13 @@ def test_the_phrasebook_can_be_turned():
     )
     assert backward.test == [(t, s) for s, t in forward.test]
     assert list(backward.train()) == [(t, s) for s, t in forward.train()]
-    # The links are of the other direction.
-    assert backward.test_links is None
+    for there, back in zip(
+        forward.test_links[:20], backward.test_links, strict=False
+    ):
+        links = {tuple(re.split("([-p])", link)) for link in there.split()}
+        assert links == {
+            tuple(re.split("([-p])", link))[::-1] for link in back.split()
+        }
     assert backward.train_key != forward.train_key
 
 

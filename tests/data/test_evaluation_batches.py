@@ -27,15 +27,6 @@ def test_each_sentence_once_longest_first_and_cut():
     assert all(batch["source"].dtype == np.int32 for batch in received)
 
 
-def test_results_return_to_the_order_of_the_sentences():
-    batches = EvaluationBatches(SOURCES, TOKENIZER, 2, 50)
-    results = [SOURCES[i] for batch in batches for i in batch["indices"]]
-    assert results != SOURCES
-    assert batches.in_order(results) == SOURCES
-    with pytest.raises(ValueError, match="5 results"):
-        batches.in_order(results[:-1])
-
-
 def test_targets_come_with_sentence_marks():
     batches = EvaluationBatches(
         ["a", "b"], TOKENIZER, 2, 2, ["a a a", ""], TOKENIZER

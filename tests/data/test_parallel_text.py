@@ -55,6 +55,17 @@ def test_the_line_that_is_not_utf8_is_named(tmp_path):
         list(read_pairs(good, bad))
 
 
+def test_bad_bytes_can_be_left_to_the_corpus(tmp_path):
+    from luong_keras.data.corpus_writer import write_corpus
+
+    good = write(tmp_path / "good", b"a\nb\nc\n")
+    bad = write(tmp_path / "bad", b"x\ny\xff\nz\n")
+    pairs = [(s, t) for _, s, t in read_pairs(good, bad, keep_bad_bytes=True)]
+    corpus = write_corpus(pairs, tmp_path / "corpus")
+    assert len(corpus) == 2
+    assert corpus.skipped == {"not UTF-8": {"count": 1, "first_lines": [2]}}
+
+
 def test_missing_empty_and_damaged_files(tmp_path):
     good = write(tmp_path / "good", b"a\n")
     with pytest.raises(FileNotFoundError, match="nowhere"):
