@@ -4,7 +4,6 @@ import json
 import pytest
 
 from luong_keras.config import (
-    PRESETS,
     AttentionConfig,
     DecodingConfig,
     ModelConfig,
@@ -13,6 +12,7 @@ from luong_keras.config import (
     config_to_dict,
     override,
 )
+from luong_keras.presets import PRESETS
 
 # What checks the types comes with `pip install luong-keras[train]`.
 pytest.importorskip("pydantic", reason="settings are checked by pydantic")
@@ -177,3 +177,41 @@ def test_settings_that_exclude_each_other_are_refused(changes, message):
 def test_settings_cannot_be_changed_in_place():
     with pytest.raises(dataclasses.FrozenInstanceError):
         PRESETS["demo"].model.units = 3
+
+
+@pytest.mark.parametrize(
+    "assignments, message",
+    [
+        (["model.units=0"], "units must be at least 1. Received: units=0"),
+        (["model.dropout=1"], "dropout must be at least 0 and less than 1"),
+        (
+            ["model.attention.score_mode=location"],
+            "kind='local' looks at a window",
+        ),
+        (
+            ["model.recurrence=gru", "model.cell_clip=1"],
+            "belong to recurrence='lstm'",
+        ),
+        (["model.eos_id=7"], "ids of this library's tokenizers"),
+        (["training.batch_size=0"], "batch_size must be at least 1"),
+        (["training.label_smoothing=2"], "label_smoothing=2"),
+        (
+            ["training.normalization=word", "training.nominal_batch_size=true"],
+            "belongs to normalization='sentence'",
+        ),
+        (["training.halving=by_iteration"], "go together"),
+        (["decoding.beam_size=0"], "beam_size must be at least 1"),
+        (["decoding.min_length_ratio=2"], "Received: 2.0 and 1.5"),
+        (
+            ["data.dataset=files", "data.test_subset=ids"],
+            "names lines of a WMT test set",
+        ),
+        (
+            ["data.joint_vocabulary=true", "model.source_vocabulary_size=9"],
+            "both sizes must be equal. Received: 9 and 50000",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_at_once(assignments, message):
+    with pytest.raises(ValueError, match=message):
+        override(PRESETS["paper"], assignments)

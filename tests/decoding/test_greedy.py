@@ -49,6 +49,21 @@ def test_every_step_takes_the_most_probable_word(end_logit):
 
 
 @pytest.mark.tensorflow
+@pytest.mark.parametrize("end_logit", [2.0, -30.0])
+def test_its_score_is_normalised_as_that_of_a_beam(end_logit):
+    step = ToyStep(end_logit=end_logit, seed=2)
+    inputs = (step, step.states(*SENTENCES), np.array(LONGEST), 7)
+    options = {"length_penalty": 0.6}
+    greedy = as_lists(greedy_search(*inputs, **options))
+    plain = as_lists(greedy_search(*inputs))
+    for ((score, words, _),), ((sum_, _, _),), longest in zip(
+        greedy, plain, LONGEST, strict=True
+    ):
+        symbols = min(len(words) + 1, max(longest, 1))
+        np.testing.assert_allclose(score, sum_ / symbols**0.6, rtol=1e-5)
+
+
+@pytest.mark.tensorflow
 @pytest.mark.parametrize("least", [None, LEAST])
 @pytest.mark.parametrize("end_logit", [2.0, 6.0, -30.0])
 def test_it_is_a_beam_of_one(end_logit, least):

@@ -46,8 +46,8 @@ def test_translations_come_best_first_and_in_order(translator):
         for translation in translations:
             assert translation.source_tokens == sentence.split()
             words = len(translation.tokens)
-            # 0.5 to 1.5 times the source's length + 1, without `</s>`.
-            assert (length + 1) // 2 <= words <= 1.5 * (length + 1) - 1
+            # 0.5 to 1.5 times the source's length + 1, `</s>` counted.
+            assert (length + 1) // 2 <= words <= 1.5 * (length + 1)
             assert translation.alignments.shape == (words, length)
             np.testing.assert_allclose(
                 translation.alignments.sum(-1), 1, rtol=1e-5
@@ -66,7 +66,7 @@ def test_a_score_is_the_probability_of_words_and_end(eager, settings):
     words = ["<pad>", "<unk>", "<s>", "</s>", *TARGET_WORDS]
     for sentence, best in zip(SENTENCES, found, strict=True):
         ids = [words.index(token) for token in best.tokens]
-        longest = (len(sentence.split()) + 1) * 3 - 1
+        longest = (len(sentence.split()) + 1) * 3
         ends = [3] if len(ids) < longest else []
         losses = translator.translation_model.training_model(
             [
@@ -149,6 +149,44 @@ def test_an_unknown_word_is_copied_from_the_source(eager, beam_size):
     assert copied & {"zebra", "Kuala", "Lumpur", "Xylophon"}
 
 
+@pytest.mark.parametrize("step", ["produces", "reads"])
+def test_a_dictionary_translates_what_would_be_copied(eager, step, tmp_path):
+    settings = {"unknown_logit": 3.0, "alignment_step": step}
+    path = tmp_path / "en-de"
+    path.write_text("zebra Zebra 0.9\n. ! 0.1\nXylophon Marimba 0.5\n")
+    words = {"zebra": "Zebra", ".": "!", "Xylophon": "Marimba"}
+    copying = tiny_translator(**settings)
+    translating = tiny_translator(dictionary=str(path), **settings)
+    plain = tiny_translator(replace_unknown=False, **settings)
+    sentences = ["the zebra sees .", "Xylophon"]
+    for kept, copied, translated in zip(
+        *(t.nbest(sentences) for t in (plain, copying, translating)),
+        strict=True,
+    ):
+        for raw, before, after in zip(kept, copied, translated, strict=True):
+            # The links say what is copied.
+            links = {j: raw.source_tokens[i] for i, j in raw.links}
+            expected = [
+                links[j] if token == "<unk>" else token
+                for j, token in enumerate(raw.tokens)
+            ]
+            assert before.tokens == expected
+            assert after.tokens == [
+                words.get(new, new) if token == "<unk>" else new
+                for token, new in zip(raw.tokens, expected, strict=True)
+            ]
+
+
+def test_without_attention_an_unknown_word_stays(eager):
+    translator = tiny_translator(
+        unknown_logit=9.0, attention=AttentionConfig(kind="none")
+    )
+    (best, *_) = translator.nbest(["the cat"])[0]
+    assert "<unk>" in best.tokens and best.links == []
+    with pytest.raises(ValueError, match="has no alignments"):
+        translator.alignments(["the cat"], ["die"])
+
+
 @pytest.mark.parametrize(
     "attention",
     [AttentionConfig(kind="none"), AttentionConfig(half_width=2)],
@@ -177,7 +215,8 @@ def test_alignments_of_given_translations(translator):
         [" ".join(t.tokens) for _, t in known],
     )
     for weights, (_, t) in zip(forced, known, strict=True):
-        np.testing.assert_allclose(weights, t.alignments, atol=1e-5)
+        # A forced target is cut, as a source is.
+        np.testing.assert_allclose(weights, t.alignments[:9], atol=1e-5)
 
 
 def test_vocabularies_must_be_those_of_the_model(translator):
