@@ -1,11 +1,12 @@
 # `make demo` trains, evaluates, exports and translates; `make test` checks.
+# `make golden` compares with every golden number on both backends.
 
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
 RUN := runs/demo
 
-.PHONY: demo test lint clean
+.PHONY: demo test golden lint clean
 
 demo: $(INSTALLED)
 	$(BIN)/python examples/wmt14_train.py --preset demo --run-dir $(RUN)
@@ -13,7 +14,11 @@ demo: $(INSTALLED)
 
 test: lint
 	KERAS_BACKEND=tensorflow $(BIN)/python -m pytest -n 2 --dist loadfile
-	KERAS_BACKEND=jax $(BIN)/python -m pytest -n 2 --dist loadfile -m "not tensorflow"
+	KERAS_BACKEND=jax $(BIN)/python -m pytest -n 2 --dist loadfile -m "not tensorflow and not slow"
+
+golden: $(INSTALLED)
+	KERAS_BACKEND=tensorflow $(BIN)/python -m pytest -n 2 tests/golden
+	KERAS_BACKEND=jax $(BIN)/python -m pytest -n 2 tests/golden -m "not tensorflow"
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

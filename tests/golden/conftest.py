@@ -2,9 +2,28 @@
 
 import collections
 
+import keras
 import pytest
 
 from tests.golden.golden_files import Comparison, open_case
+
+
+# On JAX every case is compiled anew, so `make test` takes one of these.
+EVERY = 9
+
+
+def pytest_collection_modifyitems(items):
+    """Marks most cases as slow on JAX; `make golden` runs all."""
+    if keras.backend.backend() != "jax":
+        return
+    counts = collections.Counter()
+    for item in items:
+        if item.path.parent.name == "golden" and hasattr(item, "callspec"):
+            # Of a training every batch is compiled.
+            training = item.path.stem == "test_training"
+            if training or counts[item.path] % EVERY:
+                item.add_marker(pytest.mark.slow)
+            counts[item.path] += 1
 
 
 @pytest.fixture
