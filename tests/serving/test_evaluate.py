@@ -93,10 +93,15 @@ def test_text_is_prepared_and_put_back(translator, answers):
 
 
 def test_alignment_errors_are_those_of_the_attention(translator, monkeypatch):
-    weights = [np.eye(2), np.array([[0.1, 0.9], [0.8, 0.2]])]
+    # The last row is that of the step that reads the last word.
+    weights = [
+        np.array([[1, 0], [0, 1], [0, 1]]),
+        np.array([[0.1, 0.9], [0.8, 0.2], [0.7, 0.3]]),
+    ]
     asked = []
 
-    def alignments(sources, targets):
+    def alignments(sources, targets, with_end):
+        assert with_end
         asked.append((list(sources), list(targets)))
         return weights
 
@@ -110,6 +115,10 @@ def test_alignment_errors_are_those_of_the_attention(translator, monkeypatch):
     gold = ["0-0 1-1", "0-0 1-1"]
     assert evaluation.alignment_error_rate(pairs, gold) == pytest.approx(0.5)
     assert asked[0] == (["a b", "c d"], ["x y", "z w"])
+    decoding = dataclasses.replace(translator.decoding, alignment_step="reads")
+    monkeypatch.setattr(translator, "decoding", decoding)
+    gold = ["1-0 1-1", "0-0 0-1"]
+    assert evaluation.alignment_error_rate(pairs, gold) == 0
 
 
 def test_what_prepares_text_is_made_of_the_settings():
