@@ -7,7 +7,6 @@ import pytest
 
 from tests.golden.golden_files import Comparison, open_case
 
-
 # On JAX every case is compiled anew, so `make test` takes one of these.
 EVERY = 9
 
