@@ -18,9 +18,7 @@ test: lint
 
 golden: $(INSTALLED)
 	KERAS_BACKEND=tensorflow $(BIN)/python -m pytest -n 2 tests/golden
-	KERAS_BACKEND=jax $(BIN)/python -m pytest -n 2 tests/golden -m "not tensorflow" --ignore tests/golden/test_training.py
-	# In a process of its own: JAX keeps what it compiled in single precision.
-	KERAS_BACKEND=jax $(BIN)/python -m pytest tests/golden/test_training.py
+	KERAS_BACKEND=jax $(BIN)/python -m pytest -n 2 tests/golden -m "not tensorflow"
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

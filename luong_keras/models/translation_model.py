@@ -205,6 +205,7 @@ class TranslationModel:
             self.projection,
             self.label_smoothing,
             self.config.target_pad_id,
+            dtype=self.config.precision,
             name="word_losses",
         )(vectors, target_out)
         self._alignment_inputs = [*inputs, target_in]
