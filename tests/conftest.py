@@ -3,6 +3,8 @@ from pathlib import Path
 import keras
 import pytest
 
+# Here because only this file is read by a process that hands out the tests.
+from tests.golden.summary import pytest_terminal_summary  # noqa: F401
 from tests.layer_checks import double_precision
 
 if keras.backend.backend() == "jax":
