@@ -80,8 +80,11 @@ def beam_search(
     max_lengths = ops.cast(max_lengths, "int32")
     if min_lengths is None:
         min_lengths = ops.ones_like(max_lengths)
-    if prefix is not None and prefix_lengths is None:
-        prefix_lengths = ops.full_like(max_lengths, ops.shape(prefix)[1])
+    if prefix is not None:
+        prefix = ops.convert_to_tensor(prefix, dtype="int32")
+        if prefix_lengths is None:
+            prefix_lengths = ops.full_like(max_lengths, ops.shape(prefix)[1])
+        prefix_lengths = ops.cast(prefix_lengths, "int32")
     search = _Search(
         step,
         beam_size,
@@ -216,7 +219,7 @@ class _Search:
         """All words but the imposed one, in sentences that have one at t."""
         words, lengths = self.prefix
         last = ops.shape(words)[1] - 1
-        imposed = ops.cast(words[:, ops.minimum(t, last)], "int32")
+        imposed = words[:, ops.minimum(t, last)]
         others = vocabulary != imposed[:, None]
         return (others & (t < lengths)[:, None])[:, None, :]
 

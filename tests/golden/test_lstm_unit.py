@@ -46,7 +46,7 @@ def test_the_unit(case, dtype, compare, float64):
     )
 
     def step():
-        states = [h * mask, c * mask, ops.zeros_like(h)]
+        states = [h * mask, c * mask, ops.zeros_like(arrays["h_prev"])]
         _, new = cell(x * mask, states)
         return new
 
