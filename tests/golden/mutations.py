@@ -235,7 +235,7 @@ MUTATIONS = [
         "long_enough = (t >= min_lengths)",
         "long_enough = (t + 1 >= min_lengths)",
         DECODE,
-        "rand_noattn-beam3_stack100",
+        "min10_max30",
     ),
     Mutation(
         "ensembles average probabilities",
