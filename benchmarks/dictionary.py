@@ -23,7 +23,6 @@ from pathlib import Path
 from luong_keras import PRESETS, config_from_dict, override
 from luong_keras.data.parallel_text import read_lines, read_pairs
 from luong_keras.decoding.unk_replacement import replace_unknown_words
-from luong_keras.evaluation.aer import best_links
 from luong_keras.evaluation.bleu import multi_bleu
 from luong_keras.text.aligned_word_pairs import aligned_word_pairs
 from luong_keras.text.alignment_links import parse_links
@@ -152,7 +151,7 @@ def score(corpus, run_dir, config, dictionary):
     best = [found[0] for found in translator.nbest(sources)]
     ways = {
         "none": [t.tokens for t in best],
-        "copied": [replaced(t, {}).words for t in best],
+        "copied": [replaced(t).words for t in best],
         "dictionary": [replaced(t, dictionary).words for t in best],
     }
     counts = [replaced(t, dictionary)[1:] for t in best]
@@ -167,11 +166,14 @@ def score(corpus, run_dir, config, dictionary):
         print(f"{name:>10}  BLEU {bleu.score:5.2f}  {bleu.signature}")
 
 
-def replaced(translation, dictionary):
+def replaced(translation, dictionary=None):
     """The translation with its unknown words replaced by attention."""
-    source, target = translation.source_tokens, translation.tokens
-    links = best_links(translation.alignments, len(source), len(target))
-    return replace_unknown_words(target, source, links, dictionary)
+    return replace_unknown_words(
+        translation.tokens,
+        translation.source_tokens,
+        translation.links,
+        dictionary,
+    )
 
 
 if __name__ == "__main__":

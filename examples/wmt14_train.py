@@ -266,7 +266,6 @@ def learning_rate_schedule(
 def train(translation_model, tokenizers, corpus, datasets, config, run):
     """Trains to the last epoch; False where a signal stopped it before."""
     training, data = config.training, config.data
-    run.path.mkdir(parents=True, exist_ok=True)
     batches = TrainingBatches(
         corpus,
         *tokenizers,

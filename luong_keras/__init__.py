@@ -96,7 +96,7 @@ def __getattr__(name):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = importlib.import_module(f"{__name__}.{_MODULES[name]}")
     # `phrasebook` is a module itself.
-    value = getattr(module, name, module)
+    value = module if name == "phrasebook" else getattr(module, name)
     globals()[name] = value
     return value
 

@@ -67,7 +67,7 @@ def _phrasebook(config: DataConfig) -> Datasets:
     def split(name: str, size: int) -> list[phrasebook.SentencePair]:
         pairs = phrasebook.split_pairs(name, size, seed=_SEED)
         if languages == ("en", "de"):
-            return list(pairs)
+            return pairs
         return [phrasebook.turned(pair) for pair in pairs]
 
     def both(pairs) -> Pairs:

@@ -173,8 +173,7 @@ class _Search:
         ends = words == self.eos_id
         # How many candidates that live on rank above each.
         above = ops.cumsum(ops.cast(~ends, "int32"), axis=-1)
-        # `</s>` is a symbol too: a translation that ends here has t + 1.
-        long_enough = (t >= min_lengths) & (t < max_lengths) & ~done
+        long_enough = (t >= min_lengths) & ~done
         finishes = ends & (above < self.beam_size) & long_enough[:, None]
         pool = self._add(pool, totals, parents, finishes, t)
         live, order = ops.top_k(
@@ -189,6 +188,7 @@ class _Search:
         scores = ops.where(grows[:, None], live, scores)
         states = [_reorder(state, parents) for state in new_states]
         trace = _write(trace, t, (words, parents, weights))
+        # `</s>` is a symbol too: a translation may end with t + 1 of them.
         done = done | (t + 1 >= max_lengths)
         done = done | self._settled(pool, scores, max_lengths)
         return t + 1, words, scores, done, pool, trace, states
@@ -274,7 +274,7 @@ class _Search:
         lengths = ops.where(finished, pool.end, max_lengths[:, None])
         empty = ranking < _NEVER / 2
         lengths = ops.where(empty, 0, lengths)
-        ends = ops.where(finished, lengths, -1)
+        ends = ops.where(finished & ~empty, lengths, -1)
         ids, alignments = _trace_back(
             trace, parent, lengths, ends, max_steps, self.pad_id
         )

@@ -1,5 +1,7 @@
 """Several models that decide together about every word."""
 
+import math
+
 from keras import ops
 
 from luong_keras import masking
@@ -70,7 +72,9 @@ def _averaged(logits, average):
     logits = [masking.widen(ops.convert_to_tensor(each)) for each in logits]
     if average == "logits":
         return _mean(logits)
-    return ops.log(_mean([ops.softmax(each, axis=-1) for each in logits]))
+    # Not the logarithm of the mean: a small probability may round to zero.
+    each = ops.stack([ops.log_softmax(each, axis=-1) for each in logits])
+    return ops.logsumexp(each, axis=0) - math.log(len(logits))
 
 
 def _mean(tensors):

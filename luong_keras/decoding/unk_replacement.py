@@ -20,9 +20,10 @@ def copied_positions(ids, alignments, step="produces"):
     ids (..., T), alignments (..., T, S). The position is that of the largest
     attention weight, the first of equals: with `step="produces"` in the step
     that produced the word; with `"reads"` in the next one, which reads it, as
-    in the authors' program (where there is none, the weights are zeros, in
-    the step that produced it). A word whose weights are all zero, as without
-    attention, has nothing to copy: -1. Returns int32 (..., T).
+    in the authors' program. Where that step has no weights, as after the last
+    word of a translation that was cut, the step that produced the word
+    counts. Without any weights there is nothing to copy: -1. Returns int32
+    (..., T).
     """
     weights = alignments
     if step == "reads":

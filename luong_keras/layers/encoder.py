@@ -16,9 +16,9 @@ class Encoder(keras.layers.Layer):
     """Reads a padded sequence and returns its memory and last states.
 
     Stacked `keras.layers.LSTM` or `GRU` (section 3 of Luong et al. 2015),
-    fused by cuDNN on a GPU; with `cell_clip` or `gradient_clip`, which those
-    have not, a `MemoryRNN` without a memory. Sequences are padded on the
-    right, whatever the direction.
+    fused by cuDNN in training on a GPU; with `cell_clip` or `gradient_clip`,
+    which those have not, a `MemoryRNN` without a memory. Sequences are padded
+    on the right, whatever the direction.
 
     Args:
         units: M, width of the memory; a bidirectional encoder gives half of

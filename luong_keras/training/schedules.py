@@ -56,7 +56,7 @@ def rate_halved_after_epoch(
     """Compute the learning rate by the rule of the authors' program.
 
     In the epochs after `finetune_epoch`, the rate falls after every update
-    whose number (over all epochs, from 1) divides by the updates of
+    whose number (over all epochs, from 1) is a multiple of the updates of
     `epoch_fraction` epochs. So with whole epochs the first smaller rate is
     that of epoch `finetune_epoch` + 2, one epoch later than in the paper's
     text and in `rate_halved_by_iteration`.
@@ -94,7 +94,7 @@ def rate_halved_by_iteration(
 
     An epoch is a given number of updates, whatever the data. From the end of
     epoch `finetune_epoch` on, the rate falls after every update whose number
-    (from 1) divides by the updates of `epoch_fraction` epochs: epoch
+    (from 1) is a multiple of the updates of `epoch_fraction` epochs: epoch
     `finetune_epoch` + 1 is the first with a smaller rate, as in section 4.1.
 
     Args:

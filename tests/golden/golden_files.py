@@ -75,21 +75,25 @@ class Comparison:
     def _tolerance(self, expected, gradient):
         if not self.single:
             return FLOAT64
-        largest = np.max(np.abs(expected), initial=1.0)
-        return {"rtol": 0, "atol": (1e-4 if gradient else 1e-5) * largest}
+        if not gradient:
+            return {"rtol": 0, "atol": 1e-5}
+        # Of the largest entry, with room for an array of zeros.
+        largest = np.max(np.abs(expected), initial=1e-3)
+        return {"rtol": 0, "atol": 1e-4 * largest}
 
     def _measure(self, expected, found):
         self.arrays += 1
         self.numbers += expected.size
         if expected.size:
             error = np.abs(found - np.asarray(expected, "float64"))
-            # Below the absolute tolerance a relative error means nothing.
-            size = np.maximum(np.abs(expected), FLOAT64["atol"])
+            # Near zero a relative error means nothing.
             large = np.abs(expected) > 1e-6
             self.absolute = max(self.absolute, float(error.max()))
             self.relative = max(
                 self.relative,
-                float(np.max(error / size, where=large, initial=0.0)),
+                float(
+                    np.max(error[large] / np.abs(expected[large]), initial=0)
+                ),
             )
 
     def finish(self):
