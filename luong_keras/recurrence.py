@@ -38,16 +38,47 @@ def lstm_step(
     """
     hidden = clip_gradient(hidden, gradient_clip)
     carry = clip_gradient(carry, gradient_clip)
-    i, f, g, o = lstm_gates(projected, hidden, recurrent_kernel)
+    gates, squashed, carry = lstm_activations(
+        projected + product(hidden, recurrent_kernel), carry
+    )
+    return gates[-1] * squashed, clip_value(carry, cell_clip)
+
+
+def lstm_activations(pre_activations, carry):
+    """The gates (i, f, g, o), tanh of the new carry, and the new carry.
+
+    pre_activations z (..., 4U), carry (..., U):
+
+        i, f, o = sigmoid(z_i), sigmoid(z_f), sigmoid(z_o);  g = tanh(z_g)
+        c_t = f c_{t-1} + i g;  h_t = o tanh(c_t)
+    """
+    i, f, g, o = ops.split(pre_activations, 4, axis=-1)
+    gates = ops.sigmoid(i), ops.sigmoid(f), ops.tanh(g), ops.sigmoid(o)
+    i, f, g, _ = gates
     carry = f * carry + i * g
-    return o * ops.tanh(carry), clip_value(carry, cell_clip)
+    return gates, ops.tanh(carry), carry
 
 
-def lstm_gates(projected, hidden, recurrent_kernel):
-    """Input gate, forget gate, candidate and output gate, (..., U) each."""
-    gates = projected + product(hidden, recurrent_kernel)
-    i, f, g, o = ops.split(gates, 4, axis=-1)
-    return ops.sigmoid(i), ops.sigmoid(f), ops.tanh(g), ops.sigmoid(o)
+def lstm_gradients(gates, squashed, carry, d_hidden, d_carry):
+    """Gradients of `lstm_activations`: of z (..., 4U), and of c_{t-1}.
+
+    gates and squashed as it gave them, carry c_{t-1}; d_hidden and d_carry
+    are the gradients of h_t and c_t.
+    """
+    i, f, g, o = gates
+    d_carry = d_carry + d_hidden * o * (1 - squashed * squashed)
+    d_gates = [
+        d_carry * g * i * (1 - i),
+        d_carry * carry * f * (1 - f),
+        d_carry * i * (1 - g * g),
+        d_hidden * squashed * o * (1 - o),
+    ]
+    return ops.concatenate(d_gates, axis=-1), d_carry * f
+
+
+def bounded(x, limit):
+    """`x` cut to [-limit, limit], or `x` itself where the limit is None."""
+    return x if limit is None else ops.clip(x, -limit, limit)
 
 
 def clip_value(x, limit):
@@ -63,7 +94,7 @@ def clip_value(x, limit):
         def gradient(*arguments, upstream=None):
             return arguments[0] if upstream is None else upstream
 
-        return ops.clip(x, -limit, limit), gradient
+        return bounded(x, limit), gradient
 
     return straight_through(x)
 
@@ -80,7 +111,7 @@ def clip_gradient(x, limit):
     def identity(x):
         def gradient(*arguments, upstream=None):
             upstream = arguments[0] if upstream is None else upstream
-            return ops.clip(upstream, -limit, limit)
+            return bounded(upstream, limit)
 
         return ops.convert_to_tensor(x), gradient
 

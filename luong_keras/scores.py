@@ -72,3 +72,38 @@ def fit_positions(by_position, source_length):
 def positions_within(max_length, source_length):
     """Boolean (S,): True where a location score exists."""
     return ops.arange(source_length, dtype="int32") < max_length
+
+
+# Gradients of the query alone, for a loop whose backward is written by hand.
+
+
+def dot_query_gradient(d_scores, keys):
+    """Of `dot_scores`: d_scores (B, T, S), keys (B, S, U), to (B, T, U)."""
+    return ops.matmul(ops.cast(d_scores, keys.dtype), keys)
+
+
+def unit_vectors_gradient(x, d_units):
+    """Of `unit_vectors`: what is along `x` changes its length alone."""
+    units = unit_vectors(x)
+    squares = ops.sum(ops.square(x), axis=-1, keepdims=True)
+    along = ops.sum(units * d_units, axis=-1, keepdims=True)
+    safe = ops.where(squares > 0, squares, 1.0)
+    return (d_units - units * along) / ops.sqrt(safe)
+
+
+def concat_query_gradient(projected_query, keys, attention_vector, d_scores):
+    """Of `concat_scores`, that of `projected_query` (B, T, A)."""
+    compared = ops.tanh(
+        ops.expand_dims(projected_query, -2) + ops.expand_dims(keys, -3)
+    )
+    d_scores = ops.expand_dims(d_scores, -1)
+    slopes = d_scores * (1 - compared * compared)
+    return ops.sum(slopes, axis=-2) * attention_vector
+
+
+def fit_positions_gradient(d_fitted, max_length):
+    """Of `fit_positions`, for scores that are masked from `max_length` on."""
+    by_position = ops.arange(max_length, dtype="int32")
+    length = ops.shape(d_fitted)[-1]
+    found = ops.take(d_fitted, ops.minimum(by_position, length - 1), axis=-1)
+    return ops.where(by_position < length, found, 0.0)

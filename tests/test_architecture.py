@@ -25,6 +25,8 @@ LEVELS = {
     "windows": 1,
     "recurrence": 1,
     "cross_entropy": 1,
+    "time_loop": 1,
+    "chunked_loss": 1,
     "layers": 2,
     "text": 2,
     "models": 3,
@@ -34,7 +36,8 @@ LEVELS = {
     "training": 6,
     "serving": 7,
 }
-WITH_TENSORFLOW = ("text", "data", "serving")
+# `time_loop` has a loop of TensorFlow, imported inside of a function.
+WITH_TENSORFLOW = ("text", "data", "serving", "time_loop")
 TENSORFLOW = ("tensorflow", "tensorflow_text", "tensorflow_datasets")
 MODULES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts): path

@@ -50,7 +50,7 @@ def test_the_centre_is_the_floor_and_at_most_the_last_position():
 
 
 def test_the_window_reaches_half_a_width_to_each_side():
-    mask = windows.window_mask(np.array([[0, 4, 6]], "int32"), 2, 7)
+    mask = windows.window_mask(np.array([[0, 4, 6]], "int32"), 2, np.arange(7))
     assert to_numpy(mask)[0].tolist() == [
         [1, 1, 1, 0, 0, 0, 0],
         [0, 0, 1, 1, 1, 1, 1],
@@ -59,7 +59,9 @@ def test_the_window_reaches_half_a_width_to_each_side():
 
 
 def test_the_gaussian_of_equation_10(float64):
-    found = to_numpy(windows.gaussian(np.array([[2.5]]), 2.0, 6))[0, 0]
+    found = to_numpy(windows.gaussian(np.array([[2.5]]), 2.0, np.arange(6)))[
+        0, 0
+    ]
     distances = np.array([2.5, 1.5, 0.5, 0.5, 1.5, 2.5])
     np.testing.assert_allclose(found, np.exp(-(distances**2) / 8), **EXACT)
 

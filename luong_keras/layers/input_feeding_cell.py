@@ -1,5 +1,6 @@
 """One decoder step with attention and input feeding, for any recurrence."""
 
+import keras
 from keras import ops
 
 from luong_keras import masking
@@ -112,17 +113,24 @@ class InputFeedingCell(CellWeights):
         size = self.states_per_layer
         for layer in range(self.num_layers):
             if layer > 0:
-                below = _dropped(
-                    new_states[-size], dropout_masks.get(f"layer_{layer}")
+                projected = self.project_below(
+                    weights, layer, new_states[-size], dropout_masks
                 )
-                below = clip_gradient(below, self.gradient_clip)
-                projected = product(below, weights["kernels"][layer])
-                if self.use_bias:
-                    bias = self._input_bias(layer)
-                    projected = projected + ops.cast(bias, projected.dtype)
             old = states[layer * size : (layer + 1) * size]
             new_states += self._recurrence(weights, layer, projected, *old)
         return new_states
+
+    def project_below(self, weights, layer, hidden, dropout_masks):
+        """What layer `layer` > 0 reads of the one below, W h + b.
+
+        hidden (..., U) and its dropout mask, of one step or of all.
+        """
+        below = _dropped(hidden, dropout_masks.get(f"layer_{layer}"))
+        below = clip_gradient(below, self.gradient_clip)
+        projected = product(below, weights["kernels"][layer])
+        if not self.use_bias:
+            return projected
+        return projected + ops.cast(self._input_bias(layer), projected.dtype)
 
     def top_hidden(self, states):
         """H of the highest layer among the states of all layers."""
@@ -239,6 +247,27 @@ class InputFeedingCell(CellWeights):
         if return_attention_scores:
             return outputs, new_states, alignments
         return outputs, new_states
+
+    def compute_output_spec(
+        self,
+        inputs,
+        states,
+        memory=None,
+        return_attention_scores=False,
+        **kwargs,
+    ):
+        rows = tuple(inputs.shape[:-1])
+        dtype = self.compute_dtype
+        wide = masking.wider_dtype(dtype)
+        outputs = keras.KerasTensor((*rows, self.units), dtype=dtype)
+        new_states = [
+            keras.KerasTensor((*rows, width), dtype=wide)
+            for width in self.state_size
+        ]
+        if not return_attention_scores:
+            return outputs, new_states
+        weights = keras.KerasTensor((*rows, memory.shape[1]), dtype=dtype)
+        return outputs, new_states, weights
 
 
 def _dropped(x, mask):

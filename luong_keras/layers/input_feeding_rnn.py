@@ -16,6 +16,7 @@ _DRIVER = (
     "return_state",
     "dropout",
     "dropout_style",
+    "deferred_gradients",
     "seed",
     "name",
     "dtype",
@@ -62,7 +63,8 @@ class InputFeedingLSTM(_CellRNN):
         units: U, width of every layer and of the attentional vector.
         **kwargs: `num_layers`, `attention`, `input_feeding`, `use_bias`, …
             of `InputFeedingLSTMCell`; `return_sequences`, `return_state`,
-            `dropout`, `dropout_style`, `seed` of `MemoryRNN`; `name`,
+            `dropout`, `dropout_style`,
+            `deferred_gradients`, `seed` of `MemoryRNN`; `name`,
             `dtype` of a Keras layer.
 
     Call arguments and output: as in `MemoryRNN`.

@@ -1,29 +1,10 @@
 """Local attention of Luong, Pham and Manning (2015), section 3.2."""
 
-from typing import Any, NamedTuple
-
 import keras
 from keras import ops
 
 from luong_keras import masking, scores, windows
 from luong_keras.layers.luong_attention import LuongAttention
-
-
-class Window(NamedTuple):
-    """Where local attention looks.
-
-    Attributes:
-        aligned_position: p_t, (B, T), real where it is predicted.
-        centre: floor(p_t), (B, T) int32.
-        mask: boolean (B, T, S), True inside the window and the sentence.
-        gaussian: exp(-(s - p_t)^2 / (2 sigma^2)) (eq. 10), (B, T, S),
-            everywhere.
-    """
-
-    aligned_position: Any
-    centre: Any
-    mask: Any
-    gaussian: Any
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
@@ -162,22 +143,101 @@ class LocalAttention(LuongAttention):
                 None if mask is None else ops.expand_dims(mask, 1)
                 for mask in (query_mask, dropout_mask)
             )
-        where = self._window(query, value, value_mask, position)
         if keys is None:
             keys = self.project_keys(value)
-        weights = windows.local_weights(
-            self.score(query, keys),
-            where.mask,
-            where.gaussian,
-            self._gaussian_form(),
-        )
-        context, weights = self._attend(
-            weights, value, query_mask, dropout_mask, training
-        )
+        lengths = windows.source_lengths(value, value_mask)
+        aligned, centre = self._centre(query, lengths, position)
+
+        def look(in_windows):
+            return self._look(
+                query,
+                keys,
+                value,
+                (aligned, centre, lengths),
+                dropout_mask,
+                training,
+                in_windows,
+            )
+
+        source_length = ops.shape(value)[1]
+        if query.shape[1] == 1:
+            context, weights = look(in_windows=True)
+        elif isinstance(source_length, int):
+            context, weights = look(in_windows=source_length >= self._long)
+        else:
+            context, weights = ops.cond(
+                source_length >= self._long,
+                lambda: look(in_windows=True),
+                lambda: look(in_windows=False),
+            )
+        if query_mask is not None:
+            query_mask = ops.cast(query_mask, "bool")
+            context = masking.zero_where_masked(context, query_mask)
         if single_step:
             context = ops.squeeze(context, 1)
             weights = ops.squeeze(weights, 1)
         return (context, weights) if return_attention_scores else context
+
+    @property
+    def _long(self):
+        """The source length from which windows are gathered for many steps.
+
+        A gathered window is read from memory for each step, while all scores
+        are one product: measured in `benchmarks/local_attention.py`.
+        """
+        return 16 * (2 * self.half_width + 1)
+
+    def _look(
+        self, query, keys, value, place, dropout_mask, training, in_windows
+    ):
+        """Context (B, T, M) and weights (B, T, S), both ways of computing."""
+        source_length = ops.shape(value)[1]
+        if not in_windows:
+            positions = ops.arange(source_length, dtype="int32")
+            where = self._where(*place, positions)
+            weights = windows.local_weights(
+                self.score(query, keys),
+                where.mask,
+                where.gaussian,
+                self._gaussian_form(),
+            )
+            return self._attend(weights, value, None, dropout_mask, training)
+        window = self._gather(query, keys, value, place, dropout_mask)
+        weights = windows.local_weights(
+            self._window_scores(window),
+            window.where.mask,
+            window.where.gaussian,
+            self._gaussian_form(),
+        )
+        weights = self._drop(weights, window.dropout_mask, training)
+        weights = ops.cast(weights, value.dtype)
+        rows = ops.reshape(weights, (-1, ops.shape(weights)[-1]))
+        context = masking.rows_times(rows, window.values)
+        context = ops.reshape(context, (*ops.shape(query)[:2], value.shape[-1]))
+        return context, windows.spread(weights, window.positions, source_length)
+
+    def _gather(self, query, keys, value, place, dropout_mask):
+        """The windows of the queries (B, T, U), gathered from the source."""
+        _, centre, _ = place
+        positions = windows.slots(centre, self.half_width, ops.shape(value)[1])
+        gathered_keys = windows.gather(keys, positions)
+        if dropout_mask is not None:
+            dropout_mask = ops.take_along_axis(dropout_mask, positions, axis=-1)
+        return windows.GatheredWindows(
+            ops.reshape(query, (-1, 1, query.shape[-1])),
+            gathered_keys,
+            gathered_keys
+            if keys is value
+            else windows.gather(value, positions),
+            positions,
+            self._where(*place, positions),
+            dropout_mask,
+        )
+
+    def _window_scores(self, window):
+        """The scores (B, T, W) inside of gathered windows."""
+        scores = self.score(window.queries, window.keys)
+        return ops.reshape(scores, ops.shape(window.positions))
 
     def _step_position(self, query, position, single_step):
         """The decoder step as int32, broadcastable to (B, T)."""
@@ -204,37 +264,43 @@ class LocalAttention(LuongAttention):
         layer must be built.
         """
         position = self._step_position(query, position, single_step=False)
-        return self._window(query, value, value_mask, position)
+        lengths = windows.source_lengths(value, value_mask)
+        positions = ops.arange(ops.shape(value)[1], dtype="int32")
+        place = self._centre(query, lengths, position)
+        return self._where(*place, lengths, positions)
 
-    def _window(self, query, value, value_mask, position):
-        batch, source_length = ops.shape(value)[0], ops.shape(value)[1]
-        if value_mask is None:
-            lengths = ops.full((batch,), source_length, dtype="int32")
-        else:
-            lengths = masking.sequence_lengths(value_mask)
+    def _centre(self, query, lengths, position):
+        """p_t and the middle of its window, both (B, T)."""
         if self.alignment == "monotonic":
             aligned = windows.monotonic_position(
                 position, lengths, self.clamp_position
             )
-            centre = aligned
-        else:
-            aligned = windows.predictive_position(
-                query,
-                lengths,
-                ops.convert_to_tensor(self.position_kernel),
-                ops.convert_to_tensor(self.position_vector),
-            )
-            centre = windows.window_centre(aligned, lengths)
+            return aligned, aligned
+        aligned = windows.predictive_position(
+            query,
+            lengths,
+            ops.convert_to_tensor(self.position_kernel),
+            ops.convert_to_tensor(self.position_vector),
+        )
+        return aligned, windows.window_centre(aligned, lengths)
+
+    def _where(self, aligned, centre, lengths, positions):
+        """The `Window` at these positions, (S,) or (B, T, W)."""
+        lengths = ops.reshape(lengths, (-1, 1, 1))
         mask = ops.logical_and(
-            windows.window_mask(centre, self.half_width, source_length),
-            ops.expand_dims(masking.sequence_mask(lengths, source_length), 1),
+            windows.window_mask(centre, self.half_width, positions),
+            positions < lengths,
         )
-        favour = windows.gaussian(
-            ops.cast(aligned, masking.wider_dtype(query.dtype)),
-            self.sigma or self.half_width / 2,
-            source_length,
+        aligned_real = ops.cast(
+            aligned, masking.wider_dtype(self.compute_dtype)
         )
-        return Window(aligned, centre, mask, favour)
+        favour = windows.gaussian(aligned_real, self._gaussian_width, positions)
+        return windows.Window(aligned, centre, mask, favour)
+
+    @property
+    def _gaussian_width(self):
+        """Sigma of eq. 10, D / 2 in the paper."""
+        return self.sigma or self.half_width / 2
 
     def _gaussian_form(self):
         if self.gaussian != "auto":

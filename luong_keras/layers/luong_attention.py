@@ -336,17 +336,32 @@ class LuongAttention(keras.layers.Layer):
 
     def _attend(self, weights, value, query_mask, dropout_mask, training):
         """Context and the weights it was made with, in the value's dtype."""
-        if dropout_mask is not None:
-            weights = weights * ops.cast(dropout_mask, weights.dtype)
-        elif training and self.dropout > 0:
-            weights = keras.random.dropout(
-                weights, self.dropout, seed=self.seed_generator
-            )
+        weights = self._drop(weights, dropout_mask, training)
         weights = ops.cast(weights, value.dtype)
         context = ops.matmul(weights, value)
         if query_mask is not None:
             query_mask = ops.cast(query_mask, "bool")
             context = masking.zero_where_masked(context, query_mask)
+        return context, weights
+
+    def _drop(self, weights, dropout_mask, training):
+        if dropout_mask is not None:
+            return weights * ops.cast(dropout_mask, weights.dtype)
+        if training and self.dropout > 0:
+            return keras.random.dropout(
+                weights, self.dropout, seed=self.seed_generator
+            )
+        return weights
+
+    def compute_output_spec(
+        self, query, value, return_attention_scores=False, **kwargs
+    ):
+        steps = tuple(query.shape[:-1])
+        dtype = self.compute_dtype
+        context = keras.KerasTensor((*steps, value.shape[-1]), dtype=dtype)
+        if not return_attention_scores:
+            return context
+        weights = keras.KerasTensor((*steps, value.shape[1]), dtype=dtype)
         return context, weights
 
     def __call__(self, query, *args, **kwargs):

@@ -1,9 +1,11 @@
 """The last layer of a translator, and the loss computed right behind it."""
 
 import keras
-from keras import ops
+from keras import backend, ops
 
-from luong_keras.cross_entropy import word_losses
+from luong_keras import time_loop
+from luong_keras.chunked_loss import chunked_word_losses
+from luong_keras.cross_entropy import check_smoothing, word_losses
 from luong_keras.recurrence import product
 from luong_keras.special_tokens import PAD_ID
 
@@ -84,24 +86,55 @@ class OutputProjection(keras.layers.Layer):
         self.built = True
 
     def call(self, vectors):
-        dtype = self.compute_dtype
-        if self.kernel is not None:
-            kernel = ops.convert_to_tensor(self.kernel)
-            vectors = product(vectors, ops.cast(kernel, dtype))
-        if self.embedding is not None:
-            table = ops.convert_to_tensor(self.embedding.embeddings)
-            vectors = product(vectors, ops.transpose(ops.cast(table, dtype)))
+        logits = product(*self._last_product(vectors))
         if self.use_bias:
-            vectors = vectors + ops.cast(self.bias, vectors.dtype)
-        return vectors
+            logits = logits + ops.cast(self.bias, logits.dtype)
+        return logits
 
-    def word_losses(self, vectors, targets, label_smoothing=0.0, pad_id=PAD_ID):
+    def word_losses(
+        self,
+        vectors,
+        targets,
+        label_smoothing=0.0,
+        pad_id=PAD_ID,
+        training=False,
+    ):
         """Loss and hit of every target word, without handing out logits.
 
         vectors (B, T, U), targets (B, T) ids; returns losses -log p (eq. 4)
-        and hits, both (B, T) and 0 at padding.
+        and hits, both (B, T) and 0 at padding. With `training` the gradients
+        are made beside the losses, a chunk of real words after the other:
+        never are all logits held, and no padding is projected.
         """
-        return word_losses(self.call(vectors), targets, label_smoothing, pad_id)
+        check_smoothing(label_smoothing)
+        if not training or backend.backend() not in time_loop.BACKENDS:
+            logits = self.call(vectors)
+            return word_losses(logits, targets, label_smoothing, pad_id)
+        vectors, kernel = self._last_product(
+            ops.reshape(vectors, (-1, vectors.shape[-1]))
+        )
+        found = chunked_word_losses(
+            vectors,
+            kernel,
+            ops.convert_to_tensor(self.bias) if self.use_bias else None,
+            ops.reshape(targets, (-1,)),
+            label_smoothing,
+            pad_id,
+        )
+        return tuple(ops.reshape(x, ops.shape(targets)) for x in found)
+
+    def _last_product(self, vectors):
+        """The two factors of the logits, (..., W) and (W, V)."""
+        kernel = None
+        if self.kernel is not None:
+            kernel = ops.convert_to_tensor(self.kernel)
+            kernel = ops.cast(kernel, self.compute_dtype)
+        if self.embedding is None:
+            return vectors, kernel
+        if kernel is not None:
+            vectors = product(vectors, kernel)
+        table = ops.convert_to_tensor(self.embedding.embeddings)
+        return vectors, ops.transpose(ops.cast(table, self.compute_dtype))
 
     def get_config(self):
         return {
@@ -172,7 +205,7 @@ class WordLosses(keras.layers.Layer):
     def call(self, vectors, targets, training=False):
         smoothing = self.label_smoothing if training else 0.0
         return self.projection.word_losses(
-            vectors, targets, smoothing, self.pad_id
+            vectors, targets, smoothing, self.pad_id, training
         )
 
     def get_config(self):

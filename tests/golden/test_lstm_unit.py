@@ -4,7 +4,7 @@ import pytest
 from keras import ops
 
 from luong_keras import InputFeedingLSTMCell
-from luong_keras.recurrence import lstm_gates
+from luong_keras.recurrence import lstm_activations, product
 from tests.golden.golden_files import cases
 from tests.layer_checks import loss_and_gradients, to_numpy
 
@@ -61,8 +61,10 @@ def test_the_unit(case, dtype, compare, float64):
     hidden, carry, _ = step()
     check.check("h", to_numpy(hidden))
     check.check("c", to_numpy(carry))
-    gates = lstm_gates(
-        cell.project_inputs(x * mask), h * mask, cell.recurrent_kernels[0].value
+    gates, _, _ = lstm_activations(
+        cell.project_inputs(x * mask)
+        + product(h * mask, cell.recurrent_kernels[0].value),
+        c * mask,
     )
     for name, gate in zip(
         ("gate_i", "gate_f", "signal_a", "gate_o"), gates, strict=True

@@ -1,0 +1,308 @@
+"""The input-feeding LSTM over all steps, its backward loop written by hand.
+
+One step, layers 1 ... L (Luong et al. 2015, section 3.3 and eq. 5):
+
+    z_1 = W_1 x_t + [h̃_{t-1}; h_1] K_1,   z_l = [h_{l-1}; h_l] K_l + b_l
+    h_l, c_l = lstm(z_l, c_l)
+    p = W_cc c_t + W_ch h_L (+ b),   c_t = attention(h_L),   h̃_t = tanh(p)
+
+Backward, from the gradient of h̃_t, with the one that comes from step t + 1:
+
+    dp = dh̃ (1 - h̃²)
+    dh_L += dp W_chᵀ + the attention's gradient of its query
+    dz_l, dc_l from dh_l and dc_l;   [dh_{l-1}; dh_l] = dz_l K_lᵀ
+
+Behind that loop the gradients of K_l, b_l, W_ch and b are one product each.
+Those of everything the attention reads beside its query need no loop at all:
+all queries are known, so one call attends for all T and is differentiated
+automatically, with dp as the gradient of its contexts.
+"""
+
+import keras
+from keras import activations, ops
+
+from luong_keras.layers.attention_step import attention_step
+from luong_keras.recurrence import (
+    bounded,
+    lstm_activations,
+    lstm_gradients,
+    product,
+)
+from luong_keras.time_loop import (
+    added,
+    before,
+    bias_gradient,
+    carried,
+    split_carried,
+    time_loop,
+    weight_gradient,
+    with_gradient,
+)
+
+_SAVED = ("h", "c", "i", "f", "g", "o", "squashed")
+
+
+class FeedingSequence:
+    """One run of an `InputFeedingLSTMCell` over all steps of a sequence.
+
+    Args:
+        cell: the cell, with input feeding.
+        projected_memory: its `project_memory(memory)`.
+        memory_mask: boolean (B, S) or None.
+        mask: boolean (T, B) or None; False carries the states over.
+        masks: dropout masks by name, time first.
+    """
+
+    def __init__(self, cell, projected_memory, memory_mask, mask, masks):
+        self.cell = cell
+        self.layers = range(cell.num_layers)
+        self.attention = cell.attention
+        self.memory_mask = memory_mask
+        self.attention_step = None
+        # Masks of one step serve all.
+        self.repeated = {k: m[0] for k, m in masks.items() if m.shape[0] == 1}
+        self.steps = {k: m for k, m in masks.items() if m.shape[0] != 1}
+        self.masks, self.constants = masks, []
+        if mask is not None:
+            self.steps["mask"] = mask
+        if self.attention is not None:
+            self.projected_memory = projected_memory
+            self.attention_step = attention_step(
+                cell.attention,
+                *map(ops.stop_gradient, projected_memory),
+                memory_mask,
+            )
+            self.constants = [
+                (variable, ops.stop_gradient(variable.value))
+                for variable in self.attention.trainable_variables
+            ]
+
+    def run(self, projected, states, with_top=False):
+        """Vectors h̃ (T, B, U) and the last states.
+
+        projected (T, B, 4U) from `cell.project_inputs`; states as
+        `cell.state_size`. `with_top` also returns h of the top layer at all
+        steps, else None stands there.
+        """
+        weights = self._weights()
+        arguments = [projected, *weights, *states]
+        self._hold(weights)
+        start = [ops.stop_gradient(state) for state in states]
+        last, saved = self._forward(ops.stop_gradient(projected), start)
+        if self.attention is not None:
+            # By automatic differentiation: all that the attention reads.
+            arguments.append(self._contexts(saved["top"]))
+
+        def gradients(upstream):
+            return self._gradients(upstream, start, saved)
+
+        results = [saved["vector"], *last]
+        if with_top:
+            results.append(saved["top"])
+        vectors, *last = with_gradient(results, gradients, arguments)
+        top = last.pop() if with_top else None
+        return vectors, top, last
+
+    # Weights.
+
+    def _weights(self):
+        """K_1 ... K_L, b_2 ... b_L, W_ch and b, as far as there are any."""
+        found = self.cell.loop_weights()
+        below = [found["feeding_kernel"], *found["kernels"][1:]]
+        kernels = [
+            ops.concatenate(pair, axis=0)
+            for pair in zip(below, found["recurrent_kernels"], strict=True)
+        ]
+        vector = []
+        if self.attention is not None:
+            vector.append(found["attentional_kernel"])
+            if self.cell.attentional_bias:
+                vector.append(
+                    ops.convert_to_tensor(self.cell.attentional_bias_vector)
+                )
+        biases = [ops.convert_to_tensor(b) for b in self.cell.biases[1:]]
+        return [*kernels, *biases, *vector]
+
+    def _hold(self, weights):
+        """What the loops read of them, in the order of `_weights`."""
+        weights = [ops.stop_gradient(weight) for weight in weights]
+        height = self.cell.num_layers
+        self.kernels, rest = weights[:height], weights[height:]
+        self.biases = [None] * height
+        if self.cell.use_bias:
+            self.biases, rest = [None, *rest[: height - 1]], rest[height - 1 :]
+        self.vector_kernel, self.vector_bias = [*rest, None, None][:2]
+
+    # Forward.
+
+    def _forward(self, projected, start):
+        names = [f"{name}_{i}" for i in self.layers for name in _SAVED]
+        names.append("vector")
+        if self.attention is not None:
+            names.append("weights")
+        count = ops.shape(projected)[0]
+        xs = {
+            "projected": projected,
+            "position": ops.arange(count, dtype="int32"),
+            **self.steps,
+        }
+        with self._constant_attention():
+            last, found = time_loop(self._step, start, xs, outputs=len(names))
+        # The loop is differentiated by `_gradients` alone.
+        found = [ops.stop_gradient(each) for each in found]
+        saved = dict(zip(names, found, strict=True))
+        saved["top"] = saved[f"h_{self.cell.num_layers - 1}"]
+        return last, saved
+
+    def _step(self, states, x):
+        below, new, insides = states[-1], [], []
+        below = self._drop(below, "feeding", x)
+        for i in self.layers:
+            if i > 0:
+                below = self._drop(new[-2], f"layer_{i}", x)
+            hidden, carry = states[2 * i : 2 * i + 2]
+            z = product(
+                ops.concatenate([below, hidden], axis=-1), self.kernels[i]
+            )
+            bias = x["projected"] if i == 0 else self.biases[i]
+            z = z if bias is None else z + ops.cast(bias, z.dtype)
+            gates, squashed, carry = lstm_activations(z, carry)
+            new += [gates[-1] * squashed, bounded(carry, self.cell.cell_clip)]
+            insides.append([*gates, squashed])
+        vector, weights = self._attend(new[-2], x)
+        new = carried([*new, vector], states, x.get("mask"))
+        saved = []
+        for i in self.layers:
+            saved += [*new[2 * i : 2 * i + 2], *insides[i]]
+        return new, [*saved, new[-1], *weights]
+
+    def _attend(self, hidden, x):
+        """Vector h̃ of one step (eq. 5) and the weights of its softmax."""
+        if self.attention is None:
+            return hidden, []
+        context, weights = self.attention_step.attend(
+            ops.cast(hidden, self.cell.compute_dtype),
+            **self._attention_options(x),
+        )
+        vector = context + product(hidden, self.vector_kernel)
+        if self.vector_bias is not None:
+            vector = vector + ops.cast(self.vector_bias, vector.dtype)
+        return self.cell.attentional_activation(vector), [weights]
+
+    def _attention_options(self, x):
+        mask = x.get("attention", self.repeated.get("attention"))
+        return {"position": x["position"], "dropout_mask": mask}
+
+    def _contexts(self, top):
+        """W_cc c_t of all steps (B, T, U), by one call of the attention."""
+        mask = self.masks.get("attention")
+        context, _ = self.cell._context(
+            ops.swapaxes(top, 0, 1),
+            self.projected_memory,
+            self.memory_mask,
+            None,
+            None if mask is None else ops.swapaxes(mask, 0, 1),
+        )
+        return context
+
+    # Backward.
+
+    def _gradients(self, upstream, start, saved):
+        """Gradients of all arguments, in the order of `run`."""
+        d_vectors, *d_last = upstream
+        xs = {**saved, **self.steps, "d_vector": d_vectors}
+        if len(d_last) > len(start):
+            xs["d_top"] = d_last.pop()
+        xs["position"] = ops.arange(ops.shape(d_vectors)[0], dtype="int32")
+        for i in self.layers:
+            xs[f"c_{i}"] = before(start[2 * i + 1], saved[f"c_{i}"])
+        self.transposed = [ops.transpose(kernel) for kernel in self.kernels]
+        if self.attention is not None:
+            self.vector_transposed = ops.transpose(self.vector_kernel)
+        outputs = self.cell.num_layers + (self.attention is not None)
+        with self._constant_attention():
+            d_start, found = time_loop(
+                self._step_back, d_last, xs, outputs, reverse=True
+            )
+        dz, dp = found[: self.cell.num_layers], found[self.cell.num_layers :]
+        d_weights = self._weight_gradients(dz, dp, start, saved)
+        d_contexts = [ops.swapaxes(d, 0, 1) for d in dp]
+        return [dz[0], *d_weights, *d_start, *d_contexts]
+
+    def _step_back(self, d_states, x):
+        d_states = [*d_states[:-1], d_states[-1] + x["d_vector"]]
+        if "d_top" in x:
+            top = 2 * self.cell.num_layers - 2
+            d_states[top] = d_states[top] + x["d_top"]
+        d_new, d_old = split_carried(d_states, x.get("mask"))
+        d_below, dp = self._attend_back(d_new[-1], x)
+        dz, d_previous = [], []
+        for i in reversed(self.layers):
+            d_layer, d_carry = lstm_gradients(
+                [x[f"{gate}_{i}"] for gate in "ifgo"],
+                x[f"squashed_{i}"],
+                x[f"c_{i}"],
+                d_new[2 * i] + d_below,
+                d_new[2 * i + 1],
+            )
+            both = self._bounded(product(d_layer, self.transposed[i]))
+            d_below, d_hidden = ops.split(both, 2, axis=-1)
+            name = f"layer_{i}" if i > 0 else "feeding"
+            d_below = self._drop(d_below, name, x)
+            d_previous = [d_hidden, self._bounded(d_carry), *d_previous]
+            dz = [d_layer, *dz]
+        return added([*d_previous, d_below], d_old), [*dz, *dp]
+
+    def _attend_back(self, d_vector, x):
+        """The gradient of h_L, and dp where there is attention."""
+        if self.attention is None:
+            return d_vector, []
+        dp = d_vector
+        if self.cell.attentional_activation is not activations.linear:
+            dp = d_vector * (1 - x["vector"] * x["vector"])
+        hidden = x[f"h_{self.cell.num_layers - 1}"]
+        d_query = self.attention_step.query_gradient(
+            dp,
+            ops.cast(hidden, self.cell.compute_dtype),
+            x["weights"],
+            **self._attention_options(x),
+        )
+        return product(dp, self.vector_transposed) + d_query, [dp]
+
+    def _weight_gradients(self, dz, dp, start, saved):
+        """One product for each of `_weights`."""
+        fed = before(start[-1], saved["vector"])
+        found = []
+        for i in self.layers:
+            below = fed if i == 0 else saved[f"h_{i - 1}"]
+            below = below * self.masks.get(
+                f"layer_{i}" if i > 0 else "feeding", 1
+            )
+            hidden = before(start[2 * i], saved[f"h_{i}"])
+            both = ops.concatenate([below, hidden], axis=-1)
+            found.append(weight_gradient(both, dz[i], self.kernels[i]))
+        if self.cell.use_bias:
+            found += [bias_gradient(d) for d in dz[1:]]
+        if dp:
+            found.append(
+                weight_gradient(saved["top"], dp[0], self.vector_kernel)
+            )
+            if self.vector_bias is not None:
+                found.append(bias_gradient(dp[0]))
+        return found
+
+    # Small parts.
+
+    def _constant_attention(self):
+        """Where the weights of the attention are mere numbers.
+
+        Their gradients come from `_contexts`.
+        """
+        return keras.StatelessScope(state_mapping=self.constants)
+
+    def _drop(self, x, name, step):
+        mask = step.get(name, self.repeated.get(name))
+        return x if mask is None else x * ops.cast(mask, x.dtype)
+
+    def _bounded(self, gradient):
+        return bounded(gradient, self.cell.gradient_clip)
