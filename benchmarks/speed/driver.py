@@ -164,6 +164,8 @@ def measure(programs, options):
     finally:
         for worker in workers:
             worker.close()
+    if not results:
+        sys.exit("No program ran.")
     return results
 
 
@@ -222,13 +224,14 @@ class Report:
             self.say(f"{name}: {', '.join(parts)}")
         self.say()
 
-    def times(self, group, results, columns=None):
+    def times(self, group, results, columns=None, unit="a step"):
         """Prints the table of one group of programs and keeps its rows.
 
         Args:
             group: its name, the x axis of the plot.
             results: as `measure` returns them.
             columns: further columns, functions of a `Measured` by head.
+            unit: what the times are of.
         """
         columns = columns or {}
         clock = self.options.clock
@@ -248,7 +251,7 @@ class Report:
                 ]
             )
             self.keep(group, name, found, ratio=compared)
-        self.say(f"{group}: a step, median (lowest-highest of the rounds)")
+        self.say(f"{group}: {unit}, median (lowest-highest of the rounds)")
         self.table([*head, *columns], rows)
 
     def _reference(self, results):

@@ -139,6 +139,8 @@ def main() -> None:
     turns.send(parameters=work.parameters, **described())
     for steps in turns:
         turns.results = work.run(steps)
+    # Threads of a trainer that is not at its end need not be waited for.
+    os._exit(0)
 
 
 if __name__ == "__main__":
