@@ -57,8 +57,7 @@ def main() -> None:
         for batch_size in options.batch_sizes:
             programs = decoding_programs(options, batch_size, beam_size)
             results = driver.measure(programs, options)
-            if not written.shown:
-                written.environments(results)
+            written.environments(results)
             report(options, written, results, batch_size, beam_size)
     written.write(f"Search, {options.config}, {options.length} words")
 

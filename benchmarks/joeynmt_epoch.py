@@ -78,6 +78,8 @@ def write_config(folder, size):
             "optimizer": "adam",
             "learning_rate": 0.001,
             "learning_rate_min": 1e-8,
+            "scheduling": "exponential",
+            "decrease_factor": 1.0,  # the rate stays as it is
             "clip_grad_norm": 1.0,
             "normalization": "tokens",
             "batch_size": size.batch_size,

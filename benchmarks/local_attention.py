@@ -58,8 +58,7 @@ def main() -> None:
     times = {}
     for length in options.source_lengths:
         results = driver.measure(local_programs(length, options.sizes), options)
-        if not written.shown:
-            written.environments(results)
+        written.environments(results)
         written.times(f"S = {length}", results)
         for name, found in results.items():
             times.setdefault(name, {})[length] = found.median("cpu")

@@ -39,6 +39,27 @@ class Configuration:
         forward = source * encoder + target * (decoder + attention + output)
         return 3 * batch * forward
 
+    def sequential_products(self, shape):
+        """Products that wait for one another in a forward pass.
+
+        Layers above each other run like a wavefront: a layer's step needs
+        the one below and its own last. In the decoder all layers, the
+        attention and eq. 5 of one step come before the next step.
+        """
+        _, source, target = shape
+        encoder = source + self.layers - 1
+        return encoder + target * (self.layers + 3)
+
+    def recurrent_weight_reads(self, shape):
+        """Weights that a forward pass reads, those of a step at every step.
+
+        A projection of all steps at once is not counted.
+        """
+        _, source, target = shape
+        square = self.units * self.units
+        encoder = source * self.layers * 4 * square
+        return encoder + target * (8 * self.layers + 1) * square
+
 
 CONFIGURATIONS = {
     "tiny": Configuration(2, 32, 200, 4, 6, 5),

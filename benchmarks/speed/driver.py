@@ -193,6 +193,7 @@ class Report:
     def __init__(self, options):
         self.options = options
         self.lines, self.rows = [], []
+        self.described = set()
         self.shown = {}  # what the plot shows: group -> program -> numbers
         self.say(machine())
         self.say("command: " + " ".join(sys.argv))
@@ -212,8 +213,11 @@ class Report:
         self.say()
 
     def environments(self, results):
-        """Prints versions, threads and sizes of every program."""
+        """Prints versions, threads and sizes of programs not yet shown."""
         for name, found in results.items():
+            if name in self.described:
+                continue
+            self.described.add(name)
             built = found.built
             parts = [
                 *(f"{k} {v}" for k, v in built["versions"].items()),

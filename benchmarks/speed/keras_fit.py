@@ -24,7 +24,7 @@ def fitted(model, path, targets):
         targets: function of a batch: what `fit` takes as y.
     """
     batches = [(batch, targets(batch)) for batch in read_batches(path)]
-    data = itertools.cycle(batches) if ON_JAX else _dataset(batches)
+    data = _generator(batches) if ON_JAX else _dataset(batches)
 
     def run(steps):
         history = model.fit(
@@ -33,6 +33,11 @@ def fitted(model, path, targets):
         return {"loss": history.history["loss"][-1]}
 
     return run
+
+
+def _generator(batches):
+    """The batches over and over, without TensorFlow."""
+    yield from itertools.cycle(batches)
 
 
 def _dataset(batches):

@@ -18,10 +18,10 @@ from speed.worker import Work
 
 def epoch(configuration, folder, precision):
     """`fit` on the batches of Multi30k's text, epoch after epoch."""
+    # First, since it sets the seed, which empties TensorFlow's tokenizers.
+    model = translation_model(configuration, precision, "global").training_model
     size = CONFIGURATIONS[configuration].batch_size
     batches, _ = training_batches(multi30k_pairs(), size, folder)
-    model = translation_model(configuration, precision, "global")
-    model = model.training_model
     model.compile(
         make_optimizer("adam", learning_rate=1e-3, clip_norm=1.0),
         loss={"word": TranslationLoss("word"), "hits": None},

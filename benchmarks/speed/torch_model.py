@@ -6,6 +6,7 @@ global "general" attention, step by step in a Python loop; the encoder is
 """
 
 import contextlib
+import time
 
 import torch
 from torch import nn
@@ -337,3 +338,63 @@ def matrix_product(precision, width=2048):
         return {"flops": 2 * width**3}
 
     return Work(run)
+
+
+def card(precision, batch_size, units):
+    """What a card can do at best, for the floor of a training step.
+
+    The results of a run are `rate`, operations a second of a product of
+    large matrices; `bandwidth`, bytes a second of a copy, read and written;
+    `latency`, seconds of one of many products that wait for one another, in
+    a CUDA graph where there is a GPU.
+    """
+    dtype = getattr(torch, precision)
+    width = 8192 if DEVICE == "cuda" else 512
+    square = torch.randn(width, width, device=DEVICE).to(dtype)
+    large = torch.empty(8 * width * width, device=DEVICE, dtype=dtype)
+    copied = torch.empty_like(large)
+    state = torch.randn(batch_size, units, device=DEVICE).to(dtype)
+    # One gate's share of a layer's product: a little thing to wait for.
+    kernel = torch.randn(units, units, device=DEVICE).to(dtype) / units
+    chain = 100
+
+    def dependent():
+        vector = state
+        for _ in range(chain):
+            vector = torch.matmul(vector, kernel)
+        return vector
+
+    replay = _captured(dependent)
+
+    def seconds(function, steps):
+        function()
+        synchronize()
+        began = time.perf_counter()
+        for _ in range(steps):
+            function()
+        synchronize()
+        return (time.perf_counter() - began) / steps
+
+    def run(steps):
+        product = seconds(lambda: torch.matmul(square, square), steps)
+        copy = seconds(lambda: copied.copy_(large), steps)
+        moved = 2 * large.numel() * large.element_size()
+        return {
+            "rate": 2 * width**3 / product,
+            "bandwidth": moved / copy,
+            "latency": seconds(replay, steps) / chain,
+        }
+
+    return Work(run)
+
+
+def _captured(function):
+    """The function as a CUDA graph, so that launching costs nothing."""
+    if DEVICE != "cuda":
+        return function
+    function()
+    synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        function()
+    return graph.replay

@@ -99,7 +99,10 @@ def described():
     }
     threads = {"cores": available_cores()}
     if "torch" in loaded:
-        threads["torch threads"] = sys.modules["torch"].get_num_threads()
+        torch = sys.modules["torch"]
+        threads["torch threads"] = torch.get_num_threads()
+        if torch.cuda.is_available():
+            threads["card"] = torch.cuda.get_device_name()
     if "tensorflow" in loaded:
         threads["tensorflow threads"] = os.environ.get(
             "TF_NUM_INTRAOP_THREADS", "all"
