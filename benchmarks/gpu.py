@@ -36,7 +36,7 @@ def training_programs(options, attention, path):
     return [
         program(kind, precision, "training", arguments)
         for precision in options.precision
-        for kind in KINDS
+        for kind in options.programs
     ]
 
 
@@ -53,7 +53,8 @@ def decoding_programs(options, attention):
     return [
         program(kind, precision, "decoding", arguments)
         for precision in options.precision
-        for kind in KINDS[:2]
+        for kind in options.programs
+        if kind != "torch-compile"
     ]
 
 
@@ -138,6 +139,9 @@ def main() -> None:
         nargs="+",
         choices=("train", "decode"),
         default=["train", "decode"],
+    )
+    parser.add_argument(
+        "--programs", nargs="+", choices=KINDS, default=list(KINDS)
     )
     parser.set_defaults(cores=0)
     options = parser.parse_args()

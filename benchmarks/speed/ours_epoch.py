@@ -19,7 +19,9 @@ from speed.worker import Work
 def epoch(configuration, folder, precision):
     """`fit` on the batches of Multi30k's text, epoch after epoch."""
     # First, since it sets the seed, which empties TensorFlow's tokenizers.
-    model = translation_model(configuration, precision, "global").training_model
+    model = translation_model(
+        configuration, precision, "global", bidirectional=True
+    ).training_model
     size = CONFIGURATIONS[configuration].batch_size
     batches, _ = training_batches(multi30k_pairs(), size, folder)
     model.compile(

@@ -21,7 +21,7 @@ from speed.keras_fit import ON_JAX, compiled, fitted, policy, ready
 from speed.worker import Work
 
 
-def translation_model(configuration, precision, attention):
+def translation_model(configuration, precision, attention, bidirectional=False):
     """The model of a configuration, without dropout."""
     size = CONFIGURATIONS[configuration]
     keras.utils.set_random_seed(0)
@@ -33,6 +33,7 @@ def translation_model(configuration, precision, attention):
             units=size.units,
             encoder_layers=size.layers,
             decoder_layers=size.layers,
+            bidirectional=bidirectional,
             reverse_source=False,
             attention=AttentionConfig(kind=attention),
             dropout=0.0,
