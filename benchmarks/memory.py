@@ -20,9 +20,7 @@ def main() -> None:
     options = parser.parse_args()
     driver.finish(options, f"memory-{options.config}-{options.data}")
     path, _ = write_data(options)
-    programs = training_programs(
-        options.programs, options.precision, options.config, path
-    )
+    programs = training_programs(options, path)
     results = {}
     for program in programs:
         results.update(driver.measure([program], options))
@@ -38,8 +36,7 @@ def report(options, results):
         name: [peak - found.first["resident"] for peak in found.values("peak")]
         for name, found in results.items()
     }
-    wanted = options.reference
-    reference = wanted if wanted in results else next(iter(results))
+    reference = driver.reference_of(results, options)
     rows = []
     for name, found in results.items():
         rise = statistics.median(rises[name])

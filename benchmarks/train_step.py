@@ -33,25 +33,28 @@ PROGRAMS = {
 SINGLE_PRECISION_ONLY = ("addons",)
 
 
-def training_programs(names, precisions, configuration, path):
+def training_programs(options, path):
     """One program for each name and precision that it has."""
-    return [
-        driver.Program(
-            f"{name} {precision}",
-            make,
-            {"configuration": configuration, "batches": str(path), **options}
-            | (
-                {}
-                if name in SINGLE_PRECISION_ONLY
-                else {"precision": precision}
-            ),
-            python,
-        )
-        for precision in precisions
-        for name, (python, make, options) in PROGRAMS.items()
-        if name in names
-        and (precision == "float32" or name not in SINGLE_PRECISION_ONLY)
+    names = options.programs or [
+        name
+        for name in PROGRAMS
+        if options.data == "static" or name != "torch-compile"
     ]
+    common = {"configuration": options.config, "batches": str(path)}
+    programs = []
+    for precision in options.precision:
+        for name in names:
+            python, make, arguments = PROGRAMS[name]
+            if name not in SINGLE_PRECISION_ONLY:
+                arguments = {**arguments, "precision": precision}
+            elif precision != "float32":
+                continue
+            programs.append(
+                driver.Program(
+                    f"{name} {precision}", make, {**common, **arguments}, python
+                )
+            )
+    return programs
 
 
 def peak_programs(precisions):
@@ -90,7 +93,11 @@ def add_model_arguments(parser):
         default=["float32", "bfloat16"],
     )
     parser.add_argument(
-        "--programs", nargs="+", choices=PROGRAMS, default=list(PROGRAMS)
+        "--programs",
+        nargs="+",
+        choices=PROGRAMS,
+        help="default: all; torch-compile, which compiles every length anew, "
+        "only on static data",
     )
 
 
@@ -103,9 +110,7 @@ def main() -> None:
     path, made = write_data(options)
     measured = driver.measure(
         [
-            *training_programs(
-                options.programs, options.precision, options.config, path
-            ),
+            *training_programs(options, path),
             *peak_programs(options.precision),
         ],
         options,

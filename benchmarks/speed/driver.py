@@ -164,9 +164,15 @@ def measure(programs, options):
     finally:
         for worker in workers:
             worker.close()
+    return results
+
+
+def reference_of(results, options):
+    """The name of the program that the others are compared with."""
     if not results:
         sys.exit("No program ran.")
-    return results
+    wanted = options.reference
+    return wanted if wanted in results else next(iter(results))
 
 
 def ratios(results, name, reference, clock):
@@ -239,7 +245,7 @@ class Report:
         """
         columns = columns or {}
         clock = self.options.clock
-        reference = self._reference(results)
+        reference = reference_of(results, self.options)
         head = ["program", "CPU ms", "wall ms", f"ratio to {reference}"]
         rows = []
         for name, found in results.items():
@@ -257,10 +263,6 @@ class Report:
             self.keep(group, name, found, ratio=compared)
         self.say(f"{group}: {unit}, median (lowest-highest of the rounds)")
         self.table([*head, *columns], rows)
-
-    def _reference(self, results):
-        wanted = self.options.reference
-        return wanted if wanted in results else next(iter(results))
 
     def keep(self, group, name, found, **further):
         """Keeps every round of a program for the CSV."""
