@@ -10,7 +10,7 @@ attention weights of every hypothesis, the peers words and scores.
 from speed import driver
 from speed.configurations import CONFIGURATIONS
 
-PROGRAMS = {"ours": "ours", "torch": "torch", "addons": "addons"}
+PROGRAMS = ("ours", "torch", "addons")
 
 
 def decoding_programs(options, batch_size, beam_size):
@@ -26,7 +26,7 @@ def decoding_programs(options, batch_size, beam_size):
             f"{name} {precision}",
             f"{name}_model:decoding",
             arguments | ({} if name == "addons" else {"precision": precision}),
-            PROGRAMS[name],
+            name,
         )
         for precision in options.precision
         for name in options.programs
@@ -48,7 +48,7 @@ def main() -> None:
         default=["float32", "bfloat16"],
     )
     parser.add_argument(
-        "--programs", nargs="+", choices=PROGRAMS, default=list(PROGRAMS)
+        "--programs", nargs="+", choices=PROGRAMS, default=PROGRAMS
     )
     options = parser.parse_args()
     driver.finish(options, f"decode-{options.config}")

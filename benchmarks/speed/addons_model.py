@@ -102,13 +102,17 @@ def training(configuration, batches):
         [tf.constant(array) for array in batch.values()]
         for batch in read_batches(batches)
     ]
+    # Builds it, as the other programs do before their first step.
+    with tf.GradientTape() as tape:
+        model.loss(*(array[:1] for array in data[0]))
+    parameters = sum(int(tf.size(v)) for v in tape.watched_variables())
 
     def run(steps):
         for number in range(steps):
             loss = step(*data[number % len(data)])
         return {"loss": float(loss)}
 
-    return Work(run)
+    return Work(run, parameters)
 
 
 def decoding(configuration, batch_size, beam_size, length):

@@ -26,7 +26,6 @@ class Program:
         arguments: of that function.
         python: name of its environment, as given by `--python`.
         variables: of its environment.
-        steps: steps a run, where they are not those of all others.
     """
 
     name: str
@@ -34,7 +33,6 @@ class Program:
     arguments: dict = field(default_factory=dict)
     python: str = "ours"
     variables: dict = field(default_factory=dict)
-    steps: int | None = None
 
 
 class ProgramFailed(Exception):
@@ -143,24 +141,33 @@ def measure(programs, options):
         A dict of `Measured` by name, in the order of the programs.
     """
     workers, results = [], {}
+
+    def attempt(worker, action):
+        try:
+            action(worker)
+        except ProgramFailed as failure:
+            print(f"left out: {failure}", file=sys.stderr)
+            results.pop(worker.program.name, None)
+            workers.remove(worker)
+            worker.close()
+
+    def begin(worker):
+        built, first = worker.answer(), worker.run(options.steps)
+        name = worker.program.name
+        results[name] = Measured(worker.program, built, first, [])
+
+    def take_turn(worker):
+        found = worker.run(options.steps)
+        results[worker.program.name].rounds.append(found)
+
     try:
+        # One after the other, so that building disturbs no first run.
         for program in programs:
-            worker = Worker(program, options)
-            workers.append(worker)
-            steps = program.steps or options.steps
-            try:
-                built = worker.answer()
-                first = worker.run(steps)
-            except ProgramFailed as failure:
-                print(f"left out: {failure}", file=sys.stderr)
-                continue
-            results[program.name] = Measured(program, built, first, [])
+            workers.append(Worker(program, options))
+            attempt(workers[-1], begin)
         for _ in range(options.rounds):
-            for worker in workers:
-                found = results.get(worker.program.name)
-                if found is not None:
-                    steps = worker.program.steps or options.steps
-                    found.rounds.append(worker.run(steps))
+            for worker in list(workers):
+                attempt(worker, take_turn)
     finally:
         for worker in workers:
             worker.close()
@@ -382,4 +389,5 @@ def finish(options, table, clock="cpu"):
         sys.exit(f"Expected: --python NAME=PATH. Received: {wrong[0]}")
     options.pythons = dict(g.split("=", 1) for g in options.python)
     options.output.mkdir(parents=True, exist_ok=True)
-    return options
+    # Of this process, which tokenises text for the others.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")

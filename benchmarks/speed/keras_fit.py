@@ -5,7 +5,7 @@ import itertools
 import keras
 import numpy as np
 
-from speed.batches import NAMES, read_batches
+from speed.batches import read_batches
 
 ON_JAX = keras.backend.backend() == "jax"
 
@@ -73,11 +73,6 @@ def compiled(function, model):
     program = jax.jit(stateless)
     values = [variable.value for variable in model.variables]
     return lambda *arguments: program(values, *arguments)
-
-
-def inputs_of(batch):
-    """The inputs of a model that is given the targets too."""
-    return {name: batch[name] for name in NAMES}
 
 
 def ready(result):

@@ -9,7 +9,7 @@ not reach the recurrence.
 import keras
 from keras import layers, ops
 
-from speed.batches import PAD_ID
+from speed.batches import PAD_ID, read_batches
 from speed.configurations import CONFIGURATIONS
 from speed.keras_fit import ON_JAX, fitted, policy
 from speed.worker import Work
@@ -121,5 +121,8 @@ def training(configuration, batches, precision="float32", input_feeding=True):
         ),
         jit_compile=ON_JAX,
     )
+    # Builds it, as the other programs do before their first step.
+    batch = read_batches(batches)[0]
+    model({name: array[:1] for name, array in batch.items()})
     run = fitted(model, batches, lambda batch: batch["target_out"])
-    return Work(run)
+    return Work(run, model.count_params())
