@@ -227,11 +227,10 @@ class Report:
 
     def environments(self, results):
         """Prints versions, threads and sizes of programs not yet shown."""
-        for name, found in results.items():
-            if name in self.described:
-                continue
-            self.described.add(name)
-            built = found.built
+        fresh = [name for name in results if name not in self.described]
+        self.described.update(fresh)
+        for name in fresh:
+            built = results[name].built
             parts = [
                 *(f"{k} {v}" for k, v in built["versions"].items()),
                 *(f"{k}: {v}" for k, v in built["threads"].items()),
@@ -239,7 +238,8 @@ class Report:
             if built["parameters"]:
                 parts.append(f"{built['parameters']:,} parameters")
             self.say(f"{name}: {', '.join(parts)}")
-        self.say()
+        if fresh:
+            self.say()
 
     def times(self, group, results, columns=None, unit="a step"):
         """Prints the table of one group of programs and keeps its rows.
@@ -297,6 +297,7 @@ class Report:
 
         names = dict.fromkeys(n for group in self.shown.values() for n in group)
         width = 0.8 / max(len(names), 1)
+        labels = {name: name for name in names}  # once each
         figure = Figure(figsize=(2 + 2.2 * len(self.shown), 4))
         axes = figure.subplots()
         for index, name in enumerate(names):
@@ -313,7 +314,7 @@ class Report:
                         [max(found[name]) - middle],
                     ],
                     color=f"C{index}",
-                    label=name if place == 0 else None,
+                    label=labels.pop(name, None),
                 )
         axes.set_xticks(range(len(self.shown)), list(self.shown))
         axes.set_ylabel(unit)
