@@ -1,0 +1,84 @@
+"""Time of beam and greedy search against other programs, by turns.
+
+    python benchmarks/decode.py --python torch=PATH --python addons=PATH
+
+Every program translates random sentences of `--length` words into exactly as
+many words: no sentence may end before. Ours returns words, scores and the
+attention weights of every hypothesis, the peers words and scores.
+"""
+
+from speed import driver
+from speed.configurations import CONFIGURATIONS
+
+PROGRAMS = ("ours", "torch", "addons")
+
+
+def decoding_programs(options, batch_size, beam_size):
+    """One program for each name and precision that it has."""
+    arguments = {
+        "configuration": options.config,
+        "batch_size": batch_size,
+        "beam_size": beam_size,
+        "length": options.length,
+    }
+    return [
+        driver.Program(
+            f"{name} {precision}",
+            f"{name}_model:decoding",
+            arguments | ({} if name == "addons" else {"precision": precision}),
+            name,
+        )
+        for precision in options.precision
+        for name in options.programs
+        if precision == "float32" or name != "addons"
+    ]
+
+
+def main() -> None:
+    """Prints and writes one table a batch size and beam size."""
+    parser = driver.parser(__doc__, 7, 3, "torch float32")
+    parser.add_argument("--config", choices=CONFIGURATIONS, default="small")
+    parser.add_argument("--length", type=int, default=30)
+    parser.add_argument("--batch-sizes", type=int, nargs="+", default=[1, 32])
+    parser.add_argument("--beam-sizes", type=int, nargs="+", default=[1, 10])
+    parser.add_argument(
+        "--precision",
+        nargs="+",
+        choices=("float32", "bfloat16"),
+        default=["float32", "bfloat16"],
+    )
+    parser.add_argument(
+        "--programs", nargs="+", choices=PROGRAMS, default=PROGRAMS
+    )
+    options = parser.parse_args()
+    driver.finish(options, f"decode-{options.config}")
+    written = driver.Report(options)
+    for beam_size in options.beam_sizes:
+        for batch_size in options.batch_sizes:
+            programs = decoding_programs(options, batch_size, beam_size)
+            results = driver.measure(programs, options)
+            written.environments(results)
+            report(options, written, results, batch_size, beam_size)
+    written.write(f"Search, {options.config}, {options.length} words")
+
+
+def report(options, written, results, batch_size, beam_size):
+    """Prints and keeps one table."""
+    for name, found in results.items():
+        length = found.rounds[-1]["length"]
+        if length != options.length:
+            written.say(f"{name} has stopped after {length} words")
+    words = batch_size * options.length
+    columns = {
+        "words/s": lambda found: f"{words / found.median('wall'):,.0f}",
+        "first run s": lambda found: (
+            f"{found.first['wall'] * options.steps:.0f}"
+        ),
+    }
+    search = "greedy" if beam_size == 1 else f"beam {beam_size}"
+    group = f"{options.config}, batch {batch_size}, {search}"
+    written.times(group, results, columns)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,186 @@
+"""Speed on a GPU: this library on JAX against PyTorch, by turns on one card.
+
+    python benchmarks/gpu.py
+    python benchmarks/gpu.py --tiny    # whether it works, also on a CPU
+
+For a Python with JAX and PyTorch; it needs no TensorFlow. It trains the
+paper's configuration (4 layers of 1000 units, 50,000 words, batches of 128
+pairs of 25 words) and translates with a beam of 10; on a GPU both libraries
+may round the factors of float32 products to TF32. PyTorch has no local
+attention of its own: its decoder masks the scores outside the window.
+
+The floor is an estimate of what no program of this model falls below on this
+card: the arithmetic at the measured rate of large products, the recurrent
+weights read anew at every step at the measured bandwidth, and the measured
+latency of the dependent products of the recurrence.
+"""
+
+from speed import batches, driver
+from speed.configurations import CONFIGURATIONS
+
+ON_JAX = {
+    "KERAS_BACKEND": "jax",
+    # Two libraries share the card.
+    "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+}
+KINDS = ("ours", "torch", "torch-compile")
+
+
+def training_programs(options, attention, path):
+    """Training with one kind of attention, in every precision."""
+    arguments = {
+        "configuration": options.config,
+        "batches": str(path),
+        "attention": attention,
+    }
+    return [
+        program(kind, precision, "training", arguments)
+        for precision in options.precision
+        for kind in options.programs
+    ]
+
+
+def decoding_programs(options, attention):
+    """Beam search with one kind of attention, in every precision."""
+    size = CONFIGURATIONS[options.config]
+    arguments = {
+        "configuration": options.config,
+        "attention": attention,
+        "batch_size": size.batch_size,
+        "beam_size": 10,
+        "length": size.target_length,
+    }
+    return [
+        program(kind, precision, "decoding", arguments)
+        for precision in options.precision
+        for kind in options.programs
+        if kind != "torch-compile"
+    ]
+
+
+def program(kind, precision, task, arguments):
+    """One program; ours runs on JAX."""
+    compiled = {"compiled": True} if kind == "torch-compile" else {}
+    module, variables, python = "torch_model", {}, "torch"
+    if kind == "ours":
+        module, variables, python = "ours_model", ON_JAX, "ours"
+    return driver.Program(
+        f"{kind} {precision}",
+        f"{module}:{task}",
+        {**arguments, "precision": precision, **compiled},
+        python,
+        variables,
+    )
+
+
+def floor(options, written):
+    """Prints what the card can do, and what follows for one step."""
+    size = CONFIGURATIONS[options.config]
+    programs = [
+        driver.Program(
+            f"card {precision}",
+            "torch_model:card",
+            {
+                "precision": precision,
+                "batch_size": size.batch_size,
+                "units": size.units,
+            },
+            "torch",
+        )
+        for precision in options.precision
+    ]
+    results = driver.measure(programs, options)
+    written.environments(results)
+    shape = (size.batch_size, size.source_length, size.target_length)
+    for name, found in results.items():
+        rate, bandwidth, latency = (
+            found.median(key) for key in ("rate", "bandwidth", "latency")
+        )
+        width = 2 if name.endswith("bfloat16") else 4
+        # Forward and backward each go through the recurrence once.
+        depth = size.sequential_products(shape) * 2
+        parts = {
+            "arithmetic": size.training_flops(shape) / rate,
+            "weight reads": 2
+            * width
+            * size.recurrent_weight_reads(shape)
+            / bandwidth,
+            "loop latency": depth * latency,
+        }
+        written.say(
+            f"{name}: {rate / 1e12:.3g} TFLOP/s, "
+            f"{bandwidth / 1e9:.0f} GB/s, {latency * 1e6:.1f} us a dependent "
+            "product; floor of a training step: "
+            + ", ".join(f"{k} {1e3 * v:.2f} ms" for k, v in parts.items())
+            + f", sum {1e3 * sum(parts.values()):.2f} ms"
+        )
+    written.say()
+
+
+def main() -> None:
+    """Prints and writes the tables."""
+    parser = driver.parser(__doc__, 5, 10, "torch float32")
+    parser.add_argument("--config", choices=CONFIGURATIONS, default="paper")
+    parser.add_argument("--tiny", action="store_true", help="--config tiny")
+    parser.add_argument(
+        "--precision",
+        nargs="+",
+        choices=("float32", "bfloat16"),
+        default=["float32", "bfloat16"],
+    )
+    parser.add_argument(
+        "--attention",
+        nargs="+",
+        choices=("global", "local"),
+        default=["global", "local"],
+    )
+    parser.add_argument(
+        "--tasks",
+        nargs="+",
+        choices=("train", "decode"),
+        default=["train", "decode"],
+    )
+    parser.add_argument(
+        "--programs", nargs="+", choices=KINDS, default=list(KINDS)
+    )
+    parser.set_defaults(cores=0)
+    options = parser.parse_args()
+    if options.tiny:
+        options.config = "tiny"
+    driver.finish(options, f"gpu-{options.config}", clock="wall")
+    written = driver.Report(options)
+    floor(options, written)
+    made = batches.static_batches(options.config, 1)
+    path = (options.output / f"{options.table}-batches.npz").resolve()
+    batches.write_batches(path, made)
+    size = CONFIGURATIONS[options.config]
+    for attention in options.attention:
+        if "train" in options.tasks:
+            results = driver.measure(
+                training_programs(options, attention, path), options
+            )
+            words = batches.count_words(made)
+            report(written, f"train, {attention}", results, words)
+        if "decode" in options.tasks:
+            results = driver.measure(
+                decoding_programs(options, attention), options
+            )
+            words = size.batch_size * size.target_length
+            report(written, f"beam 10, {attention}", results, words)
+    written.write(f"On one card, {options.config}")
+
+
+def report(written, group, results, words):
+    """Prints and keeps one table."""
+    written.environments(results)
+    columns = {
+        "target words/s": lambda found: f"{words / found.median('wall'):,.0f}",
+        "first run s": lambda found: (
+            f"{found.first['wall'] * written.options.steps:.0f}"
+        ),
+    }
+    written.times(group, results, columns)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""An epoch of Multi30k against Joey NMT's own trainer, measured by turns.
+
+    LUONG_KERAS_DATA=folder python benchmarks/joeynmt_epoch.py \
+        --python joeynmt=PATH
+
+Both train a model of the same size on the same subwords with the same batch
+size and optimizer, each with its own input pipeline. Both have LSTM layers,
+general attention and input feeding; the encoder is bidirectional with half of
+the units each way, the only one with which Joey NMT 2.3 runs. Its decoder has
+a bias in eq. 5 and none in the output layer, and its batches are drawn at
+random where ours have sentences of like length. The times are for 1,000
+target words, padding not counted.
+"""
+
+import json
+import os
+import sys
+
+from speed import batches, driver
+from speed.configurations import CONFIGURATIONS
+
+EPOCH = 29_000  # pairs
+SPECIAL = 4  # `<pad>`, `<unk>`, `<s>`, `</s>`
+
+
+def write_text(folder, batch_size):
+    """Writes the subwords of Multi30k as Joey NMT reads them."""
+    pairs = batches.multi30k_pairs()
+    _, tokenizer = batches.training_batches(pairs, batch_size, folder / "ours")
+    words = tokenizer.lookup(range(tokenizer.vocabulary_size)).numpy()
+    vocabulary = [word.decode() for word in words[SPECIAL:]]
+    (folder / "vocabulary.txt").write_text(
+        "\n".join(vocabulary) + "\n", encoding="utf-8"
+    )
+    for language, side in zip(
+        ("en", "de"), zip(*pairs, strict=True), strict=True
+    ):
+        lines = [
+            " ".join(word.decode() for word in row)
+            for row in tokenizer.tokens(list(side)).to_list()
+        ]
+        for part, count in (("train", len(lines)), ("dev", 10)):
+            text = "\n".join(lines[:count]) + "\n"
+            (folder / f"{part}.{language}").write_text(text, encoding="utf-8")
+
+
+def write_config(folder, size):
+    """Joey NMT's configuration of the same model and training."""
+    vocabulary = str(folder / "vocabulary.txt")
+    embeddings = {"embedding_dim": size.units}
+    layers = {
+        "type": "recurrent",
+        "rnn_type": "lstm",
+        "embeddings": embeddings,
+        "num_layers": size.layers,
+        "dropout": 0.0,
+    }
+    sides = {
+        side: {
+            "lang": language,
+            "level": "word",
+            "voc_file": vocabulary,
+            "max_length": 80,
+        }
+        for side, language in (("src", "en"), ("trg", "de"))
+    }
+    config = {
+        "name": "benchmark",
+        "model_dir": str(folder / "model"),
+        "use_cuda": False,
+        "data": {
+            "train": str(folder / "train"),
+            "dev": str(folder / "dev"),
+            "dataset_type": "plain",
+            **sides,
+        },
+        "training": {
+            "optimizer": "adam",
+            "learning_rate": 0.001,
+            "learning_rate_min": 1e-8,
+            "scheduling": "exponential",
+            "decrease_factor": 1.0,  # the rate stays as it is
+            "clip_grad_norm": 1.0,
+            "normalization": "tokens",
+            "batch_size": size.batch_size,
+            "batch_type": "sentence",
+            "epochs": 100,
+            # Training alone is timed.
+            "validation_freq": 10**9,
+            "logging_freq": 10**9,
+        },
+        "testing": {},
+        "model": {
+            "initializer": "uniform",
+            "init_weight": 0.1,
+            "encoder": {
+                **layers,
+                "hidden_size": size.units // 2,
+                "bidirectional": True,
+            },
+            "decoder": {
+                **layers,
+                "hidden_size": size.units,
+                "attention": "luong",
+                "input_feeding": True,
+                "init_hidden": "last",
+            },
+        },
+    }
+    (folder / "model").mkdir(exist_ok=True)
+    path = folder / "config.yaml"
+    # JSON is YAML too.
+    path.write_text(json.dumps(config, indent=2), encoding="utf-8")
+    return path
+
+
+def main() -> None:
+    """Prints and writes the table."""
+    parser = driver.parser(__doc__, None, 10, "joeynmt")
+    parser.add_argument("--config", choices=CONFIGURATIONS, default="small")
+    parser.add_argument(
+        "--batches", type=int, help="how many; default: one epoch"
+    )
+    options = parser.parse_args()
+    driver.finish(options, f"joeynmt_epoch-{options.config}")
+    if "LUONG_KERAS_DATA" not in os.environ:
+        sys.exit("Set LUONG_KERAS_DATA to the folder that has multi30k/.")
+    size = CONFIGURATIONS[options.config]
+    wanted = options.batches or -(-EPOCH // size.batch_size)
+    options.rounds = options.rounds or max(wanted // options.steps, 1)
+    folder = (options.output / "joeynmt").resolve()
+    folder.mkdir(exist_ok=True)
+    write_text(folder, size.batch_size)
+    programs = [
+        driver.Program(
+            "joeynmt",
+            "joeynmt_model:epoch",
+            {"config_file": str(write_config(folder, size))},
+            "joeynmt",
+        ),
+        *(
+            driver.Program(
+                f"ours {precision}",
+                "ours_epoch:epoch",
+                {
+                    "configuration": options.config,
+                    "folder": str(folder / precision),
+                    "precision": precision,
+                },
+            )
+            for precision in ("float32", "bfloat16")
+        ),
+    ]
+    report(options, driver.measure(programs, options))
+
+
+def report(options, results):
+    """Prints and writes what was measured."""
+    written = driver.Report(options)
+    written.environments(results)
+    for found in results.values():
+        for measured in found.rounds:
+            for clock in ("cpu", "wall"):
+                measured[clock] *= 1000 * options.steps / measured["words"]
+    columns = {
+        "words/s": lambda found: f"{1000 / found.median('wall'):,.0f}",
+        "target words": lambda found: f"{sum(found.values('words')):,}",
+    }
+    group = f"{options.config}, {options.rounds * options.steps} batches"
+    written.times(group, results, columns, unit="1,000 target words")
+    written.write(f"Training on Multi30k, {group}")
+
+
+if __name__ == "__main__":
+    main()

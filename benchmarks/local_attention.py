@@ -1,0 +1,85 @@
+"""Time of local-p attention by the length of the source, measured by turns.
+
+    python benchmarks/local_attention.py --python torch=PATH
+
+One pass forward and backward through a decoder of one LSTM layer with input
+feeding ("loop"), or through the attention alone for all target steps at once
+("parallel"). `dense` scores the whole source and masks it, `gather` reads the
+window of 2 D + 1 words. Projecting the memory, once a sentence, is a part of
+our loop: "projections" is its time alone.
+"""
+
+from speed import driver
+
+SIZES = (32, 256, 20, 10)  # B, U, T, D
+
+
+def local_programs(source_length, sizes):
+    """All programs for one length of the source."""
+    arguments = {"source_length": source_length, "sizes": sizes}
+    ours = [
+        driver.Program(
+            f"ours {method}",
+            "ours_model:local_attention",
+            {**arguments, "method": method},
+        )
+        for method in ("loop", "parallel", "projections")
+    ]
+    theirs = [
+        driver.Program(
+            f"torch {kind} {'parallel' if parallel else 'loop'}",
+            "torch_model:local_attention",
+            {**arguments, "gather": kind == "gather", "parallel": parallel},
+            "torch",
+        )
+        for parallel in (False, True)
+        for kind in ("dense", "gather")
+    ]
+    return [*ours, *theirs]
+
+
+def main() -> None:
+    """Prints and writes one table a length, and how our time grows."""
+    parser = driver.parser(__doc__, 7, 3, "torch dense loop")
+    parser.add_argument(
+        "--source-lengths", type=int, nargs="+", default=[50, 256, 1024, 4096]
+    )
+    parser.add_argument(
+        "--sizes",
+        type=int,
+        nargs=4,
+        default=SIZES,
+        metavar=("B", "U", "T", "D"),
+        help="default: 32 256 20 10",
+    )
+    options = parser.parse_args()
+    driver.finish(options, "local_attention")
+    written = driver.Report(options)
+    times = {}
+    for length in options.source_lengths:
+        results = driver.measure(local_programs(length, options.sizes), options)
+        written.environments(results)
+        written.times(f"S = {length}", results)
+        for name, found in results.items():
+            times.setdefault(name, {})[length] = found.median("cpu")
+    written.say("CPU ms by source length, and the last over the others")
+    written.table(
+        ["program", *options.source_lengths, "last / each"],
+        [
+            [
+                name,
+                *(f"{1e3 * found[s]:.1f}" for s in options.source_lengths),
+                " ".join(
+                    f"{found[options.source_lengths[-1]] / found[s]:.1f}"
+                    for s in options.source_lengths[:-1]
+                ),
+            ]
+            for name, found in times.items()
+            if len(found) == len(options.source_lengths)
+        ],
+    )
+    written.write("Local attention, local-p, forward and backward")
+
+
+if __name__ == "__main__":
+    main()

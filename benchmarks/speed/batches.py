@@ -1,0 +1,111 @@
+"""The batches that every program of a run reads from one file."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from speed.configurations import CONFIGURATIONS
+
+NAMES = ("source", "target_in", "target_out")
+PAD_ID, BOS_ID, EOS_ID = 0, 2, 3  # as in `luong_keras.special_tokens`
+SUBWORDS = 8000
+
+
+def random_words(size, batch_size, length, seed=1):
+    """Ids (B, S) of a `Configuration`'s vocabulary, none of them special."""
+    generator = np.random.default_rng(seed)
+    shape = batch_size, length
+    words = generator.integers(EOS_ID + 1, size.vocabulary_size, shape)
+    return words.astype("int32")
+
+
+def static_batches(configuration, count):
+    """`count` batches of random words without padding."""
+    size = CONFIGURATIONS[configuration]
+    lengths = size.source_length, size.target_length, size.target_length
+    return [
+        {
+            name: random_words(size, size.batch_size, length, seed=(i, place))
+            for place, (name, length) in enumerate(
+                zip(NAMES, lengths, strict=True)
+            )
+        }
+        for i in range(count)
+    ]
+
+
+def multi30k_pairs():
+    """Multi30k's training pairs, English to German, as raw text."""
+    from luong_keras.data.parallel_text import read_pairs
+
+    folder = Path(os.environ["LUONG_KERAS_DATA"], "multi30k")
+    lines = read_pairs(folder / "train.en.gz", folder / "train.de.gz")
+    return [(source, target) for _, source, target in lines]
+
+
+def training_batches(pairs, batch_size, folder):
+    """The library's batches of joint subwords, and their tokenizer.
+
+    The vocabulary is trained on the pairs; the corpus is kept in `folder`.
+    """
+    from luong_keras import SentencePieceTokenizer, TrainingBatches
+    from luong_keras.data.corpus_writer import write_corpus
+
+    tokenizer = SentencePieceTokenizer.train(
+        [side for pair in pairs for side in pair], SUBWORDS
+    )
+    batches = TrainingBatches(
+        write_corpus(pairs, folder),
+        tokenizer,
+        tokenizer,
+        batch_size=batch_size,
+        seed=1,
+        max_length=80,
+    )
+    return batches, tokenizer
+
+
+def multi30k_batches(configuration, count):
+    """The first `count` batches of an epoch, as training gets them."""
+    size = CONFIGURATIONS[configuration].batch_size
+    with tempfile.TemporaryDirectory() as folder:
+        batches, _ = training_batches(multi30k_pairs(), size, folder)
+        return [
+            {name: batch[name].numpy() for name in NAMES}
+            for batch in batches.dataset(0, count)
+        ]
+
+
+MAKERS = {"static": static_batches, "multi30k": multi30k_batches}
+
+
+def write_batches(path, batches):
+    """Writes batches for `read_batches`."""
+    arrays = {
+        f"{name}_{number}": batch[name]
+        for number, batch in enumerate(batches)
+        for name in NAMES
+    }
+    np.savez(path, **arrays)
+
+
+def read_batches(path):
+    """The batches of a file, dicts of int32 (B, S) or (B, T)."""
+    with np.load(path) as arrays:
+        count = len(arrays.files) // len(NAMES)
+        return [
+            {name: arrays[f"{name}_{number}"] for name in NAMES}
+            for number in range(count)
+        ]
+
+
+def count_words(batches):
+    """Target words, padding not counted."""
+    return sum(int((b["target_out"] != PAD_ID).sum()) for b in batches)
+
+
+def batch_shape(batch):
+    """(B, S, T)."""
+    return (*batch["source"].shape, batch["target_in"].shape[1])

@@ -1,0 +1,394 @@
+"""Times programs by turns, each in a process of its own, and reports."""
+
+import argparse
+import contextlib
+import csv
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+
+
+@dataclass(frozen=True)
+class Program:
+    """What one process runs.
+
+    Attributes:
+        name: as in the tables.
+        make: `module:function` of this package, which returns a `Work`.
+        arguments: of that function.
+        python: name of its environment, as given by `--python`.
+        variables: of its environment.
+    """
+
+    name: str
+    make: str
+    arguments: dict = field(default_factory=dict)
+    python: str = "ours"
+    variables: dict = field(default_factory=dict)
+
+
+class ProgramFailed(Exception):
+    """A process has ended before its answer."""
+
+
+class Worker:
+    """The process of one program."""
+
+    def __init__(self, program, options):
+        self.program = program
+        name = program.name.replace(" ", "-").replace("/", "-")
+        self.log = options.output / f"{options.table}-{name}.log"
+        job = {
+            "make": program.make,
+            "arguments": program.arguments,
+            "cores": options.cores,
+        }
+        with open(self.log, "w", encoding="utf-8") as log:
+            self.process = subprocess.Popen(
+                [
+                    options.pythons.get(program.python, sys.executable),
+                    "-m",
+                    "speed.worker",
+                    json.dumps(job),
+                ],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env=_environment(program, options.cores),
+            )
+
+    def answer(self):
+        """The next line of the process."""
+        line = self.process.stdout.readline()
+        if not line:
+            lines = self.log.read_text(encoding="utf-8").strip().splitlines()
+            raise ProgramFailed(
+                f"{self.program.name}: {lines[-1] if lines else 'no message'}"
+                f" (see {self.log})"
+            )
+        return json.loads(line)
+
+    def run(self, steps):
+        """Runs some steps and returns the answer, with times a step."""
+        # Where the process has ended, the missing answer says why.
+        with contextlib.suppress(BrokenPipeError):
+            print(steps, file=self.process.stdin, flush=True)
+        measured = self.answer()
+        for clock in ("wall", "cpu"):
+            measured[clock] /= steps
+        return measured
+
+    def close(self):
+        """Ends the process by ending its input."""
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
+
+
+def _environment(program, cores):
+    """The variables of a process: where it imports from, how many threads."""
+    path = [str(HERE.parent), str(ROOT), os.environ.get("PYTHONPATH", "")]
+    variables = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, path)),
+        "PYTHONWARNINGS": "ignore",
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+    }
+    if cores:
+        for name in (
+            "OMP_NUM_THREADS",
+            "TF_NUM_INTRAOP_THREADS",
+            "TF_NUM_INTEROP_THREADS",
+        ):
+            variables[name] = str(cores)
+    return {**variables, **program.variables}
+
+
+@dataclass
+class Measured:
+    """The results of one program: its first answer and one dict a round.
+
+    The first run, which compiles, is kept apart as `first`.
+    """
+
+    program: Program
+    built: dict
+    first: dict
+    rounds: list
+
+    def values(self, name):
+        """One number a round."""
+        return [measured[name] for measured in self.rounds]
+
+    def median(self, name):
+        """The middle of the rounds."""
+        return statistics.median(self.values(name))
+
+
+def measure(programs, options):
+    """Runs all programs by turns; a program that fails is left out.
+
+    Returns:
+        A dict of `Measured` by name, in the order of the programs.
+    """
+    workers, results = [], {}
+
+    def attempt(worker, action):
+        try:
+            action(worker)
+        except ProgramFailed as failure:
+            print(f"left out: {failure}", file=sys.stderr)
+            results.pop(worker.program.name, None)
+            workers.remove(worker)
+            worker.close()
+
+    def begin(worker):
+        built, first = worker.answer(), worker.run(options.steps)
+        name = worker.program.name
+        results[name] = Measured(worker.program, built, first, [])
+
+    def take_turn(worker):
+        found = worker.run(options.steps)
+        results[worker.program.name].rounds.append(found)
+
+    try:
+        # One after the other, so that building disturbs no first run.
+        for program in programs:
+            workers.append(Worker(program, options))
+            attempt(workers[-1], begin)
+        for _ in range(options.rounds):
+            for worker in list(workers):
+                attempt(worker, take_turn)
+    finally:
+        for worker in workers:
+            worker.close()
+    return results
+
+
+def reference_of(results, options):
+    """The name of the program that the others are compared with."""
+    if not results:
+        sys.exit("No program ran.")
+    wanted = options.reference
+    return wanted if wanted in results else next(iter(results))
+
+
+def ratios(results, name, reference, clock):
+    """How many times faster than the reference, round by round."""
+    return [
+        theirs / own
+        for theirs, own in zip(
+            results[reference].values(clock),
+            results[name].values(clock),
+            strict=True,
+        )
+    ]
+
+
+def spread(numbers, form):
+    """The median, and the lowest and the highest number."""
+    middle = statistics.median(numbers)
+    return f"{middle:{form}} ({min(numbers):{form}}-{max(numbers):{form}})"
+
+
+class Report:
+    """Collects tables, prints them, and writes text, CSV and plot."""
+
+    def __init__(self, options):
+        self.options = options
+        self.lines, self.rows = [], []
+        self.described = set()
+        self.shown = {}  # what the plot shows: group -> program -> numbers
+        self.say(machine())
+        self.say("command: " + " ".join(sys.argv))
+
+    def say(self, text=""):
+        """Prints a line that also belongs to the written report."""
+        print(text, flush=True)
+        self.lines.append(text)
+
+    def table(self, head, rows):
+        """Prints rows of text under their heads, in columns."""
+        rows = [list(map(str, row)) for row in [head, *rows]]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for row in rows:
+            cells = zip(row, widths, strict=True)
+            self.say("  ".join(cell.ljust(width) for cell, width in cells))
+        self.say()
+
+    def environments(self, results):
+        """Prints versions, threads and sizes of programs not yet shown."""
+        fresh = [name for name in results if name not in self.described]
+        self.described.update(fresh)
+        for name in fresh:
+            built = results[name].built
+            parts = [
+                *(f"{k} {v}" for k, v in built["versions"].items()),
+                *(f"{k}: {v}" for k, v in built["threads"].items()),
+            ]
+            if built["parameters"]:
+                parts.append(f"{built['parameters']:,} parameters")
+            self.say(f"{name}: {', '.join(parts)}")
+        if fresh:
+            self.say()
+
+    def times(self, group, results, columns=None, unit="a step"):
+        """Prints the table of one group of programs and keeps its rows.
+
+        Args:
+            group: its name, the x axis of the plot.
+            results: as `measure` returns them.
+            columns: further columns, functions of a `Measured` by head.
+            unit: what the times are of.
+        """
+        columns = columns or {}
+        clock = self.options.clock
+        reference = reference_of(results, self.options)
+        head = ["program", "CPU ms", "wall ms", f"ratio to {reference}"]
+        rows = []
+        for name, found in results.items():
+            compared = ratios(results, name, reference, clock)
+            self.shown.setdefault(group, {})[name] = compared
+            rows.append(
+                [
+                    name,
+                    spread([1e3 * t for t in found.values("cpu")], ".1f"),
+                    spread([1e3 * t for t in found.values("wall")], ".1f"),
+                    spread(compared, ".2f"),
+                    *(column(found) for column in columns.values()),
+                ]
+            )
+            self.keep(group, name, found, ratio=compared)
+        self.say(f"{group}: {unit}, median (lowest-highest of the rounds)")
+        self.table([*head, *columns], rows)
+
+    def keep(self, group, name, found, **further):
+        """Keeps every round of a program for the CSV."""
+        for number, measured in enumerate(found.rounds):
+            row = {"group": group, "program": name, "round": number}
+            values = {key: column[number] for key, column in further.items()}
+            self.rows.append({**row, **values, **measured})
+
+    def write(self, title, unit="times as fast as the reference"):
+        """Writes the text, a CSV of every round, and a plot."""
+        path = self.options.output / self.options.table
+        path.with_suffix(".txt").write_text(
+            "\n".join(self.lines) + "\n", encoding="utf-8"
+        )
+        names = dict.fromkeys(name for row in self.rows for name in row)
+        with open(path.with_suffix(".csv"), "w", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, list(names), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(self.rows)
+        self._plot(title, unit, path.with_suffix(".png"))
+        print(f"written to {path}.txt, .csv and .png")
+
+    def _plot(self, title, unit, path):
+        from matplotlib.figure import Figure
+
+        names = dict.fromkeys(n for group in self.shown.values() for n in group)
+        width = 0.8 / max(len(names), 1)
+        labels = {name: name for name in names}  # once each
+        figure = Figure(figsize=(2 + 2.2 * len(self.shown), 4))
+        axes = figure.subplots()
+        for index, name in enumerate(names):
+            for place, found in enumerate(self.shown.values()):
+                if name not in found:
+                    continue
+                middle = statistics.median(found[name])
+                axes.bar(
+                    place + (index - (len(names) - 1) / 2) * width,
+                    middle,
+                    width,
+                    yerr=[
+                        [middle - min(found[name])],
+                        [max(found[name]) - middle],
+                    ],
+                    color=f"C{index}",
+                    label=labels.pop(name, None),
+                )
+        axes.set_xticks(range(len(self.shown)), list(self.shown))
+        axes.set_ylabel(unit)
+        axes.set_title(title)
+        axes.legend(fontsize="small", bbox_to_anchor=(1, 1), loc="upper left")
+        figure.savefig(path, dpi=120, bbox_inches="tight")
+
+
+def machine():
+    """What this computer is."""
+    model, memory = platform.processor() or "unknown processor", ""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            models = [
+                x.split(":")[1].strip() for x in lines if "model name" in x
+            ]
+        model = models[0] if models else model
+        with open("/proc/meminfo", encoding="utf-8") as lines:
+            memory = f", {int(next(lines).split()[1]) / 2**20:.0f} GiB"
+    except OSError:
+        pass
+    return (
+        f"machine: {model}, {os.cpu_count()} cores{memory}, "
+        f"{platform.system()} {platform.machine()}, load "
+        f"{os.getloadavg()[0]:.2f}"
+    )
+
+
+def parser(description, rounds, steps, reference):
+    """A command line with what all tables have in common."""
+    made = argparse.ArgumentParser(
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument(
+        "--rounds", type=int, default=rounds, help="default: %(default)s"
+    )
+    made.add_argument(
+        "--steps",
+        type=int,
+        default=steps,
+        help="steps of a program in a round; default: %(default)s",
+    )
+    made.add_argument(
+        "--cores", type=int, default=1, help="0: all; default: %(default)s"
+    )
+    made.add_argument(
+        "--reference", default=reference, help="default: %(default)s"
+    )
+    made.add_argument(
+        "--python",
+        action="append",
+        default=[],
+        metavar="NAME=PATH",
+        help="interpreter of an environment: torch, addons or joeynmt; "
+        "this one where not given",
+    )
+    made.add_argument("--output", type=Path, default=Path("runs/benchmarks"))
+    return made
+
+
+def finish(options, table, clock="cpu"):
+    """Checks and completes parsed options.
+
+    Args:
+        options: what `parser` has parsed.
+        table: name of the written files.
+        clock: `"cpu"` or `"wall"`, what the ratios are of.
+    """
+    options.table, options.clock = table, clock
+    wrong = [given for given in options.python if "=" not in given]
+    if wrong:
+        sys.exit(f"Expected: --python NAME=PATH. Received: {wrong[0]}")
+    options.pythons = dict(g.split("=", 1) for g in options.python)
+    options.output.mkdir(parents=True, exist_ok=True)
+    # Of this process, which tokenises text for the others.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")

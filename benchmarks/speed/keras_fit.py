@@ -1,0 +1,80 @@
+"""What our program and the naive ones share: `fit`, and what compiles."""
+
+import itertools
+
+import keras
+import numpy as np
+
+from speed.batches import read_batches
+
+ON_JAX = keras.backend.backend() == "jax"
+
+
+def policy(precision):
+    """The Keras dtype policy of `"float32"` or `"bfloat16"`."""
+    return precision if precision == "float32" else f"mixed_{precision}"
+
+
+def fitted(model, path, targets):
+    """A function that fits a compiled model on the batches of a file.
+
+    Args:
+        model: with inputs named as the batches' arrays.
+        path: the file.
+        targets: function of a batch: what `fit` takes as y.
+    """
+    batches = [(batch, targets(batch)) for batch in read_batches(path)]
+    data = _generator(batches) if ON_JAX else _dataset(batches)
+
+    def run(steps):
+        history = model.fit(
+            data, steps_per_epoch=steps, shuffle=False, verbose=0
+        )
+        return {"loss": history.history["loss"][-1]}
+
+    return run
+
+
+def _generator(batches):
+    """The batches over and over, without TensorFlow."""
+    yield from itertools.cycle(batches)
+
+
+def _dataset(batches):
+    """The batches over and over, from memory, of whatever lengths."""
+    import tensorflow as tf
+
+    signature = keras.tree.map_structure(
+        lambda array: tf.TensorSpec([None, None], array.dtype), batches[0]
+    )
+    dataset = tf.data.Dataset.from_generator(
+        lambda: iter(batches), output_signature=signature
+    )
+    return dataset.cache().repeat().prefetch(2)
+
+
+def compiled(function, model):
+    """The function in one program of the backend.
+
+    `model` is what it computes with. On JAX its variables are handed in at
+    every call: captured, they would become constants of the program.
+    """
+    if not ON_JAX:
+        import tensorflow as tf
+
+        return tf.function(function, autograph=False)
+    import jax
+
+    def stateless(values, *arguments):
+        scope = keras.StatelessScope(zip(model.variables, values, strict=True))
+        with scope:
+            return function(*arguments)
+
+    program = jax.jit(stateless)
+    values = [variable.value for variable in model.variables]
+    return lambda *arguments: program(values, *arguments)
+
+
+def ready(result):
+    """Waits for a result and returns it as an array."""
+    return np.asarray(keras.ops.convert_to_numpy(result))

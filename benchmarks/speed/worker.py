@@ -1,0 +1,150 @@
+"""One measured process: runs the steps of one program when it is told to.
+
+    python -m speed.worker '{"make": "torch_model:training", "arguments": …}'
+
+`make` names a function that returns a `Work`. The process answers with a line
+of JSON when the program is built, and with another one after each run that a
+number of steps on its standard input asks for.
+"""
+
+import json
+import os
+import platform
+import sys
+import time
+from importlib import import_module, metadata
+from typing import NamedTuple
+
+PACKAGES = (
+    "tensorflow",
+    "tensorflow_addons",
+    "keras",
+    "jax",
+    "torch",
+    "joeynmt",
+    "numpy",
+)
+
+
+class Work(NamedTuple):
+    """A program that is ready to run.
+
+    Attributes:
+        run: function of a number of steps; runs them to their end and
+            returns a dict of results, such as the last loss.
+        parameters: how many the model has, if that says something.
+    """
+
+    run: object
+    parameters: int | None = None
+
+
+class Turns:
+    """The other end of the driver: says when to run, and tells what it took.
+
+    Looping over it gives the number of steps of each run. A run ends where
+    the loop comes round, so that a trainer that owns its loop can take its
+    turns too.
+    """
+
+    def __init__(self, channel):
+        self.channel = channel
+        self.results = {}  # of the run that is on; reported with its times
+
+    def send(self, **message):
+        """Writes one answer."""
+        print(json.dumps(message), file=self.channel, flush=True)
+
+    def __iter__(self):
+        for line in sys.stdin:
+            before = resident_megabytes("VmRSS")
+            reset_peak()
+            wall, cpu = time.perf_counter(), time.process_time()
+            yield int(line)
+            self.send(
+                wall=time.perf_counter() - wall,
+                cpu=time.process_time() - cpu,
+                resident=before,
+                peak=resident_megabytes("VmHWM"),
+                **self.results,
+            )
+
+
+def resident_megabytes(field):
+    """A line of Linux's account of this process, in MB; None elsewhere."""
+    try:
+        with open("/proc/self/status", encoding="ascii") as status:
+            for line in status:
+                if line.startswith(field + ":"):
+                    return int(line.split()[1]) / 1024
+    except OSError:
+        pass
+    return None
+
+
+def reset_peak():
+    """Makes the peak of resident memory count from now."""
+    try:
+        with open("/proc/self/clear_refs", "w", encoding="ascii") as control:
+            control.write("5")
+    except OSError:
+        pass
+
+
+def described():
+    """Versions and threads of what is really loaded."""
+    loaded = [name for name in PACKAGES if name in sys.modules]
+    versions = {
+        name: metadata.version(name.replace("_", "-")) for name in loaded
+    }
+    threads = {"cores": available_cores()}
+    if "torch" in loaded:
+        torch = sys.modules["torch"]
+        threads["torch threads"] = torch.get_num_threads()
+        if torch.cuda.is_available():
+            threads["card"] = torch.cuda.get_device_name()
+    if "tensorflow" in loaded:
+        threads["tensorflow threads"] = os.environ.get(
+            "TF_NUM_INTRAOP_THREADS", "all"
+        )
+    return {
+        "versions": {"python": platform.python_version(), **versions},
+        "threads": threads,
+    }
+
+
+def available_cores():
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count()
+
+
+def pin(cores):
+    """Restricts this process to the first `cores` of its cores."""
+    if hasattr(os, "sched_setaffinity"):
+        allowed = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, allowed[:cores])
+
+
+def main() -> None:
+    """Builds the program and serves the driver until its input ends."""
+    job = json.loads(sys.argv[1])
+    # What libraries print must not come between the answers.
+    channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    if job["cores"]:
+        pin(job["cores"])
+    turns = Turns(channel)
+    module, _, function = job["make"].partition(":")
+    make = getattr(import_module(f"speed.{module}"), function)
+    work = make(**job["arguments"])
+    turns.send(parameters=work.parameters, **described())
+    for steps in turns:
+        turns.results = work.run(steps)
+    # Threads of a trainer that is not at its end need not be waited for.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""Time of a training step against other programs, measured by turns.
+
+    python benchmarks/train_step.py --python torch=PATH --python addons=PATH
+    LUONG_KERAS_DATA=folder python benchmarks/train_step.py --data multi30k
+
+`static` batches are random words without padding, `multi30k` batches those of
+the library's own input pipeline, which differ in length. Every program runs
+the same ones from one file. All but `keras-attention` train the same model:
+LSTM encoder, decoder with input feeding and general attention, output layer
+with bias; that one has no input feeding. The share of the peak is that of the
+model's matrix products in the fastest product of two large matrices that
+TensorFlow or PyTorch showed in the same rounds.
+"""
+
+import os
+import sys
+
+from speed import batches, driver
+from speed.configurations import CONFIGURATIONS
+
+PROGRAMS = {
+    "ours": ("ours", "ours_model:training", {}),
+    "torch": ("torch", "torch_model:training", {}),
+    "torch-compile": ("torch", "torch_model:training", {"compiled": True}),
+    "addons": ("addons", "addons_model:training", {}),
+    "naive": ("ours", "naive_model:training", {}),
+    "keras-attention": (
+        "ours",
+        "naive_model:training",
+        {"input_feeding": False},
+    ),
+}
+SINGLE_PRECISION_ONLY = ("addons",)
+
+
+def training_programs(options, path):
+    """One program for each name and precision that it has."""
+    names = options.programs or [
+        name
+        for name in PROGRAMS
+        if options.data == "static" or name != "torch-compile"
+    ]
+    common = {"configuration": options.config, "batches": str(path)}
+    programs = []
+    for precision in options.precision:
+        for name in names:
+            python, make, arguments = PROGRAMS[name]
+            if name not in SINGLE_PRECISION_ONLY:
+                arguments = {**arguments, "precision": precision}
+            elif precision != "float32":
+                continue
+            programs.append(
+                driver.Program(
+                    f"{name} {precision}", make, {**common, **arguments}, python
+                )
+            )
+    return programs
+
+
+def peak_programs(precisions):
+    """Products of large matrices, in both libraries."""
+    return [
+        driver.Program(
+            f"peak {python} {precision}",
+            f"{python}_model:matrix_product",
+            {"precision": precision},
+            python,
+        )
+        for precision in precisions
+        for python in ("ours", "torch")
+    ]
+
+
+def write_data(options):
+    """Makes the batches of all programs; returns their file and them."""
+    if options.data == "multi30k" and "LUONG_KERAS_DATA" not in os.environ:
+        sys.exit("Set LUONG_KERAS_DATA to the folder that has multi30k/.")
+    count = 1 if options.data == "static" else options.steps
+    made = batches.MAKERS[options.data](options.config, count)
+    path = options.output / f"{options.table}-batches.npz"
+    batches.write_batches(path, made)
+    return path.resolve(), made
+
+
+def add_model_arguments(parser):
+    """What model is trained, on what, by which programs."""
+    parser.add_argument("--config", choices=CONFIGURATIONS, default="small")
+    parser.add_argument("--data", choices=batches.MAKERS, default="static")
+    parser.add_argument(
+        "--precision",
+        nargs="+",
+        choices=("float32", "bfloat16"),
+        default=["float32", "bfloat16"],
+    )
+    parser.add_argument(
+        "--programs",
+        nargs="+",
+        choices=PROGRAMS,
+        help="default: all; torch-compile, which compiles every length anew, "
+        "only on static data",
+    )
+
+
+def main() -> None:
+    """Prints and writes the table."""
+    parser = driver.parser(__doc__, 7, 10, "torch float32")
+    add_model_arguments(parser)
+    options = parser.parse_args()
+    driver.finish(options, f"train_step-{options.config}-{options.data}")
+    path, made = write_data(options)
+    measured = driver.measure(
+        [
+            *training_programs(options, path),
+            *peak_programs(options.precision),
+        ],
+        options,
+    )
+    peaks = {n: r for n, r in measured.items() if n.startswith("peak")}
+    results = {n: r for n, r in measured.items() if n not in peaks}
+    report(options, results, peaks, made)
+
+
+def report(options, results, peaks, made):
+    """Prints and writes what was measured on the batches `made`."""
+    words = batches.count_words(made) / len(made)
+    size = CONFIGURATIONS[options.config]
+    flops = sum(
+        size.training_flops(batches.batch_shape(batch)) for batch in made
+    ) / len(made)
+    written = driver.Report(options)
+    written.environments(results)
+    written.say(
+        f"{options.config}, {options.data}: {words:.0f} target words and "
+        f"{flops / 1e9:.1f} GFLOP of matrix products a step"
+    )
+    fastest = {}
+    for name, found in peaks.items():
+        rate = found.rounds[0]["flops"] / found.median("cpu")
+        precision = name.split()[-1]
+        fastest[precision] = max(fastest.get(precision, 0), rate)
+        written.say(f"{name}: {rate / 1e9:.0f} GFLOP/s")
+    written.say()
+
+    def share(found):
+        peak = fastest.get(found.program.name.split()[-1])
+        return f"{flops / found.median('cpu') / peak:.0%}" if peak else "-"
+
+    columns = {
+        "words/s": lambda found: f"{words / found.median('wall'):,.0f}",
+        "share of peak": share,
+        "first run s": lambda found: (
+            f"{found.first['wall'] * options.steps:.0f}"
+        ),
+        "loss": lambda found: f"{found.rounds[-1]['loss']:.3f}",
+    }
+    written.times(f"{options.config} {options.data}", results, columns)
+    written.write(f"Training step, {options.config}, {options.data}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""What the speed benchmarks compute beside the times."""
+
+import argparse
+import pathlib
+
+import numpy as np
+import pytest
+
+import luong_keras
+
+BENCHMARKS = pathlib.Path(luong_keras.__file__).parents[1] / "benchmarks"
+
+
+@pytest.fixture(autouse=True)
+def path(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+
+
+def test_operations_of_a_step():
+    from speed.configurations import Configuration
+
+    size = Configuration(1, 2, 5, 1, 3, 1)
+    encoder = 3 * (2 * 2 * 8 + 2 * 2 * 8)  # S steps: W x, R h
+    decoder = 2 * 2 * 8 * 3  # W x, the fed vector, R h
+    attention = 2 * 2 * 2 + 2 * (2 * 3 * 2) + 2 * 4 * 2
+    output = 2 * 2 * 5
+    forward = encoder + decoder + attention + output
+    assert size.training_flops((1, 3, 1)) == 3 * forward
+
+
+def test_batches_are_read_as_they_were_written(tmp_path):
+    from speed.batches import (
+        batch_shape,
+        count_words,
+        read_batches,
+        static_batches,
+        write_batches,
+    )
+
+    made = static_batches("tiny", 2)
+    made[1]["target_out"][0, -2:] = 0
+    write_batches(tmp_path / "batches.npz", made)
+    read = read_batches(tmp_path / "batches.npz")
+    for one, other in zip(made, read, strict=True):
+        for name in one:
+            np.testing.assert_array_equal(one[name], other[name])
+    assert batch_shape(read[0]) == (4, 6, 5)
+    assert count_words(read) == 2 * 4 * 5 - 2
+    assert (made[0]["source"] != made[1]["source"]).any()
+
+
+def test_report_compares_round_by_round(tmp_path, capsys):
+    from speed.driver import Measured, Program, Report
+
+    options = argparse.Namespace(
+        output=tmp_path, table="table", clock="cpu", reference="slow"
+    )
+    results = {
+        name: Measured(
+            Program(name, ""), {}, {}, [{"cpu": t, "wall": t} for t in times]
+        )
+        for name, times in (("slow", (4, 6, 9)), ("fast", (2, 2, 9)))
+    }
+    report = Report(options)
+    report.times("group", results)
+    assert "2.00 (1.00-3.00)" in capsys.readouterr().out
+    report.write("title")
+    assert len((tmp_path / "table.csv").read_text().splitlines()) == 7
+    assert (tmp_path / "table.png").stat().st_size > 0
