@@ -201,10 +201,11 @@ class _Search:
         # A sentence that has stopped keeps its hypotheses as they are.
         grows = ~done[:, None]
         own = ops.arange(self.beam_size, dtype="int32")
-        parents = ops.where(grows, take_rows(parents, order), own)
-        words = ops.where(grows, take_rows(words, order), self.pad_id)
+        parents, words = take_rows((parents, words), order)
+        parents = ops.where(grows, parents, own)
+        words = ops.where(grows, words, self.pad_id)
         scores = ops.where(grows, live, scores)
-        states = [take_rows(state, parents) for state in new_states]
+        states = take_rows(new_states, parents)
         trace = _write(trace, t, (words, parents, weights))
         # `</s>` is a symbol too: a translation may end with t + 1 of them.
         done = done | (t + 1 >= max_lengths)
@@ -220,12 +221,12 @@ class _Search:
         # A single hypothesis needs a second proposal beside `</s>`.
         proposals = min(max(k, 2), size)
         gains, words = top_words(logits, proposals, barred, _NEVER)
-        shape = (ops.shape(logits)[0], k * proposals)
+        shape = (-1, k * proposals)
         totals = ops.reshape(scores[..., None] + gains, shape)
         # At most K of them end, one of each hypothesis: K others are left.
         totals, order = ops.top_k(totals, min(2 * k, k * proposals))
         order = ops.cast(order, "int32")
-        words = take_rows(ops.reshape(words, shape), order)
+        (words,) = take_rows([ops.reshape(words, shape)], order)
         return totals, order // proposals, words
 
     def _barred_by_prefix(self, t, vocabulary_size):
@@ -248,11 +249,7 @@ class _Search:
             )
         )
         best, order = ops.top_k(merged.ranking, self.stack_size)
-        return _Pool(
-            best,
-            take_rows(merged.parent, order),
-            take_rows(merged.end, order),
-        )
+        return _Pool(best, *take_rows((merged.parent, merged.end), order))
 
     def _normalised(self, scores, words):
         """Score / length**x, the length counting `</s>`."""
@@ -318,7 +315,8 @@ def _trace_back(trace, parent, lengths, ends, steps, pad_id):
     slots = ops.repeat(parent[None], size + 1, axis=0)
 
     def body(t, slot, slots):
-        slot = ops.where(t < lengths, take_rows(parents[t], slot), slot)
+        (before,) = take_rows([parents[t]], slot)
+        slot = ops.where(t < lengths, before, slot)
         (slots,) = _write((slots,), t, (slot,))
         return t - 1, slot, slots
 

@@ -7,7 +7,7 @@ order nor the log-probabilities of all the others are computed for that.
 from keras import ops
 
 from luong_keras import masking
-from luong_keras.decoding.reordering import take_rows
+from luong_keras.decoding.reordering import row_numbers, take_rows
 
 # Words whose maximum is taken before anything is sorted.
 BLOCK = 64
@@ -65,15 +65,16 @@ def top_k(values, k):
             [(0, 0), (0, 0), (0, missing)],
             constant_values=-float("inf"),
         )
-    batch, hypotheses = ops.shape(values)[:2]
-    rows, blocks = batch * hypotheses, values.shape[-1] // BLOCK
-    values = ops.reshape(values, (rows, blocks, BLOCK))
-    _, chosen = ops.top_k(ops.max(values, axis=-1), k)
+    hypotheses, blocks = ops.shape(values)[1], values.shape[-1] // BLOCK
+    values = ops.reshape(values, (-1, BLOCK))
+    highest = ops.reshape(ops.max(values, axis=-1), (-1, blocks))
+    _, chosen = ops.top_k(highest, k)
     # In the order of the vocabulary, so that of equals the first is found.
     chosen = ops.sort(ops.cast(chosen, "int32"), axis=-1)
-    candidates = ops.reshape(take_rows(values, chosen), (rows, k * BLOCK))
-    found, index = ops.top_k(candidates, k)
+    candidates = ops.take(values, row_numbers(chosen, blocks), axis=0)
+    found, index = ops.top_k(ops.reshape(candidates, (-1, k * BLOCK)), k)
     index = ops.cast(index, "int32")
-    index = take_rows(chosen, index // BLOCK) * BLOCK + index % BLOCK
-    shape = (batch, hypotheses, k)
+    (block,) = take_rows([chosen], index // BLOCK)
+    index = block * BLOCK + index % BLOCK
+    shape = (-1, hypotheses, k)
     return ops.reshape(found, shape), ops.reshape(index, shape)

@@ -84,15 +84,31 @@ class OutputProjection(keras.layers.Layer):
         self.built = True
 
     def call(self, vectors):
+        return self.logits(vectors, self.loop_weights())
+
+    def loop_weights(self):
+        """The weights that `logits` reads, cast and transposed.
+
+        Fetched once and handed to every step of a loop.
+        """
         dtype = self.compute_dtype
+        kernels = []
         if self.kernel is not None:
             kernel = ops.convert_to_tensor(self.kernel)
-            vectors = product(vectors, ops.cast(kernel, dtype))
+            kernels.append(ops.cast(kernel, dtype))
         if self.embedding is not None:
             table = ops.convert_to_tensor(self.embedding.embeddings)
-            vectors = product(vectors, ops.transpose(ops.cast(table, dtype)))
-        if self.use_bias:
-            vectors = vectors + ops.cast(self.bias, vectors.dtype)
+            kernels.append(ops.transpose(ops.cast(table, dtype)))
+        bias = ops.convert_to_tensor(self.bias) if self.use_bias else None
+        return kernels, bias
+
+    def logits(self, vectors, weights):
+        """Vectors (..., U) to logits (..., V); weights as `loop_weights`."""
+        kernels, bias = weights
+        for kernel in kernels:
+            vectors = product(vectors, kernel)
+        if bias is not None:
+            vectors = vectors + ops.cast(bias, vectors.dtype)
         return vectors
 
     def word_losses(self, vectors, targets, label_smoothing=0.0, pad_id=PAD_ID):
