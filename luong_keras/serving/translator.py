@@ -112,9 +112,11 @@ class Translator(tf.Module):
             weights: `"best"` or `"last"`.
             decoding: the search; that of the run when None.
             precision: of the computation, as `ModelConfig.precision`; that
-                of the run when None. `"mixed_bfloat16"` translates faster
-                where the processor multiplies bfloat16, with scores of two
-                or three digits and, now and then, another word.
+                of the run when None. `"mixed_bfloat16"` translates batches
+                faster where the processor multiplies bfloat16, with scores
+                of two or three digits and, now and then, another word. A
+                greedy search of single sentences is slower: every call
+                rounds the weights.
         """
         if not Path(run_folder).is_dir():
             raise FileNotFoundError(
