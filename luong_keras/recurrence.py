@@ -17,7 +17,13 @@ def product(x, kernel):
     Under a mixed policy the product is cheap and what is summed up over time
     stays exact.
     """
-    return masking.widen(ops.matmul(ops.cast(x, kernel.dtype), kernel))
+    x = ops.cast(x, kernel.dtype)
+    *rows, width = x.shape
+    if len(rows) != 2 or rows[1] is None:
+        return masking.widen(ops.matmul(x, kernel))
+    # TensorFlow would compute the sizes of unknown axes in every step.
+    flat = ops.matmul(ops.reshape(x, (-1, width)), kernel)
+    return masking.widen(ops.reshape(flat, (-1, rows[1], kernel.shape[-1])))
 
 
 def lstm_step(

@@ -24,6 +24,8 @@ from keras import ops
 
 from luong_keras import masking
 from luong_keras.decoding.hypotheses import Hypotheses
+from luong_keras.decoding.reordering import take_rows
+from luong_keras.decoding.top_words import top_words
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
 # A finite stand-in: sums of it with real scores stay ordered.
@@ -113,13 +115,8 @@ class _Search:
 
     def run(self, states, max_lengths, min_lengths, max_steps):
         batch, k = ops.shape(states[0])[0], self.beam_size
-        states = [
-            ops.repeat(ops.expand_dims(state, 1), k, axis=1) for state in states
-        ]
-        first = ops.full((batch, k), self.bos_id, dtype="int32")
-        # One call outside the loop gives the sizes of its buffers.
-        logits, _, weights = self.step(first, states, 0)
-        self.dtype = masking.wider_dtype(logits.dtype)
+        done = max_lengths < 1
+        words, scores, states, weights = self._start(batch, states, done)
         trace = (
             ops.full((max_steps + 1, batch, k), self.pad_id, dtype="int32"),
             ops.zeros((max_steps + 1, batch, k), dtype="int32"),
@@ -128,14 +125,12 @@ class _Search:
                 dtype=weights.dtype,
             ),
         )
-        # All but the first copy start hopeless, or K equal ones would live.
-        alone = ops.arange(k) == 0
-        scores = ops.where(alone, 0.0, _NEVER) + ops.zeros((batch, 1))
+        trace = _write(trace, 0, (words, ops.zeros_like(words), weights))
         carried = (
-            ops.zeros((), dtype="int32"),
-            first,
-            ops.cast(scores, self.dtype),
-            max_lengths < 1,
+            ops.ones((), dtype="int32"),
+            words,
+            scores,
+            max_lengths < 2,
             self._empty_pool(batch),
             trace,
             states,
@@ -152,10 +147,34 @@ class _Search:
                 min_lengths,
             )
 
-        _, words, scores, _, pool, trace, _ = ops.while_loop(
+        t, words, scores, _, pool, trace, _ = ops.while_loop(
             condition, body, carried
         )
-        return self._collect(pool, scores, trace, max_lengths, max_steps)
+        return self._collect(pool, scores, trace, max_lengths, max_steps, t)
+
+    def _start(self, batch, states, done):
+        """Step 0: the only hypothesis, without a word, becomes K."""
+        k = self.beam_size
+        states = [ops.expand_dims(state, 1) for state in states]
+        first = ops.full((batch, 1), self.bos_id, dtype="int32")
+        logits, states, weights = self.step(first, states, 0)
+        self.dtype = masking.wider_dtype(logits.dtype)
+        size = logits.shape[-1]
+        barred = ops.arange(size, dtype="int32") == self.eos_id
+        if self.prefix is not None:
+            barred = barred | self._barred_by_prefix(0, size)
+        gains, words = top_words(logits, min(k, size), barred, _NEVER)
+        # Places beyond the vocabulary stay hopeless.
+        missing = [(0, 0), (0, k - min(k, size))]
+        scores = ops.pad(gains[:, 0], missing, constant_values=_NEVER)
+        words = ops.pad(words[:, 0], missing)
+        # So do all but one in a sentence without room for a word.
+        alone = ops.where(ops.arange(k) == 0, 0.0, _NEVER)
+        alone = ops.cast(alone, self.dtype)
+        scores = ops.where(done[:, None], alone, scores)
+        words = ops.where(done[:, None], self.pad_id, words)
+        copies = [ops.repeat(x, k, axis=1) for x in (*states, weights)]
+        return words, scores, copies[:-1], copies[-1]
 
     def _empty_pool(self, batch):
         shape = (batch, self.stack_size)
@@ -180,13 +199,13 @@ class _Search:
             ops.where(ends, _NEVER * 2, totals), self.beam_size
         )
         # A sentence that has stopped keeps its hypotheses as they are.
-        grows = ~done
-        parents, words = _in_order(parents, order), _in_order(words, order)
+        grows = ~done[:, None]
         own = ops.arange(self.beam_size, dtype="int32")
-        parents = ops.where(grows[:, None], parents, own)
-        words = ops.where(grows[:, None], words, self.pad_id)
-        scores = ops.where(grows[:, None], live, scores)
-        states = [_reorder(state, parents) for state in new_states]
+        parents, words = take_rows((parents, words), order)
+        parents = ops.where(grows, parents, own)
+        words = ops.where(grows, words, self.pad_id)
+        scores = ops.where(grows, live, scores)
+        states = take_rows(new_states, parents)
         trace = _write(trace, t, (words, parents, weights))
         # `</s>` is a symbol too: a translation may end with t + 1 of them.
         done = done | (t + 1 >= max_lengths)
@@ -194,33 +213,28 @@ class _Search:
         return t + 1, words, scores, done, pool, trace, states
 
     def _candidates(self, t, scores, logits):
-        """K proposals of every hypothesis, the best first: (B, K · K)."""
-        log_probabilities = ops.log_softmax(
-            ops.cast(logits, self.dtype), axis=-1
-        )
-        size = logits.shape[-1]
-        vocabulary = ops.arange(size, dtype="int32")
-        barred = ops.logical_and(t == 0, vocabulary == self.eos_id)
+        """The best proposals of all hypotheses, the best first: (B, 2 K)."""
+        size, k = logits.shape[-1], self.beam_size
+        barred = None
         if self.prefix is not None:
-            barred = barred | self._barred_by_prefix(t, vocabulary)
-        log_probabilities = ops.where(barred, _NEVER, log_probabilities)
+            barred = self._barred_by_prefix(t, size)
         # A single hypothesis needs a second proposal beside `</s>`.
-        proposals = min(max(self.beam_size, 2), size)
-        gains, words = ops.top_k(log_probabilities, proposals)
-        batch, k = ops.shape(logits)[0], self.beam_size
-        totals = ops.reshape(scores[..., None] + gains, (batch, k * proposals))
-        words = ops.reshape(ops.cast(words, "int32"), (batch, k * proposals))
-        totals, order = ops.top_k(totals, k * proposals)
+        proposals = min(max(k, 2), size)
+        gains, words = top_words(logits, proposals, barred, _NEVER)
+        shape = (-1, k * proposals)
+        totals = ops.reshape(scores[..., None] + gains, shape)
+        # At most K of them end, one of each hypothesis: K others are left.
+        totals, order = ops.top_k(totals, min(2 * k, k * proposals))
         order = ops.cast(order, "int32")
-        words = _in_order(words, order)
+        (words,) = take_rows([ops.reshape(words, shape)], order)
         return totals, order // proposals, words
 
-    def _barred_by_prefix(self, t, vocabulary):
+    def _barred_by_prefix(self, t, vocabulary_size):
         """All words but the imposed one, in sentences that have one at t."""
         words, lengths = self.prefix
         last = ops.shape(words)[1] - 1
         imposed = words[:, ops.minimum(t, last)]
-        others = vocabulary != imposed[:, None]
+        others = ops.arange(vocabulary_size, dtype="int32") != imposed[:, None]
         return (others & (t < lengths)[:, None])[:, None, :]
 
     def _add(self, pool, totals, parents, finishes, t):
@@ -235,11 +249,7 @@ class _Search:
             )
         )
         best, order = ops.top_k(merged.ranking, self.stack_size)
-        return _Pool(
-            best,
-            _in_order(merged.parent, order),
-            _in_order(merged.end, order),
-        )
+        return _Pool(best, *take_rows((merged.parent, merged.end), order))
 
     def _normalised(self, scores, words):
         """Score / length**x, the length counting `</s>`."""
@@ -258,7 +268,7 @@ class _Search:
         hope = self._normalised(scores[:, 0], max_lengths - 1)
         return full & (worst >= hope)
 
-    def _collect(self, pool, scores, trace, max_lengths, max_steps):
+    def _collect(self, pool, scores, trace, max_lengths, max_steps, t):
         """Follows every hypothesis back to its first word."""
         finished = pool.ranking[:, :1] > _NEVER / 2
         ranks = ops.arange(self.stack_size, dtype="int32")
@@ -276,62 +286,54 @@ class _Search:
         lengths = ops.where(empty, 0, lengths)
         ends = ops.where(finished & ~empty, lengths, -1)
         ids, alignments = _trace_back(
-            trace, parent, lengths, ends, max_steps, self.pad_id
+            trace, parent, lengths, ends, t, self.pad_id
         )
+        ids = ids[..., :max_steps]
+        alignments = alignments[..., :max_steps, :]
         ranking = ops.where(empty, -float("inf"), ranking)
         return Hypotheses(ids, lengths, ranking, alignments)
 
 
-def _in_order(values, order):
-    return ops.take_along_axis(values, order, axis=-1)
-
-
-def _reorder(state, parents):
-    """States (B, K, ...) in the order of the new hypotheses."""
-    index = ops.reshape(
-        parents, (*ops.shape(parents), *[1] * (len(state.shape) - 2))
-    )
-    return ops.take_along_axis(state, index, axis=1)
-
-
 def _write(buffers, t, rows):
-    index = ops.reshape(t, (1, 1))
+    index = ops.reshape(ops.convert_to_tensor(t, "int32"), (1, 1))
     return tuple(
         ops.scatter_update(buffer, index, ops.cast(row[None], buffer.dtype))
         for buffer, row in zip(buffers, rows, strict=True)
     )
 
 
-def _trace_back(trace, parent, lengths, ends, max_steps, pad_id):
+def _trace_back(trace, parent, lengths, ends, steps, pad_id):
     """Words (B, N, T) and weights (B, N, T, S) along the parents.
 
     `parent` (B, N) is the slot in which each hypothesis lived when it had
-    `lengths` words; `ends` (B, N) the step that produced `</s>`, or -1.
+    `lengths` words; `ends` (B, N) the step that produced `</s>`, or -1;
+    `steps` how many there were.
     """
     words, parents, weights = trace
-    batch, count = ops.shape(lengths)
-    ids = ops.full((max_steps + 1, batch, count), pad_id, dtype="int32")
-    alignments = ops.zeros(
-        (max_steps + 1, batch, count, ops.shape(weights)[-1]),
-        dtype=weights.dtype,
-    )
+    size, batch, k = ops.shape(words)
+    # slots[t]: where the hypothesis lived when it had t words.
+    slots = ops.repeat(parent[None], size + 1, axis=0)
 
-    def body(t, slot, ids, alignments):
-        inside = t < lengths
-        word = ops.take_along_axis(words[t], slot, axis=-1)
-        before = ops.take_along_axis(parents[t], slot, axis=-1)
-        # The weights of step t belong to the slots before its reordering.
-        row = _reorder(weights[t], ops.where(inside, before, slot))
-        wanted = inside | (t == ends)
-        row = ops.where(wanted[..., None], row, ops.zeros((), row.dtype))
-        word = ops.where(inside, word, pad_id)
-        ids, alignments = _write((ids, alignments), t, (word, row))
-        return t - 1, ops.where(inside, before, slot), ids, alignments
+    def body(t, slot, slots):
+        (before,) = take_rows([parents[t]], slot)
+        slot = ops.where(t < lengths, before, slot)
+        (slots,) = _write((slots,), t, (slot,))
+        return t - 1, slot, slots
 
-    _, _, ids, alignments = ops.while_loop(
-        lambda t, *_: t >= 0,
-        body,
-        (ops.convert_to_tensor(max_steps, "int32"), parent, ids, alignments),
+    _, _, slots = ops.while_loop(
+        lambda t, *_: t >= 0, body, (steps - 1, parent, slots)
     )
-    ids = ops.transpose(ids[:max_steps], (1, 2, 0))
-    return ids, ops.transpose(alignments[:max_steps], (1, 2, 0, 3))
+    slots = ops.transpose(slots, (1, 2, 0))
+    # From (T, B, K), of the slots and steps that each hypothesis has.
+    times = ops.arange(size, dtype="int32")
+    sentences = ops.arange(batch, dtype="int32")[:, None, None]
+    first = (times * batch + sentences) * k
+    inside = times < lengths[..., None]
+    ids = ops.take(ops.reshape(words, (-1,)), first + slots[..., 1:])
+    ids = ops.where(inside, ids, pad_id)
+    # The weights of step t belong to the slots before its reordering.
+    rows = ops.reshape(weights, (size * batch * k, ops.shape(weights)[-1]))
+    alignments = ops.take(rows, first + slots[..., :-1], axis=0)
+    wanted = inside | (times == ends[..., None])
+    zero = ops.zeros((), alignments.dtype)
+    return ids, ops.where(wanted[..., None], alignments, zero)

@@ -4,6 +4,7 @@ from keras import ops
 
 from luong_keras import masking
 from luong_keras.decoding.hypotheses import Hypotheses
+from luong_keras.decoding.top_words import top_words
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
 
@@ -58,14 +59,11 @@ def greedy_search(
 
     def body(t, last, done, lengths, scores, ids, alignments, *states):
         logits, states, weights = step(last, list(states), t)
-        log_probabilities = ops.log_softmax(
-            ops.cast(logits[:, 0], dtype), axis=-1
-        )
-        barred = _bar_end(log_probabilities, t < min_lengths, eos_id)
-        word = ops.cast(ops.argmax(barred, axis=-1), "int32")
-        gain = ops.squeeze(
-            ops.take_along_axis(log_probabilities, word[:, None], axis=-1), -1
-        )
+        # Where the best word may not be chosen, the second one is.
+        gains, words = top_words(logits, 2)
+        second = (words[:, 0, 0] == eos_id) & (t < min_lengths)
+        gain = ops.where(second, gains[:, 0, 1], gains[:, 0, 0])
+        word = ops.where(second, words[:, 0, 1], words[:, 0, 0])
         ends = word == eos_id
         scores = scores + ops.where(done, 0.0, gain)
         writes = ~done & ~ends
@@ -111,14 +109,3 @@ def greedy_search(
     ids = ops.transpose(ids[:max_steps])[:, None]
     alignments = ops.transpose(alignments[:max_steps], (1, 0, 2))[:, None]
     return Hypotheses(ids, lengths[:, None], scores[:, None], alignments)
-
-
-def _bar_end(log_probabilities, barred, eos_id):
-    """-inf at `</s>` in the rows where `barred` is True."""
-    vocabulary = ops.shape(log_probabilities)[-1]
-    is_end = ops.arange(vocabulary, dtype="int32") == eos_id
-    return ops.where(
-        ops.logical_and(barred[:, None], is_end),
-        -float("inf"),
-        log_probabilities,
-    )

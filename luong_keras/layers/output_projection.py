@@ -86,10 +86,32 @@ class OutputProjection(keras.layers.Layer):
         self.built = True
 
     def call(self, vectors):
-        logits = product(*self._last_product(vectors))
-        if self.use_bias:
-            logits = logits + ops.cast(self.bias, logits.dtype)
-        return logits
+        return self.logits(vectors, self.loop_weights())
+
+    def loop_weights(self):
+        """The weights that `logits` reads, cast and transposed.
+
+        Fetched once and handed to every step of a loop.
+        """
+        dtype = self.compute_dtype
+        kernels = []
+        if self.kernel is not None:
+            kernel = ops.convert_to_tensor(self.kernel)
+            kernels.append(ops.cast(kernel, dtype))
+        if self.embedding is not None:
+            table = ops.convert_to_tensor(self.embedding.embeddings)
+            kernels.append(ops.transpose(ops.cast(table, dtype)))
+        bias = ops.convert_to_tensor(self.bias) if self.use_bias else None
+        return kernels, bias
+
+    def logits(self, vectors, weights):
+        """Vectors (..., U) to logits (..., V); weights as `loop_weights`."""
+        kernels, bias = weights
+        for kernel in kernels:
+            vectors = product(vectors, kernel)
+        if bias is not None:
+            vectors = vectors + ops.cast(bias, vectors.dtype)
+        return vectors
 
     def word_losses(
         self,
@@ -110,31 +132,19 @@ class OutputProjection(keras.layers.Layer):
         if not training or backend.backend() not in time_loop.BACKENDS:
             logits = self.call(vectors)
             return word_losses(logits, targets, label_smoothing, pad_id)
-        vectors, kernel = self._last_product(
-            ops.reshape(vectors, (-1, vectors.shape[-1]))
-        )
+        (*first, kernel), bias = self.loop_weights()
+        vectors = ops.reshape(vectors, (-1, vectors.shape[-1]))
+        for between in first:
+            vectors = product(vectors, between)
         found = chunked_word_losses(
             vectors,
             kernel,
-            ops.convert_to_tensor(self.bias) if self.use_bias else None,
+            bias,
             ops.reshape(targets, (-1,)),
             label_smoothing,
             pad_id,
         )
         return tuple(ops.reshape(x, ops.shape(targets)) for x in found)
-
-    def _last_product(self, vectors):
-        """The two factors of the logits, (..., W) and (W, V)."""
-        kernel = None
-        if self.kernel is not None:
-            kernel = ops.convert_to_tensor(self.kernel)
-            kernel = ops.cast(kernel, self.compute_dtype)
-        if self.embedding is None:
-            return vectors, kernel
-        if kernel is not None:
-            vectors = product(vectors, kernel)
-        table = ops.convert_to_tensor(self.embedding.embeddings)
-        return vectors, ops.transpose(ops.cast(table, self.compute_dtype))
 
     def get_config(self):
         return {

@@ -293,11 +293,15 @@ class TranslationModel:
         attention weights (B, K, S), zeros without attention.
         """
         cell = self.decoder.cell
+        # Whatever a step reads is made ready here, once.
         weights = cell.loop_weights()
+        output_weights = self.projection.loop_weights()
+        table = ops.convert_to_tensor(self.target_embedding.embeddings)
         projected_memory = cell.project_memory(memory)
 
         def step(ids, states, position):
-            embedded = self.target_embedding(ids)
+            # The layer would cast all of the table to look some rows up.
+            embedded = ops.take(table, ids, axis=0)
             new_states, alignments = cell.step(
                 weights,
                 cell.project_inputs(embedded),
@@ -311,6 +315,7 @@ class TranslationModel:
                 batch, hypotheses = ops.shape(ids)
                 shape = (batch, hypotheses, ops.shape(mask)[1])
                 alignments = ops.zeros(shape, dtype=vectors.dtype)
-            return self.projection(vectors), new_states, alignments
+            logits = self.projection.logits(vectors, output_weights)
+            return logits, new_states, alignments
 
         return step

@@ -123,6 +123,26 @@ def test_every_sentence_is_searched_as_described(
             assert EOS_ID not in words
 
 
+@tensorflow
+def test_a_large_vocabulary_is_searched_in_the_same_way():
+    step = ToyStep(vocabulary_size=1500, end_logit=9.0)
+    found = as_lists(beam_search(step, step.states(3, 5), [4, 5], 5, None, 4))
+    for row, (sentence, longest) in enumerate([(3, 4), (5, 5)]):
+        expected = reference_search(
+            lambda words, s=sentence: step.log_probabilities(s, words),
+            longest,
+            1,
+            4,
+            4,
+            0.0,
+        )
+        check(
+            found[row],
+            expected,
+            lambda words, s=sentence: step.alignment_rows(s, words),
+        )
+
+
 def test_a_wide_beam_finds_every_sentence_there_is():
     step = ToyStep(vocabulary_size=5, seed=1)
     words = [w for w in range(5) if w != EOS_ID]

@@ -26,11 +26,15 @@ def reference(step, sentence, longest, least):
 
 
 @pytest.mark.parametrize(
-    "end_logit",
-    [1.0, pytest.param(-30.0, marks=pytest.mark.tensorflow)],
+    "size, end_logit",
+    [
+        (8, 1.0),
+        pytest.param(8, -30.0, marks=pytest.mark.tensorflow),
+        pytest.param(1000, 9.0, marks=pytest.mark.tensorflow),
+    ],
 )
-def test_every_step_takes_the_most_probable_word(end_logit):
-    step = ToyStep(end_logit=end_logit)
+def test_every_step_takes_the_most_probable_word(size, end_logit):
+    step = ToyStep(size, end_logit=end_logit)
     found = as_lists(
         greedy_search(
             step, step.states(*SENTENCES), np.array(LONGEST), 7, LEAST

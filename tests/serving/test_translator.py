@@ -249,3 +249,9 @@ def test_a_run_gives_its_translator(tmp_path, translator):
         again.nbest(SENTENCES), translator.nbest(SENTENCES), strict=True
     ):
         same(one, other)
+    halved = Translator.from_run(run.path, precision="mixed_bfloat16")
+    assert halved.translation_model.projection.compute_dtype == "bfloat16"
+    for one, other in zip(
+        halved.nbest(SENTENCES), translator.nbest(SENTENCES), strict=True
+    ):
+        np.testing.assert_allclose(one[0].score, other[0].score, rtol=0.05)

@@ -1,0 +1,80 @@
+"""The most probable words of a large vocabulary, and their probabilities.
+
+A step of a search asks for a few words of tens of thousands. Neither the
+order nor the log-probabilities of all the others are computed for that.
+"""
+
+from keras import ops
+
+from luong_keras import masking
+from luong_keras.decoding.reordering import row_numbers, take_rows
+
+# Words whose maximum is taken before anything is sorted.
+BLOCK = 64
+
+
+def top_words(logits, count, barred=None, barred_value=-1e30):
+    """The `count` most probable words: their log-probabilities and ids.
+
+    Args:
+        logits: (B, K, V).
+        count: how many words, N, at most V.
+        barred: boolean, broadcastable to (B, K, V): words that come last,
+            whatever their probability. None bars no word.
+        barred_value: about what their log-probability becomes.
+
+    Returns:
+        log-probabilities, in at least float32, and int32 ids, (B, K, N)
+        each, the best first and of equals the lowest id. The probabilities
+        are those among all words, the barred ones too.
+
+    Example:
+    >>> import numpy as np
+    >>> gains, words = top_words(np.log([[[0.1, 0.6, 0.3]]]), 2)
+    >>> np.exp(gains)[0, 0].round(3).tolist(), np.array(words)[0, 0].tolist()
+    ([0.6, 0.3], [1, 2])
+    """
+    logits = masking.widen(ops.convert_to_tensor(logits))
+    # log p(w) = l(w) - l(best) + log p(best): one pass over the vocabulary,
+    # where log_softmax would take several and write its result.
+    highest = ops.log(ops.max(ops.softmax(logits), axis=-1, keepdims=True))
+    if barred is None:
+        values, words = top_k(logits, count)
+        return values - values[..., :1] + highest, words
+    best = ops.max(logits, axis=-1, keepdims=True)
+    values, words = top_k(ops.where(barred, barred_value, logits), count)
+    return values - best + highest, words
+
+
+def top_k(values, k):
+    """`ops.top_k` over the last axis of (B, K, V), faster where V is large.
+
+    What is among the k largest values lies in one of the k blocks of largest
+    maximum; equal values count as larger where their index is lower, as
+    they do in `ops.top_k`. So the result is the same, int32 indices.
+    """
+    size = values.shape[-1]
+    # Else the candidates are about as many as the values.
+    if size <= 4 * BLOCK * k:
+        found, index = ops.top_k(values, k)
+        return found, ops.cast(index, "int32")
+    if size % BLOCK:
+        missing = BLOCK - size % BLOCK
+        values = ops.pad(
+            values,
+            [(0, 0), (0, 0), (0, missing)],
+            constant_values=-float("inf"),
+        )
+    hypotheses, blocks = ops.shape(values)[1], values.shape[-1] // BLOCK
+    values = ops.reshape(values, (-1, BLOCK))
+    highest = ops.reshape(ops.max(values, axis=-1), (-1, blocks))
+    _, chosen = ops.top_k(highest, k)
+    # In the order of the vocabulary, so that of equals the first is found.
+    chosen = ops.sort(ops.cast(chosen, "int32"), axis=-1)
+    candidates = ops.take(values, row_numbers(chosen, blocks), axis=0)
+    found, index = ops.top_k(ops.reshape(candidates, (-1, k * BLOCK)), k)
+    index = ops.cast(index, "int32")
+    (block,) = take_rows([chosen], index // BLOCK)
+    index = block * BLOCK + index % BLOCK
+    shape = (-1, hypotheses, k)
+    return ops.reshape(found, shape), ops.reshape(index, shape)

@@ -1,0 +1,92 @@
+import numpy as np
+import pytest
+from keras import ops
+
+from luong_keras.decoding.reordering import take_rows
+from luong_keras.decoding.top_words import BLOCK, top_k, top_words
+from tests.decoding.toy_step import log_softmax
+from tests.layer_checks import random, to_numpy
+
+
+def plain_top_k(values, k):
+    """By a stable sort: of equals the lowest index first."""
+    index = np.argsort(-values, axis=-1, kind="stable")[..., :k]
+    return np.take_along_axis(values, index, axis=-1), index
+
+
+def check_top_k(values, k):
+    found, index = top_k(ops.convert_to_tensor(values), k)
+    expected, places = plain_top_k(values, k)
+    np.testing.assert_array_equal(to_numpy(found), expected)
+    np.testing.assert_array_equal(to_numpy(index), places)
+
+
+@pytest.mark.parametrize(
+    "size, k",
+    [
+        (3, 3),
+        (BLOCK, 2),
+        (8 * BLOCK, 2),  # the largest without blocks
+        (8 * BLOCK + 1, 2),
+        (20 * BLOCK - 1, 3),
+        (20 * BLOCK, 1),
+        (50 * BLOCK + 7, 12),
+    ],
+)
+@pytest.mark.parametrize("levels", [None, 50, 3, 1])
+def test_blocks_find_what_a_plain_sort_finds(size, k, levels):
+    values = random(2, 3, size, seed=size)
+    if levels is not None:
+        # So few different values that many are equal, across blocks too.
+        values = np.floor(values * levels / 8)
+    check_top_k(values.astype("float32"), k)
+
+
+def test_what_is_impossible_comes_last_in_order():
+    size = 30 * BLOCK + 3
+    values = np.full((1, 3, size), -np.inf, "float32")
+    values[0, 1, [size - 1, 70, 5 * BLOCK]] = 1, 2, 1
+    # In the second row and the third, impossible words fill the list up.
+    values[0, 2, BLOCK] = 0
+    check_top_k(values, 5)
+
+
+@pytest.mark.parametrize("size", [9, 40 * BLOCK + 1])
+def test_the_probabilities_are_those_among_all_words(size):
+    logits = 5 * random(2, 3, size) + 300
+    expected, ids = plain_top_k(log_softmax(logits), 4)
+    gains, words = top_words(logits.astype("float32"), 4)
+    np.testing.assert_allclose(to_numpy(gains), expected, rtol=2e-5, atol=2e-5)
+    np.testing.assert_array_equal(to_numpy(words), ids)
+
+
+@pytest.mark.parametrize("size", [9, 40 * BLOCK + 1])
+def test_a_barred_word_comes_last_and_changes_no_probability(size):
+    logits = random(2, 3, size)
+    best = np.argmax(logits, axis=-1)
+    barred = (np.arange(size) == best[0, 0]) | np.zeros((2, 1, size), bool)
+    expected = np.where(barred, -1e30, log_softmax(logits))
+    expected, ids = plain_top_k(expected, 4)
+    gains, words = top_words(logits.astype("float32"), 4, barred)
+    np.testing.assert_allclose(to_numpy(gains), expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(to_numpy(words), ids)
+    only = np.arange(size) != 7
+    gains, words = top_words(logits.astype("float32"), 2, only)
+    assert (to_numpy(words)[..., 0] == 7).all()
+    np.testing.assert_allclose(
+        to_numpy(gains)[..., 0], log_softmax(logits)[..., 7], rtol=1e-5
+    )
+    assert (to_numpy(gains)[..., 1] < -1e29).all()
+
+
+def test_rows_are_taken_of_every_sentence():
+    narrow, wide = random(2, 3), random(2, 3, 4)
+    order = np.array([[2, 0, 0, 1], [1, 1, 2, 0]], "int32")
+    found = take_rows(
+        [ops.convert_to_tensor(narrow), ops.convert_to_tensor(wide)], order
+    )
+    sentences = np.arange(2)[:, None]
+    for taken, whole in zip(found, (narrow, wide), strict=True):
+        np.testing.assert_allclose(
+            to_numpy(taken), whole[sentences, order], rtol=1e-6
+        )
