@@ -102,9 +102,12 @@ def training(configuration, batches):
         [tf.constant(array) for array in batch.values()]
         for batch in read_batches(batches)
     ]
-    # Builds it, as the other programs do before their first step.
+    # Builds it, as the other programs do before their first step; with the
+    # longest sentence, since the decoder stops when all have ended.
+    words = tf.reduce_sum(tf.cast(data[0][-1] != PAD_ID, tf.int32), 1)
+    longest = int(tf.argmax(words))
     with tf.GradientTape() as tape:
-        model.loss(*(array[:1] for array in data[0]))
+        model.loss(*(array[longest : longest + 1] for array in data[0]))
     parameters = sum(int(tf.size(v)) for v in tape.watched_variables())
 
     def run(steps):
