@@ -58,11 +58,10 @@ class FeedingSequence:
         self.layers = range(cell.num_layers)
         self.attention = cell.attention
         self.memory_mask = memory_mask
-        self.attention_step = None
         # Masks of one step serve all.
         self.repeated = {k: m[0] for k, m in masks.items() if m.shape[0] == 1}
         self.steps = {k: m for k, m in masks.items() if m.shape[0] != 1}
-        self.masks, self.constants = masks, []
+        self.masks, self.constants, self.attention_step = masks, [], None
         if mask is not None:
             self.steps["mask"] = mask
         if self.attention is not None:
@@ -210,12 +209,9 @@ class FeedingSequence:
     def _gradients(self, upstream, start, saved):
         """Gradients of all arguments, in the order of `run`."""
         d_vectors, *d_last = upstream
-        xs = {**saved, **self.steps, "d_vector": d_vectors}
+        xs = {**self._read_back(start, saved), "d_vector": d_vectors}
         if len(d_last) > len(start):
             xs["d_top"] = d_last.pop()
-        xs["position"] = ops.arange(ops.shape(d_vectors)[0], dtype="int32")
-        for i in self.layers:
-            xs[f"c_{i}"] = before(start[2 * i + 1], saved[f"c_{i}"])
         self.transposed = [ops.transpose(kernel) for kernel in self.kernels]
         if self.attention is not None:
             self.vector_transposed = ops.transpose(self.vector_kernel)
@@ -228,6 +224,20 @@ class FeedingSequence:
         d_weights = self._weight_gradients(dz, dp, start, saved)
         d_contexts = [ops.swapaxes(d, 0, 1) for d in dp]
         return [dz[0], *d_weights, *d_start, *d_contexts]
+
+    def _read_back(self, start, saved):
+        """The sequences that the backward loop reads."""
+        xs = dict(self.steps)
+        for i in self.layers:
+            for name in (*"ifgo", "squashed"):
+                xs[f"{name}_{i}"] = saved[f"{name}_{i}"]
+            xs[f"c_{i}"] = before(start[2 * i + 1], saved[f"c_{i}"])
+        if self.attention is not None:
+            count = ops.shape(saved["vector"])[0]
+            xs["position"] = ops.arange(count, dtype="int32")
+            for name in ("vector", "weights", "top"):
+                xs[name] = saved[name]
+        return xs
 
     def _step_back(self, d_states, x):
         d_states = [*d_states[:-1], d_states[-1] + x["d_vector"]]
@@ -260,10 +270,9 @@ class FeedingSequence:
         dp = d_vector
         if self.cell.attentional_activation is not activations.linear:
             dp = d_vector * (1 - x["vector"] * x["vector"])
-        hidden = x[f"h_{self.cell.num_layers - 1}"]
         d_query = self.attention_step.query_gradient(
             dp,
-            ops.cast(hidden, self.cell.compute_dtype),
+            ops.cast(x["top"], self.cell.compute_dtype),
             x["weights"],
             **self._attention_options(x),
         )

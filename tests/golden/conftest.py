@@ -9,6 +9,7 @@ from tests.golden.golden_files import Comparison, open_case
 
 # On JAX every case is compiled anew, so `make test` takes one of these.
 EVERY = 9
+_CASES = pytest.StashKey[int]()
 
 
 def pytest_collection_modifyitems(items):
@@ -23,6 +24,21 @@ def pytest_collection_modifyitems(items):
             if training or counts[item.path] % EVERY:
                 item.add_marker(pytest.mark.slow)
             counts[item.path] += 1
+
+
+@pytest.fixture(autouse=True)
+def _few_compiled_programs(request):
+    """Drops what JAX compiled, now and then.
+
+    Every program stays mapped into memory, and Linux allows 65,530 mappings.
+    """
+    yield
+    if keras.backend.backend() == "jax":
+        request.config.stash[_CASES] = request.config.stash.get(_CASES, 0) + 1
+        if request.config.stash[_CASES] % 50 == 0:
+            import jax
+
+            jax.clear_caches()
 
 
 @pytest.fixture
