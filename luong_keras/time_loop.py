@@ -20,61 +20,76 @@ def has_gpu():
     return any("gpu" in name for name in keras.distribution.list_devices())
 
 
-def time_loop(body, carry, xs, outputs, reverse=False):
-    """Runs `body(carry, x) -> (carry, ys)` over the first axis of `xs`.
+def time_loop(body, carry, xs, stacked, kept=0, reverse=False):
+    """Runs a body over the first axis of sequences.
 
-    Like `keras.ops.scan`, which on TensorFlow takes one sequence only.
-    Nothing is differentiated through it; see `with_gradient`.
+    Like `keras.ops.scan`, which on TensorFlow takes one sequence only and
+    copies what a backward loop reads. Nothing is differentiated through it;
+    see `with_gradient`.
 
     Args:
-        body: a function of the carry (a list of tensors) and one step of
-            every sequence (a dict) to the new carry and a list of tensors.
+        body: `body(carry, x) -> (carry, ys, zs)`, of the carry and one step
+            of every sequence (a dict) to the new carry and two lists.
         carry: list of tensors of one dtype.
-        xs: dict of tensors (T, ...).
-        outputs: how many tensors `ys` has, all of the dtype of the carry.
+        xs: dict of tensors (T, ...) and of what `time_loop` has kept.
+        stacked: how many tensors `ys` has, all of the dtype of the carry.
+        kept: the same of `zs`.
         reverse: whether to start at the last step; the results stay at the
             places of their steps.
 
     Returns:
-        The last carry, and for each of `ys` all steps, (T, ...).
+        The last carry; for each of `ys` all steps, (T, ...); for each of
+        `zs` something that only another `time_loop` reads.
     """
     if backend.backend() == "tensorflow":
-        return _tensorflow_loop(body, carry, xs, outputs, reverse)
-    return ops.scan(body, list(carry), xs, reverse=reverse)
+        return _tensorflow_loop(body, carry, xs, stacked, kept, reverse)
+
+    def step(carry, x):
+        carry, ys, zs = body(carry, x)
+        return carry, (ys, zs)
+
+    carry, (ys, zs) = ops.scan(step, list(carry), xs, reverse=reverse)
+    return carry, ys, zs
 
 
-def _tensorflow_loop(body, carry, xs, outputs, reverse):
+def _tensorflow_loop(body, carry, xs, stacked, kept, reverse):
     import tensorflow as tf
 
-    first = next(iter(xs.values()))
+    # The carry's type; a gradient may be computed more than once.
+    options = {"dtype": carry[0].dtype, "clear_after_read": False}
+    first = next(x for x in xs.values() if not isinstance(x, tf.TensorArray))
     steps, shapes = tf.shape(first)[0], []
     read = {
-        name: tf.TensorArray(x.dtype, steps).unstack(x)
+        name: x
+        if isinstance(x, tf.TensorArray)
+        else tf.TensorArray(x.dtype, steps, clear_after_read=False).unstack(x)
         for name, x in xs.items()
     }
-    written = [tf.TensorArray(carry[0].dtype, steps) for _ in range(outputs)]
+    written = [tf.TensorArray(size=steps, **options) for _ in range(stacked)]
+    held = [tf.TensorArray(size=steps, **options) for _ in range(kept)]
 
-    def step(i, carry, written):
+    def step(i, carry, arrays):
         t = steps - 1 - i if reverse else i
-        carry, ys = body(
+        carry, ys, zs = body(
             carry, {name: array.read(t) for name, array in read.items()}
         )
         shapes[:] = [(first.shape[0], *y.shape) for y in ys]
-        written = [
-            array.write(t, y) for array, y in zip(written, ys, strict=True)
+        arrays = [
+            array.write(t, y)
+            for array, y in zip(arrays, [*ys, *zs], strict=True)
         ]
-        return i + 1, carry, written
+        return i + 1, carry, arrays
 
-    _, carry, written = tf.while_loop(
+    _, carry, arrays = tf.while_loop(
         lambda i, *_: i < steps,
         step,
-        (0, list(carry), written),
+        (0, list(carry), [*written, *held]),
         maximum_iterations=steps,
     )
-    sequences = [array.stack() for array in written]
+    sequences = [array.stack() for array in arrays[:stacked]]
     for sequence, shape in zip(sequences, shapes, strict=True):
         sequence.set_shape(shape)
-    return carry, sequences
+    return carry, sequences, arrays[stacked:]
 
 
 def with_gradient(results, gradients, arguments):

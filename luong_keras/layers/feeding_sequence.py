@@ -39,7 +39,8 @@ from luong_keras.time_loop import (
     with_gradient,
 )
 
-_SAVED = ("h", "c", "i", "f", "g", "o", "squashed")
+# What the backward loop reads of every layer: gates, tanh c_t, c_{t-1}.
+_KEPT = (*"ifgo", "squashed", "carry")
 
 
 class FeedingSequence:
@@ -87,20 +88,29 @@ class FeedingSequence:
         arguments = [projected, *weights, *states]
         self._hold(weights)
         start = [ops.stop_gradient(state) for state in states]
-        last, saved = self._forward(ops.stop_gradient(projected), start)
+        last, hiddens, vectors, kept = self._forward(
+            ops.stop_gradient(projected), start
+        )
         if self.attention is not None:
             # By automatic differentiation: all that the attention reads.
-            arguments.append(self._contexts(saved["top"]))
+            arguments.append(self._contexts(hiddens[-1]))
 
         def gradients(upstream):
-            return self._gradients(upstream, start, saved)
+            d_vectors, *d_last = upstream
+            xs = {**self.steps, **kept, "d_vector": d_vectors}
+            if with_top:
+                xs["d_top"] = d_last.pop()
+            d_start, dz, dp = self._backward(d_last, xs)
+            d_weights = self._weight_gradients(dz, dp, start, hiddens, vectors)
+            d_contexts = [ops.swapaxes(d, 0, 1) for d in dp]
+            return [dz[0], *d_weights, *d_start, *d_contexts]
 
-        results = [saved["vector"], *last]
+        results = [vectors, *last]
         if with_top:
-            results.append(saved["top"])
-        vectors, *last = with_gradient(results, gradients, arguments)
+            results.append(hiddens[-1])
+        first, *last = with_gradient(results, gradients, arguments)
         top = last.pop() if with_top else None
-        return vectors, top, last
+        return first, top, last
 
     # Weights.
 
@@ -135,23 +145,22 @@ class FeedingSequence:
     # Forward.
 
     def _forward(self, projected, start):
-        names = [f"{name}_{i}" for i in self.layers for name in _SAVED]
-        names.append("vector")
+        """The last states, all h_l, all h̃, and what the way back reads."""
+        names = [f"{name}_{i}" for i in self.layers for name in _KEPT]
         if self.attention is not None:
-            names.append("weights")
-        count = ops.shape(projected)[0]
-        xs = {
-            "projected": projected,
-            "position": ops.arange(count, dtype="int32"),
-            **self.steps,
-        }
+            names += ["vector", "top", "weights"]
+        xs = {"projected": projected, **_positions(projected), **self.steps}
         with self._constant_attention():
-            last, found = time_loop(self._step, start, xs, outputs=len(names))
-        # The loop is differentiated by `_gradients` alone.
-        found = [ops.stop_gradient(each) for each in found]
-        saved = dict(zip(names, found, strict=True))
-        saved["top"] = saved[f"h_{self.cell.num_layers - 1}"]
-        return last, saved
+            last, sequences, kept = time_loop(
+                self._step,
+                start,
+                xs,
+                stacked=self.cell.num_layers + 1,
+                kept=len(names),
+            )
+        # Differentiated by `_backward` alone.
+        *hiddens, vectors = [ops.stop_gradient(x) for x in sequences]
+        return last, hiddens, vectors, dict(zip(names, kept, strict=True))
 
     def _step(self, states, x):
         below, new, insides = states[-1], [], []
@@ -167,18 +176,18 @@ class FeedingSequence:
             z = z if bias is None else z + ops.cast(bias, z.dtype)
             gates, squashed, carry = lstm_activations(z, carry)
             new += [gates[-1] * squashed, bounded(carry, self.cell.cell_clip)]
-            insides.append([*gates, squashed])
-        vector, weights = self._attend(new[-2], x)
+            insides += [*gates, squashed, states[2 * i + 1]]
+        top = new[-2]
+        vector, weights = self._attend(top, x)
+        if self.attention is not None:
+            insides += [vector, top, weights]
         new = carried([*new, vector], states, x.get("mask"))
-        saved = []
-        for i in self.layers:
-            saved += [*new[2 * i : 2 * i + 2], *insides[i]]
-        return new, [*saved, new[-1], *weights]
+        return new, [*new[:-1:2], new[-1]], insides
 
     def _attend(self, hidden, x):
         """Vector h̃ of one step (eq. 5) and the weights of its softmax."""
         if self.attention is None:
-            return hidden, []
+            return hidden, None
         context, weights = self.attention_step.attend(
             ops.cast(hidden, self.cell.compute_dtype),
             **self._attention_options(x),
@@ -186,7 +195,7 @@ class FeedingSequence:
         vector = context + product(hidden, self.vector_kernel)
         if self.vector_bias is not None:
             vector = vector + ops.cast(self.vector_bias, vector.dtype)
-        return self.cell.attentional_activation(vector), [weights]
+        return self.cell.attentional_activation(vector), weights
 
     def _attention_options(self, x):
         mask = x.get("attention", self.repeated.get("attention"))
@@ -206,38 +215,22 @@ class FeedingSequence:
 
     # Backward.
 
-    def _gradients(self, upstream, start, saved):
-        """Gradients of all arguments, in the order of `run`."""
-        d_vectors, *d_last = upstream
-        xs = {**self._read_back(start, saved), "d_vector": d_vectors}
-        if len(d_last) > len(start):
-            xs["d_top"] = d_last.pop()
+    def _backward(self, d_last, xs):
+        """The gradients of the first states, all dz_l, and dp in a list."""
+        xs |= _positions(xs["d_vector"])
         self.transposed = [ops.transpose(kernel) for kernel in self.kernels]
         if self.attention is not None:
             self.vector_transposed = ops.transpose(self.vector_kernel)
-        outputs = self.cell.num_layers + (self.attention is not None)
+        height = self.cell.num_layers
         with self._constant_attention():
-            d_start, found = time_loop(
-                self._step_back, d_last, xs, outputs, reverse=True
+            d_start, found, _ = time_loop(
+                self._step_back,
+                d_last,
+                xs,
+                stacked=height + (self.attention is not None),
+                reverse=True,
             )
-        dz, dp = found[: self.cell.num_layers], found[self.cell.num_layers :]
-        d_weights = self._weight_gradients(dz, dp, start, saved)
-        d_contexts = [ops.swapaxes(d, 0, 1) for d in dp]
-        return [dz[0], *d_weights, *d_start, *d_contexts]
-
-    def _read_back(self, start, saved):
-        """The sequences that the backward loop reads."""
-        xs = dict(self.steps)
-        for i in self.layers:
-            for name in (*"ifgo", "squashed"):
-                xs[f"{name}_{i}"] = saved[f"{name}_{i}"]
-            xs[f"c_{i}"] = before(start[2 * i + 1], saved[f"c_{i}"])
-        if self.attention is not None:
-            count = ops.shape(saved["vector"])[0]
-            xs["position"] = ops.arange(count, dtype="int32")
-            for name in ("vector", "weights", "top"):
-                xs[name] = saved[name]
-        return xs
+        return d_start, found[:height], found[height:]
 
     def _step_back(self, d_states, x):
         d_states = [*d_states[:-1], d_states[-1] + x["d_vector"]]
@@ -251,7 +244,7 @@ class FeedingSequence:
             d_layer, d_carry = lstm_gradients(
                 [x[f"{gate}_{i}"] for gate in "ifgo"],
                 x[f"squashed_{i}"],
-                x[f"c_{i}"],
+                x[f"carry_{i}"],
                 d_new[2 * i] + d_below,
                 d_new[2 * i + 1],
             )
@@ -261,7 +254,7 @@ class FeedingSequence:
             d_below = self._drop(d_below, name, x)
             d_previous = [d_hidden, self._bounded(d_carry), *d_previous]
             dz = [d_layer, *dz]
-        return added([*d_previous, d_below], d_old), [*dz, *dp]
+        return added([*d_previous, d_below], d_old), [*dz, *dp], []
 
     def _attend_back(self, d_vector, x):
         """The gradient of h_L, and dp where there is attention."""
@@ -278,23 +271,21 @@ class FeedingSequence:
         )
         return product(dp, self.vector_transposed) + d_query, [dp]
 
-    def _weight_gradients(self, dz, dp, start, saved):
+    def _weight_gradients(self, dz, dp, start, hiddens, vectors):
         """One product for each of `_weights`."""
-        fed = before(start[-1], saved["vector"])
+        belows = [before(start[-1], vectors), *hiddens[:-1]]
+        names = ["feeding", *(f"layer_{i}" for i in self.layers[1:])]
         found = []
         for i in self.layers:
-            below = fed if i == 0 else saved[f"h_{i - 1}"]
-            below = below * self.masks.get(
-                f"layer_{i}" if i > 0 else "feeding", 1
-            )
-            hidden = before(start[2 * i], saved[f"h_{i}"])
+            below = belows[i] * self.masks.get(names[i], 1)
+            hidden = before(start[2 * i], hiddens[i])
             both = ops.concatenate([below, hidden], axis=-1)
             found.append(weight_gradient(both, dz[i], self.kernels[i]))
         if self.cell.use_bias:
             found += [bias_gradient(d) for d in dz[1:]]
         if dp:
             found.append(
-                weight_gradient(saved["top"], dp[0], self.vector_kernel)
+                weight_gradient(hiddens[-1], dp[0], self.vector_kernel)
             )
             if self.vector_bias is not None:
                 found.append(bias_gradient(dp[0]))
@@ -315,3 +306,9 @@ class FeedingSequence:
 
     def _bounded(self, gradient):
         return bounded(gradient, self.cell.gradient_clip)
+
+
+def _positions(sequence):
+    """The step's number, for attention that depends on it."""
+    count = ops.shape(sequence)[0]
+    return {"position": ops.arange(count, dtype="int32")}

@@ -45,11 +45,10 @@ def lstm_sequence(
         )
         new = [gates[-1] * squashed, bounded(new_carry, cell_clip)]
         new = carried(new, states, x.get("mask"))
-        return new, [*new, *gates, squashed]
+        return new, new[:1], [*gates, squashed, carry]
 
     xs = {"projected": ops.stop_gradient(projected), **masks}
-    last, steps = time_loop(forward, start, xs, outputs=7)
-    hiddens, carries, *activations = steps
+    last, (hiddens,), kept = time_loop(forward, start, xs, stacked=1, kept=6)
 
     def gradients(upstream):
         d_hiddens, *d_last = upstream
@@ -59,7 +58,7 @@ def lstm_sequence(
             d_states = [d_states[0] + x["d_hidden"], d_states[1]]
             (d_hidden, d_carry), d_old = split_carried(d_states, x.get("mask"))
             dz, d_carry = lstm_gradients(
-                [x["i"], x["f"], x["g"], x["o"]],
+                [x[gate] for gate in "ifgo"],
                 x["squashed"],
                 x["carry"],
                 d_hidden,
@@ -67,13 +66,12 @@ def lstm_sequence(
             )
             d_states = [product(dz, transposed), d_carry]
             d_states = [bounded(d, gradient_clip) for d in d_states]
-            return added(d_states, d_old), [dz]
+            return added(d_states, d_old), [dz], []
 
-        saved = ("i", "f", "g", "o", "squashed")
-        xs = dict(zip(saved, activations, strict=True))
-        xs |= {"carry": before(start[1], carries), "d_hidden": d_hiddens}
-        d_start, (dz,) = time_loop(
-            backward, d_last, {**xs, **masks}, outputs=1, reverse=True
+        xs = {"d_hidden": d_hiddens, **masks}
+        xs |= dict(zip((*"ifgo", "squashed", "carry"), kept, strict=True))
+        d_start, (dz,), _ = time_loop(
+            backward, d_last, xs, stacked=1, reverse=True
         )
         d_kernel = weight_gradient(before(start[0], hiddens), dz, kernel)
         return [dz, *d_start, d_kernel]

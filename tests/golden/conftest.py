@@ -35,7 +35,7 @@ def _few_compiled_programs(request):
     yield
     if keras.backend.backend() == "jax":
         request.config.stash[_CASES] = request.config.stash.get(_CASES, 0) + 1
-        if request.config.stash[_CASES] % 50 == 0:
+        if request.config.stash[_CASES] % 10 == 0:
             import jax
 
             jax.clear_caches()
