@@ -59,7 +59,6 @@ class _Words:
     def __init__(self, arguments, targets, label_smoothing, pad_id):
         self.vectors, self.kernel, *biases = arguments
         self.bias = biases[0] if biases else None
-        self.transposed = ops.transpose(self.kernel)
         self.targets = targets
         self.label_smoothing = label_smoothing
         self.dtype = product(self.vectors[:1], self.kernel).dtype
@@ -159,7 +158,8 @@ class _Words:
         if self.bias is not None:
             row = ops.cast(weights[None], d_logits.dtype)
             sums.append(product(row, d_logits)[0])
-        d_vectors = by_word * product(d_logits, self.transposed)
+        # Transposed here, where TensorFlow makes it a part of the product.
+        d_vectors = by_word * product(d_logits, ops.transpose(self.kernel))
         return [losses, hits, d_vectors], sums
 
 
