@@ -5,8 +5,7 @@
 One pass forward and backward through a decoder of one LSTM layer with input
 feeding ("loop"), or through the attention alone for all target steps at once
 ("parallel"). `dense` scores the whole source and masks it, `gather` reads the
-window of 2 D + 1 words. Projecting the memory, once a sentence, is a part of
-our loop: "projections" is its time alone.
+window of 2 D + 1 words. Ours chooses by itself.
 """
 
 from speed import driver
@@ -23,7 +22,7 @@ def local_programs(source_length, sizes):
             "ours_model:local_attention",
             {**arguments, "method": method},
         )
-        for method in ("loop", "parallel", "projections")
+        for method in ("loop", "parallel")
     ]
     theirs = [
         driver.Program(

@@ -104,9 +104,8 @@ def decoding(
 def local_attention(source_length, sizes, method):
     """Local-p attention forward and backward.
 
-    `method` is "loop", the decoder with input feeding; "parallel", all steps
-    at once; or "projections" of the memory alone, which are a part of the
-    loop.
+    `method` is "loop", the decoder with input feeding, or "parallel", all
+    steps at once.
     """
     import tensorflow as tf
 
@@ -120,10 +119,6 @@ def local_attention(source_length, sizes, method):
     forward, trained = {
         "loop": (lambda: decoder(inputs, memory=memory), decoder),
         "parallel": (lambda: attention(inputs, memory), attention),
-        "projections": (
-            lambda: ops.stack(decoder.cell.project_memory(memory)),
-            decoder,
-        ),
     }[method]
 
     @tf.function(autograph=False)

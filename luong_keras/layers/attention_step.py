@@ -175,6 +175,9 @@ def _score_gradient(layer, d_scores, query, keys):
         d_query = ops.matmul(d_projected, ops.transpose(kernel))
     else:
         d_query = scores.dot_query_gradient(d_scores, keys)
+    if layer.score_mode == "general" and layer.in_windows:
+        kernel = ops.cast(layer.attention_kernel, d_query.dtype)
+        d_query = ops.matmul(d_query, kernel)
     if layer.score_mode == "cosine":
         d_query = scores.unit_vectors_gradient(query, d_query)
     return masking.widen(d_query)[:, 0]

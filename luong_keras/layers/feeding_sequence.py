@@ -67,10 +67,11 @@ class FeedingSequence:
             self.steps["mask"] = mask
         if self.attention is not None:
             self.projected_memory = projected_memory
+            keys, values, self.value_kernel = map(_constant, projected_memory)
+            if projected_memory[0] is projected_memory[1]:
+                keys = values  # so that a window is gathered once
             self.attention_step = attention_step(
-                cell.attention,
-                *map(ops.stop_gradient, projected_memory),
-                memory_mask,
+                cell.attention, keys, values, memory_mask
             )
             self.constants = [
                 (variable, ops.stop_gradient(variable.value))
@@ -192,6 +193,8 @@ class FeedingSequence:
             ops.cast(hidden, self.cell.compute_dtype),
             **self._attention_options(x),
         )
+        if self.value_kernel is not None:
+            context = product(context, self.value_kernel)
         vector = context + product(hidden, self.vector_kernel)
         if self.vector_bias is not None:
             vector = vector + ops.cast(self.vector_bias, vector.dtype)
@@ -221,6 +224,8 @@ class FeedingSequence:
         self.transposed = [ops.transpose(kernel) for kernel in self.kernels]
         if self.attention is not None:
             self.vector_transposed = ops.transpose(self.vector_kernel)
+            if self.value_kernel is not None:
+                self.value_transposed = ops.transpose(self.value_kernel)
         height = self.cell.num_layers
         with self._constant_attention():
             d_start, found, _ = time_loop(
@@ -263,8 +268,11 @@ class FeedingSequence:
         dp = d_vector
         if self.cell.attentional_activation is not activations.linear:
             dp = d_vector * (1 - x["vector"] * x["vector"])
+        d_context = dp
+        if self.value_kernel is not None:
+            d_context = product(dp, self.value_transposed)
         d_query = self.attention_step.query_gradient(
-            dp,
+            d_context,
             ops.cast(x["top"], self.cell.compute_dtype),
             x["weights"],
             **self._attention_options(x),
@@ -312,3 +320,7 @@ def _positions(sequence):
     """The step's number, for attention that depends on it."""
     count = ops.shape(sequence)[0]
     return {"position": ops.arange(count, dtype="int32")}
+
+
+def _constant(x):
+    return None if x is None else ops.stop_gradient(x)

@@ -61,18 +61,21 @@ class InputFeedingCell(CellWeights):
         return projected + ops.cast(self._input_bias(0), projected.dtype)
 
     def project_memory(self, memory):
-        """What a sequence needs of its memory, once: (keys, values).
+        """What the steps need of a memory: (keys, values, value kernel).
 
         `values` is W_cc h̄, the context's half of the attentional kernel:
         attention is linear in its values, so attending to the projected
-        memory gives W_cc c_t without a product a step. None without
-        attention.
+        memory gives W_cc c_t without a product a step. Local attention sees
+        a few positions alone: there `values` is the memory and W_cc, the
+        third result, multiplies the context. None without attention.
         """
         if self.attention is None:
             return None
         memory = ops.cast(memory, self.compute_dtype)
         keys = self.attention.project_keys(memory)
-        return keys, ops.matmul(memory, self._value_kernel())
+        if self.attention.in_windows:
+            return keys, memory, self._value_kernel()
+        return keys, ops.matmul(memory, self._value_kernel()), None
 
     def step(
         self,
@@ -168,8 +171,8 @@ class InputFeedingCell(CellWeights):
         return self.attentional_activation(vector)
 
     def _context(self, query, projected_memory, mask, position, dropout_mask):
-        """Attention over projected values, in at least float32."""
-        keys, values = projected_memory
+        """W_cc c of the context c, and the weights; at least float32."""
+        keys, values, value_kernel = projected_memory
         options = {"position": position} if self.attention.uses_position else {}
         context, alignments = self.attention(
             ops.cast(query, self.compute_dtype),
@@ -182,6 +185,8 @@ class InputFeedingCell(CellWeights):
             return_attention_scores=True,
             **options,
         )
+        if value_kernel is not None:
+            context = product(context, value_kernel)
         return masking.widen(context), alignments
 
     def alignment_queries(self, hidden, initial_hidden):
@@ -233,7 +238,7 @@ class InputFeedingCell(CellWeights):
         self._check_memory(memory)
         projected_memory = self.project_memory(memory)
         if keys is not None and projected_memory is not None:
-            projected_memory = keys, projected_memory[1]
+            projected_memory = keys, *projected_memory[1:]
         new_states, alignments = self.step(
             self.loop_weights(),
             self.project_inputs(_dropped(inputs, masks.get("inputs"))),

@@ -73,6 +73,7 @@ class LocalAttention(LuongAttention):
 
     score_modes = scores.CONTENT_SCORES
     uses_position = True
+    in_windows = True
 
     def __init__(
         self,

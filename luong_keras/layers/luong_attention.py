@@ -85,6 +85,9 @@ class LuongAttention(keras.layers.Layer):
 
     score_modes = scores.SCORE_MODES
     uses_position = False
+    # Whether it looks at few positions, so that nothing should be computed
+    # for all of them.
+    in_windows = False
 
     def __init__(
         self,
@@ -243,7 +246,7 @@ class LuongAttention(keras.layers.Layer):
         `value` (B, S, M); returns `value` itself where the score projects
         nothing. The layer must be built.
         """
-        if self.score_mode == "general":
+        if self.score_mode == "general" and not self.in_windows:
             return ops.matmul(value, self.attention_kernel)
         if self.score_mode == "concat":
             _, kernel = self._concat_kernels()
@@ -305,6 +308,9 @@ class LuongAttention(keras.layers.Layer):
         else:
             if self.score_mode == "cosine":
                 query = scores.unit_vectors(query)
+            if self.score_mode == "general" and self.in_windows:
+                kernel = ops.convert_to_tensor(self.attention_kernel)
+                query = ops.matmul(query, ops.transpose(kernel))
             result = scores.dot_scores(query, keys)
         if self.score_mode == "scaled_dot":
             result = result / query.shape[-1] ** 0.5
