@@ -108,3 +108,25 @@ def test_renormalizing_survives_a_gaussian_that_rounds_to_zero():
     mask = np.ones((1, 1, 3), bool)
     found = windows.local_weights(zero, mask, zero, "renormalized")
     assert to_numpy(found).tolist() == [[[0, 0, 0]]]
+
+
+def test_slots_stay_inside_the_source():
+    centre = np.array([[0, 4, 6]], "int32")
+    found = to_numpy(windows.slots(centre, 2, 7))[0].tolist()
+    assert found == [[0, 1, 2, 3, 4], [2, 3, 4, 5, 6], [2, 3, 4, 5, 6]]
+    # A short source has fewer.
+    found = to_numpy(windows.slots(centre[:, :1], 2, 3))[0].tolist()
+    assert found == [[0, 1, 2]]
+
+
+def test_gathered_windows_go_back_to_their_places():
+    source = random(2, 7, 3)
+    positions = np.array([[[0, 1], [5, 6]], [[2, 3], [3, 4]]], "int32")
+    rows = to_numpy(windows.gather(source, positions))
+    assert rows.shape == (4, 2, 3)
+    np.testing.assert_allclose(rows[1], source[0, 5:7], rtol=1e-6)
+    np.testing.assert_allclose(rows[2], source[1, 2:4], rtol=1e-6)
+    values = np.arange(1.0, 9.0, dtype="float32").reshape(2, 2, 2)
+    dense = to_numpy(windows.spread(values, positions, 7))
+    assert dense[0].tolist() == [[1, 2, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 3, 4]]
+    assert dense[1].tolist() == [[0, 0, 5, 6, 0, 0, 0], [0, 0, 0, 7, 8, 0, 0]]

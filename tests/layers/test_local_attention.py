@@ -8,6 +8,7 @@ from tests.layer_checks import (
     EXACT,
     check_gradients,
     gradients,
+    loss_and_gradients,
     prefix_mask,
     random,
     randomize,
@@ -292,3 +293,67 @@ def test_the_window_says_where_the_weights_come_from(alignment, float64):
         ),
         **EXACT,
     )
+
+
+# Gathered windows.
+
+
+@pytest.mark.parametrize("gaussian", GAUSSIANS)
+@pytest.mark.parametrize("alignment", ALIGNMENTS)
+def test_a_long_source_is_read_in_windows(
+    alignment, gaussian, monkeypatch, float64
+):
+    source = 60
+    query = keras.Variable(random(2, 5, 4), dtype="float64")
+    memory = keras.Variable(random(2, source, 4, seed=1), dtype="float64")
+    layer = LocalAttention(
+        alignment, 1, gaussian=gaussian, use_scale=True, dtype="float64"
+    )
+    layer.build(query.shape, memory.shape)
+    randomize(layer)
+    options = {
+        "value_mask": prefix_mask([source, 7], source),
+        "query_mask": prefix_mask([5, 4], 5),
+        "dropout_mask": 2.0 * (random(2, 5, source, seed=2) > 0),
+        "return_attention_scores": True,
+    }
+
+    def loss():
+        context, weights = layer(query + 0, memory + 0, **options)
+        return ops.sum(context * random(2, 5, 4, seed=3)) + ops.sum(
+            weights * random(2, 5, source, seed=4)
+        )
+
+    variables = [query, memory, *layer.trainable_variables]
+    assert source >= layer._long
+    in_windows, found = loss_and_gradients(loss, variables)
+    monkeypatch.setattr(LocalAttention, "_long", source + 1)
+    over_all, expected = loss_and_gradients(loss, variables)
+    np.testing.assert_allclose(in_windows, over_all, **EXACT)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, **EXACT)
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("source", [47, 48])
+def test_the_way_is_chosen_by_a_length_unknown_before(source, monkeypatch):
+    import tensorflow as tf
+
+    layer = LocalAttention(half_width=1)
+    layer.build((2, None, 4), (2, None, 4))
+    query = random(2, 5, 4).astype("float32")
+    memory = random(2, source, 4).astype("float32")
+    chosen = []
+    look = LocalAttention._look
+
+    def watched(self, *arguments):
+        results = look(self, *arguments)
+        tf.py_function(lambda: chosen.append(arguments[-1]), [], [])
+        return results
+
+    monkeypatch.setattr(LocalAttention, "_look", watched)
+    spec = tf.TensorSpec([2, None, 4])
+    found = tf.function(layer, input_signature=[spec, spec])(query, memory)
+    assert chosen == [source >= 48]
+    monkeypatch.setattr(LocalAttention, "_look", look)
+    np.testing.assert_allclose(found, layer(query, memory), atol=1e-6)
