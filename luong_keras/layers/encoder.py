@@ -207,7 +207,7 @@ class Encoder(keras.layers.Layer):
     def _read(self, layer, x, mask, training, backward):
         if backward:
             x = reverse_within_mask(x, mask)
-        if self._sequential(layer):
+        if training and self._sequential(layer):
             outputs, *last = _run_lstm(layer, x, mask)
             if backward:
                 outputs = reverse_within_mask(outputs, mask)
@@ -222,7 +222,7 @@ class Encoder(keras.layers.Layer):
         return [outputs, *last[: self._states_per_layer]]
 
     def _sequential(self, layer):
-        """Whether `lstm_sequence` runs the layer: faster than Keras' loop.
+        """Whether `lstm_sequence` trains the layer: faster than Keras' loop.
 
         On a GPU, cuDNN is faster still.
         """

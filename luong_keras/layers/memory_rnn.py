@@ -33,10 +33,10 @@ class MemoryRNN(keras.layers.Layer):
             paper's authors does; both draw a fresh mask a step.
             `"sequence"` is `"zaremba"` with one mask for all steps (Gal and
             Ghahramani 2016).
-        deferred_gradients: whether the backward loop makes the gradients of
-            the pre-activations alone and leaves each weight's to one product
-            behind it: faster and smaller than automatic differentiation, with
-            the same result. `"auto"` does so for an `InputFeedingLSTMCell`
+        deferred_gradients: whether, in training, the backward loop makes the
+            gradients of the pre-activations alone and leaves each weight's to
+            one product behind it: faster and smaller than automatic
+            differentiation, with the same result. `"auto"` does so for an `InputFeedingLSTMCell`
             with an attention layer of this library (not a subclass of one)
             and a tanh or linear attentional activation, on TensorFlow and
             JAX; True refuses everything else, False is automatic
@@ -163,7 +163,7 @@ class MemoryRNN(keras.layers.Layer):
             masks,
             return_attention_scores,
         )
-        vectors, alignments, last = self._run(sequence)
+        vectors, alignments, last = self._run(sequence, training)
         if outputs_mask is not None:
             outputs_mask = ops.swapaxes(outputs_mask, 0, 1)
             vectors = vectors * ops.cast(outputs_mask, vectors.dtype)
@@ -176,8 +176,9 @@ class MemoryRNN(keras.layers.Layer):
             results += last
         return tuple(results) if len(results) > 1 else results[0]
 
-    def _run(self, sequence):
-        deferred = self._deferred
+    def _run(self, sequence, training):
+        # Only in training: what is exported should be plain operations.
+        deferred = self._deferred and bool(training)
         if not (
             self.cell.input_feeding or hasattr(self.cell, "feeding_kernel")
         ):

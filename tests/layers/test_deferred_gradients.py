@@ -138,6 +138,7 @@ def results(
             mask=mask,
             dropout_masks=masks,
             return_attention_scores=with_alignments,
+            training=True,
             **attends,
         )
         return sum(
@@ -246,7 +247,9 @@ def test_half_precision_stays_near_single(float64):
         randomize(layer)
 
         def loss():
-            found = layer(inputs, memory=memory, memory_mask=SOURCE_MASK)
+            found = layer(
+                inputs, memory=memory, memory_mask=SOURCE_MASK, training=True
+            )
             return ops.sum(ops.cast(found, "float32"))
 
         return loss_and_gradients(loss, layer.trainable_variables)
@@ -285,6 +288,28 @@ def test_other_cells_are_differentiated_automatically(cell):
         lk.MemoryRNN(cell(), deferred_gradients=True)(inputs, memory=memory)
 
 
+@pytest.mark.tensorflow
+def test_a_model_of_them_is_exported(tmp_path):
+    import tensorflow as tf
+
+    source = keras.Input((None,), dtype="int32")
+    target = keras.Input((None,), dtype="int32")
+    memory, *states = lk.Encoder(4)(keras.layers.Embedding(9, 3)(source))
+    vectors = lk.InputFeedingLSTM(4, attention=lk.LocalAttention())(
+        keras.layers.Embedding(9, 3)(target),
+        memory=memory,
+        initial_state=states,
+    )
+    model = keras.Model([source, target], vectors)
+    model.compile("sgd", "mse")
+    words = np.ones((2, 5), "int32")
+    model.fit([words, words], np.ones((2, 5, 4)), verbose=0)
+    model.export(str(tmp_path), verbose=False)
+    loaded = tf.saved_model.load(str(tmp_path))
+    served = loaded.serve([words, words])
+    np.testing.assert_allclose(served, model([words, words]), atol=1e-6)
+
+
 def test_an_unknown_choice_is_refused():
     with pytest.raises(ValueError, match="deferred_gradients='fast'"):
         lk.InputFeedingLSTM(4, deferred_gradients="fast")
@@ -293,9 +318,11 @@ def test_an_unknown_choice_is_refused():
 def test_a_subclass_of_an_attention_keeps_its_score():
     layer = lk.InputFeedingLSTM(4, attention=Doubled("dot"))
     memory = random(2, 6, 4)
-    layer(random(2, 3, 5), memory=memory)
     _, weights = layer(
-        random(2, 3, 5), memory=memory, return_attention_scores=True
+        random(2, 3, 5),
+        memory=memory,
+        return_attention_scores=True,
+        training=True,
     )
     plain = lk.InputFeedingLSTM(4, attention=lk.LuongAttention("dot"))
     plain.build((2, 3, 5), memory.shape)
