@@ -36,11 +36,11 @@ class MemoryRNN(keras.layers.Layer):
         deferred_gradients: whether, in training, the backward loop makes the
             gradients of the pre-activations alone and leaves each weight's to
             one product behind it: faster and smaller than automatic
-            differentiation, with the same result. `"auto"` does so for an `InputFeedingLSTMCell`
-            with an attention layer of this library (not a subclass of one)
-            and a tanh or linear attentional activation, on TensorFlow and
-            JAX; True refuses everything else, False is automatic
-            differentiation.
+            differentiation, with the same result. `"auto"` does so for an
+            `InputFeedingLSTMCell` with an attention layer of this library
+            (not a subclass of one) and a tanh or linear attentional
+            activation, on TensorFlow and JAX; True refuses everything else,
+            False is automatic differentiation.
         seed: seed of the dropout.
         **kwargs: `name`, `dtype` and the other arguments of a Keras layer.
 
