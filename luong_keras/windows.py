@@ -140,9 +140,14 @@ def window_mask(centre, half_width, positions):
 
 def gaussian(aligned_position, sigma, positions):
     """exp(-(s - p_t)^2 / (2 sigma^2)) (eq. 10), (B, T, S or W)."""
-    positions = ops.cast(positions, aligned_position.dtype)
-    distance = positions - ops.expand_dims(aligned_position, -1)
+    distance = _distance(aligned_position, positions)
     return ops.exp(-ops.square(distance / sigma) / 2)
+
+
+def _distance(aligned_position, positions):
+    """The distance s - p_t of eq. 10, (B, T, S or W)."""
+    positions = ops.cast(positions, aligned_position.dtype)
+    return positions - ops.expand_dims(aligned_position, -1)
 
 
 def local_weights(scores, mask, favour, form):
@@ -205,8 +210,7 @@ def local_weights_gradient(scores, weights, favour, form, d_local):
 
 def gaussian_gradient(aligned_position, sigma, positions, favour, d_favour):
     """The gradient of p_t (B, T) from that of the Gaussian `favour`."""
-    positions = ops.cast(positions, aligned_position.dtype)
-    distance = positions - ops.expand_dims(aligned_position, -1)
+    distance = _distance(aligned_position, positions)
     return ops.sum(d_favour * favour * distance, axis=-1) / sigma**2
 
 
