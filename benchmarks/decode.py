@@ -41,12 +41,7 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=30)
     parser.add_argument("--batch-sizes", type=int, nargs="+", default=[1, 32])
     parser.add_argument("--beam-sizes", type=int, nargs="+", default=[1, 10])
-    parser.add_argument(
-        "--precision",
-        nargs="+",
-        choices=("float32", "bfloat16"),
-        default=["float32", "bfloat16"],
-    )
+    driver.add_precision(parser)
     parser.add_argument(
         "--programs", nargs="+", choices=PROGRAMS, default=PROGRAMS
     )

@@ -122,12 +122,7 @@ def main() -> None:
     parser = driver.parser(__doc__, 5, 10, "torch float32")
     parser.add_argument("--config", choices=CONFIGURATIONS, default="paper")
     parser.add_argument("--tiny", action="store_true", help="--config tiny")
-    parser.add_argument(
-        "--precision",
-        nargs="+",
-        choices=("float32", "bfloat16"),
-        default=["float32", "bfloat16"],
-    )
+    driver.add_precision(parser)
     parser.add_argument(
         "--attention",
         nargs="+",

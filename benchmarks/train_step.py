@@ -86,12 +86,7 @@ def add_model_arguments(parser):
     """What model is trained, on what, by which programs."""
     parser.add_argument("--config", choices=CONFIGURATIONS, default="small")
     parser.add_argument("--data", choices=batches.MAKERS, default="static")
-    parser.add_argument(
-        "--precision",
-        nargs="+",
-        choices=("float32", "bfloat16"),
-        default=["float32", "bfloat16"],
-    )
+    driver.add_precision(parser)
     parser.add_argument(
         "--programs",
         nargs="+",

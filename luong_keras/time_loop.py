@@ -6,18 +6,12 @@ backward loop over that makes the gradients of the pre-activations alone, and
 each weight's gradient is one product behind it.
 """
 
-import keras
 from keras import backend, ops
 
 from luong_keras.recurrence import product
 
 # The backends whose `ops.custom_gradient` takes a function of many results.
 BACKENDS = ("tensorflow", "jax")
-
-
-def has_gpu():
-    """Whether the backend has a GPU to compute on."""
-    return any("gpu" in name for name in keras.distribution.list_devices())
 
 
 def time_loop(body, carry, xs, stacked, kept=0, reverse=False):
@@ -124,6 +118,12 @@ def with_gradient(results, gradients, arguments):
 
 
 # Parts of loop bodies.
+
+
+def split_masks(masks):
+    """Masks that every step shares, without their time axis, and the rest."""
+    repeated = {k: m[0] for k, m in masks.items() if m.shape[0] == 1}
+    return repeated, {k: m for k, m in masks.items() if k not in repeated}
 
 
 def carried(new, old, mask):

@@ -343,6 +343,12 @@ def machine():
     )
 
 
+def add_precision(parser):
+    """The option that says in which precisions the programs run."""
+    both = ("float32", "bfloat16")
+    parser.add_argument("--precision", nargs="+", choices=both, default=both)
+
+
 def parser(description, rounds, steps, reference):
     """A command line with what all tables have in common."""
     made = argparse.ArgumentParser(

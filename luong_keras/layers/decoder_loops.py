@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 import keras
 from keras import activations, backend, ops
 
-from luong_keras import time_loop
 from luong_keras.layers.attention_step import has_step
 from luong_keras.layers.feeding_sequence import FeedingSequence
 from luong_keras.layers.input_feeding_lstm_cell import InputFeedingLSTMCell
 from luong_keras.layers.lstm_sequence import lstm_sequence
+from luong_keras.time_loop import BACKENDS, carried, split_masks
 
 
 class Sequence(NamedTuple):
@@ -48,7 +48,7 @@ class Sequence(NamedTuple):
 
 def why_not_deferred(cell):
     """Why a cell has no deferred loop; None where it has one."""
-    if backend.backend() not in time_loop.BACKENDS:
+    if backend.backend() not in BACKENDS:
         return f"the backend is {backend.backend()!r}"
     if type(cell) is not InputFeedingLSTMCell:
         return f"the cell is a {type(cell).__name__}"
@@ -67,7 +67,7 @@ def attend_in_loop(cell, sequence):
     projected, masks = _project_inputs(cell, sequence)
     weights = cell.loop_weights()
     projected_memory = cell.project_memory(sequence.memory)
-    repeated, stepwise = _split_masks(masks)
+    repeated, stepwise = split_masks(masks)
 
     def one_step(old, projected, position, masks):
         new, _ = cell.step(
@@ -126,7 +126,7 @@ def _recurrence(cell, sequence):
     """H of the top layer (B, T, U) and the last states of all layers."""
     projected, masks = _project_inputs(cell, sequence)
     weights = cell.loop_weights()
-    repeated, stepwise = _split_masks(masks)
+    repeated, stepwise = split_masks(masks)
 
     def one_step(old, projected, position, masks):
         del position  # the recurrence alone is the same at every step
@@ -195,12 +195,6 @@ def _last_real_step(mask):
     return ops.maximum(real - 1, 0)
 
 
-def _split_masks(masks):
-    """Masks that every step shares, without their time axis, and the rest."""
-    repeated = {k: m[0] for k, m in masks.items() if m.shape[0] == 1}
-    return repeated, {k: m for k, m in masks.items() if k not in repeated}
-
-
 def _swapped(x):
     """Time first where the batch was, and back; None stays None."""
     return None if x is None else ops.swapaxes(x, 0, 1)
@@ -229,7 +223,8 @@ def _scan_states(one_step, states, projected, masks, mask):
             start = start + width
         position = ops.cast(step.pop("position")[:, 0], "int32")
         new = one_step(old, step.pop("projected"), position, step)
-        return _carried(new, old, step.get("mask"))
+        mask = step.get("mask")
+        return carried(new, old, None if mask is None else mask[:, 0] > 0)
 
     cell = _LoopCell(
         body,
@@ -262,11 +257,3 @@ class _LoopCell:
         return ops.concatenate(new_states, axis=-1), new_states
 
     __call__ = call
-
-
-def _carried(new, old, mask):
-    """New states where the step's mask is True, the old ones elsewhere."""
-    if mask is None:
-        return new
-    keep = mask > 0
-    return [ops.where(keep, n, o) for n, o in zip(new, old, strict=True)]

@@ -229,7 +229,7 @@ class Encoder(keras.layers.Layer):
         return (
             isinstance(layer, keras.layers.LSTM)
             and backend.backend() in time_loop.BACKENDS
-            and not time_loop.has_gpu()
+            and not _has_gpu()
         )
 
     @property
@@ -280,6 +280,11 @@ class Encoder(keras.layers.Layer):
             else None,
             "seed": self.seed,
         }
+
+
+def _has_gpu():
+    """Whether the backend has a GPU to compute on."""
+    return any("gpu" in name for name in keras.distribution.list_devices())
 
 
 def _run_lstm(layer, x, mask):

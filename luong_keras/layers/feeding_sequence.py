@@ -34,6 +34,7 @@ from luong_keras.time_loop import (
     bias_gradient,
     carried,
     split_carried,
+    split_masks,
     time_loop,
     weight_gradient,
     with_gradient,
@@ -59,9 +60,7 @@ class FeedingSequence:
         self.layers = range(cell.num_layers)
         self.attention = cell.attention
         self.memory_mask = memory_mask
-        # Masks of one step serve all.
-        self.repeated = {k: m[0] for k, m in masks.items() if m.shape[0] == 1}
-        self.steps = {k: m for k, m in masks.items() if m.shape[0] != 1}
+        self.repeated, self.steps = split_masks(masks)
         self.masks, self.constants, self.attention_step = masks, [], None
         if mask is not None:
             self.steps["mask"] = mask

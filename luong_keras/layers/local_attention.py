@@ -184,7 +184,8 @@ class LocalAttention(LuongAttention):
         """The source length from which windows are gathered for many steps.
 
         A gathered window is read from memory for each step, while all scores
-        are one product: measured in `benchmarks/local_attention.py`.
+        are one product. With D = 10 the better of the two changes between 256
+        and 1,024 positions in `benchmarks/local_attention.py`.
         """
         return 16 * (2 * self.half_width + 1)
 
@@ -276,6 +277,8 @@ class LocalAttention(LuongAttention):
             aligned = windows.monotonic_position(
                 position, lengths, self.clamp_position
             )
+            # One position may serve several queries, as in a beam.
+            aligned = ops.broadcast_to(aligned, ops.shape(query)[:2])
             return aligned, aligned
         aligned = windows.predictive_position(
             query,

@@ -357,3 +357,14 @@ def test_the_way_is_chosen_by_a_length_unknown_before(source, monkeypatch):
     assert chosen == [source >= 48]
     monkeypatch.setattr(LocalAttention, "_look", look)
     np.testing.assert_allclose(found, layer(query, memory), atol=1e-6)
+
+
+@pytest.mark.parametrize("source", [47, 48])
+def test_one_position_serves_all_hypotheses(source):
+    layer = make("monotonic", half_width=1)
+    assert (source >= layer._long) == (source == 48)
+    query, memory = random(2, 3, 4), random(2, source, 4, seed=1)
+    found = to_numpy(layer(query, memory, position=5))
+    for k in range(3):
+        alone = to_numpy(layer(query[:, k], memory, position=5))
+        np.testing.assert_allclose(found[:, k], alone, rtol=1e-5, atol=1e-6)
