@@ -239,6 +239,8 @@ class DecodingConfig:
     """How a trained model translates."""
 
     beam_size: int = 10
+    # the largest that a request to a server may ask for; `beam_size` when None
+    max_beam_size: int | None = None
     # finished hypotheses to collect; the beam size when None
     stack_size: int | None = None
     # 0: plain sum of log-probabilities; 1: their mean (score / length**x)
@@ -262,6 +264,12 @@ class DecodingConfig:
         _check_at_least_one(
             self, "beam_size", "stack_size", "batch_size", "max_source_length"
         )
+        most = self.max_beam_size
+        if most is not None and most < self.beam_size:
+            raise ValueError(
+                "max_beam_size must be at least beam_size. Received: "
+                f"max_beam_size={most} and beam_size={self.beam_size}."
+            )
         if not 0 <= self.min_length_ratio <= self.max_length_ratio:
             raise ValueError(
                 "Expected: 0 <= min_length_ratio <= max_length_ratio. "

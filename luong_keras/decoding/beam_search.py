@@ -14,8 +14,10 @@ a live place.
    length. If nothing finished, the live hypotheses are returned, without the
    probability of `</s>`.
 
-A prefix imposes the first words of a sentence. One that ends in `</s>` makes
-it forced decoding: the score and the alignments of a given translation.
+A prefix imposes the first words of a sentence; one that ends in `</s>` all of
+them. The sentences of a batch may have beams smaller than K and
+normalisations of their own: the result of each is that of a search with its
+settings alone.
 """
 
 from typing import NamedTuple
@@ -51,6 +53,8 @@ def beam_search(
     length_penalty=0.0,
     prefix=None,
     prefix_lengths=None,
+    beam_sizes=None,
+    stack_sizes=None,
     bos_id=BOS_ID,
     eos_id=EOS_ID,
     pad_id=PAD_ID,
@@ -67,10 +71,14 @@ def beam_search(
         stack_size: finished hypotheses to collect, N of the result; K when
             None.
         length_penalty: x of the normalisation score / length**x, where the
-            length counts `</s>`; 0 leaves the plain sum (the paper).
+            length counts `</s>`; 0 leaves the plain sum (the paper). A
+            number, or one for each sentence, (B,).
         prefix: (B, P) ids that each sentence must begin with, scored like
             any others; None for a free search.
         prefix_lengths: (B,) how many of them; all P when None.
+        beam_sizes: (B,) the beam of each sentence, at most K; K when None.
+        stack_sizes: (B,) the finished hypotheses of each, at most N; N when
+            None.
         bos_id: the id the decoder reads first.
         eos_id: the id that ends a sentence.
         pad_id: the id behind the last word of the result.
@@ -93,6 +101,7 @@ def beam_search(
         stack_size or beam_size,
         length_penalty,
         None if prefix is None else (prefix, prefix_lengths),
+        (beam_sizes, stack_sizes),
         (bos_id, eos_id, pad_id),
     )
     return search.run(
@@ -104,13 +113,23 @@ class _Search:
     """The settings of one search, and its parts."""
 
     def __init__(
-        self, step, beam_size, stack_size, length_penalty, prefix, special_ids
+        self,
+        step,
+        beam_size,
+        stack_size,
+        length_penalty,
+        prefix,
+        sizes,
+        special_ids,
     ):
         self.step = step
         self.beam_size = beam_size
         self.stack_size = stack_size
         self.length_penalty = length_penalty
         self.prefix = prefix
+        self.beam_sizes, self.stack_sizes = (
+            None if size is None else ops.cast(size, "int32") for size in sizes
+        )
         self.bos_id, self.eos_id, self.pad_id = special_ids
 
     def run(self, states, max_lengths, min_lengths, max_steps):
@@ -167,6 +186,7 @@ class _Search:
         # Places beyond the vocabulary stay hopeless.
         missing = [(0, 0), (0, k - min(k, size))]
         scores = ops.pad(gains[:, 0], missing, constant_values=_NEVER)
+        scores = _within(self.beam_sizes, scores)
         words = ops.pad(words[:, 0], missing)
         # So do all but one in a sentence without room for a word.
         alone = ops.where(ops.arange(k) == 0, 0.0, _NEVER)
@@ -193,11 +213,15 @@ class _Search:
         # How many candidates that live on rank above each.
         above = ops.cumsum(ops.cast(~ends, "int32"), axis=-1)
         long_enough = (t >= min_lengths) & ~done
-        finishes = ends & (above < self.beam_size) & long_enough[:, None]
+        width = self.beam_size
+        if self.beam_sizes is not None:
+            width = self.beam_sizes[:, None]
+        finishes = ends & (above < width) & long_enough[:, None]
         pool = self._add(pool, totals, parents, finishes, t)
         live, order = ops.top_k(
             ops.where(ends, _NEVER * 2, totals), self.beam_size
         )
+        live = _within(self.beam_sizes, live)
         # A sentence that has stopped keeps its hypotheses as they are.
         grows = ~done[:, None]
         own = ops.arange(self.beam_size, dtype="int32")
@@ -221,6 +245,9 @@ class _Search:
         # A single hypothesis needs a second proposal beside `</s>`.
         proposals = min(max(k, 2), size)
         gains, words = top_words(logits, proposals, barred, _NEVER)
+        if self.beam_sizes is not None:
+            most = ops.maximum(self.beam_sizes, 2)[:, None]
+            gains = _within(most, gains)
         shape = (-1, k * proposals)
         totals = ops.reshape(scores[..., None] + gains, shape)
         # At most K of them end, one of each hypothesis: K others are left.
@@ -249,24 +276,39 @@ class _Search:
             )
         )
         best, order = ops.top_k(merged.ranking, self.stack_size)
+        best = _within(self.stack_sizes, best)
         return _Pool(best, *take_rows((merged.parent, merged.end), order))
 
     def _normalised(self, scores, words):
         """Score / length**x, the length counting `</s>`."""
-        if not self.length_penalty:
+        if self._plain:
             return scores
         length = ops.cast(ops.maximum(words + 1, 1), self.dtype)
-        return scores / length**self.length_penalty
+        penalty = ops.cast(self.length_penalty, self.dtype)
+        # One for each sentence goes with whatever a sentence has: (B, 1).
+        return scores / length ** ops.reshape(penalty, (-1, 1))
 
     def _settled(self, pool, scores, max_lengths):
         """Whether nothing that still lives can change the pool's worth."""
-        worst = pool.ranking[:, -1]
+        worst = pool.ranking[:, -1:]
+        if self.stack_sizes is not None:
+            worst = ops.take_along_axis(
+                pool.ranking, self.stack_sizes[:, None] - 1, axis=-1
+            )
         full = worst > _NEVER / 2
-        if not self.length_penalty:
-            return full
+        if self._plain:
+            return full[:, 0]
         # Scores only fall; the largest length divides them most.
-        hope = self._normalised(scores[:, 0], max_lengths - 1)
-        return full & (worst >= hope)
+        hope = self._normalised(scores[:, :1], max_lengths[:, None] - 1)
+        plain = ops.reshape(ops.equal(self.length_penalty, 0), (-1, 1))
+        return (full & ((worst >= hope) | plain))[:, 0]
+
+    @property
+    def _plain(self):
+        """Whether no sentence's score is normalised."""
+        return isinstance(self.length_penalty, int | float) and (
+            self.length_penalty == 0
+        )
 
     def _collect(self, pool, scores, trace, max_lengths, max_steps, t):
         """Follows every hypothesis back to its first word."""
@@ -279,6 +321,7 @@ class _Search:
             self._normalised(live, max_lengths[:, None] - 1),
             _NEVER,
         )
+        unfinished = _within(self.stack_sizes, unfinished)
         ranking = ops.where(finished, pool.ranking, unfinished)
         parent = ops.where(finished, pool.parent, slots)
         lengths = ops.where(finished, pool.end, max_lengths[:, None])
@@ -292,6 +335,14 @@ class _Search:
         alignments = alignments[..., :max_steps, :]
         ranking = ops.where(empty, -float("inf"), ranking)
         return Hypotheses(ids, lengths, ranking, alignments)
+
+
+def _within(sizes, ranked):
+    """Scores (B, ..., R) whose rank a sentence's size (B, ...) leaves."""
+    if sizes is None:
+        return ranked
+    ranks = ops.arange(ops.shape(ranked)[-1], dtype="int32")
+    return ops.where(ranks < sizes[..., None], ranked, _NEVER)
 
 
 def _write(buffers, t, rows):

@@ -90,24 +90,13 @@ class Evaluation:
 
     def perplexity(self, pairs: Sequence[tuple[str, str]]) -> float:
         """Exp of the mean negative log-likelihood of a reference's word."""
-        from luong_keras.data.evaluation_batches import EvaluationBatches
-
         sources, targets = zip(*pairs, strict=True)
-        total, words = 0.0, 0
-        model = self.translator.translation_model.training_model
-        for batch in EvaluationBatches(
-            self.prepare(sources),
-            self.translator.source_tokenizer,
-            self.translator.decoding.batch_size,
-            self.translator.decoding.max_source_length,
-            self.prepare_references(targets),
-            self.translator.target_tokenizer,
-        ):
-            batch.pop("indices")
-            losses = model.predict_on_batch(dict(batch))["word"]
-            total += float(np.sum(losses))
-            words += int(np.sum(batch["target_out"] != 0))
-        return float(np.exp(total / words))
+        found = self.translator.score(
+            self.prepare(sources), self.prepare_references(targets)
+        )
+        total = sum(scored.log_probability for scored in found)
+        words = sum(len(scored.tokens) for scored in found)
+        return float(np.exp(-total / words))
 
     def alignment_error_rate(
         self, pairs: Sequence[tuple[str, str]], links: Sequence[str]

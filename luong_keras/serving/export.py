@@ -5,30 +5,49 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import keras
+import numpy as np
 import tensorflow as tf
 
+from luong_keras.serving.model_ensemble import ModelEnsemble
+from luong_keras.serving.rounded_weights import RoundedWeights
+from luong_keras.serving.saved_model_checks import check_saved_model
+from luong_keras.serving.signatures import probes, signatures, specs
 from luong_keras.serving.translator import Translator
+from luong_keras.serving.warmup import write_warmup
+from luong_keras.special_tokens import SPECIAL_TOKENS
+
+WARMUP_SENTENCES = 4
+# What every export is tried on beside words of its own vocabulary.
+STRANGE_TEXTS = [b"", b" \t", b"caf\xe9 \xff\xfe", "\u00df \U0001f600".encode()]
 
 
-def export_saved_model(translator: Translator, folder: str | Path) -> Path:
+def export_saved_model(
+    translator: Translator,
+    folder: str | Path,
+    weights_dtype: str | None = None,
+    say: Callable[[str], None] | None = None,
+) -> Path:
     """Writes the translator's graph, weights and vocabularies.
 
-    Signatures, batch first everywhere:
+    Signatures, batch first everywhere (`export/README.md` has their inputs
+    and outputs): `serving_default`, `translate`, `translate_with_options`,
+    `score` and `encode`.
 
-    - `serving_default`: `text` (B,) → `translation` (B,), `score` (B,);
-    - `translate`: `text` (B,) → the n best with alignments, as
-      `Translator.translate_batch` describes.
-
-    The folder appears whole or not at all: it is written under a temporary
-    name beside its place and renamed.
+    The folder appears whole and checked, or not at all: it is written under a
+    temporary name beside its place, checked by `check_saved_model`, and
+    renamed, so that a server watching the folder never sees half a model.
 
     Args:
         translator: what to export.
         folder: where; TensorFlow Serving expects a number as its name, the
             version. It must not exist.
+        weights_dtype: `"bfloat16"` or `"float16"` writes rounded weights of
+            half the size, with which every call computes in float32.
+        say: is told of every check, for example `print`.
 
     Returns:
         The folder.
@@ -36,6 +55,7 @@ def export_saved_model(translator: Translator, folder: str | Path) -> Path:
     Raises:
         FileExistsError: where the folder exists: an exported version is
             never changed under a server's feet.
+        SavedModelError: where a check fails; nothing is left then.
     """
     folder = Path(folder)
     if folder.exists():
@@ -48,31 +68,63 @@ def export_saved_model(translator: Translator, folder: str | Path) -> Path:
         tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent)
     )
     try:
-        _write(translator, temporary / "model")
+        functions = _write(translator, temporary / "model", weights_dtype)
+        sentences = probe_sentences(translator)
+        write_warmup(temporary / "model", probes(sentences[:WARMUP_SENTENCES]))
+        check_saved_model(
+            temporary / "model",
+            _answers(functions, probes(sentences)),
+            say or (lambda line: None),
+        )
         os.replace(temporary / "model", folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return folder
 
 
-def _write(translator: Translator, folder: Path) -> None:
-    text = tf.TensorSpec([None], tf.string, name="text")
+def probe_sentences(translator: Translator, count: int = 6) -> list[bytes]:
+    """Sentences of the source vocabulary, and some that are none."""
+    tokenizer = translator.source_tokenizer
+    generator = np.random.default_rng(0)
+    first, end = len(SPECIAL_TOKENS), tokenizer.vocabulary_size
+    words = [
+        tokenizer.lookup(generator.integers(first, end, length + 1))
+        for length in range(count)
+    ]
+    sentences = tokenizer.join(tf.ragged.stack(words)).numpy()
+    return [*sentences.tolist(), *STRANGE_TEXTS]
 
-    def best(text):
-        found = translator.translate_batch(text)
-        return {
-            "translation": found["translations"][:, 0],
-            "score": found["scores"][:, 0],
-        }
 
+def _write(translator, folder, weights_dtype):
+    """Writes the SavedModel; returns the functions of its signatures."""
+    model = translator.translation_model
+    ensemble = isinstance(model, ModelEnsemble)
+    models = [each.model for each in (model.models if ensemble else [model])]
+    functions = signatures(translator)
     archive = keras.export.ExportArchive()
     # The variables by Keras' layers, the tables by the tokenizers: a
     # tf.Module that held both would give every variable twice.
-    archive.track(translator.translation_model.model)
+    if weights_dtype is None:
+        for each in models:
+            archive.track(each)
+    else:
+        rounded = RoundedWeights(
+            (v for each in models for v in each.variables), weights_dtype
+        )
+        archive.track(rounded)
+        functions = {n: rounded.reading(f) for n, f in functions.items()}
     archive.track(translator.source_tokenizer)
     archive.track(translator.target_tokenizer)
-    archive.add_endpoint("serving_default", best, input_signature=[text])
-    archive.add_endpoint(
-        "translate", translator.translate_batch, input_signature=[text]
-    )
+    archive.track(translator.unknown_words)
+    for name, function in functions.items():
+        archive.add_endpoint(name, function, input_signature=specs(name))
     archive.write_out(str(folder), verbose=False)
+    return functions
+
+
+def _answers(functions, inputs):
+    """Calls and what the functions themselves answer to them."""
+    for name, tensors in inputs.items():
+        found = functions[name](*tensors.values())
+        call = name, {key: tensor.numpy() for key, tensor in tensors.items()}
+        yield call, {key: tensor.numpy() for key, tensor in found.items()}

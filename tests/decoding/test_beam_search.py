@@ -281,6 +281,42 @@ def test_a_sentence_without_room_is_empty_with_probability_one():
     assert len(found[1]) == 2
 
 
+@pytest.mark.parametrize("end_logit", [1.0, -30.0])
+def test_every_sentence_may_have_settings_of_its_own(end_logit):
+    step = ToyStep(end_logit=end_logit, seed=4)
+    sentences = [3, 5, 7, 11, 13, 3]
+    longest = [7, 4, 6, 1, 5, 7]
+    beams, stacks = [1, 2, 4, 3, 3, 4], [1, 4, 2, 3, 3, 4]
+    penalties = [0.0, 1.0, 0.5, 0.0, 1.0, 0.0]
+    found = as_lists(
+        beam_search(
+            step,
+            step.states(*sentences),
+            np.array(longest),
+            max(longest),
+            np.ones(6, "int32"),
+            beam_size=4,
+            length_penalty=np.array(penalties, "float32"),
+            beam_sizes=np.array(beams),
+            stack_sizes=np.array(stacks),
+        )
+    )
+    for row, sentence in enumerate(sentences):
+        expected = reference_search(
+            lambda words, s=sentence: step.log_probabilities(s, words),
+            longest[row],
+            1,
+            beams[row],
+            stacks[row],
+            penalties[row],
+        )
+        check(
+            found[row],
+            expected,
+            lambda words, s=sentence: step.alignment_rows(s, words),
+        )
+
+
 def test_a_prefix_is_imposed_and_scored():
     step = ToyStep(end_logit=-1.0, seed=4)
     prefix = np.array([[6, 4, 1], [7, 0, 0]])

@@ -1,5 +1,6 @@
 import base64
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,10 +9,17 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow.core.protobuf import saved_model_pb2
-from tensorflow.python.framework import op_def_registry
 
 from luong_keras.serving.export import export_saved_model
+from luong_keras.serving.rounded_weights import RoundedWeights
+from luong_keras.serving.saved_model_checks import check_saved_model
+from luong_keras.serving.server_runtime import (
+    SavedModelError,
+    run_in_server_runtime,
+)
+from luong_keras.serving.signatures import INPUTS, probes, signatures, specs
+from luong_keras.serving.translator import Translator
+from luong_keras.serving.warmup import read_warmup, write_warmup
 from luong_keras.special_tokens import SPECIAL_TOKENS
 from tests.serving.tiny_translator import SOURCE_WORDS, tiny_translator
 
@@ -22,14 +30,10 @@ TEXTS = [
     b"the the " * 20,
     "Straße .".encode(),
 ]
-RESULTS = {
-    "translations",
-    "scores",
-    "tokens",
-    "lengths",
-    "alignments",
-    "source_tokens",
-}
+linux = pytest.mark.skipif(
+    not sys.platform.startswith("linux"),
+    reason="the C API is loaded from the libraries of the Linux packages",
+)
 
 FRESH_PROCESS = """
 import base64, json, sys
@@ -38,136 +42,113 @@ import tensorflow_text
 
 model = tf.saved_model.load(sys.argv[1])
 texts = [base64.b64decode(text) for text in json.load(sys.stdin)]
-answer = {}
-for name, signature in model.signatures.items():
-    found = signature(text=tf.constant(texts, tf.string))
-    answer[name] = {
-        key: [base64.b64encode(x).decode() for x in t.numpy().ravel()]
-        if t.dtype == tf.string else t.numpy().ravel().tolist()
-        for key, t in found.items()
-    }
+found = model.signatures["translate"](text=tf.constant(texts, tf.string))
 assert "luong_keras" not in sys.modules
-json.dump(answer, sys.stdout)
+texts = found["translations"].numpy().ravel()
+json.dump([base64.b64encode(text).decode() for text in texts], sys.stdout)
 """
 
 
+def make_translator(folder):
+    dictionary = folder / "en-de"
+    dictionary.write_text("zebra Zebra 0.9\ncaf� Kaffee 0.5\n", "utf-8")
+    return tiny_translator(
+        unknown_logit=3.0,
+        length_penalty=1.0,
+        max_beam_size=4,
+        dictionary=str(dictionary),
+    )
+
+
 @pytest.fixture(scope="module")
-def translator():
-    return tiny_translator(unknown_logit=2.0, length_penalty=1.0)
+def translator(tmp_path_factory):
+    return make_translator(tmp_path_factory.mktemp("dictionary"))
 
 
 @pytest.fixture(scope="module")
 def exported(translator, tmp_path_factory):
     folder = tmp_path_factory.mktemp("models") / "tiny" / "1"
-    assert export_saved_model(translator, folder) == folder
+    said = []
+    assert export_saved_model(translator, folder, say=said.append) == folder
+    # Where nothing is skipped, all six checks ran.
+    assert [line.partition(":")[0] for line in said] == ["checked"] * 6
     return folder
 
 
-@pytest.fixture(scope="module")
-def expected(translator):
-    found = translator.translate_batch(tf.constant(TEXTS))
-    return {name: value.numpy() for name, value in found.items()}
+@pytest.fixture
+def copied(exported, tmp_path):
+    """An export to be damaged."""
+    return Path(shutil.copytree(exported, tmp_path / "1"))
 
 
-def run(command, job):
+def served(folder, *requests):
+    """What the C++ runtime answers to (signature, inputs)."""
+    return run_in_server_runtime(
+        folder,
+        [
+            (name, {key: tensor.numpy() for key, tensor in inputs.items()})
+            for name, inputs in requests
+        ],
+    )
+
+
+@linux
+def test_the_loader_of_the_server_answers_alike(exported, translator):
+    functions = signatures(translator)
+    requests = list(probes(TEXTS).items())
+    nothing = list(probes([]).items())
+    answers = served(exported, *requests, *nothing)
+    for (name, inputs), answer, empty in zip(
+        requests, answers[:5], answers[5:], strict=True
+    ):
+        expected = functions[name](*inputs.values())
+        assert set(answer) == set(empty) == set(expected)
+        for key, tensor in expected.items():
+            assert len(empty[key]) == 0
+            if tensor.dtype == tf.string:
+                assert (answer[key] == tensor.numpy()).all(), key
+            else:
+                np.testing.assert_allclose(
+                    answer[key], tensor, rtol=1e-5, atol=1e-5, err_msg=key
+                )
+
+
+@linux
+def test_a_fresh_process_translates_alike(exported):
     process = subprocess.run(
-        command, input=json.dumps(job), capture_output=True, text=True
+        [sys.executable, "-I", "-c", FRESH_PROCESS, str(exported)],
+        input=json.dumps([base64.b64encode(text).decode() for text in TEXTS]),
+        capture_output=True,
+        text=True,
     )
     assert process.returncode == 0, process.stderr[-3000:]
-    return json.loads(process.stdout)
+    texts = [base64.b64decode(text) for text in json.loads(process.stdout)]
+    (found,) = served(exported, ("translate", probes(TEXTS)["translate"]))
+    assert texts == found["translations"].ravel().tolist()
+    # The dictionary came with the export.
+    assert any(b"Zebra" in text for text in texts)
 
 
-def encoded(texts):
-    return [base64.b64encode(text).decode() for text in texts]
-
-
-def check(values, expected, name):
-    if expected.dtype.kind == "O":
-        assert values == encoded(expected.ravel()), name
-    else:
-        np.testing.assert_allclose(
-            values, expected.ravel(), rtol=1e-5, atol=1e-6, err_msg=name
-        )
-
-
-def test_a_fresh_process_translates_alike(exported, expected):
-    answer = run(
-        [sys.executable, "-I", "-c", FRESH_PROCESS, str(exported)],
-        encoded(TEXTS),
-    )
-    assert set(answer) == {"serving_default", "translate"}
-    assert set(answer["translate"]) == RESULTS
-    for name, values in answer["translate"].items():
-        check(values, expected[name], name)
-    best = answer["serving_default"]
-    assert set(best) == {"translation", "score"}
-    check(best["translation"], expected["translations"][:, 0], "translation")
-    check(best["score"], expected["scores"][:, 0], "score")
-
-
-def graph_of(folder):
-    saved = saved_model_pb2.SavedModel()
-    saved.ParseFromString((folder / "saved_model.pb").read_bytes())
-    (meta_graph,) = saved.meta_graphs
-    return meta_graph
-
-
-@pytest.mark.skipif(
-    not sys.platform.startswith("linux"),
-    reason="the C API is loaded from the libraries of the Linux packages",
-)
-@pytest.mark.parametrize("texts", [TEXTS, [b"a cat"], []])
-def test_the_loader_of_the_server_translates_alike(exported, translator, texts):
-    signature = graph_of(exported).signature_def["translate"]
-    answer = run(
-        [
-            sys.executable,
-            "-I",
-            str(Path(__file__).with_name("saved_model_runner.py")),
-        ],
-        {
-            "site": str(Path(tf.__file__).parents[1]),
-            "folder": str(exported),
-            "inputs": {signature.inputs["text"].name: encoded(texts)},
-            "outputs": {k: v.name for k, v in signature.outputs.items()},
-        },
-    )
-    found = translator.translate_batch(tf.constant(texts, tf.string))
-    assert set(answer) == RESULTS
-    for name, tensor in found.items():
-        assert answer[name]["shape"] == tensor.shape.as_list()
-        check(answer[name]["values"], tensor.numpy(), name)
-
-
-def test_a_server_knows_every_operation(exported):
-    meta_graph = graph_of(exported)
-    nodes = list(meta_graph.graph_def.node)
-    for function in meta_graph.graph_def.library.function:
-        nodes += function.node_def
-        assert not function.attr["_XlaMustCompile"].b
-    names = {node.op for node in nodes}
-    assert "While" in names or "StatelessWhile" in names
-    functions = {
-        f.signature.name for f in meta_graph.graph_def.library.function
-    }
-    unknown = {
-        name
-        for name in names - functions
-        # TensorFlow's own: words need no others.
-        if op_def_registry.get(name) is None
-    }
-    assert not unknown
-    for refused in ("PyFunc", "Xla", "Cudnn", "Addons"):
-        assert not [name for name in names if refused in name]
-
-
-def test_the_export_carries_its_vocabularies(exported):
-    words = sorted(
+def test_the_export_carries_its_words(exported):
+    texts = [
         path.read_text(encoding="utf-8").splitlines()
         for path in (exported / "assets").iterdir()
-    )
-    assert len(words) == 2
-    assert [*SPECIAL_TOKENS, *SOURCE_WORDS] in words
+    ]
+    assert len(texts) == 3
+    assert [*SPECIAL_TOKENS, *SOURCE_WORDS] in texts
+    assert ["zebra\tZebra", "caf�\tKaffee"] in texts
+
+
+def test_every_signature_is_warmed_up(exported):
+    requests = list(read_warmup(exported))
+    assert [name for name, _ in requests] == list(INPUTS)
+    for name, inputs in requests:
+        assert {key: array.dtype.kind for key, array in inputs.items()} == {
+            key: {"string": "O", "int32": "i", "float32": "f", "bool": "b"}[
+                dtype.name
+            ]
+            for key, dtype in INPUTS[name].items()
+        }
 
 
 def test_a_version_is_never_written_twice(translator, exported):
@@ -194,3 +175,154 @@ def test_a_failed_export_leaves_nothing(translator, tmp_path, monkeypatch):
     with pytest.raises(OSError, match="disk full"):
         export_saved_model(translator, tmp_path / "models" / "2")
     assert list((tmp_path / "models").iterdir()) == []
+
+
+class CallsPython(Translator):
+    def encode_batch(self, text):
+        found = super().encode_batch(text)
+        memory = tf.py_function(lambda x: x, [found["memory"]], tf.float32)
+        return {**found, "memory": tf.ensure_shape(memory, (None, None, None))}
+
+
+class Compiled(Translator):
+    def encode_batch(self, text):
+        found = super().encode_batch(text)
+        double = tf.function(lambda x: 2 * x, jit_compile=True)
+        return {**found, "memory": double(found["memory"])}
+
+
+class WithoutBatch(Translator):
+    def encode_batch(self, text):
+        found = super().encode_batch(text)
+        return {**found, "lengths": tf.reduce_max(found["lengths"])}
+
+
+@pytest.mark.parametrize(
+    "broken, cause",
+    [
+        (CallsPython, "'EagerPyFunc' calls Python"),
+        (Compiled, "asks for compilation by XLA"),
+        (WithoutBatch, r"first axis.*Received: \[\] for 'lengths'"),
+    ],
+)
+def test_a_model_that_cannot_be_served_is_refused(
+    translator, tmp_path, monkeypatch, broken, cause
+):
+    # Tracing the other signatures takes seconds and tells nothing.
+    for module in ("signatures", "saved_model_checks"):
+        monkeypatch.setattr(
+            f"luong_keras.serving.{module}.INPUTS",
+            {"encode": INPUTS["encode"]},
+        )
+    monkeypatch.setattr(
+        "luong_keras.serving.export.signatures",
+        lambda graph: {"encode": lambda text: graph.encode_batch(text)},
+    )
+    model = broken(
+        translator.translation_model,
+        translator.source_tokenizer,
+        translator.target_tokenizer,
+        translator.decoding,
+    )
+    with pytest.raises(SavedModelError, match=cause):
+        export_saved_model(model, tmp_path / "models" / "1")
+    assert list((tmp_path / "models").iterdir()) == []
+
+
+@linux
+def test_a_plain_save_is_refused(translator, tmp_path):
+    # Keras' variables have twins in it, which are not restored.
+    model = translator.translation_model.model
+    translator.network = list(model._flatten_layers())
+    functions = {
+        name: tf.function(
+            function, input_signature=specs(name), autograph=False
+        )
+        for name, function in signatures(translator).items()
+    }
+    folder = tmp_path / "1"
+    tf.saved_model.save(translator, str(folder), signatures=functions)
+    del translator.network
+    write_warmup(folder, probes(TEXTS[:1]))
+    with pytest.raises(SavedModelError, match="ExportArchive"):
+        check_saved_model(folder, say=lambda line: None)
+
+
+def remove_asset(folder):
+    next((folder / "assets").glob("*.tsv")).unlink()
+
+
+def truncate_variables(folder):
+    (path,) = (folder / "variables").glob("*.data-*")
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def remove_warmup(folder):
+    shutil.rmtree(folder / "assets.extra")
+
+
+def damage_graph(folder):
+    path = folder / "saved_model.pb"
+    path.write_bytes(path.read_bytes()[:-1000])
+
+
+@pytest.mark.parametrize(
+    "damage, cause",
+    [
+        (remove_asset, r"dictionary\.tsv is missing"),
+        (truncate_variables, r"variables\.\* cannot be read"),
+        (remove_warmup, "warm-up requests .* are missing"),
+        (damage_graph, "cannot be read"),
+    ],
+)
+def test_a_damaged_export_is_refused(copied, damage, cause):
+    damage(copied)
+    with pytest.raises(SavedModelError, match=cause):
+        check_saved_model(copied, say=lambda line: None)
+
+
+@linux
+def test_other_answers_than_the_model_gives_are_refused(exported):
+    inputs = probes([b"the cat sees a dog ."])["translate"]
+    (found,) = served(exported, ("translate", inputs))
+    call = "translate", {"text": inputs["text"].numpy()}
+    check_saved_model(exported, [(call, found)], lambda line: None)
+    other = {**found, "translations": found["translations"][:, ::-1]}
+    with pytest.raises(SavedModelError, match="translations = b"):
+        check_saved_model(exported, [(call, other)], lambda line: None)
+    worse = {**found, "scores": found["scores"] - 1e-3}
+    with pytest.raises(SavedModelError, match="scores = "):
+        check_saved_model(exported, [(call, worse)], lambda line: None)
+
+
+def file_sizes(folder):
+    return sum(path.stat().st_size for path in folder.glob("variables/*data*"))
+
+
+@linux
+def test_rounded_weights_take_half_the_place(exported, translator, tmp_path):
+    folder = export_saved_model(translator, tmp_path / "1", "bfloat16")
+    model = translator.translation_model.model
+    saved = 2 * sum(np.prod(v.shape) for v in model.trainable_variables)
+    assert file_sizes(exported) - file_sizes(folder) > 0.95 * saved
+    inputs = probes([b"the cat sees a dog ."])["score"]
+    (answer,) = served(folder, ("score", inputs))
+    # What a model gives whose weights are rounded before.
+    kept = model.get_weights()
+    for variable in model.trainable_variables:
+        rounded = tf.cast(variable.value, "bfloat16")
+        variable.assign(tf.cast(rounded, "float32"))
+    expected = translator.score_batch(**inputs)["log_probability"]
+    model.set_weights(kept)
+    np.testing.assert_allclose(answer["log_probability"], expected, rtol=1e-5)
+    exact = translator.score_batch(**inputs)["log_probability"]
+    assert np.abs(exact - answer["log_probability"]) > 1e-6
+
+
+def test_weights_out_of_range_are_told():
+    variable = keras.Variable([1.0, 1e5], name="large")
+    with pytest.raises(ValueError, match="large is outside .* float16"):
+        RoundedWeights([variable], "float16")
+    assert len(RoundedWeights([variable], "bfloat16").rounded) == 1
+    with pytest.raises(ValueError, match="bfloat16"):
+        RoundedWeights([variable], "int8")

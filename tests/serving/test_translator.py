@@ -5,6 +5,9 @@ import pytest
 import tensorflow as tf
 
 from luong_keras.config import AttentionConfig
+from luong_keras.serving.model_ensemble import ModelEnsemble
+from luong_keras.serving.translation import ABSENT_SCORE
+from luong_keras.serving.translation_graph import SearchOptions
 from luong_keras.serving.translator import Translator
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder
@@ -255,3 +258,188 @@ def test_a_run_gives_its_translator(tmp_path, translator):
         halved.nbest(SENTENCES), translator.nbest(SENTENCES), strict=True
     ):
         np.testing.assert_allclose(one[0].score, other[0].score, rtol=0.05)
+
+
+# What a request may choose.
+
+
+def chosen(text, **changes):
+    """Options for these sentences: as the translator has them, but for…"""
+    options = {
+        "beam_size": [0] * len(text),
+        "n_best": [0] * len(text),
+        "length_penalty": [-1.0] * len(text),
+        "prefix": [""] * len(text),
+        "replace_unknown": [True] * len(text),
+        **changes,
+    }
+    return SearchOptions(*(tf.constant(value) for value in options.values()))
+
+
+def check_rows(found, expected, rows):
+    """Some rows of an answer are those of another one."""
+    for mine, its in rows:
+        filled = expected["scores"][its].numpy() > ABSENT_SCORE
+        count = int(filled.sum())
+        assert (found["scores"][mine, count:].numpy() == ABSENT_SCORE).all()
+        np.testing.assert_allclose(
+            found["scores"][mine, :count],
+            expected["scores"][its][filled],
+            rtol=1e-4,
+        )
+        for name in ("translations", "lengths"):
+            assert (
+                found[name][mine, :count].numpy()
+                == expected[name][its][filled].numpy()
+            ).all(), name
+        width = expected["alignments"].shape[2:]
+        np.testing.assert_allclose(
+            found["alignments"][mine, :count, : width[0], : width[1]],
+            expected["alignments"][its][filled],
+            atol=1e-5,
+        )
+
+
+def test_every_sentence_chooses_its_search(eager):
+    settings = {"unknown_logit": 3.0, "length_penalty": 0.5}
+    serving = tiny_translator(max_beam_size=4, **settings)
+    text = [*SENTENCES, "the zebra sees a dog ."]
+    found = serving.translate_batch(
+        tf.constant(text),
+        chosen(
+            text,
+            beam_size=[1, 4, 0, 9],
+            length_penalty=[0.0, 1.0, -1.0, 1.0],
+            replace_unknown=[True, True, True, False],
+        ),
+    )
+    assert found["translations"].shape == (4, 4)
+    alone = [
+        {"beam_size": 1, "length_penalty": 0.0},
+        {"beam_size": 4, "length_penalty": 1.0},
+        {"beam_size": 3},
+        {"beam_size": 4, "length_penalty": 1.0, "replace_unknown": False},
+    ]
+    for row, changes in enumerate(alone):
+        translator = tiny_translator(**{**settings, **changes})
+        expected = translator.translate_batch(tf.constant(text))
+        check_rows(found, expected, [(row, row)])
+    assert b"<unk>" in b" ".join(found["translations"][3].numpy())
+    assert b"<unk>" not in b" ".join(found["translations"][:3].numpy().ravel())
+
+
+def test_fewer_translations_are_the_first_ones(eager, translator):
+    text = tf.constant(SENTENCES)
+    all_of_them = translator.translate_batch(text)
+    found = translator.translate_batch(
+        text, chosen(SENTENCES, n_best=[1, 0, 9])
+    )
+    check_rows(found, all_of_them, [(1, 1), (2, 2)])
+    for name in ("translations", "scores", "lengths"):
+        assert found[name][0, 0] == all_of_them[name][0, 0]
+    assert (found["scores"][0, 1:].numpy() == ABSENT_SCORE).all()
+    for name in ("translations", "tokens"):
+        assert (found[name][0, 1:].numpy() == b"").all()
+    assert not found["alignments"][0, 1:].numpy().any()
+
+
+def test_a_translation_begins_as_it_is_told(eager):
+    # Long enough for the first translation to end: so all of it is scored.
+    translator = tiny_translator(max_length_ratio=4)
+    text = ["a house", "a house", "the dog", ""]
+    prefix = ["das Haus", "Xaver sieht", "", "die"]
+    found = translator.translate_batch(
+        tf.constant(text), chosen(text, prefix=prefix)
+    )
+    best = [t.decode() for t in found["translations"][:, 0].numpy()]
+    assert best[0].startswith("das Haus ")
+    # What the model does not know is imposed as it is spelled.
+    assert best[1].startswith("Xaver sieht")
+    assert best[3] == ""
+    check_rows(found, translator.translate_batch(tf.constant(text)), [(2, 2)])
+    # The score is that of all words, and so the model's own of the whole.
+    (scored,) = translator.score(text[:1], best[:1])
+    np.testing.assert_allclose(
+        scored.log_probability, found["scores"][0, 0], rtol=1e-4
+    )
+
+
+def test_a_prefix_longer_than_the_translation_would_be(eager):
+    translator = tiny_translator()
+    prefix = " ".join(["die Katze sieht"] * 2)
+    found = translator.translate_batch(
+        tf.constant(["cat"]), chosen(["cat"], prefix=[prefix])
+    )
+    assert found["translations"][0, 0].numpy().decode().startswith(prefix)
+
+
+def test_a_given_translation_is_scored_word_by_word(translator):
+    targets = ["die Katze sieht einen Hund .", "Haus", ""]
+    found = translator.score(SENTENCES, targets)
+    words = ["<pad>", "<unk>", "<s>", "</s>", *TARGET_WORDS]
+    for source, target, scored in zip(SENTENCES, targets, found, strict=True):
+        ids = [words.index(word) for word in target.split()]
+        losses = translator.translation_model.training_model(
+            [
+                translator.source_tokenizer.encode([source]).to_tensor(),
+                tf.constant([[2, *ids]]),
+                tf.constant([[*ids, 3]]),
+            ]
+        )["word"]
+        np.testing.assert_allclose(
+            scored.word_log_probabilities, -losses[0], rtol=1e-4, atol=1e-5
+        )
+        np.testing.assert_allclose(
+            scored.log_probability, -np.sum(losses), rtol=1e-4
+        )
+        assert scored.tokens == [*target.split(), "</s>"]
+        assert scored.source_tokens == source.split()
+    with pytest.raises(ValueError, match="as many targets"):
+        translator.score(SENTENCES, targets[:2])
+
+
+def test_the_encoder_gives_its_memory(eager, translator):
+    text = ["the cat sees", "", "the dog sees the cat"]
+    found = translator.encode_batch(tf.constant(text))
+    assert found["lengths"].numpy().tolist() == [3, 0, 5]
+    ids = translator.source_tokenizer.encode(text).to_tensor()
+    memory, _, _ = translator.translation_model.encode(ids)
+    np.testing.assert_allclose(found["memory"], memory, atol=1e-6)
+    nothing = translator.encode_batch(tf.constant([], tf.string))
+    assert nothing["memory"].shape[::2] == (0, 8)
+
+
+def test_what_was_cut_is_told(eager, translator):
+    text = ["cat " * 9, "cat " * 10, "x" * 1_000_000, "a" + " " * 1000]
+    found = translator.translate_batch(tf.constant(text))
+    assert found["truncated"].numpy().tolist() == [False, True, True, True]
+    assert found["source_lengths"].numpy().tolist() == [9, 9, 1, 1]
+    # A word of a megabyte is not copied into every translation.
+    assert max(map(len, found["translations"].numpy().ravel())) < 10_000
+
+
+def test_models_translate_together(eager, tmp_path):
+    one, other = tiny_translator(), tiny_translator()
+    for variable in other.translation_model.model.trainable_variables:
+        variable.assign(variable * 1.2)
+    models = [one.translation_model, other.translation_model]
+    tokenizers = one.source_tokenizer, one.target_tokenizer
+    together = Translator(models, *tokenizers, one.decoding)
+    target = "die Katze sieht"
+    (scored,) = together.score(SENTENCES[:1], [target])
+    source = tokenizers[0].encode(SENTENCES[:1]).to_tensor()
+    read = tf.constant([[2, 4, 5, 6]])
+    logits = np.mean(
+        [model.model([source, read])[0].numpy() for model in models], axis=0
+    )
+    expected = tf.nn.log_softmax(logits).numpy()[range(4), [4, 5, 6, 3]]
+    np.testing.assert_allclose(
+        scored.word_log_probabilities, expected, rtol=1e-5
+    )
+    memory = together.encode_batch(tf.constant(SENTENCES))["memory"]
+    assert memory.shape == (3, 6, 16)
+    # The same model twice is that model.
+    twice = Translator([models[0], models[0]], *tokenizers, one.decoding)
+    same(twice.nbest(SENTENCES)[0], one.nbest(SENTENCES)[0])
+    with pytest.raises(ValueError, match="two models or more"):
+        ModelEnsemble(models[:1])

@@ -1,0 +1,96 @@
+"""Given translations, word by word: their probabilities and alignments."""
+
+from typing import Any, NamedTuple
+
+from keras import ops
+
+from luong_keras import masking
+from luong_keras.special_tokens import BOS_ID
+
+
+class ForcedDecoding(NamedTuple):
+    """What a model says of given translations.
+
+    Attributes:
+        log_probabilities: (B, T) of each word, given those before it; 0 on
+            padding.
+        alignments: (B, T, S) attention weights of the step that produces
+            each word, after the softmax; zeros on padding.
+    """
+
+    log_probabilities: Any
+    alignments: Any
+
+
+def forced_decoding(
+    step, states, targets, lengths, bos_id=BOS_ID
+) -> ForcedDecoding:
+    """Forces the decoder to produce given translations.
+
+    Args:
+        step: the step function described in `luong_keras.decoding`.
+        states: its first states, a list of (B, U).
+        targets: (B, T) ids, with the `</s>` that ends each.
+        lengths: (B,) how many of them, `</s>` counted; the rest is padding.
+        bos_id: the id the decoder reads first.
+
+    Returns:
+        `ForcedDecoding`.
+
+    Example:
+    >>> import numpy as np
+    >>> def always(ids, states, position):
+    ...     logits = np.log([[[0.2, 0.3, 0.5]]]).astype("float32")
+    ...     return logits, states, np.ones((1, 1, 1), "float32")
+    >>> state = np.zeros((1, 1), "float32")
+    >>> found = forced_decoding(always, [state], np.array([[2, 1]]), [2])
+    >>> np.exp(found.log_probabilities).round(2).tolist()
+    [[0.5, 0.3]]
+    """
+    targets = ops.convert_to_tensor(targets, dtype="int32")
+    lengths = ops.cast(lengths, "int32")
+    batch, steps = ops.shape(targets)
+    first = ops.full((batch, 1), bos_id, dtype="int32")
+    read = ops.concatenate([first, targets], axis=1)
+    states = [ops.expand_dims(state, 1) for state in states]
+    # One call outside the loop gives the shape of the attention weights.
+    logits, _, weights = step(first, states, 0)
+    dtype = masking.wider_dtype(logits.dtype)
+    width = ops.shape(weights)[-1]
+
+    def body(t, gains, alignments, *states):
+        logits, states, weights = step(
+            ops.take(read, t[None], axis=1), list(states), t
+        )
+        wanted = ops.take(targets, t[None], axis=1)
+        inside = t < lengths
+        gain = _log_probability(logits[:, 0], wanted)
+        gains = _write(gains, t, ops.where(inside, gain, 0))
+        row = ops.where(inside[:, None], weights[:, 0], 0)
+        return t + 1, gains, _write(alignments, t, row), *states
+
+    _, gains, alignments, *_ = ops.while_loop(
+        lambda t, *_: t < steps,
+        body,
+        (
+            ops.zeros((), dtype="int32"),
+            ops.zeros((steps, batch), dtype=dtype),
+            ops.zeros((steps, batch, width), dtype=weights.dtype),
+            *states,
+        ),
+    )
+    return ForcedDecoding(
+        ops.transpose(gains), ops.transpose(alignments, (1, 0, 2))
+    )
+
+
+def _log_probability(logits, wanted):
+    """What log softmax makes of logits (B, V), at one word (B, 1): (B,)."""
+    logits = masking.widen(logits)
+    chosen = ops.take_along_axis(logits, wanted, axis=-1)[:, 0]
+    return chosen - ops.logsumexp(logits, axis=-1)
+
+
+def _write(buffer, t, row):
+    index = ops.reshape(t, (1, 1))
+    return ops.scatter_update(buffer, index, ops.cast(row[None], buffer.dtype))

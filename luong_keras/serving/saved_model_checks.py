@@ -1,0 +1,208 @@
+"""What a SavedModel must be for TensorFlow Serving to serve it.
+
+Each check raises `SavedModelError` with the cause; `check_saved_model` calls
+them all.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_text  # noqa: F401  (registers its kernels)
+from tensorflow.python.framework import kernels
+
+from luong_keras.serving import warmup
+from luong_keras.serving.server_runtime import (
+    Answer,
+    Call,
+    SavedModelError,
+    read_meta_graph,
+    run_in_server_runtime,
+)
+from luong_keras.serving.signatures import INPUTS
+
+# Operations with a kernel here that a server of another process has not.
+_REFUSED = {
+    "PyFunc": "calls Python",
+    "PyFuncStateless": "calls Python",
+    "EagerPyFunc": "calls Python",
+    "XlaCallModule": "is a program of XLA, as JAX exports",
+    "XlaLaunch": "is a program of XLA",
+}
+# Strings are equal unless two translations are as good as each other.
+NEAR_TIE = 1e-4
+TOLERANCE = 1e-5
+
+
+def check_saved_model(
+    folder: str | Path,
+    expected: Iterable[tuple[Call, Answer]] = (),
+    say: Callable[[str], None] = print,
+) -> None:
+    """Whether TensorFlow Serving will load a SavedModel and answer right.
+
+    Args:
+        folder: the SavedModel.
+        expected: calls, and what the model itself answers to them.
+        say: is told of every check that passed or could not be made.
+
+    Raises:
+        SavedModelError: with the cause, where a check fails.
+    """
+    folder = Path(folder)
+    meta_graph = read_meta_graph(folder)
+    checks = {
+        "signatures": _check_signatures,
+        "operations": _check_operations,
+        "assets": _check_assets,
+        "variables": _check_variables,
+        "warm-up requests": _check_warmup,
+    }
+    for name, check in checks.items():
+        check(folder, meta_graph)
+        say(f"checked: {name}")
+    if sys.platform.startswith("linux"):
+        _check_answers(folder, expected)
+        say("checked: answers in TensorFlow's C++ runtime, XLA switched off")
+    else:
+        say("not checked: TensorFlow's C++ runtime (Linux only)")
+
+
+def _check_signatures(folder, meta_graph):
+    found = meta_graph.signature_def
+    missing = [name for name in INPUTS if name not in found]
+    if missing:
+        raise SavedModelError(
+            f"Expected: the signatures {list(INPUTS)}. Received: {folder} "
+            f"without {missing}. Write it with `export_saved_model`."
+        )
+    for name in INPUTS:
+        tensors = {**found[name].inputs, **found[name].outputs}
+        if set(found[name].inputs) != set(INPUTS[name]):
+            raise SavedModelError(
+                f"Expected: the inputs {sorted(INPUTS[name])} of {name!r}. "
+                f"Received: {sorted(found[name].inputs)}."
+            )
+        for key, tensor in tensors.items():
+            sizes = [dim.size for dim in tensor.tensor_shape.dim]
+            if not sizes or sizes[0] != -1:
+                raise SavedModelError(
+                    "A server puts requests together along the first axis, so "
+                    f"it must be a batch of any size. Received: {sizes} for "
+                    f"{key!r} of {name!r}."
+                )
+
+
+def _check_operations(folder, meta_graph):
+    functions = meta_graph.graph_def.library.function
+    own = {function.signature.name for function in functions}
+    nodes = list(meta_graph.graph_def.node)
+    for function in functions:
+        nodes += function.node_def
+        if function.attr["_XlaMustCompile"].b:
+            raise SavedModelError(
+                f"The function {function.signature.name!r} asks for "
+                "compilation by XLA, which the stock server switches off. "
+                "Export it without `jit_compile=True`."
+            )
+    for name in sorted({node.op for node in nodes} - own):
+        reason = _REFUSED.get(name)
+        if reason is None and not _has_cpu_kernel(name):
+            reason = "has no kernel for a CPU in TensorFlow or tensorflow-text"
+        if reason is not None:
+            raise SavedModelError(
+                f"The operation {name!r} {reason}; the stock server does not "
+                "run it. Replace it by operations of TensorFlow."
+            )
+
+
+def _has_cpu_kernel(name):
+    found = kernels.get_registered_kernels_for_op(name).kernel
+    return any(kernel.device_type in ("CPU", "DEFAULT") for kernel in found)
+
+
+def _check_assets(folder, meta_graph):
+    for asset in meta_graph.asset_file_def:
+        path = folder / "assets" / asset.filename
+        if not path.is_file():
+            raise SavedModelError(
+                f"The asset {path} is missing: a vocabulary or dictionary "
+                "that the graph reads. Export the model again."
+            )
+
+
+def _check_variables(folder, meta_graph):
+    path = str(folder / "variables" / "variables")
+    try:
+        reader = tf.train.load_checkpoint(path)
+        for name in reader.get_variable_to_shape_map():
+            reader.get_tensor(name)
+    except (tf.errors.OpError, IndexError, RuntimeError) as error:
+        raise SavedModelError(
+            f"The variables {path}.* cannot be read: {error}. Export the "
+            "model again; is the disk full?"
+        ) from error
+
+
+def _check_warmup(folder, meta_graph):
+    path = folder / warmup.FILE
+    if not path.is_file():
+        raise SavedModelError(
+            f"The warm-up requests {path} are missing: the first requests "
+            "to a server would be slow. Write it with `export_saved_model`."
+        )
+    try:
+        asked = [name for name, _ in warmup.read_warmup(folder)]
+    except tf.errors.OpError as error:
+        raise SavedModelError(
+            f"The warm-up requests {path} are damaged: {error.message}."
+        ) from error
+    unknown = set(asked) - set(meta_graph.signature_def)
+    if unknown or not asked:
+        raise SavedModelError(
+            f"Expected: warm-up requests to {list(INPUTS)}. Received: "
+            f"{asked} in {path}."
+        )
+
+
+def _check_answers(folder, expected):
+    """Runs warm-up requests and expected calls as a server would."""
+    run_in_server_runtime(folder, list(warmup.read_warmup(folder)))
+    expected = list(expected)
+    answers = run_in_server_runtime(folder, [call for call, _ in expected])
+    for ((name, _), wanted), found in zip(expected, answers, strict=True):
+        _compare(name, found, wanted)
+
+
+def _compare(name, found, expected):
+    """Raises where answers are not those of the model itself."""
+    for key, wanted in expected.items():
+        answer = found[key]
+        if wanted.dtype != object and not (
+            answer.shape == wanted.shape
+            and np.allclose(answer, wanted, TOLERANCE, TOLERANCE)
+        ):
+            raise SavedModelError(_different(name, key, answer, wanted))
+    if "translations" not in expected:
+        return
+    answer, wanted = found["translations"], expected["translations"]
+    for place in map(tuple, np.argwhere(answer != wanted)):
+        scores = np.sort(
+            np.abs(expected["scores"][place[0]] - expected["scores"][place])
+        )
+        if len(scores) < 2 or scores[1] > NEAR_TIE:
+            raise SavedModelError(
+                _different(name, "translations", answer[place], wanted[place])
+            )
+
+
+def _different(name, key, answer, wanted):
+    return (
+        f"The signature {name!r} answers otherwise in TensorFlow's C++ "
+        f"runtime than the model itself. Expected: {key} = {wanted}. "
+        f"Received: {answer}."
+    )

@@ -1,0 +1,117 @@
+"""Calls to a SavedModel in a process that has TensorFlow's C++ alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from google.protobuf.message import DecodeError
+from tensorflow.core.protobuf import saved_model_pb2
+
+from luong_keras.serving.saved_model_session import from_json, to_json
+
+# A signature, and arrays by the names of its inputs.
+Call = tuple[str, Mapping[str, np.ndarray]]
+# Arrays by the names of outputs.
+Answer = Mapping[str, np.ndarray]
+
+
+class SavedModelError(RuntimeError):
+    """A SavedModel that a server could not serve, and why."""
+
+
+def read_meta_graph(folder: Path):
+    """The graph that a server loads, a `MetaGraphDef`.
+
+    Raises:
+        SavedModelError: where there is none.
+    """
+    path = Path(folder) / "saved_model.pb"
+    saved = saved_model_pb2.SavedModel()
+    try:
+        saved.ParseFromString(path.read_bytes())
+    except (OSError, DecodeError) as error:
+        raise SavedModelError(
+            f"Expected: a SavedModel. Received: {path}, which cannot be read "
+            f"({error}). Export the model again."
+        ) from error
+    found = [g for g in saved.meta_graphs if "serve" in g.meta_info_def.tags]
+    if len(found) != 1:
+        raise SavedModelError(
+            "Expected: one graph tagged 'serve', which servers load. "
+            f"Received: {len(found)} in {path}."
+        )
+    return found[0]
+
+
+def run_in_server_runtime(
+    folder: str | Path, calls: Sequence[Call]
+) -> list[Answer]:
+    """Runs calls as the stock server would: no Python, no XLA.
+
+    Args:
+        folder: the SavedModel.
+        calls: what to ask, in one process, one after the other.
+
+    Raises:
+        SavedModelError: where the runtime cannot load or run the model.
+    """
+    found = read_meta_graph(Path(folder)).signature_def
+    jobs = [
+        {
+            "inputs": {
+                found[name].inputs[key].name: to_json(_plain(array))
+                for key, array in inputs.items()
+            },
+            "outputs": {k: t.name for k, t in found[name].outputs.items()},
+        }
+        for name, inputs in calls
+    ]
+    process = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "luong_keras.serving.saved_model_session",
+            str(folder),
+        ],
+        input=json.dumps(jobs),
+        capture_output=True,
+        text=True,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+    )
+    if process.returncode:
+        raise SavedModelError(_why_not(process))
+    return [
+        {key: from_json(value) for key, value in answer.items()}
+        for answer in json.loads(process.stdout)
+    ]
+
+
+def _plain(array):
+    """Strings as objects, which NumPy may have made into fixed widths."""
+    array = np.asarray(array)
+    return array.astype(object) if array.dtype.kind == "S" else array
+
+
+def _why_not(process):
+    told = process.stderr.strip().splitlines() or ["no message"]
+    message = f"TensorFlow's C++ runtime refuses the model: {told[-1]}"
+    if process.returncode < 0:
+        message = f"The C++ runtime ended by signal {-process.returncode}."
+    if "Could not find variable" in process.stderr:
+        message += (
+            " A variable that a signature reads is not restored: write Keras "
+            "layers with `keras.export.ExportArchive`, not with "
+            "`tf.saved_model.save`."
+        )
+    if "not registered" in process.stderr:
+        message += (
+            " An operation is of neither TensorFlow nor tensorflow-text: the "
+            "stock server has it not."
+        )
+    return message

@@ -1,0 +1,87 @@
+"""What a served translator can be asked; batch first everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from luong_keras.serving.translation_graph import (
+    SearchOptions,
+    TranslationGraph,
+)
+
+# Name -> the names and types of its inputs, all (B,). The first one is asked
+# where a request names none.
+INPUTS = {
+    "serving_default": {"text": tf.string},
+    "translate": {"text": tf.string},
+    "translate_with_options": {
+        "text": tf.string,
+        "beam_size": tf.int32,
+        "n_best": tf.int32,
+        "length_penalty": tf.float32,
+        "prefix": tf.string,
+        "replace_unknown": tf.bool,
+    },
+    "score": {"source": tf.string, "target": tf.string},
+    "encode": {"text": tf.string},
+}
+
+
+def signatures(graph: TranslationGraph) -> dict[str, Callable]:
+    """A function for each name of `INPUTS`, in its order."""
+
+    def serving_default(text):
+        found = graph.translate_batch(text)
+        return {
+            "translation": found["translations"][:, 0],
+            "score": found["scores"][:, 0],
+        }
+
+    def translate(text):
+        return graph.translate_batch(text)
+
+    def translate_with_options(text, *options):
+        return graph.translate_batch(text, SearchOptions(*options))
+
+    def score(source, target):
+        return graph.score_batch(source, target)
+
+    def encode(text):
+        return graph.encode_batch(text)
+
+    functions = (
+        *(serving_default, translate, translate_with_options),
+        *(score, encode),
+    )
+    return dict(zip(INPUTS, functions, strict=True))
+
+
+def specs(name: str) -> list[tf.TensorSpec]:
+    """The inputs of a signature as TensorFlow describes them."""
+    return [
+        tf.TensorSpec([None], dtype, name=key)
+        for key, dtype in INPUTS[name].items()
+    ]
+
+
+def probes(sentences: list[bytes]) -> dict[str, dict[str, tf.Tensor]]:
+    """Inputs for every signature that are made of these sentences."""
+    text = tf.constant(sentences, tf.string)
+    count = len(sentences)
+    with_options = {
+        "text": text,
+        "beam_size": tf.range(count) % 3,
+        "n_best": tf.range(count) % 2,
+        "length_penalty": tf.cast(tf.range(count) % 3 - 1, tf.float32),
+        "prefix": tf.where(tf.range(count) % 2 == 0, "", text),
+        "replace_unknown": tf.range(count) % 2 == 0,
+    }
+    return {
+        "serving_default": {"text": text},
+        "translate": {"text": text},
+        "translate_with_options": with_options,
+        "score": {"source": text, "target": tf.reverse(text, [0])},
+        "encode": {"text": text},
+    }

@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+from keras import ops
+
+from luong_keras.decoding.beam_search import beam_search
+from luong_keras.decoding.forced import forced_decoding
+from luong_keras.special_tokens import EOS_ID
+from tests.decoding.toy_step import ToyStep
+
+SENTENCES = [3, 5, 7]
+TARGETS = [[6, 4, 6, EOS_ID], [EOS_ID, 0, 0, 0], [5, EOS_ID, 0, 0]]
+LENGTHS = [4, 1, 2]
+
+
+def test_probabilities_and_alignments_are_those_of_each_step():
+    step = ToyStep()
+    found = forced_decoding(
+        step, step.states(*SENTENCES), np.array(TARGETS), np.array(LENGTHS)
+    )
+    gains, alignments = map(ops.convert_to_numpy, found)
+    assert gains.shape == (3, 4) and alignments.shape == (3, 4, 4)
+    for row, (sentence, length) in enumerate(
+        zip(SENTENCES, LENGTHS, strict=True)
+    ):
+        words = TARGETS[row][:length]
+        expected = [
+            step.log_probabilities(sentence, words[:t])[word]
+            for t, word in enumerate(words)
+        ]
+        np.testing.assert_allclose(gains[row, :length], expected, rtol=1e-5)
+        np.testing.assert_allclose(
+            alignments[row, :length],
+            step.alignment_rows(sentence, words),
+            atol=1e-6,
+        )
+        assert not gains[row, length:].any()
+        assert not alignments[row, length:].any()
+
+
+@pytest.mark.tensorflow
+def test_what_a_search_found_has_the_score_that_it_was_given():
+    step = ToyStep(end_logit=1.0)
+    found = beam_search(
+        step, step.states(*SENTENCES), np.full(3, 6), 6, beam_size=2
+    )
+    ids, lengths, scores, alignments = map(ops.convert_to_numpy, found)
+    for rank in range(2):
+        ended = ids[:, rank].copy()
+        ended[np.arange(3), lengths[:, rank]] = EOS_ID
+        forced = forced_decoding(
+            step, step.states(*SENTENCES), ended, lengths[:, rank] + 1
+        )
+        np.testing.assert_allclose(
+            ops.sum(forced.log_probabilities, axis=-1),
+            scores[:, rank],
+            rtol=1e-5,
+        )
+        np.testing.assert_allclose(
+            forced.alignments, alignments[:, rank], atol=1e-6
+        )
