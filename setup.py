@@ -24,7 +24,10 @@ TRAIN = [
     "sacremoses>=0.1",
     "pydantic>=2.7",
     "matplotlib>=3.8",
+    "tensorflow-serving-api>=2.21,<2.22",  # the protocol of warm-up requests
 ]
+# What asks a server by REST; by gRPC it needs the protocol too.
+SERVE = ["requests>=2.32", "tenacity>=9"]
 
 setup(
     name="luong-keras",
@@ -39,11 +42,17 @@ setup(
     extras_require={
         "train": TRAIN,
         "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
+        "serve": SERVE,
+        "grpc": [*SERVE, "grpcio>=1.70", "tensorflow-serving-api>=2.21,<2.22"],
         "dev": [
             *TRAIN,
+            *SERVE,
             "jax>=0.10,<0.11",
             "pytest>=8",
             "pytest-xdist>=3.5",
+            "hypothesis>=6.100",
+            "playwright>=1.50",
+            "pyyaml>=6",
             "ruff>=0.12",
             "pre-commit>=4",
             "pydot>=3",

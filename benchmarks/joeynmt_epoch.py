@@ -18,6 +18,7 @@ import sys
 
 from speed import batches, driver
 from speed.configurations import CONFIGURATIONS
+from speed.joeynmt_config import model_config
 
 EPOCH = 29_000  # pairs
 SPECIAL = 4  # `<pad>`, `<unk>`, `<s>`, `</s>`
@@ -47,14 +48,6 @@ def write_text(folder, batch_size):
 def write_config(folder, size):
     """Joey NMT's configuration of the same model and training."""
     vocabulary = str(folder / "vocabulary.txt")
-    embeddings = {"embedding_dim": size.units}
-    layers = {
-        "type": "recurrent",
-        "rnn_type": "lstm",
-        "embeddings": embeddings,
-        "num_layers": size.layers,
-        "dropout": 0.0,
-    }
     sides = {
         side: {
             "lang": language,
@@ -90,22 +83,7 @@ def write_config(folder, size):
             "logging_freq": 10**9,
         },
         "testing": {},
-        "model": {
-            "initializer": "uniform",
-            "init_weight": 0.1,
-            "encoder": {
-                **layers,
-                "hidden_size": size.units // 2,
-                "bidirectional": True,
-            },
-            "decoder": {
-                **layers,
-                "hidden_size": size.units,
-                "attention": "luong",
-                "input_feeding": True,
-                "init_hidden": "last",
-            },
-        },
+        "model": model_config(size),
     }
     (folder / "model").mkdir(exist_ok=True)
     path = folder / "config.yaml"

@@ -383,7 +383,8 @@ def report(datasets: Datasets, config: RunConfig, run: RunFolder) -> None:
     write_results(run.results, {"set": "test", **results})
     print(json.dumps(results, indent=2, ensure_ascii=False))
     version = run.export / str(int(time.time()))
-    print("exported to", export_saved_model(translator, version))
+    folder = export_saved_model(translator, version, say=print)
+    print("exported to", folder)
     print(run.tree())
 
 

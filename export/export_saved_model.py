@@ -1,27 +1,61 @@
 """Exports a trained run as a SavedModel for TensorFlow Serving.
 
-python export/export_saved_model.py --run-dir runs/demo \
+    python export/export_saved_model.py --run-dir runs/demo \
         --output models/demo/1
+
+Several runs with the same vocabularies become an ensemble. The export is
+checked as a server would run it; what fails a check is not left.
 """
 
 import argparse
 import dataclasses
+import sys
 
 from luong_keras import (
+    RunConfig,
     RunFolder,
+    SavedModelError,
     Translator,
     config_from_dict,
     export_saved_model,
+    preprocessor,
 )
 
 
 def main() -> None:
     """Runs what the command line asks for."""
+    arguments = parse_arguments()
+    run = RunFolder(arguments.run_dir[0])
+    config: RunConfig = config_from_dict(run.read_config())
+    translator = Translator.from_run(
+        arguments.run_dir,
+        arguments.weights,
+        decoding_settings(config.decoding, arguments),
+    )
+    try:
+        folder = export_saved_model(
+            translator, arguments.output, arguments.weights_dtype, say=print
+        )
+    except (FileExistsError, SavedModelError) as error:
+        sys.exit(f"Nothing was exported. {error}")
+    print("exported to", folder)
+    if preprocessor(config.data, config.data.source_language) is not None:
+        print(
+            "The run's text was prepared in Python (data.lowercase, "
+            "data.normalize_punctuation, data.tokenize), which an export does "
+            "not do: clients send prepared text, see export/README.md."
+        )
+
+
+def parse_arguments() -> argparse.Namespace:
+    """The command line's options."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--run-dir", required=True)
+    parser.add_argument(
+        "--run-dir", required=True, nargs="+", help="several: an ensemble"
+    )
     parser.add_argument(
         "--output",
         required=True,
@@ -29,17 +63,31 @@ def main() -> None:
     )
     parser.add_argument("--weights", choices=("best", "last"), default="best")
     parser.add_argument("--beam-size", type=int, help="default: the run's")
-    arguments = parser.parse_args()
-    config = config_from_dict(RunFolder(arguments.run_dir).read_config())
-    decoding = config.decoding
-    if arguments.beam_size is not None:
-        decoding = dataclasses.replace(
-            decoding, beam_size=arguments.beam_size, stack_size=None
-        )
-    translator = Translator.from_run(
-        arguments.run_dir, arguments.weights, decoding
+    parser.add_argument(
+        "--max-beam-size",
+        type=int,
+        help="the most that a request may ask for; default: the beam size",
     )
-    print("exported to", export_saved_model(translator, arguments.output))
+    parser.add_argument(
+        "--weights-dtype",
+        choices=("bfloat16", "float16"),
+        help="write rounded weights, of half the size",
+    )
+    return parser.parse_args()
+
+
+def decoding_settings(decoding, arguments):
+    """The run's search with what the command line changes."""
+    changes = {}
+    if arguments.beam_size is not None:
+        changes = {
+            "beam_size": arguments.beam_size,
+            "stack_size": None,
+            "max_beam_size": None,
+        }
+    if arguments.max_beam_size is not None:
+        changes["max_beam_size"] = arguments.max_beam_size
+    return dataclasses.replace(decoding, **changes)
 
 
 if __name__ == "__main__":

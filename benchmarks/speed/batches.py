@@ -1,5 +1,6 @@
 """The batches that every program of a run reads from one file."""
 
+import json
 import os
 import tempfile
 from pathlib import Path
@@ -109,3 +110,37 @@ def count_words(batches):
 def batch_shape(batch):
     """(B, S, T)."""
     return (*batch["source"].shape, batch["target_in"].shape[1])
+
+
+def equal_length_sentences(count, most=40):
+    """Test sentences of Multi30k as ids that are as long as their references.
+
+    A search held to the length of such a source is held to the reference's.
+    """
+    from luong_keras.data.parallel_text import read_pairs
+
+    with tempfile.TemporaryDirectory() as folder:
+        _, tokenizer = training_batches(multi30k_pairs(), 1, folder)
+    data = Path(os.environ["LUONG_KERAS_DATA"], "multi30k")
+    parts = [data / f"test_2016_flickr.{name}.gz" for name in ("en", "de")]
+    lines = list(read_pairs(*parts))
+    sides = [
+        tokenizer.encode([line[side] for line in lines]).to_list()
+        for side in (1, 2)
+    ]
+    found = [
+        source
+        for source, target in zip(*sides, strict=True)
+        if len(source) == len(target) <= most
+    ]
+    return found[:count]
+
+
+def write_sentences(path, sentences):
+    """Writes lists of ids for `read_sentences`."""
+    Path(path).write_text(json.dumps(sentences), encoding="utf-8")
+
+
+def read_sentences(path):
+    """The lists of ids of a file."""
+    return json.loads(Path(path).read_text(encoding="utf-8"))

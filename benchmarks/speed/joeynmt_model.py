@@ -1,8 +1,18 @@
 """The peer Joey NMT: its own trainer, batches and model."""
 
-from joeynmt import training as joeynmt_training
-from joeynmt.config import load_config
+from types import SimpleNamespace
 
+import torch
+from joeynmt import training as joeynmt_training
+from joeynmt.batch import Batch
+from joeynmt.config import load_config
+from joeynmt.model import build_model
+from joeynmt.search import search
+from joeynmt.vocabulary import Vocabulary
+
+from speed.batches import EOS_ID, read_sentences
+from speed.configurations import CONFIGURATIONS
+from speed.joeynmt_config import model_config
 from speed.paced import Paced
 from speed.worker import Work
 
@@ -33,3 +43,65 @@ def epoch(config_file):
         return {"words": words[0]}
 
     return Work(run, parameters[0])
+
+
+def translating(configuration, sentences_file, beam_size):
+    """One sentence a step, held to as many symbols as ours."""
+    torch.manual_seed(0)
+    size = CONFIGURATIONS[configuration]
+    model = build_model(model_config(size), *[vocabulary(size)] * 2).eval()
+    sentences = read_sentences(sentences_file)
+    place = [0]
+
+    def run(steps):
+        words = 0
+        for _ in range(steps):
+            ids = sentences[place[0] % len(sentences)]
+            place[0] += 1
+            # Its encoder wants the source to end by `</s>`, as ours does not.
+            source = torch.tensor([[*ids, EOS_ID]])
+            batch = Batch(
+                src=source,
+                src_length=torch.tensor([source.shape[1]]),
+                src_prompt_mask=None,
+                trg=None,
+                trg_prompt_mask=None,
+                indices=torch.arange(1),
+                device=torch.device("cpu"),
+                pad_index=model.pad_index,
+                eos_index=EOS_ID,
+                is_train=False,
+            )
+            found, *_ = search(
+                model,
+                batch,
+                max_output_length=len(ids) + 1,
+                min_output_length=len(ids),
+                beam_size=beam_size,
+                beam_alpha=0.0,
+            )
+            length = len(found[0])
+            if not 0 <= length - len(ids) <= 1:
+                raise ValueError(f"{length} words for {len(ids)}")
+            words += len(ids) + 1
+        return {"words": words}
+
+    return Work(run, sum(p.numel() for p in model.parameters()))
+
+
+def vocabulary(size):
+    """Words of which every one is its id; the special ones are Joey NMT's."""
+    special = SimpleNamespace(
+        unk_token="<unk>",
+        unk_id=0,
+        pad_token="<pad>",
+        pad_id=1,
+        bos_token="<s>",
+        bos_id=2,
+        eos_token="</s>",
+        eos_id=EOS_ID,
+        sep_token=None,
+        lang_tags=[],
+    )
+    words = [f"w{i}" for i in range(EOS_ID + 1, size.vocabulary_size)]
+    return Vocabulary(words, special)

@@ -18,6 +18,7 @@ from speed.batches import (
     PAD_ID,
     random_words,
     read_batches,
+    read_sentences,
 )
 from speed.configurations import CONFIGURATIONS
 from speed.worker import Work
@@ -293,6 +294,28 @@ def decoding(
                 ids, scores = search(source)
             score = scores[0, 0].item()
         return {"score": score, "length": ids.shape[1]}
+
+    return Work(run, sum(p.numel() for p in model.parameters()))
+
+
+def translating(configuration, sentences_file, beam_size):
+    """One sentence a step, held to as many symbols as ours."""
+    torch.manual_seed(0)
+    size = CONFIGURATIONS[configuration]
+    model = Translator(size, "global").to(DEVICE).eval()
+    sentences = read_sentences(sentences_file)
+    place = [0]
+
+    @torch.inference_mode()
+    def run(steps):
+        words = 0
+        for _ in range(steps):
+            ids = sentences[place[0] % len(sentences)]
+            place[0] += 1
+            search = BeamSearch(model, beam_size, len(ids) + 1)
+            found, _ = search(torch.tensor([ids], device=DEVICE))
+            words += found.shape[1]
+        return {"words": words}
 
     return Work(run, sum(p.numel() for p in model.parameters()))
 

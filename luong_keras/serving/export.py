@@ -102,16 +102,12 @@ def _write(translator, folder, weights_dtype):
     models = [each.model for each in (model.models if ensemble else [model])]
     functions = signatures(translator)
     archive = keras.export.ExportArchive()
-    # The variables by Keras' layers, the tables by the tokenizers: a
-    # tf.Module that held both would give every variable twice.
-    if weights_dtype is None:
-        for each in models:
-            archive.track(each)
-    else:
+    # Variables are found through the functions that read them; a tracked model
+    # would write every one twice. Tables are not found.
+    if weights_dtype is not None:
         rounded = RoundedWeights(
             (v for each in models for v in each.variables), weights_dtype
         )
-        archive.track(rounded)
         functions = {n: rounded.reading(f) for n, f in functions.items()}
     archive.track(translator.source_tokenizer)
     archive.track(translator.target_tokenizer)

@@ -10,7 +10,7 @@ import tensorflow as tf
 DTYPES = ("bfloat16", "float16")
 
 
-class RoundedWeights(tf.Module):
+class RoundedWeights:
     """Copies of variables that take half the place of float32.
 
     Each call makes the weights from them once, before its loops; sums and
@@ -26,7 +26,6 @@ class RoundedWeights(tf.Module):
     """
 
     def __init__(self, variables: Iterable[keras.Variable], dtype: str) -> None:
-        super().__init__(name="rounded_weights")
         if dtype not in DTYPES:
             raise ValueError(
                 f"Weights are rounded to one of {DTYPES}. Received: {dtype!r}."

@@ -1,0 +1,126 @@
+"""The test set of a run through its SavedModel, beside the model itself.
+
+    python benchmarks/saved_model.py --run-dir runs/multi30k
+
+Every export is run in TensorFlow's C++ runtime without TensorFlow's Python,
+XLA switched off as in the stock server. Its translations are compared with
+those of the model; a different one counts as a near-tie where the scores of
+both differ by less than 1e-4. Weights rounded to 16 bits are exported as
+well: what they save, and what they cost in BLEU.
+"""
+
+import argparse
+import dataclasses
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from luong_keras import (
+    DecodingConfig,
+    Evaluation,
+    RunConfig,
+    RunFolder,
+    SavedModelSession,
+    Translator,
+    config_from_dict,
+    corpus_bleu,
+    export_saved_model,
+    load_datasets,
+)
+from luong_keras.serving.saved_model_checks import NEAR_TIE
+from luong_keras.serving.server_runtime import read_meta_graph
+
+
+def main() -> None:
+    """Prints one line an export."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--run-dir", required=True)
+    parser.add_argument("--beam-size", type=int, help="default: the run's")
+    parser.add_argument(
+        "--weights-dtype",
+        nargs="*",
+        default=["float32", "bfloat16", "float16"],
+        choices=["float32", "bfloat16", "float16"],
+    )
+    arguments = parser.parse_args()
+    config: RunConfig = config_from_dict(
+        RunFolder(arguments.run_dir).read_config()
+    )
+    decoding: DecodingConfig = config.decoding
+    if arguments.beam_size is not None:
+        decoding = dataclasses.replace(
+            decoding, beam_size=arguments.beam_size, stack_size=None
+        )
+    translator = Translator.from_run(arguments.run_dir, decoding=decoding)
+    evaluation = Evaluation(translator, config.data)
+    sources, references = map(
+        list, zip(*load_datasets(config.data).test, strict=True)
+    )
+    prepared = evaluation.prepare(sources)
+    own = [best[0] for best in translator.nbest(prepared)]
+    texts = [translation.text for translation in own]
+    scores = np.array([translation.score for translation in own])
+
+    def bleu(translations):
+        found = corpus_bleu(
+            evaluation.finish(translations),
+            references,
+            lowercase=config.data.lowercase,
+        )
+        return f"BLEU {found.score:.2f} ({found.signature})"
+
+    print(f"the model itself: {bleu(texts)}")
+    for dtype in arguments.weights_dtype:
+        with tempfile.TemporaryDirectory() as folder:
+            exported = export_saved_model(
+                translator,
+                Path(folder) / "1",
+                None if dtype == "float32" else dtype,
+            )
+            files = [f for f in exported.rglob("*") if f.is_file()]
+            size = sum(f.stat().st_size for f in files)
+            began = time.perf_counter()
+            served, served_scores = translate(
+                exported, prepared, decoding.batch_size
+            )
+            seconds = time.perf_counter() - began
+        different = np.array(served) != np.array(texts)
+        near = different & (np.abs(served_scores - scores) < NEAR_TIE)
+        print(
+            f"export in {dtype}: {size / 1e6:.1f} MB, {bleu(served)}; of "
+            f"{len(texts)} translations {np.sum(~different)} equal the "
+            f"model's, {np.sum(near)} are near-ties and "
+            f"{np.sum(different & ~near)} differ; largest difference of a "
+            f"score {np.abs(served_scores - scores)[~different].max():.1e}; "
+            f"{seconds:.0f} s"
+        )
+
+
+def translate(folder, lines, batch_size):
+    """The best translations and their scores, in order."""
+    session = SavedModelSession(folder)
+    signature = read_meta_graph(folder).signature_def["serving_default"]
+    text = signature.inputs["text"].name
+    outputs = {key: info.name for key, info in signature.outputs.items()}
+    # Of like length together, as the model itself batches them.
+    order = sorted(range(len(lines)), key=lambda i: len(lines[i]))
+    texts, scores = [""] * len(lines), np.zeros(len(lines))
+    for start in range(0, len(order), batch_size):
+        places = order[start : start + batch_size]
+        batch = np.array([lines[i].encode() for i in places], object)
+        found = session.run({text: batch}, outputs)
+        scores[places] = found["score"]
+        for place, translation in zip(
+            places, found["translation"], strict=True
+        ):
+            texts[place] = translation.decode()
+    return texts, scores
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""This library as a server: a SavedModel behind the loopback double."""
+
+import dataclasses
+from pathlib import Path
+
+from luong_keras import (
+    DecodingConfig,
+    TranslationClient,
+    Translator,
+    WordTokenizer,
+    export_saved_model,
+)
+from speed.batches import EOS_ID, read_sentences
+from speed.ours_model import translation_model
+from speed.worker import Work
+from tests.serving.server_process import LoopbackProcess
+
+
+def export_untrained(configuration, folder, **decoding):
+    """An untrained model of a configuration, as version 1 of a model.
+
+    Its words are their ids, `w4`, `w5`, ...
+    """
+    model = translation_model(
+        configuration, "float32", "global", bidirectional=True
+    )
+    size = model.config.target_vocabulary_size
+    tokenizer = WordTokenizer.from_words(
+        (f"w{i}" for i in range(EOS_ID + 1, size)), pretokenized=True
+    )
+    settings = dataclasses.replace(DecodingConfig(), **decoding)
+    translator = Translator(model, tokenizer, tokenizer, settings)
+    return export_saved_model(translator, Path(folder) / "1")
+
+
+def translating(models, sentences_file):
+    """One request a step, to a server on the cores of this process."""
+    server = LoopbackProcess(models, "--threads", "1")
+    url, _, name = server.rest_url.partition("/v1/models/")
+    client = TranslationClient(url, name)
+    sentences = read_sentences(sentences_file)
+    texts = [" ".join(f"w{i}" for i in ids) for ids in sentences]
+    place = [0]
+
+    def run(steps):
+        words = 0
+        for _ in range(steps):
+            at = place[0] % len(texts)
+            place[0] += 1
+            length = len(client.translate([texts[at]])[0].split())
+            if not 0 <= length - len(sentences[at]) <= 1:
+                raise ValueError(f"{length} words for {len(sentences[at])}")
+            words += len(sentences[at]) + 1
+        return {"words": words}
+
+    return Work(run)

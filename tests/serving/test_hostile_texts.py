@@ -1,0 +1,150 @@
+"""Ten thousand texts that nobody should send, through two exports."""
+
+import resource
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from luong_keras.config import DecodingConfig, ModelConfig
+from luong_keras.models.translation_model import TranslationModel
+from luong_keras.serving.export import export_saved_model
+from luong_keras.serving.saved_model_session import SavedModelSession
+from luong_keras.serving.server_runtime import read_meta_graph
+from luong_keras.serving.translator import Translator
+from luong_keras.text.sentencepiece_tokenizer import SentencePieceTokenizer
+
+pytestmark = pytest.mark.skipif(
+    not sys.platform.startswith("linux"),
+    reason="the C API is loaded from the libraries of the Linux packages",
+)
+
+SANE = b"the cat sees a dog ."
+BATCH, BATCHES = 50, 100  # 5,000 texts to each of the two exports
+MOST_MEMORY = 2**30
+
+HUGE = [
+    b"a" * 1_000_000,
+    b"word " * 10_000,
+    "\U0001f600".encode() * 50_000,
+    b"\xff" * 100_000,
+    b" " * 1_000_000,
+    "\u00a0".encode() * 10_000 + b"end",
+]
+SHORT = st.one_of(
+    st.binary(max_size=200),
+    st.text(max_size=100).map(lambda text: text.encode("utf-8", "replace")),
+    # Control characters, spaces of all kinds, marks of direction.
+    st.text("\0\t\n\r\x0b\x1b\x7f\x85\u00a0\u200b\u200f\u2028\u202e\ufeff").map(
+        str.encode
+    ),
+    # Arabic and Hebrew, emoji with joiners, marks that combine.
+    st.text(
+        st.characters(min_codepoint=0x590, max_codepoint=0x6FF), max_size=60
+    ).map(str.encode),
+    st.text(
+        "\U0001f469\u200d\U0001f680\U0001f1e9\u0301\u0308e", max_size=60
+    ).map(str.encode),
+    # What means something to us.
+    st.lists(
+        st.sampled_from(
+            ["<unk>", "<s>", "</s>", "<pad>", "\u2581", "the", "##AT##", "@@"]
+        )
+    ).map(lambda words: " ".join(words).encode()),
+    st.sampled_from([b"", b" ", SANE]),
+)
+TEXTS = st.lists(SHORT, min_size=BATCH - 1, max_size=BATCH - 1)
+
+
+def subword_translator():
+    """An untrained translator of subwords."""
+    lines = ["the cat sees a dog .", "a house sees the dogs of the cats ."]
+    tokenizer = SentencePieceTokenizer.train(lines, 30)
+    config = ModelConfig(
+        source_vocabulary_size=30,
+        target_vocabulary_size=30,
+        embedding_size=6,
+        units=8,
+        encoder_layers=1,
+        decoder_layers=1,
+        initial_range=1.0,
+    )
+    decoding = DecodingConfig(beam_size=3, max_source_length=30)
+    return Translator(TranslationModel(config), tokenizer, tokenizer, decoding)
+
+
+class Served:
+    """The signature `translate` of an export, in the C++ runtime."""
+
+    def __init__(self, folder):
+        self.session = SavedModelSession(folder)
+        signature = read_meta_graph(folder).signature_def["translate"]
+        self.input = signature.inputs["text"].name
+        self.outputs = {
+            key: signature.outputs[key].name
+            for key in ("translations", "scores", "lengths", "truncated")
+        }
+
+    def __call__(self, texts):
+        return self.session.run(
+            {self.input: np.array([*texts, None], object)[:-1]}, self.outputs
+        )
+
+
+@pytest.fixture(scope="module", params=["words", "subwords"])
+def served(request, tmp_path_factory):
+    if request.param == "words":
+        models = request.getfixturevalue("exported_models")
+        return Served(models / "1")
+    folder = tmp_path_factory.mktemp("subwords") / "1"
+    return Served(export_saved_model(subword_translator(), folder))
+
+
+def check(served, texts, place):
+    """A batch of strange texts with a sane one at a place."""
+    texts = [*texts[:place], SANE, *texts[place:]]
+    found, alone = served(texts), served([SANE])
+    assert found["translations"].shape[0] == len(texts)
+    assert np.isfinite(found["scores"]).all()
+    for translation in found["translations"].flat:
+        translation.decode("utf-8")
+        assert len(translation) < 1_000_000
+    assert (found["translations"][place] == alone["translations"][0]).all()
+    np.testing.assert_allclose(
+        found["scores"][place], alone["scores"][0], rtol=1e-4
+    )
+    for text, translation, length in zip(
+        texts, found["translations"], found["lengths"], strict=True
+    ):
+        if not text.strip():
+            assert translation[0] == b"" and length[0] == 0
+
+
+def test_strange_texts_harm_nobody(served):
+    @settings(
+        max_examples=BATCHES,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(texts=TEXTS, place=st.integers(0, BATCH - 1))
+    def try_batch(texts, place):
+        check(served, texts, place)
+        seen.append(len(texts))
+
+    seen = []
+    try_batch()
+    assert sum(seen) >= BATCHES * (BATCH - 1)
+
+
+def test_huge_texts_take_little_memory(served):
+    served([b"the " * 100] * 32)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for place in range(len(HUGE)):
+        check(served, HUGE, place)
+    assert served(HUGE)["truncated"].tolist() == [True] * 6
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert (after - before) * 1024 < MOST_MEMORY
