@@ -70,10 +70,10 @@ class Turns:
             )
 
 
-def resident_megabytes(field):
-    """A line of Linux's account of this process, in MB; None elsewhere."""
+def resident_megabytes(field, process="self"):
+    """A line of Linux's account of a process, in MB; None elsewhere."""
     try:
-        with open("/proc/self/status", encoding="ascii") as status:
+        with open(f"/proc/{process}/status", encoding="ascii") as status:
             for line in status:
                 if line.startswith(field + ":"):
                     return int(line.split()[1]) / 1024

@@ -11,88 +11,18 @@ without TensorFlow's Python; strings are base64 there.
 """
 
 import base64
-import ctypes
-import functools
-import importlib.util
 import json
 import sys
-from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_void_p
-from pathlib import Path
+from ctypes import c_char_p, c_void_p
 
 import numpy as np
 
-STRING = 7
-STRING_BYTES = 24  # of a TF_TString
-# TensorFlow's number of a type -> NumPy's type.
-DTYPES = {
-    1: np.dtype("float32"),
-    2: np.dtype("float64"),
-    3: np.dtype("int32"),
-    9: np.dtype("int64"),
-    10: np.dtype("bool"),
-}
-NUMBERS = {dtype: number for number, dtype in DTYPES.items()}
-
-
-class Output(ctypes.Structure):
-    """A TF_Output: one result of an operation."""
-
-    _fields_ = [("operation", c_void_p), ("index", c_int)]
-
-
-# Name -> (result, arguments) of the functions that are called.
-FUNCTIONS = {
-    "TF_NewStatus": (c_void_p, []),
-    "TF_DeleteStatus": (None, [c_void_p]),
-    "TF_GetCode": (c_int, [c_void_p]),
-    "TF_Message": (c_char_p, [c_void_p]),
-    "TF_LoadLibrary": (c_void_p, [c_char_p, c_void_p]),
-    "TF_NewGraph": (c_void_p, []),
-    "TF_NewSessionOptions": (c_void_p, []),
-    "TF_SetConfig": (None, [c_void_p, c_char_p, c_size_t, c_void_p]),
-    "TF_LoadSessionFromSavedModel": (
-        c_void_p,
-        [c_void_p, c_void_p, c_char_p, POINTER(c_char_p), c_int]
-        + [c_void_p, c_void_p, c_void_p],
-    ),
-    "TF_DeleteSession": (None, [c_void_p, c_void_p]),
-    "TF_DeleteGraph": (None, [c_void_p]),
-    "TF_GraphOperationByName": (c_void_p, [c_void_p, c_char_p]),
-    "TF_SessionRun": (
-        None,
-        [c_void_p, c_void_p]
-        + [POINTER(Output), POINTER(c_void_p), c_int] * 2
-        + [c_void_p, c_int, c_void_p, c_void_p],
-    ),
-    "TF_AllocateTensor": (
-        c_void_p,
-        [c_int, POINTER(c_int64), c_int, c_size_t],
-    ),
-    "TF_DeleteTensor": (None, [c_void_p]),
-    "TF_TensorType": (c_int, [c_void_p]),
-    "TF_TensorData": (c_void_p, [c_void_p]),
-    "TF_NumDims": (c_int, [c_void_p]),
-    "TF_Dim": (c_int64, [c_void_p, c_int]),
-    "TF_StringInit": (None, [c_void_p]),
-    "TF_StringCopy": (None, [c_void_p, c_char_p, c_size_t]),
-    "TF_StringDealloc": (None, [c_void_p]),
-    "TF_StringGetDataPointer": (c_void_p, [c_void_p]),
-    "TF_StringGetSize": (c_size_t, [c_void_p]),
-}
-
-
-class TensorFlowError(RuntimeError):
-    """What the runtime refused.
-
-    Attributes:
-        code: TensorFlow's status code: 3 for an invalid argument, 5 for
-            something not found.
-        message: what the runtime says.
-    """
-
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(f"{message} (code {code})")
-        self.code, self.message = code, message
+from luong_keras.serving.c_api import (
+    Output,
+    Status,
+    TensorFlowError,
+    load_c_api,
+)
 
 
 class SavedModelSession:
@@ -110,17 +40,17 @@ class SavedModelSession:
     """
 
     def __init__(self, folder, threads=None):
-        self._api = _api()
+        self._api = load_c_api()
         self._graph = self._api.NewGraph()
         options = self._api.NewSessionOptions()
         if threads is not None:
             # ConfigProto: 2 = intra-op, 5 = inter-op threads, as varints.
             config = bytes([2 << 3, threads, 5 << 3, threads])
-            with _Status(self._api) as status:
+            with Status(self._api) as status:
                 self._api.SetConfig(options, config, len(config), status)
         tags = (c_char_p * 1)(b"serve")
         path = str(folder).encode()
-        with _Status(self._api) as status:
+        with Status(self._api) as status:
             self._session = self._api.LoadSessionFromSavedModel(
                 options, None, path, tags, 1, self._graph, None, status
             )
@@ -148,7 +78,7 @@ class SavedModelSession:
             *(api.tensor(np.asarray(array)) for array in inputs.values())
         )
         try:
-            with _Status(api) as status:
+            with Status(api) as status:
                 api.SessionRun(
                     self._session,
                     None,
@@ -166,7 +96,7 @@ class SavedModelSession:
 
     def close(self):
         """Frees the model; no call may be running or follow."""
-        with _Status(self._api) as status:
+        with Status(self._api) as status:
             self._api.DeleteSession(self._session, status)
         self._api.DeleteGraph(self._graph)
 
@@ -176,109 +106,6 @@ class SavedModelSession:
         if not found:
             raise TensorFlowError(5, f"The graph has no tensor {name!r}.")
         return Output(found, int(index or 0))
-
-
-class _Status:
-    """A status for one call; an error where it is not OK."""
-
-    def __init__(self, api):
-        self.api = api
-
-    def __enter__(self):
-        self.status = self.api.NewStatus()
-        return self.status
-
-    def __exit__(self, *_):
-        code = self.api.GetCode(self.status)
-        message = (self.api.Message(self.status) or b"").decode()
-        self.api.DeleteStatus(self.status)
-        if code:
-            raise TensorFlowError(code, message)
-
-
-class _Api:
-    """The functions of the C API, their names without `TF_`."""
-
-    def __init__(self):
-        package = importlib.util.find_spec("tensorflow")
-        if package is None:
-            raise OSError("Expected: the package tensorflow. Received: none.")
-        folder = Path(package.submodule_search_locations[0])
-        libraries = [
-            ctypes.CDLL(str(folder / name), mode=ctypes.RTLD_GLOBAL)
-            for name in (
-                "libtensorflow_framework.so.2",
-                "libtensorflow_cc.so.2",
-            )
-        ]
-        for name, (result, arguments) in FUNCTIONS.items():
-            library = next(lib for lib in libraries if hasattr(lib, name))
-            function = getattr(library, name)
-            function.restype, function.argtypes = result, arguments
-            setattr(self, name.removeprefix("TF_"), function)
-        # tensorflow::DisableXlaCompilation(), which the server calls.
-        libraries[1]._ZN10tensorflow21DisableXlaCompilationEv()
-        for path in sorted(folder.parent.glob("tensorflow_text/**/ops/*.so")):
-            with _Status(self) as status:
-                self.LoadLibrary(str(path).encode(), status)
-
-    def tensor(self, array):
-        """A tensor of an array."""
-        shape = (c_int64 * array.ndim)(*array.shape)
-        is_string = array.dtype == object
-        number = STRING if is_string else NUMBERS[array.dtype]
-        size = STRING_BYTES * array.size if is_string else array.nbytes
-        tensor = self.AllocateTensor(number, shape, array.ndim, size)
-        start = self.TensorData(tensor)
-        if is_string:
-            for place, value in zip(
-                _places(start, array.size), array.flat, strict=True
-            ):
-                self.StringInit(place)
-                self.StringCopy(place, value, len(value))
-        elif size:
-            ctypes.memmove(start, np.ascontiguousarray(array).ctypes.data, size)
-        return tensor
-
-    def free_strings(self, tensor):
-        """Frees what `tensor` copied: the runtime frees the places alone."""
-        if tensor and self.TensorType(tensor) == STRING:
-            start = self.TensorData(tensor)
-            for place in _places(start, self._size(tensor)):
-                self.StringDealloc(place)
-
-    def array(self, tensor):
-        """A copy of a tensor."""
-        shape, size = self._shape(tensor), self._size(tensor)
-        start, number = self.TensorData(tensor), self.TensorType(tensor)
-        if number == STRING:
-            array = np.empty(size, object)
-            for i, place in enumerate(_places(start, size)):
-                array[i] = ctypes.string_at(
-                    self.StringGetDataPointer(place),
-                    self.StringGetSize(place),
-                )
-        else:
-            array = np.empty(size, DTYPES[number])
-            if size:
-                ctypes.memmove(array.ctypes.data, start, array.nbytes)
-        return array.reshape(shape)
-
-    def _shape(self, tensor):
-        return [self.Dim(tensor, i) for i in range(self.NumDims(tensor))]
-
-    def _size(self, tensor):
-        return int(np.prod(self._shape(tensor), dtype=np.int64))
-
-
-def _places(start, count):
-    """Addresses of the strings of a tensor."""
-    return (start + STRING_BYTES * i for i in range(count))
-
-
-@functools.cache
-def _api():
-    return _Api()
 
 
 def to_json(array):
