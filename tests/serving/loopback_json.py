@@ -1,0 +1,185 @@
+"""JSON requests and answers of the loopback server.
+
+The rules and the words of the refusals are those of TensorFlow Serving
+(`util/json_tensor.cc`), so that a client meets the same server in a test.
+"""
+
+import json
+
+import numpy as np
+
+from tests.serving.loopback_values import (
+    Refused,
+    is_object,
+    read_array,
+    shown,
+    write_array,
+)
+
+# What Python's parser says -> what the server's says.
+PARSE_ERRORS = {
+    "Expecting value": "Invalid value.",
+    "Expecting ',' delimiter": "Missing a comma or } after an object member.",
+    "Expecting ':' delimiter": (
+        "Missing a colon after a name of object member."
+    ),
+    "Expecting property name enclosed in double quotes": (
+        "Missing a name for object member."
+    ),
+    "Unterminated string starting at": (
+        "Missing a closing quotation mark in string."
+    ),
+    "Extra data": "The document root must not be followed by other values.",
+}
+
+
+def parse(body):
+    """The JSON object of a request; bytes that are no UTF-8 are kept."""
+    if not body:
+        raise Refused("JSON Parse error: The document is empty")
+    text = body.decode("utf-8", "surrogateescape")
+    try:
+        request = json.loads(text)
+    except json.JSONDecodeError as error:
+        reason = PARSE_ERRORS.get(error.msg, "Invalid value.")
+        raise Refused(
+            f"JSON Parse error: {reason} at offset: {error.pos}"
+        ) from None
+    except RecursionError:
+        raise Refused("JSON Parse error: Nested too deeply.") from None
+    if not isinstance(request, dict):
+        raise Refused(f"JSON Value: {shown(request)} Is not object")
+    if not isinstance(request.get("signature_name", ""), str):
+        raise Refused(
+            f"JSON Value: {shown(request)} not formatted correctly. "
+            "'signature_name' key must be a string value."
+        )
+    return request
+
+
+def read(request, inputs):
+    """Arrays of a request, and whether it is in row format.
+
+    Args:
+        request: what `parse` gave.
+        inputs: name -> `TensorInfo` of the signature's inputs.
+    """
+    if "instances" in request and "inputs" in request:
+        wrong = (
+            "Not formatted correctly expecting only one of 'inputs' or "
+            "'instances' keys to exist "
+        )
+    elif "inputs" in request:
+        return read_columns(request["inputs"], inputs), False
+    elif "instances" not in request:
+        raise Refused("Missing 'inputs' or 'instances' key")
+    elif not isinstance(request["instances"], list):
+        wrong = "Excepting 'instances' to be an list/array"
+    elif not request["instances"]:
+        wrong = "No values in 'instances' array"
+    else:
+        return read_rows(request["instances"], inputs), True
+    raise Refused(f"JSON Value: {shown(request)} {wrong}")
+
+
+def read_columns(value, inputs):
+    """Arrays of the column format."""
+    if not is_object(value):
+        if len(inputs) > 1:
+            raise Refused(
+                "inputs is a plain value/list, but expecting an object as "
+                "multiple input tensors required as per tensorinfo_map"
+            )
+        value = dict.fromkeys(inputs, value)
+    for name in inputs:
+        if name not in value:
+            raise Refused(f"Missing named input: {name} in 'inputs' object.")
+    return {
+        name: read_array(value[name], info.dtype)
+        for name, info in inputs.items()
+    }
+
+
+def read_rows(instances, inputs):
+    """Arrays of the row format, which has one value of each input a row."""
+    if not isinstance(instances[0], dict) and len(inputs) > 1:
+        raise Refused(
+            "instances is a plain list, but expecting list of objects as "
+            "multiple input tensors required as per tensorinfo_map"
+        )
+    rows = {name: [] for name in inputs}
+    named = is_object(instances[0])
+    for number, instance in enumerate(instances):
+        where = f"Failed to process element: {number} "
+        if named and not is_object(instance):
+            raise Refused(
+                f"Expecting object but got list at item {number} of input list"
+            )
+        if not named and is_object(instance):
+            raise Refused(
+                f"Expecting value/list but got object at item {number} of "
+                "input list"
+            )
+        for name, value in (instance if named else {"": instance}).items():
+            key = f"key: {name} " if named else ""
+            name = name if named else next(iter(inputs))
+            try:
+                add_row(rows, name, value, inputs)
+            except Refused as error:
+                raise Refused(
+                    f"{where}{key}of 'instances' list. Error: "
+                    f"INVALID_ARGUMENT: {error.message}"
+                ) from None
+        if named and instance.keys() != inputs.keys():
+            raise Refused(
+                f"{where}of 'instances' list. JSON object: {shown(instance)} "
+                f"keys must be equal to: {','.join(sorted(inputs))}"
+            )
+    return {name: np.stack(arrays) for name, arrays in rows.items()}
+
+
+def add_row(rows, name, value, inputs):
+    """Adds one value, which must have the shape of those before."""
+    if name not in inputs:
+        raise Refused(f"JSON object: does not have named input: {name}")
+    array = read_array(value, inputs[name].dtype)
+    first = rows[name][0] if rows[name] else array
+    if array.size != first.size:
+        raise Refused(
+            f"Expecting tensor size: {first.size} but got: {array.size}"
+        )
+    if array.shape != first.shape:
+        one, other = (
+            "[" + ",".join(map(str, x.shape)) + "]" for x in (first, array)
+        )
+        raise Refused(f"Expecting shape {one} but got: {other}")
+    rows[name].append(array)
+
+
+def write(arrays, in_rows):
+    """The answer to a request of either format, as bytes."""
+    columns = {name: write_array(name, x) for name, x in arrays.items()}
+    if not in_rows:
+        answer = {"outputs": alone(columns)}
+    else:
+        sizes = {name: len(column) for name, column in columns.items()}
+        expected = next(iter(sizes.values()))
+        for name, size in sizes.items():
+            if size != expected:
+                raise Refused(
+                    f"Tensor name: {name} has inconsistent batch size: "
+                    f"{size} expecting: {expected}"
+                )
+        answer = {
+            "predictions": [
+                alone(dict(zip(columns, row, strict=True)))
+                for row in zip(*columns.values(), strict=True)
+            ]
+        }
+    text = json.dumps(answer, ensure_ascii=False)
+    return text.encode("utf-8", "surrogateescape")
+
+
+def alone(named):
+    """Without its name where there is one value."""
+    return next(iter(named.values())) if len(named) == 1 else named

@@ -1,0 +1,167 @@
+"""A model of the loopback server: its folder and its loaded versions."""
+
+import sys
+from pathlib import Path
+
+from google.protobuf import text_format
+from google.protobuf.message import DecodeError
+from tensorflow_serving.apis import get_model_status_pb2
+from tensorflow_serving.config import model_server_config_pb2
+
+from luong_keras.serving.saved_model_session import TensorFlowError
+from tests.serving.loopback_version import (
+    INVALID_ARGUMENT,
+    NOT_FOUND,
+    ModelVersion,
+)
+
+Status = get_model_status_pb2.ModelVersionStatus
+
+
+class ServedModel:
+    """The versions of a model that are served now.
+
+    `poll` looks what the folder holds and loads and unloads; the other
+    methods may be called by any thread meanwhile.
+
+    Args:
+        name: of the model, in requests.
+        base_path: the folder of the versions.
+        config: a file with a `ModelServerConfig`, whose entry of this name
+            gives version policy and labels. Its base path is that of the
+            server's machine and not used.
+        threads: how many compute in each version.
+    """
+
+    def __init__(self, name, base_path, config=None, threads=None):
+        self.name, self.threads = name, threads
+        self._base_path, self._config_path = Path(base_path), config
+        self._config = model_server_config_pb2.ModelConfig()
+        self._versions = {}  # number -> ModelVersion
+        self._states = {}  # number -> Status.State, also of the past
+
+    @property
+    def available(self):
+        """Whether any version is served."""
+        return bool(self._versions)
+
+    def poll(self):
+        """Loads what is new and drops what is no longer wanted."""
+        try:
+            if self._config_path is not None:
+                self._config = self._read_config()
+            wanted = self._wanted()
+        except (OSError, text_format.ParseError, ValueError) as error:
+            # What is served is served on, as by the real server.
+            print(error, file=sys.stderr)
+            return
+        for number, folder in wanted.items():
+            if number not in self._versions:
+                self._load(number, folder)
+        # The old version leaves when a new one serves, not before.
+        if not wanted or wanted.keys() & self._versions.keys():
+            for number in self._states.keys() - wanted.keys():
+                self._states[number] = Status.END
+                self._versions = without(self._versions, number)
+
+    def _load(self, number, folder):
+        self._states = {**self._states, number: Status.LOADING}
+        try:
+            version = ModelVersion(folder, self.threads)
+        except (DecodeError, OSError, TensorFlowError, ValueError) as error:
+            # Tried again by the next poll; others are served meanwhile.
+            print(f"Version {number} failed: {error}", file=sys.stderr)
+            return
+        self._versions = {**self._versions, number: version}
+        self._states[number] = Status.AVAILABLE
+
+    def _read_config(self):
+        text = Path(self._config_path).read_text()
+        config = text_format.Parse(
+            text, model_server_config_pb2.ModelServerConfig()
+        )
+        for model in config.model_config_list.config:
+            if model.name == self.name:
+                return model
+        raise ValueError(
+            f"Expected: a model {self.name!r} in {self._config_path}. "
+            "Received: none of this name."
+        )
+
+    def _wanted(self):
+        """Number -> folder of the versions to be served, ascending."""
+        found = {
+            int(path.name): path
+            for path in self._base_path.iterdir()
+            # Others are temporary.
+            if path.name.isdecimal()
+        }
+        policy = self._config.model_version_policy
+        choice = policy.WhichOneof("policy_choice")
+        if choice == "all":
+            numbers = sorted(found)
+        elif choice == "specific":
+            numbers = sorted(found.keys() & set(policy.specific.versions))
+        else:
+            numbers = sorted(found)[-max(policy.latest.num_versions, 1) :]
+        return {number: found[number] for number in numbers}
+
+    def version(self, spec):
+        """The version that a `ModelSpec` asks for."""
+        if not spec.name:
+            raise TensorFlowError(
+                INVALID_ARGUMENT, "ModelSpec has no name specified."
+            )
+        versions = self._versions if spec.name == self.name else {}
+        choice = spec.WhichOneof("version_choice")
+        if choice is None:
+            asked = f"Latest({spec.name})"
+            found = versions.get(max(versions, default=None))
+        else:
+            number = spec.version.value
+            if choice == "version_label":
+                number = self._labelled(spec)
+            asked = f"Specific({spec.name}, {number})"
+            found = versions.get(number)
+        if found is None:
+            raise TensorFlowError(
+                NOT_FOUND, f"Servable not found for request: {asked}"
+            )
+        return found
+
+    def _labelled(self, spec):
+        labels = self._config.version_labels
+        if spec.name != self.name or spec.version_label not in labels:
+            raise TensorFlowError(
+                INVALID_ARGUMENT,
+                f"Unrecognized servable version label: {spec.version_label}",
+            )
+        return labels[spec.version_label]
+
+    def status(self, spec):
+        """States of the versions that a `ModelSpec` asks for."""
+        states = dict(self._states) if spec.name == self.name else {}
+        if spec.HasField("version"):
+            number = spec.version.value
+            if number not in states:
+                raise TensorFlowError(
+                    NOT_FOUND,
+                    f"Could not find version {number} of model {spec.name}",
+                )
+            states = {number: states[number]}
+        if not states:
+            raise TensorFlowError(
+                NOT_FOUND, f"Could not find any versions of model {spec.name}"
+            )
+        response = get_model_status_pb2.GetModelStatusResponse()
+        for number in sorted(states, reverse=True):
+            status = response.model_version_status.add(
+                version=number, state=states[number]
+            )
+            status.status.SetInParent()  # OK
+        return response
+
+
+def without(mapping, key):
+    """A copy that has not this key."""
+    return {k: value for k, value in mapping.items() if k != key}

@@ -1,0 +1,156 @@
+"""One loaded version of a model, as the loopback server has it."""
+
+import weakref
+
+import tensorflow as tf
+from tensorflow.core.framework import tensor_pb2, types_pb2
+from tensorflow.core.protobuf import saved_model_pb2
+from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
+
+from luong_keras.serving.saved_model_session import (
+    SavedModelSession,
+    TensorFlowError,
+)
+
+INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION = 3, 5, 9
+UNIMPLEMENTED = 12
+WARM_UP = "assets.extra/tf_serving_warmup_requests"
+# NumPy's type -> TensorFlow's, and the proto's field for its values.
+FIELDS = {
+    "object": (types_pb2.DT_STRING, "string_val"),
+    "float32": (types_pb2.DT_FLOAT, "float_val"),
+    "float64": (types_pb2.DT_DOUBLE, "double_val"),
+    "int32": (types_pb2.DT_INT32, "int_val"),
+    "int64": (types_pb2.DT_INT64, "int64_val"),
+    "bool": (types_pb2.DT_BOOL, "bool_val"),
+}
+
+
+class ModelVersion:
+    """A SavedModel that answers requests.
+
+    Args:
+        folder: the SavedModel; its name is the version's number.
+        threads: how many compute, as many as there are cores when None.
+
+    Raises:
+        TensorFlowError: where the runtime cannot load it or a warm-up
+            request fails.
+        OSError, DecodeError: where a file is missing or broken.
+    """
+
+    def __init__(self, folder, threads=None):
+        self.number = int(folder.name)
+        saved = saved_model_pb2.SavedModel()
+        saved.ParseFromString((folder / "saved_model.pb").read_bytes())
+        (meta_graph,) = saved.meta_graphs
+        self.signatures = meta_graph.signature_def
+        self._session = SavedModelSession(folder, threads)
+        # Requests hold this object: the last of them frees the model.
+        weakref.finalize(self, self._session.close).atexit = False
+        self._warm_up(folder / WARM_UP)
+
+    def _warm_up(self, path):
+        if not path.exists():
+            return
+        for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
+            log = prediction_log_pb2.PredictionLog.FromString(record)
+            if not log.HasField("predict_log"):
+                raise TensorFlowError(
+                    UNIMPLEMENTED, "Unsupported log_type for warmup"
+                )
+            self.predict(log.predict_log.request)
+
+    def run(self, signature, arrays, outputs=()):
+        """Arrays of a signature's outputs, all of them by default.
+
+        Args:
+            signature: one of `signatures`' values.
+            arrays: input name -> array.
+            outputs: names of the wanted outputs.
+        """
+        return self._session.run(
+            {signature.inputs[key].name: x for key, x in arrays.items()},
+            {
+                key: signature.outputs[key].name
+                for key in outputs or signature.outputs
+            },
+        )
+
+    def predict(self, request):
+        """Answers a `PredictRequest` with a `PredictResponse`."""
+        name = request.model_spec.signature_name or "serving_default"
+        if name not in self.signatures:
+            raise TensorFlowError(
+                FAILED_PRECONDITION,
+                f'Serving signature key "{name}" not found.',
+            )
+        signature = self.signatures[name]
+        check_names(signature, request)
+        arrays = {key: array_of(key, x) for key, x in request.inputs.items()}
+        response = predict_pb2.PredictResponse()
+        response.model_spec.name = request.model_spec.name
+        response.model_spec.version.value = self.number
+        response.model_spec.signature_name = name
+        found = self.run(signature, arrays, request.output_filter)
+        for key, array in found.items():
+            response.outputs[key].CopyFrom(proto_of(array))
+        return response
+
+
+def check_names(signature, request):
+    """Refuses a request for inputs or outputs that the signature has not."""
+    sent, known = set(request.inputs), set(signature.inputs)
+    if len(sent) != len(known):
+        raise TensorFlowError(
+            INVALID_ARGUMENT,
+            f"input size does not match signature: {len(sent)}!={len(known)} "
+            f"len({listed(sent)}) != len({listed(known)}). "
+            f"Sent extra: {listed(sent - known)}. "
+            f"Missing but required: {listed(known - sent)}.",
+        )
+    for missing in sorted(known - sent):
+        raise TensorFlowError(
+            INVALID_ARGUMENT,
+            f"Signature input alias: {missing}"
+            f"(feed name: {signature.inputs[missing].name}) not found in "
+            "request and no default value provided. Inputs expected to be in "
+            f"the request {listed(sent)}, or default input alias set: ",
+        )
+    for number, output in enumerate(request.output_filter):
+        if output not in signature.outputs:
+            raise TensorFlowError(
+                INVALID_ARGUMENT,
+                f"output tensor alias not found in signature: {output} "
+                "Outputs expected to be in the set "
+                f"{listed(signature.outputs)}.",
+            )
+        if output in request.output_filter[:number]:
+            raise TensorFlowError(
+                INVALID_ARGUMENT, f"duplicate output tensor alias: {output}"
+            )
+
+
+def listed(names):
+    """Names as the server writes a set of them."""
+    return "{" + ",".join(sorted(names)) + "}"
+
+
+def array_of(name, proto):
+    """The array of a request's tensor."""
+    try:
+        return tf.make_ndarray(proto)
+    except (TypeError, ValueError):
+        raise TensorFlowError(
+            INVALID_ARGUMENT, f"tensor parsing error: {name}"
+        ) from None
+
+
+def proto_of(array):
+    """The proto of an answer's tensor, in fields as the server fills them."""
+    dtype, field = FIELDS[array.dtype.name]
+    proto = tensor_pb2.TensorProto(dtype=dtype)
+    for size in array.shape:
+        proto.tensor_shape.dim.add(size=size)
+    getattr(proto, field).extend(array.ravel().tolist())
+    return proto

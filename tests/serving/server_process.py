@@ -1,0 +1,73 @@
+"""A loopback server that a test or a benchmark starts and ends."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+CHECKOUT = Path(__file__).parents[2]
+
+
+class LoopbackProcess:
+    """The double of TensorFlow's model server, in a process of its own.
+
+    Args:
+        base_path: `MODELS/NAME`, the folder of the versions.
+        *options: further options of `tests.serving.loopback_server`.
+
+    Attributes:
+        rest_url: `http://127.0.0.1:PORT/v1/models/NAME`.
+        grpc_target: `127.0.0.1:PORT`.
+    """
+
+    def __init__(self, base_path, *options):
+        self.base_path, self.options = Path(base_path), options
+        self.rest_port = self.grpc_port = 0
+        self.start()
+
+    def start(self):
+        """Starts it, at the ports it had before."""
+        self.process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "tests.serving.loopback_server"),
+                *("--base-path", str(self.base_path)),
+                *("--name", self.base_path.name),
+                *("--rest-port", str(self.rest_port)),
+                *("--grpc-port", str(self.grpc_port)),
+                # Also where a test run is killed.
+                "--with-parent",
+                *self.options,
+            ],
+            stdout=subprocess.PIPE,
+            cwd=CHECKOUT,
+            text=True,
+        )
+        line = self.process.stdout.readline()
+        if not line:
+            code = self.process.wait()
+            raise RuntimeError(f"The server ended with {code} at its start.")
+        ports = json.loads(line)
+        self.rest_port = ports["rest_port"]
+        self.grpc_port = ports["grpc_port"]
+        url = f"http://127.0.0.1:{self.rest_port}/v1/models/"
+        self.rest_url = url + self.base_path.name
+        self.grpc_target = f"127.0.0.1:{self.grpc_port}"
+
+    def kill(self):
+        """Ends it as a power cut would."""
+        self.process.kill()
+        self.close()
+
+    def restart(self):
+        """Ends it in an orderly way and starts it again."""
+        self.stop()
+        self.start()
+
+    def stop(self):
+        """Ends it in an orderly way."""
+        self.process.terminate()
+        self.close()
+
+    def close(self):
+        self.process.wait(timeout=30)
+        self.process.stdout.close()

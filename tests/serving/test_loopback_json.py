@@ -1,0 +1,155 @@
+import json
+
+import numpy as np
+import pytest
+from tensorflow.core.framework import types_pb2
+from tensorflow.core.protobuf import meta_graph_pb2
+
+from luong_keras.serving.saved_model_session import TensorFlowError
+from tests.serving import loopback_json
+
+INPUTS = {
+    name: meta_graph_pb2.TensorInfo(dtype=dtype)
+    for name, dtype in (
+        ("text", types_pb2.DT_STRING),
+        ("weights", types_pb2.DT_FLOAT),
+        ("count", types_pb2.DT_INT32),
+        ("flag", types_pb2.DT_BOOL),
+    )
+}
+
+
+def through(request):
+    """Arrays of a request, and whether they came in rows."""
+    parsed = loopback_json.parse(json.dumps(request).encode())
+    return loopback_json.read(parsed, INPUTS)
+
+
+def row(**changes):
+    return {
+        "text": "a",
+        "weights": [1, 2.5],
+        "count": 1,
+        "flag": True,
+        **changes,
+    }
+
+
+def test_rows_and_columns_become_the_same_arrays():
+    rows = [
+        row(text="\u20ac \U0001f600"),
+        row(text={"b64": "gP8="}, weights=[0.1, -3e38], count=-7, flag=False),
+    ]
+    expected = {
+        "text": np.array(["\u20ac \U0001f600".encode(), b"\x80\xff"], object),
+        "weights": np.array([[1, 2.5], [0.1, -3e38]], "float32"),
+        "count": np.array([1, -7], "int32"),
+        "flag": np.array([True, False]),
+    }
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    for request, rowwise in (
+        ({"instances": rows}, True),
+        ({"inputs": {**columns, "unknown": "left out"}}, False),
+    ):
+        arrays, in_rows = through(request)
+        assert in_rows == rowwise and set(arrays) == set(expected)
+        for name, array in expected.items():
+            assert arrays[name].dtype == array.dtype, name
+            np.testing.assert_array_equal(arrays[name], array)
+    empty = {"text": [], "weights": [[], []], "count": [], "flag": True}
+    shapes = {
+        name: x.shape for name, x in through({"inputs": empty})[0].items()
+    }
+    assert shapes == {
+        "text": (0,),
+        "weights": (2, 0),
+        "count": (0,),
+        "flag": (),
+    }
+
+
+def test_answers_are_written_as_their_kind_asks():
+    arrays = {
+        "text": np.array([b"\xe2\x82\xac", b"\x80"], object),
+        "text_bytes": np.array([b"\xe2\x82\xac", b"\x80"], object),
+        # 6 digits are too few for the float32 of 1 / 30, 9 are enough.
+        "weights": np.array([[0.1, 1 / 30], [np.nan, -np.inf]], "float32"),
+        "count": np.array([10**12, -1]),
+        "flag": np.array([True, False]),
+    }
+    first = (
+        b'{"text": "\xe2\x82\xac", "text_bytes": {"b64": "4oKs"}, '
+        b'"weights": [0.1, 0.0333333351], "count": 1000000000000, '
+        b'"flag": true}'
+    )
+    second = (
+        b'{"text": "\x80", "text_bytes": {"b64": "gA=="}, '
+        b'"weights": [NaN, -Infinity], "count": -1, "flag": false}'
+    )
+    assert loopback_json.write(arrays, True) == (
+        b'{"predictions": [' + first + b", " + second + b"]}"
+    )
+    one = {"count": arrays["count"]}
+    assert loopback_json.write(one, True) == (
+        b'{"predictions": [1000000000000, -1]}'
+    )
+    assert loopback_json.write(one, False) == (
+        b'{"outputs": [1000000000000, -1]}'
+    )
+    assert loopback_json.write({**one, "flag": arrays["flag"]}, False) == (
+        b'{"outputs": {"count": [1000000000000, -1], "flag": [true, false]}}'
+    )
+    with pytest.raises(TensorFlowError, match="inconsistent batch size: 1"):
+        loopback_json.write({**one, "flag": arrays["flag"][:1]}, True)
+
+
+@pytest.mark.parametrize(
+    "instances, words",
+    [
+        (["a"], "instances is a plain list, but expecting list of objects"),
+        ([row(), "a"], "Expecting object but got list at item 1 of input list"),
+        (
+            [{"text": "a"}],
+            "Failed to process element: 0 of 'instances' list. JSON object: ",
+        ),
+        ([{"text": "a"}], "keys must be equal to: count,flag,text,weights"),
+        (
+            [row(more=1)],
+            "Failed to process element: 0 key: more of 'instances' list. "
+            "Error: INVALID_ARGUMENT: JSON object: does not have named input: "
+            "more",
+        ),
+        ([row(), row(weights=[1])], "Expecting tensor size: 2 but got: 1"),
+        (
+            [row(), row(weights=[[1, 2]])],
+            "Expecting shape [2] but got: [1,2]",
+        ),
+        ([row(weights=[1, [2]])], "Encountered list at unexpected level: 1"),
+        (
+            [row(weights=[[1], 2])],
+            "JSON Value: 2 found at incorrect level: 2 in the JSON DOM. "
+            "Expected at level: 2",
+        ),
+        ([row(count=1.0)], "1.0 Type: Number is not of expected type: int32"),
+        ([row(count=2**31)], "is not of expected type: int32"),
+        ([row(flag=1)], "1 Type: Number is not of expected type: bool"),
+        ([row(weights=[None, 1])], "null Type: Null is not of expected type"),
+        (
+            [row(weights=[2**24, 1])],
+            "Cannot convert JSON value: 16777216 to float without loss",
+        ),
+        ([row(weights=[1e39, 1])], "to float without loss of precision."),
+        ([row(text={"b64": 1})], "not formatted correctly for base64 data"),
+        ([row(text="\ud800")], "surrogate pair in string is invalid"),
+    ],
+)
+def test_a_field_that_does_not_fit_is_named(instances, words):
+    with pytest.raises(TensorFlowError) as error:
+        through({"instances": instances})
+    assert error.value.code == 3
+    assert words in error.value.message
+
+
+def test_a_body_nested_without_end_is_refused():
+    with pytest.raises(TensorFlowError, match="JSON Parse error"):
+        loopback_json.parse(b'{"instances": ' + b"[" * 10**6)

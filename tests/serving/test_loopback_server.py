@@ -1,0 +1,250 @@
+import shutil
+import socket
+import sys
+import threading
+import time
+
+import pytest
+import requests
+import tensorflow as tf
+from tensorflow_serving.apis import prediction_log_pb2
+
+from tests.serving import loopback_server
+from tests.serving.loopback_rest import RestServer
+from tests.serving.loopback_version import WARM_UP
+from tests.serving.server_calls import Grpc, get, post
+from tests.serving.server_process import LoopbackProcess
+
+pytestmark = pytest.mark.skipif(
+    not sys.platform.startswith("linux"),
+    reason="the double runs the Linux libraries of TensorFlow's package",
+)
+CONFIG = """
+model_config_list {{
+  config {{ name: "other" base_path: "/models/other" }}
+  config {{
+    name: "echo"
+    base_path: "/models/echo"
+    {}
+  }}
+}}
+"""
+
+
+class Echo(tf.Module):
+    """Gives back what it gets, if its variable is there."""
+
+    def __init__(self):
+        self.mark = tf.Variable("!")
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
+    def __call__(self, text):
+        return {"text": text + self.mark}
+
+
+@pytest.fixture(scope="module")
+def double(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("watched")
+    tf.saved_model.save(Echo(), str(folder / "echo" / "1"))
+    config = folder / "models.config"
+    config.write_text(CONFIG.format(""))
+    running = LoopbackProcess(
+        folder / "echo",
+        *("--poll-seconds", "0.05", "--config", str(config), "--cors"),
+    )
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def models(double):
+    """The folder that is watched, with version 1 alone, as it was."""
+    yield double.base_path
+    (double.base_path.parent / "models.config").write_text(CONFIG.format(""))
+    for path in double.base_path.iterdir():
+        if path.name != "1":
+            shutil.rmtree(path)
+    wait_for(lambda: served(double) == {"1"})
+
+
+def wait_for(condition):
+    """Gives the server time to see a change."""
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end, "The server has not done it."
+        time.sleep(0.02)
+
+
+def states(server):
+    found = get(server.rest_url)[1]["model_version_status"]
+    return {each["version"]: each["state"] for each in found}
+
+
+def served(server):
+    """Versions that the status calls available."""
+    return {v for v, state in states(server).items() if state == "AVAILABLE"}
+
+
+def add_version(models, number, half=None):
+    """A copy of version 1, as a whole or with one file cut."""
+    temporary = models / f".{number}-copy"
+    shutil.copytree(models / "1", temporary)
+    if half is not None:
+        content = (temporary / half).read_bytes()
+        (temporary / half).write_bytes(content[: len(content) // 2])
+    temporary.rename(models / str(number))
+
+
+def answering(server):
+    """The version that answers over gRPC."""
+    with Grpc(server) as calls:
+        answer, _ = calls.predict(calls.request(text=["a"]))
+        return answer.model_spec.version.value
+
+
+def ask(server, path=""):
+    """What REST answers."""
+    return post(f"{server.rest_url}{path}:predict", {"instances": ["a"]})
+
+
+def test_no_request_fails_while_versions_come_and_go(double, models):
+    stop, codes = threading.Event(), []
+
+    def ask_on():
+        while not stop.is_set():
+            codes.append(ask(double)[0])
+            time.sleep(0.005)
+
+    asking = threading.Thread(target=ask_on)
+    asking.start()
+    try:
+        for number in (2, 10):
+            add_version(models, number)
+            wait_for(lambda n=number: served(double) == {str(n)})
+            assert answering(double) == number
+        for number, left in ((10, 2), (2, 1)):
+            shutil.rmtree(models / str(number))
+            wait_for(lambda n=left: served(double) == {str(n)})
+            assert answering(double) == left
+    finally:
+        stop.set()
+        asking.join()
+    assert set(codes) == {200}
+    assert states(double) == {"1": "AVAILABLE", "2": "END", "10": "END"}
+
+
+def test_half_a_version_is_never_served(double, models):
+    policy = "model_version_policy { all {} }"
+    (models.parent / "models.config").write_text(CONFIG.format(policy))
+    halves = {
+        "3": "saved_model.pb",
+        "4": "variables/variables.data-00000-of-00001",
+        "5": "variables/variables.index",
+    }
+    for number, name in halves.items():
+        add_version(models, number, half=name)
+    broken = dict.fromkeys(halves, "LOADING")
+    wait_for(lambda: broken.items() <= states(double).items())
+    time.sleep(0.3)
+    assert served(double) == {"1"} and answering(double) == 1
+    for number, name in halves.items():
+        shutil.copy(models / "1" / name, models / number / name)
+    wait_for(lambda: served(double) == {"1", *halves})
+    assert answering(double) == 5
+
+
+def test_names_that_are_no_numbers_are_temporary(double, models):
+    for name in (".4-x1", "4.tmp", "latest"):
+        shutil.copytree(models / "1", models / name)
+    time.sleep(0.3)
+    assert served(double) == {"1"}
+
+
+def test_policy_and_labels_choose_versions(double, models):
+    config = models.parent / "models.config"
+    label = 'version_labels {{ key: "stable" value: {} }}'
+    specific = "model_version_policy { specific { versions: [1, 5] } }"
+    for number in (5, 6):
+        add_version(models, number)
+    wait_for(lambda: served(double) == {"6"})
+    config.write_text(CONFIG.format(specific + label.format(1)))
+    wait_for(lambda: served(double) == {"1", "5"})
+    url = f"{double.rest_url}/labels/stable"
+    assert get(f"{url}/metadata")[1]["model_spec"]["version"] == "1"
+    assert ask(double, "/labels/stable")[0] == 200
+    assert answering(double) == 5
+    config.write_text(CONFIG.format(specific + label.format(5)))
+    wait_for(lambda: get(f"{url}/metadata")[1]["model_spec"]["version"] == "5")
+    config.write_text("half a config {")
+    time.sleep(0.3)
+    assert served(double) == {"1", "5"}
+    for policy, expected in (
+        ("all {}", {"1", "5", "6"}),
+        ("latest { num_versions: 2 }", {"5", "6"}),
+    ):
+        policy = f"model_version_policy {{ {policy} }}"
+        config.write_text(CONFIG.format(policy))
+        wait_for(lambda e=expected: served(double) == e)
+    assert ask(double, "/labels/stable")[0] == 400
+
+
+@pytest.mark.parametrize("signature", ["serving_default", "sing"])
+def test_warm_up_requests_run_before_a_version_serves(
+    double, models, signature
+):
+    with Grpc(double) as calls:
+        request = calls.request(signature, text=["a"])
+    log = prediction_log_pb2.PredictionLog()
+    log.predict_log.request.CopyFrom(request)
+    shutil.copytree(models / "1", models / "new")
+    (models / "new" / WARM_UP).parent.mkdir()
+    with tf.io.TFRecordWriter(str(models / "new" / WARM_UP)) as writer:
+        writer.write(log.SerializeToString())
+    (models / "new").rename(models / "7")
+    if signature == "serving_default":
+        wait_for(lambda: served(double) == {"7"})
+    else:
+        wait_for(lambda: states(double).get("7") == "LOADING")
+        time.sleep(0.3)
+        assert answering(double) == 1
+
+
+def test_killed_and_started_it_serves_at_its_ports(double):
+    addresses = double.rest_url, double.grpc_target
+    double.kill()
+    with pytest.raises(requests.ConnectionError):
+        get(double.rest_url)
+    double.restart()
+    assert (double.rest_url, double.grpc_target) == addresses
+    assert ask(double)[0] == 200 and answering(double) == 1
+
+
+def test_nobody_else_reaches_it(double):
+    for port in (double.rest_port, double.grpc_port):
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.2", port), timeout=5)
+
+
+def test_without_a_version_it_does_not_start(tmp_path, monkeypatch):
+    command = ["server", "--base-path", str(tmp_path), "--name", "none"]
+    monkeypatch.setattr("sys.argv", command)
+    with pytest.raises(SystemExit, match="Expected: a version that can be"):
+        loopback_server.main()
+
+
+@pytest.mark.parametrize("cors", [False, True])
+def test_pages_elsewhere_may_ask_if_allowed(cors):
+    server = RestServer(0, model=None, cors=cors)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_address[1]}/v1/models"
+    page = {"Origin": "http://localhost:8000"}
+    for response in (
+        requests.options(f"{url}/x:predict", headers=page),
+        requests.get(url, headers=page),
+    ):
+        allowed = response.headers.get("Access-Control-Allow-Origin")
+        assert allowed == ("*" if cors else None)
+        methods = response.headers.get("Access-Control-Allow-Methods", "")
+        assert ("POST" in methods) == cors
+    server.shutdown()
+    server.server_close()

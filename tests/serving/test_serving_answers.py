@@ -1,0 +1,146 @@
+"""What a server answers, the double or the one of `conftest.server`."""
+
+import base64
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from google.protobuf import json_format
+from tensorflow_serving.apis import (
+    get_model_metadata_pb2,
+    get_model_status_pb2,
+)
+
+from tests.serving.server_calls import Grpc, get, post
+
+TEXTS = ["the cat sees a dog .", "", "Straße", "a house"]
+
+
+@pytest.fixture(scope="module")
+def calls(server):
+    with Grpc(server) as found:
+        yield found
+
+
+def predict(server, **body):
+    code, answer = post(f"{server.rest_url}:predict", body)
+    assert code == 200, answer
+    ((kind, values),) = answer.items()
+    assert kind == ("predictions" if "instances" in body else "outputs")
+    return values
+
+
+def test_rows_and_columns_say_the_same(server):
+    rows = predict(server, instances=TEXTS)
+    assert [set(row) for row in rows] == [{"translation", "score"}] * 4
+    encoded = [
+        {"b64": base64.b64encode(text.encode()).decode()} for text in TEXTS
+    ]
+    for instances in (encoded, [{"text": text} for text in TEXTS]):
+        assert predict(server, instances=instances) == rows
+    columns = {key: [row[key] for row in rows] for key in rows[0]}
+    for inputs in (TEXTS, {"text": TEXTS}, {"text": encoded}):
+        assert predict(server, inputs=inputs) == columns
+
+
+def test_an_empty_text_is_translated_by_nothing(server):
+    (row,) = predict(server, instances=[""])
+    assert row == {"translation": "", "score": 0.0}
+
+
+def test_both_interfaces_answer_alike(server, calls):
+    columns = predict(server, signature_name="translate", inputs=TEXTS)
+    answer, arrays = calls.predict(calls.request("translate", text=TEXTS))
+    assert set(columns) == set(arrays)
+    for name, array in arrays.items():
+        if array.dtype == object:
+            array = np.char.decode(array.astype(bytes), "utf-8")
+            assert columns[name] == array.tolist(), name
+        else:
+            np.testing.assert_allclose(columns[name], array, rtol=1e-5)
+    assert answer.model_spec.name == calls.name
+    assert answer.model_spec.signature_name == "translate"
+    assert answer.model_spec.version.value > 0
+
+
+def test_a_pair_of_inputs_goes_in_rows_and_columns(server):
+    named = {"source": TEXTS, "target": ["", "Katze", "die Katze", "a"]}
+    pairs = zip(*named.values(), strict=True)
+    rows = [dict(zip(named, pair, strict=True)) for pair in pairs]
+    found = predict(server, signature_name="score", instances=rows)
+    columns = predict(server, signature_name="score", inputs=named)
+    assert set(columns) > {"log_probability", "lengths"}
+    for name, column in columns.items():
+        assert [row[name] for row in found] == column, name
+
+
+def test_only_the_wanted_outputs_come(calls):
+    request = calls.request(text=TEXTS)
+    assert set(calls.predict(request)[1]) == {"translation", "score"}
+    request.output_filter.append("score")
+    assert set(calls.predict(request)[1]) == {"score"}
+
+
+def test_a_version_can_be_named(server, calls):
+    request = calls.request(text=TEXTS)
+    answer, arrays = calls.predict(request)
+    request.model_spec.version.value = answer.model_spec.version.value
+    assert calls.predict(request)[1]["translation"].tolist() == (
+        arrays["translation"].tolist()
+    )
+    url = f"{server.rest_url}/versions/{answer.model_spec.version.value}"
+    code, found = post(f"{url}:predict", {"instances": TEXTS})
+    assert code == 200
+    assert found["predictions"] == predict(server, instances=TEXTS)
+
+
+def test_the_status_names_the_version_that_answers(server, calls):
+    version = calls.predict(calls.request(text=TEXTS))[0].model_spec.version
+    code, found = get(server.rest_url)
+    assert code == 200
+    assert {
+        "version": str(version.value),
+        "state": "AVAILABLE",
+        "status": {"error_code": "OK", "error_message": ""},
+    } in found["model_version_status"]
+    request = get_model_status_pb2.GetModelStatusRequest()
+    request.model_spec.name = calls.name
+    answer = calls.models.GetModelStatus(request)
+    assert found == json_format.MessageToDict(
+        answer,
+        preserving_proto_field_name=True,
+        always_print_fields_with_no_presence=True,
+    )
+    one = get(f"{server.rest_url}/versions/{version.value}")[1]
+    assert len(one["model_version_status"]) == 1
+
+
+def test_the_metadata_name_inputs_and_outputs(server, calls):
+    code, found = get(f"{server.rest_url}/metadata")
+    assert code == 200
+    assert found["model_spec"]["name"] == calls.name
+    signatures = found["metadata"]["signature_def"]["signature_def"]
+    default = signatures["serving_default"]
+    assert default["inputs"]["text"]["dtype"] == "DT_STRING"
+    assert default["method_name"] == "tensorflow/serving/predict"
+    request = get_model_metadata_pb2.GetModelMetadataRequest()
+    request.model_spec.name = calls.name
+    request.metadata_field.append("signature_def")
+    answer = calls.predictions.GetModelMetadata(request)
+    packed = get_model_metadata_pb2.SignatureDefMap()
+    assert answer.metadata["signature_def"].Unpack(packed)
+    assert set(packed.signature_def) == set(signatures)
+    outputs = packed.signature_def["translate"].outputs
+    assert set(outputs) == set(signatures["translate"]["outputs"])
+
+
+def test_many_at_once_get_each_his_own(server):
+    texts = [f"{'the ' * (i % 5)}cat ." for i in range(24)]
+    expected = predict(server, instances=texts)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(
+            pool.map(lambda text: predict(server, instances=[text])[0], texts)
+        )
+    for one, other in zip(found, expected, strict=True):
+        assert one["translation"] == other["translation"]
+        np.testing.assert_allclose(one["score"], other["score"], rtol=1e-4)
