@@ -50,6 +50,7 @@ _MODULES = {
     "TranslationClient": "serving.client",
     "TranslationLoss": "training.losses",
     "TranslationModel": "models.translation_model",
+    "TranslationServerError": "serving.server_error",
     "TranslationValidation": "training.translation_validation",
     "Translator": "serving.translator",
     "WordAccuracy": "training.metrics",

@@ -146,6 +146,34 @@ def _check_variables(folder, meta_graph):
             f"The variables {path}.* cannot be read: {error}. Export the "
             "model again; is the disk full?"
         ) from error
+    lost = sorted(_unrestored_variables(meta_graph))
+    if lost:
+        raise SavedModelError(
+            f"Signatures read variables that loading does not restore: {lost}. "
+            "Write Keras layers with `keras.export.ExportArchive`, not with "
+            "`tf.saved_model.save`."
+        )
+
+
+def _unrestored_variables(meta_graph):
+    """Names of variables that are read and never get their values."""
+    nodes = {node.name: node for node in meta_graph.graph_def.node}
+
+    def variables(node):
+        # An input is "name", "name:1" or, where it is only waited for, "^name".
+        inputs = (nodes[i.lstrip("^").partition(":")[0]] for i in node.input)
+        return {
+            each.attr["shared_name"].s.decode()
+            for each in inputs
+            if each.op == "VarHandleOp"
+        }
+
+    restore = meta_graph.saver_def.restore_op_name.partition(":")[0]
+    read = set()
+    for node in nodes.values():
+        if "PartitionedCall" in node.op and node.name != restore:
+            read |= variables(node)
+    return read - variables(nodes[restore])
 
 
 def _check_warmup(folder, meta_graph):

@@ -103,12 +103,6 @@ def _why_not(process):
     message = f"TensorFlow's C++ runtime refuses the model: {told[-1]}"
     if process.returncode < 0:
         message = f"The C++ runtime ended by signal {-process.returncode}."
-    if "Could not find variable" in process.stderr:
-        message += (
-            " A variable that a signature reads is not restored: write Keras "
-            "layers with `keras.export.ExportArchive`, not with "
-            "`tf.saved_model.save`."
-        )
     if "not registered" in process.stderr:
         message += (
             " An operation is of neither TensorFlow nor tensorflow-text: the "

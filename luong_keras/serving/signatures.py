@@ -22,7 +22,7 @@ INPUTS = {
         "n_best": tf.int32,
         "length_penalty": tf.float32,
         "prefix": tf.string,
-        "replace_unknown": tf.bool,
+        "replace_unknown": tf.int32,
     },
     "score": {"source": tf.string, "target": tf.string},
     "encode": {"text": tf.string},
@@ -76,7 +76,7 @@ def probes(sentences: list[bytes]) -> dict[str, dict[str, tf.Tensor]]:
         "n_best": tf.range(count) % 2,
         "length_penalty": tf.cast(tf.range(count) % 3 - 1, tf.float32),
         "prefix": tf.where(tf.range(count) % 2 == 0, "", text),
-        "replace_unknown": tf.range(count) % 2 == 0,
+        "replace_unknown": tf.range(count) % 3 - 1,
     }
     return {
         "serving_default": {"text": text},

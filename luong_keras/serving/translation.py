@@ -25,6 +25,7 @@ class Translation:
         alignments: (T, S) attention weights, after the softmax.
         links: `(source position, target position)` of the largest weight of
             each token, in the step that `alignment_step` names.
+        truncated: whether the source was longer than what was read.
     """
 
     text: str
@@ -33,6 +34,7 @@ class Translation:
     source_tokens: list[str]
     alignments: np.ndarray
     links: list[tuple[int, int]]
+    truncated: bool = False
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class ScoredTranslation:
         word_log_probabilities: (T,) of each token, given those before it.
         source_tokens: those of the source, as far as it was read.
         alignments: (T, S) attention weights, after the softmax.
+        truncated: whether one of the two was longer than what was read.
     """
 
     log_probability: float
@@ -52,6 +55,7 @@ class ScoredTranslation:
     word_log_probabilities: np.ndarray
     source_tokens: list[str]
     alignments: np.ndarray
+    truncated: bool = False
 
 
 def translations_of(
@@ -87,6 +91,7 @@ def translations_of(
                 source,
                 weights[:length],
                 sorted(best_links(weights, len(source), length, step)),
+                bool(arrays["truncated"][row]),
             )
         )
     return found
@@ -110,6 +115,7 @@ def scored_translation_of(
         arrays["word_log_probabilities"][row, :length],
         source,
         arrays["alignments"][row, :length, : len(source)],
+        bool(arrays["truncated"][row]),
     )
 
 

@@ -28,7 +28,8 @@ class SearchOptions(NamedTuple):
         n_best: int32; how many translations are wanted, 0 for all.
         length_penalty: float32; negative for the translator's own.
         prefix: strings; the words that the translation must begin with.
-        replace_unknown: booleans.
+        replace_unknown: int32; 1 to replace unknown words, 0 to leave them,
+            negative for the translator's own choice.
     """
 
     beam_size: tf.Tensor
@@ -245,8 +246,12 @@ class TranslationGraph(tf.Module):
         )
         if options is None:
             return replaced
-        wanted = options.replace_unknown[:, None, None]
-        tokens = tf.where(wanted, replaced, tokens)
+        wanted = tf.where(
+            options.replace_unknown < 0,
+            self.decoding.replace_unknown,
+            options.replace_unknown > 0,
+        )
+        tokens = tf.where(wanted[:, None, None], replaced, tokens)
         # An imposed word stands as it was given, known or not.
         batch, _, steps = tf.unstack(tf.shape(tokens))
         given = prefix.tokens.to_tensor("", shape=[batch, steps])

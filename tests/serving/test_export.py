@@ -30,6 +30,7 @@ TEXTS = [
     b"the the " * 20,
     "Straße .".encode(),
 ]
+DICTIONARY = ["the", "cat", "sees", "a", "zebra", "house"]
 linux = pytest.mark.skipif(
     not sys.platform.startswith("linux"),
     reason="the C API is loaded from the libraries of the Linux packages",
@@ -51,7 +52,9 @@ json.dump([base64.b64encode(text).decode() for text in texts], sys.stdout)
 
 def make_translator(folder):
     dictionary = folder / "en-de"
-    dictionary.write_text("zebra Zebra 0.9\ncaf� Kaffee 0.5\n", "utf-8")
+    dictionary.write_text(
+        "".join(f"{word} {word.upper()}! 0.9\n" for word in DICTIONARY)
+    )
     return tiny_translator(
         unknown_logit=3.0,
         length_penalty=1.0,
@@ -125,8 +128,8 @@ def test_a_fresh_process_translates_alike(exported):
     texts = [base64.b64decode(text) for text in json.loads(process.stdout)]
     (found,) = served(exported, ("translate", probes(TEXTS)["translate"]))
     assert texts == found["translations"].ravel().tolist()
-    # The dictionary came with the export.
-    assert any(b"Zebra" in text for text in texts)
+    # The dictionary came with the export: no other word has its mark.
+    assert any(b"!" in text for text in texts)
 
 
 def test_the_export_carries_its_words(exported):
@@ -136,7 +139,7 @@ def test_the_export_carries_its_words(exported):
     ]
     assert len(texts) == 3
     assert [*SPECIAL_TOKENS, *SOURCE_WORDS] in texts
-    assert ["zebra\tZebra", "caf�\tKaffee"] in texts
+    assert [f"{word}\t{word.upper()}!" for word in DICTIONARY] in texts
 
 
 def test_every_signature_is_warmed_up(exported):
@@ -144,9 +147,7 @@ def test_every_signature_is_warmed_up(exported):
     assert [name for name, _ in requests] == list(INPUTS)
     for name, inputs in requests:
         assert {key: array.dtype.kind for key, array in inputs.items()} == {
-            key: {"string": "O", "int32": "i", "float32": "f", "bool": "b"}[
-                dtype.name
-            ]
+            key: {"string": "O", "int32": "i", "float32": "f"}[dtype.name]
             for key, dtype in INPUTS[name].items()
         }
 
@@ -229,7 +230,6 @@ def test_a_model_that_cannot_be_served_is_refused(
     assert list((tmp_path / "models").iterdir()) == []
 
 
-@linux
 def test_a_plain_save_is_refused(translator, tmp_path):
     # Keras' variables have twins in it, which are not restored.
     model = translator.translation_model.model
@@ -244,7 +244,8 @@ def test_a_plain_save_is_refused(translator, tmp_path):
     tf.saved_model.save(translator, str(folder), signatures=functions)
     del translator.network
     write_warmup(folder, probes(TEXTS[:1]))
-    with pytest.raises(SavedModelError, match="ExportArchive"):
+    lost = "not restore.*source_embedding/embeddings.*ExportArchive"
+    with pytest.raises(SavedModelError, match=lost):
         check_saved_model(folder, say=lambda line: None)
 
 

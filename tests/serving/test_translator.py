@@ -270,7 +270,7 @@ def chosen(text, **changes):
         "n_best": [0] * len(text),
         "length_penalty": [-1.0] * len(text),
         "prefix": [""] * len(text),
-        "replace_unknown": [True] * len(text),
+        "replace_unknown": [-1] * len(text),
         **changes,
     }
     return SearchOptions(*(tf.constant(value) for value in options.values()))
@@ -310,7 +310,7 @@ def test_every_sentence_chooses_its_search(eager):
             text,
             beam_size=[1, 4, 0, 9],
             length_penalty=[0.0, 1.0, -1.0, 1.0],
-            replace_unknown=[True, True, True, False],
+            replace_unknown=[-1, 1, -1, 0],
         ),
     )
     assert found["translations"].shape == (4, 4)

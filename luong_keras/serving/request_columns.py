@@ -1,0 +1,60 @@
+"""Lines and options as the columns of a request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+# Option -> its type, and the value that leaves it as exported.
+_OPTIONS = {
+    "beam_size": (np.int32, 0),
+    "n_best": (np.int32, 0),
+    "length_penalty": (np.float32, -1.0),
+    "prefix": (object, ""),
+    "replace_unknown": (np.int32, -1),
+}
+Option = Any  # one value, or one for each line
+Lines = Iterable[str | bytes]
+
+
+def text_column(lines: Lines, name: str = "lines") -> np.ndarray:
+    """(B,) objects: `str` without lone surrogates, and `bytes`."""
+    if isinstance(lines, str | bytes):
+        raise TypeError(
+            f"Expected: `{name}`, a list of sentences. Received: the one "
+            f"sentence {lines!r}. Put it into a list."
+        )
+    lines = list(lines)
+    texts = np.empty(len(lines), object)
+    for place, line in enumerate(lines):
+        if not isinstance(line, str | bytes):
+            raise TypeError(
+                f"Expected: `{name}` of str or bytes. Received: {line!r} at "
+                f"place {place}."
+            )
+        if isinstance(line, str):
+            line = line.encode("utf-16", "surrogatepass")
+            line = line.decode("utf-16", "replace")
+        texts[place] = line
+    return texts
+
+
+def option_column(name: str, value: Option, count: int) -> np.ndarray:
+    """(B,) values of an option."""
+    kind, default = _OPTIONS[name]
+    if value is None:
+        value = default
+    array = np.asarray(value, object if kind is object else None)
+    if (
+        array.shape not in ((), (count,))
+        or not np.can_cast(array.dtype, kind, "same_kind")
+        or (kind is not object and not np.isfinite(array).all())
+    ):
+        raise ValueError(
+            f"Expected: `{name}` as one value or {count}, one for each line, "
+            f"of type {np.dtype(kind)}. Received: {value!r}."
+        )
+    array = np.broadcast_to(array, (count,))
+    return text_column(array, name) if kind is object else array.astype(kind)
