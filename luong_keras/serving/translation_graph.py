@@ -108,7 +108,7 @@ class TranslationGraph(tf.Module):
             "tokens": tokens,
             "lengths": lengths,
             "alignments": tf.where(
-                present[..., None, None], found.alignments, 0
+                present[..., None, None], _float32(found.alignments), 0
             ),
             "source_tokens": source_tokens,
             "source_lengths": source.lengths,
@@ -146,7 +146,7 @@ class TranslationGraph(tf.Module):
             "word_log_probabilities": found.log_probabilities,
             "tokens": tokens.to_tensor(""),
             "lengths": given.lengths + 1,
-            "alignments": found.alignments,
+            "alignments": _float32(found.alignments),
             "source_tokens": _padded(read.tokens, ""),
             "source_lengths": read.lengths,
             "truncated": read.truncated | given.truncated,
@@ -164,8 +164,8 @@ class TranslationGraph(tf.Module):
         memory, _, _ = self._encode(read)
         if isinstance(memory, list):
             memory = tf.concat(memory, axis=-1)
-        memory = tf.cast(memory, tf.float32)
-        return {"memory": memory[:batch], "lengths": read.lengths[:batch]}
+        memory = _float32(memory)[:batch]
+        return {"memory": memory, "lengths": read.lengths[:batch]}
 
     # Parts.
 
@@ -276,6 +276,11 @@ def _at_least_one(*tensors):
         tf.concat([tensor, tf.zeros([missing], tensor.dtype)], 0)
         for tensor in tensors
     ]
+
+
+def _float32(tensor):
+    """What a server can write as numbers: JSON has no bfloat16."""
+    return tf.cast(tensor, tf.float32)
 
 
 def _padded(ragged, padding):
