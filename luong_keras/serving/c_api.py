@@ -62,7 +62,6 @@ FUNCTIONS = {
     "TF_Dim": (c_int64, [c_void_p, c_int]),
     "TF_StringInit": (None, [c_void_p]),
     "TF_StringCopy": (None, [c_void_p, c_char_p, c_size_t]),
-    "TF_StringDealloc": (None, [c_void_p]),
     "TF_StringGetDataPointer": (c_void_p, [c_void_p]),
     "TF_StringGetSize": (c_size_t, [c_void_p]),
 }
@@ -143,13 +142,6 @@ class CApi:
         elif size:
             ctypes.memmove(start, np.ascontiguousarray(array).ctypes.data, size)
         return tensor
-
-    def free_strings(self, tensor):
-        """Frees what `tensor` copied: the runtime frees the places alone."""
-        if tensor and self.TensorType(tensor) == STRING:
-            start = self.TensorData(tensor)
-            for place in _places(start, self._size(tensor)):
-                self.StringDealloc(place)
 
     def array(self, tensor):
         """A copy of a tensor."""

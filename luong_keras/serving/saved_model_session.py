@@ -89,8 +89,6 @@ class SavedModelSession:
                 )
             return {k: api.array(t) for k, t in zip(keys, fetched, strict=True)}
         finally:
-            for tensor in fed:
-                api.free_strings(tensor)
             for tensor in (*fed, *filter(None, fetched)):
                 api.DeleteTensor(tensor)
 
