@@ -27,7 +27,7 @@ TRAIN = [
     "tensorflow-serving-api>=2.21,<2.22",  # the protocol of warm-up requests
 ]
 # What asks a server by REST; by gRPC it needs the protocol too.
-SERVE = ["requests>=2.32", "tenacity>=9"]
+SERVE = ["requests>=2.32", "tenacity>=9", "matplotlib>=3.8"]
 
 setup(
     name="luong-keras",

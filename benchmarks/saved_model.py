@@ -119,6 +119,7 @@ def translate(folder, lines, batch_size):
             places, found["translation"], strict=True
         ):
             texts[place] = translation.decode()
+    session.close()
     return texts, scores
 
 

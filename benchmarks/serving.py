@@ -26,6 +26,7 @@ import numpy as np
 from speed import driver
 from speed.batches import random_words
 from speed.configurations import CONFIGURATIONS
+from speed.served_model import LoopbackProcess, export_untrained
 from speed.worker import pin, resident_megabytes
 
 from luong_keras import (
@@ -37,7 +38,6 @@ from luong_keras import (
     export_saved_model,
     load_datasets,
 )
-from tests.serving.server_process import LoopbackProcess
 
 RANDOM_SENTENCES, RANDOM_LENGTH = 200, 25
 
@@ -109,8 +109,6 @@ def parse_options():
 def export(options, models, beam_size):
     """Exports version 1 and returns sentences for it."""
     if options.config:
-        from speed.served_model import export_untrained
-
         export_untrained(options.config, models, beam_size=beam_size)
         size = CONFIGURATIONS[options.config]
         ids = random_words(size, RANDOM_SENTENCES, RANDOM_LENGTH)

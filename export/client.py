@@ -34,7 +34,12 @@ def main() -> None:
     ) as client:
         try:
             run(client, arguments)
-        except (TranslationServerError, ValueError, OSError) as error:
+        except (
+            TranslationServerError,
+            ImportError,
+            ValueError,
+            OSError,
+        ) as error:
             sys.exit(f"error: {error}")
 
 
@@ -110,7 +115,7 @@ def run(client, arguments) -> None:
             drawn = print_scores(client, lines[part], targets[part])
         else:
             drawn = print_translations(client, lines[part], arguments)
-        if arguments.plot is not None and start == 0:
+        if arguments.plot is not None and start == 0 and drawn.tokens:
             plot_alignment(
                 drawn.source_tokens,
                 drawn.tokens,
@@ -157,7 +162,7 @@ def print_translations(client, lines, arguments):
 def as_dicts(translations, arguments):
     """The n best of one sentence, ready for JSON."""
     found = []
-    for translation in translations[: arguments.n_best]:
+    for translation in translations[: arguments.n_best or None]:
         entry = {"text": translation.text, "score": translation.score}
         if arguments.alignments:
             entry["tokens"] = translation.tokens

@@ -10,6 +10,7 @@ checked as a server would run it; what fails a check is not left.
 import argparse
 import dataclasses
 import sys
+from pathlib import Path
 
 from luong_keras import (
     RunConfig,
@@ -25,19 +26,29 @@ from luong_keras import (
 def main() -> None:
     """Runs what the command line asks for."""
     arguments = parse_arguments()
-    run = RunFolder(arguments.run_dir[0])
-    config: RunConfig = config_from_dict(run.read_config())
+    try:
+        run(arguments)
+    except (OSError, ValueError, SavedModelError) as error:
+        sys.exit(f"Nothing was exported. {error}")
+
+
+def run(arguments) -> None:
+    """Exports, and says what clients have to know."""
+    if not Path(arguments.output).name.isdecimal():
+        raise ValueError(
+            "Expected: --output with a number as its last part, the version, "
+            "as in models/demo/1; a server loads no other. Received: "
+            f"{arguments.output}."
+        )
+    config: RunConfig = read_config(arguments.run_dir[0])
     translator = Translator.from_run(
         arguments.run_dir,
         arguments.weights,
         decoding_settings(config.decoding, arguments),
     )
-    try:
-        folder = export_saved_model(
-            translator, arguments.output, arguments.weights_dtype, say=print
-        )
-    except (FileExistsError, SavedModelError) as error:
-        sys.exit(f"Nothing was exported. {error}")
+    folder = export_saved_model(
+        translator, arguments.output, arguments.weights_dtype, say=print
+    )
     print("exported to", folder)
     if preprocessor(config.data, config.data.source_language) is not None:
         print(
@@ -45,6 +56,15 @@ def main() -> None:
             "data.normalize_punctuation, data.tokenize), which an export does "
             "not do: clients send prepared text, see export/README.md."
         )
+
+
+def read_config(run_dir) -> RunConfig:
+    """The settings of a run, which must exist."""
+    if not Path(run_dir).is_dir():
+        raise FileNotFoundError(
+            f"Expected: the folder of a training run. Received: {run_dir}."
+        )
+    return config_from_dict(RunFolder(run_dir).read_config())
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -66,7 +86,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--max-beam-size",
         type=int,
-        help="the most that a request may ask for; default: the beam size",
+        help="the most that a request may ask for, which then every request "
+        "with options costs; default: the beam size",
     )
     parser.add_argument(
         "--weights-dtype",

@@ -1,7 +1,10 @@
 """What the speed benchmarks compute beside the times."""
 
 import argparse
+import os
 import pathlib
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -67,3 +70,13 @@ def test_report_compares_round_by_round(tmp_path, capsys):
     report.write("title")
     assert len((tmp_path / "table.csv").read_text().splitlines()) == 7
     assert (tmp_path / "table.png").stat().st_size > 0
+
+
+@pytest.mark.tensorflow
+def test_served_models_need_no_path_but_their_own(tmp_path):
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    code = f"import sys; sys.path.insert(0, {str(BENCHMARKS)!r})\n"
+    code += "import speed.served_model"
+    subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True
+    )

@@ -1,6 +1,7 @@
 """This library as a server: a SavedModel behind the loopback double."""
 
 import dataclasses
+import sys
 from pathlib import Path
 
 from luong_keras import (
@@ -13,7 +14,11 @@ from luong_keras import (
 from speed.batches import EOS_ID, read_sentences
 from speed.ours_model import translation_model
 from speed.worker import Work
-from tests.serving.server_process import LoopbackProcess
+
+# The double of the server belongs to the tests, which are not installed.
+sys.path.append(str(Path(__file__).resolve().parents[2]))
+
+from tests.serving.server_process import LoopbackProcess  # noqa: E402
 
 
 def export_untrained(configuration, folder, **decoding):

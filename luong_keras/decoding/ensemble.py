@@ -62,7 +62,7 @@ def ensemble_step(steps, state_counts, average="logits"):
         return (
             _averaged(logits, average),
             [state for states in new_states for state in states],
-            _mean(weights),
+            _mean([masking.widen(each) for each in weights]),
         )
 
     return step

@@ -36,6 +36,7 @@ FUNCTIONS = {
     "TF_LoadLibrary": (c_void_p, [c_char_p, c_void_p]),
     "TF_NewGraph": (c_void_p, []),
     "TF_NewSessionOptions": (c_void_p, []),
+    "TF_DeleteSessionOptions": (None, [c_void_p]),
     "TF_SetConfig": (None, [c_void_p, c_char_p, c_size_t, c_void_p]),
     "TF_LoadSessionFromSavedModel": (
         c_void_p,
@@ -103,10 +104,9 @@ class CApi:
     """The functions of the C API, their names without `TF_`."""
 
     def __init__(self):
-        package = importlib.util.find_spec("tensorflow")
-        if package is None:
-            raise OSError("Expected: the package tensorflow. Received: none.")
-        folder = Path(package.submodule_search_locations[0])
+        folder, text_folder = map(
+            _package_folder, ("tensorflow", "tensorflow_text")
+        )
         libraries = [
             ctypes.CDLL(str(folder / name), mode=ctypes.RTLD_GLOBAL)
             for name in (
@@ -121,12 +121,14 @@ class CApi:
             setattr(self, name.removeprefix("TF_"), function)
         # tensorflow::DisableXlaCompilation(), which the server calls.
         libraries[1]._ZN10tensorflow21DisableXlaCompilationEv()
-        for path in sorted(folder.parent.glob("tensorflow_text/**/ops/*.so")):
+        for path in sorted(text_folder.glob("**/ops/*.so")):
             with Status(self) as status:
                 self.LoadLibrary(str(path).encode(), status)
 
     def tensor(self, array):
-        """A tensor of an array."""
+        """A tensor of an array; strings are bytes, or text as UTF-8."""
+        if array.dtype.kind in "SU":
+            array = array.astype(object)
         shape = (c_int64 * array.ndim)(*array.shape)
         is_string = array.dtype == object
         number = STRING if is_string else NUMBERS[array.dtype]
@@ -137,6 +139,7 @@ class CApi:
             for place, value in zip(
                 _places(start, array.size), array.flat, strict=True
             ):
+                value = value.encode() if isinstance(value, str) else value
                 self.StringInit(place)
                 self.StringCopy(place, value, len(value))
         elif size:
@@ -165,6 +168,17 @@ class CApi:
 
     def _size(self, tensor):
         return int(np.prod(self._shape(tensor), dtype=np.int64))
+
+
+def _package_folder(name):
+    """Where a package is installed; it is not imported."""
+    package = importlib.util.find_spec(name)
+    if package is None:
+        raise OSError(
+            f"Expected: the package {name}, whose libraries run a SavedModel. "
+            "Received: none. Install it with `pip install luong-keras[train]`."
+        )
+    return Path(package.submodule_search_locations[0])
 
 
 def _places(start, count):

@@ -231,7 +231,12 @@ class TranslationClient:
             if any(len(array) != rows for array in arrays.values()):
                 raise ValueError(f"not {rows} sentences in every output")
             return [result_of(arrays, row) for row in range(rows)]
-        except (LookupError, TypeError, ValueError) as error:
+        except (
+            LookupError,
+            TypeError,
+            ValueError,
+            AttributeError,
+        ) as error:
             raise TranslationServerError(repr(error), "MALFORMED") from error
 
     def _ask(

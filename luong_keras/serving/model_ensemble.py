@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from keras import ops
 
+from luong_keras import masking
 from luong_keras.config import ModelConfig
 from luong_keras.decoding.ensemble import AVERAGES, ensemble_step
 from luong_keras.models.translation_model import TranslationModel
@@ -79,7 +80,10 @@ class ModelEnsemble:
         return memories, masks, states
 
     def decoding_step(self, memories, masks):
-        """As `TranslationModel.decoding_step`, over all of them."""
+        """As `TranslationModel.decoding_step`, over all of them.
+
+        The alignments are the mean of those of the models that have any.
+        """
         steps = [
             model.decoding_step(memory, mask)
             for model, memory, mask in zip(
@@ -87,9 +91,19 @@ class ModelEnsemble:
             )
         ]
         counts = [len(model.decoder.cell.state_size) for model in self.models]
-        return ensemble_step(steps, counts, self.average)
+        step = ensemble_step(steps, counts, self.average)
+        # Those without attention give zeros.
+        share = sum(model.has_attention for model in self.models)
+        scale = len(self.models) / max(share, 1)
+
+        def with_mean_of_the_attending(ids, states, position):
+            logits, states, weights = step(ids, states, position)
+            return logits, states, weights * scale
+
+        return with_mean_of_the_attending
 
     @staticmethod
     def joined_memory(memories):
         """The memories side by side, (B, S, sum of M)."""
+        memories = [masking.widen(memory) for memory in memories]
         return ops.concatenate(memories, axis=-1)

@@ -46,15 +46,27 @@ def option_column(name: str, value: Option, count: int) -> np.ndarray:
     kind, default = _OPTIONS[name]
     if value is None:
         value = default
-    array = np.asarray(value, object if kind is object else None)
-    if (
-        array.shape not in ((), (count,))
-        or not np.can_cast(array.dtype, kind, "same_kind")
-        or (kind is not object and not np.isfinite(array).all())
-    ):
+    try:
+        given = np.asarray(value, object if kind is object else None)
+        array = given.astype(kind)
+        kept = kind is object or _same_numbers(given, array)
+    except (ValueError, OverflowError):
+        kept, array = False, np.empty(0)
+    if not kept or array.shape not in ((), (count,)):
         raise ValueError(
             f"Expected: `{name}` as one value or {count}, one for each line, "
             f"of type {np.dtype(kind)}. Received: {value!r}."
         )
     array = np.broadcast_to(array, (count,))
-    return text_column(array, name) if kind is object else array.astype(kind)
+    return text_column(array, name) if kind is object else array
+
+
+def _same_numbers(given: np.ndarray, array: np.ndarray) -> bool:
+    """Whether nothing but the last digits was lost to another type."""
+    if given.size == 0:
+        return True
+    return bool(
+        given.dtype.kind in "biuf"
+        and np.isfinite(array).all()
+        and np.allclose(array, given, rtol=1e-6)
+    )

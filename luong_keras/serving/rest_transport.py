@@ -134,11 +134,16 @@ def _content(response: requests.Response, deadline: float) -> bytes:
     """The body, which may come slowly, but not for longer than the rest."""
     content = bytearray()
     # Only a read of at most so much notices an answer that breaks off.
-    while part := response.raw.read1(_PART, decode_content=True):
-        content += part
-        if time.monotonic() > deadline:
+    while True:
+        left = deadline - time.monotonic()
+        if left <= 0:
             raise requests.Timeout("the answer did not end in time")
-    return bytes(content)
+        if connection := getattr(response.raw.connection, "sock", None):
+            connection.settimeout(left)
+        part = response.raw.read1(_PART, decode_content=True)
+        if not part:
+            return bytes(content)
+        content += part
 
 
 def _answer(status: int, content: bytes) -> Any:

@@ -50,10 +50,16 @@ class SavedModelSession:
                 self._api.SetConfig(options, config, len(config), status)
         tags = (c_char_p * 1)(b"serve")
         path = str(folder).encode()
-        with Status(self._api) as status:
-            self._session = self._api.LoadSessionFromSavedModel(
-                options, None, path, tags, 1, self._graph, None, status
-            )
+        try:
+            with Status(self._api) as status:
+                self._session = self._api.LoadSessionFromSavedModel(
+                    options, None, path, tags, 1, self._graph, None, status
+                )
+        except TensorFlowError:
+            self._api.DeleteGraph(self._graph)
+            raise
+        finally:
+            self._api.DeleteSessionOptions(options)
 
     def run(self, inputs, outputs):
         """Feeds and fetches tensors.
@@ -74,10 +80,10 @@ class SavedModelSession:
             *(self._output(outputs[key]) for key in keys)
         )
         fetched = (c_void_p * len(keys))()
-        fed = (c_void_p * len(inputs))(
-            *(api.tensor(np.asarray(array)) for array in inputs.values())
-        )
+        fed = (c_void_p * len(inputs))()
         try:
+            for place, array in enumerate(inputs.values()):
+                fed[place] = api.tensor(np.asarray(array))
             with Status(api) as status:
                 api.SessionRun(
                     self._session,
@@ -89,7 +95,7 @@ class SavedModelSession:
                 )
             return {k: api.array(t) for k, t in zip(keys, fetched, strict=True)}
         finally:
-            for tensor in (*fed, *filter(None, fetched)):
+            for tensor in filter(None, (*fed, *fetched)):
                 api.DeleteTensor(tensor)
 
     def close(self):
@@ -108,7 +114,7 @@ class SavedModelSession:
 
 def to_json(array):
     """[nested lists, type], strings as base64."""
-    if array.dtype != object:
+    if array.dtype.kind not in "OS":
         return [array.tolist(), str(array.dtype)]
     encode = np.vectorize(lambda s: base64.b64encode(s).decode(), otypes="O")
     return [encode(array).tolist() if array.size else [], "string"]

@@ -65,7 +65,7 @@ def run_in_server_runtime(
     jobs = [
         {
             "inputs": {
-                found[name].inputs[key].name: to_json(_plain(array))
+                found[name].inputs[key].name: to_json(np.asarray(array))
                 for key, array in inputs.items()
             },
             "outputs": {k: t.name for k, t in found[name].outputs.items()},
@@ -82,7 +82,12 @@ def run_in_server_runtime(
         input=json.dumps(jobs),
         capture_output=True,
         text=True,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        # On the CPU, as the stock server: this process may hold the GPU.
+        env={
+            **os.environ,
+            "TF_CPP_MIN_LOG_LEVEL": "3",
+            "CUDA_VISIBLE_DEVICES": "",
+        },
     )
     if process.returncode:
         raise SavedModelError(_why_not(process))
@@ -90,12 +95,6 @@ def run_in_server_runtime(
         {key: from_json(value) for key, value in answer.items()}
         for answer in json.loads(process.stdout)
     ]
-
-
-def _plain(array):
-    """Strings as objects, which NumPy may have made into fixed widths."""
-    array = np.asarray(array)
-    return array.astype(object) if array.dtype.kind == "S" else array
 
 
 def _why_not(process):

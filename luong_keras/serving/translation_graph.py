@@ -10,9 +10,10 @@ from luong_keras.config import DecodingConfig
 from luong_keras.decoding.beam_search import beam_search
 from luong_keras.decoding.forced import forced_decoding
 from luong_keras.decoding.greedy import greedy_search
+from luong_keras.serving.model_ensemble import ModelEnsemble
 from luong_keras.serving.translation import ABSENT_SCORE
 from luong_keras.serving.unknown_words import UnknownWords
-from luong_keras.special_tokens import EOS, EOS_ID, PAD_ID
+from luong_keras.special_tokens import EOS
 
 # A text is cut at this many bytes for each token that may be read, so that
 # one line of megabytes costs no more than any other.
@@ -81,17 +82,19 @@ class TranslationGraph(tf.Module):
         Returns a dict, batch first: `translations` (B, N) and `scores`
         (B, N), the best first; `tokens` (B, N, T), `lengths` (B, N) and
         `alignments` (B, N, T, S); `source_tokens` (B, S) and
-        `source_lengths` (B,); `truncated` (B,), whether the source was cut at
-        the limit. An empty sentence has an empty translation. A rank that
-        the search did not fill has no tokens and the score -1e30.
+        `source_lengths` (B,); `truncated` (B,), whether the source, or the
+        prefix that was asked for, was cut at the limit. An empty sentence has
+        an empty translation. A rank that the search did not fill has no tokens
+        and the score -1e30.
         """
         batch, (text, *options) = _at_least_one(text, *(options or ()))
         options = SearchOptions(*options) if options else None
         source = self._read(text, self.source_tokenizer)
         source_tokens = _padded(source.tokens, "")
-        prefix = None
+        prefix, truncated = None, source.truncated
         if options is not None:
             prefix = self._read(options.prefix, self.target_tokenizer)
+            truncated |= prefix.truncated
         found = self._search(source, options, prefix)
         tokens = self._tokens(found, source_tokens, options, prefix)
         lengths, present = found.lengths, found.scores > ABSENT_SCORE
@@ -112,7 +115,7 @@ class TranslationGraph(tf.Module):
             ),
             "source_tokens": source_tokens,
             "source_lengths": source.lengths,
-            "truncated": source.truncated,
+            "truncated": truncated,
         }
         return {name: result[:batch] for name, result in results.items()}
 
@@ -130,16 +133,17 @@ class TranslationGraph(tf.Module):
         batch, (source, target) = _at_least_one(source, target)
         read = self._read(source, self.source_tokenizer)
         given = self._read(target, self.target_tokenizer)
+        config = self.translation_model.config
         ends = tf.ones_like(given.lengths)[:, None]
-        ids = tf.concat([given.ids, ends * EOS_ID], axis=1)
+        ids = tf.concat([given.ids, ends * config.eos_id], axis=1)
         tokens = tf.concat([given.tokens, tf.fill(tf.shape(ends), EOS)], axis=1)
         memory, mask, states = self._encode(read)
         found = forced_decoding(
             self.translation_model.decoding_step(memory, mask),
             states,
-            ids.to_tensor(PAD_ID),
+            ids.to_tensor(config.target_pad_id),
             given.lengths + 1,
-            self.translation_model.config.bos_id,
+            config.bos_id,
         )
         results = {
             "log_probability": tf.reduce_sum(found.log_probabilities, axis=1),
@@ -162,8 +166,8 @@ class TranslationGraph(tf.Module):
         batch, (text,) = _at_least_one(text)
         read = self._read(text, self.source_tokenizer)
         memory, _, _ = self._encode(read)
-        if isinstance(memory, list):
-            memory = tf.concat(memory, axis=-1)
+        if isinstance(self.translation_model, ModelEnsemble):
+            memory = self.translation_model.joined_memory(memory)
         memory = _float32(memory)[:batch]
         return {"memory": memory, "lengths": read.lengths[:batch]}
 
@@ -181,7 +185,8 @@ class TranslationGraph(tf.Module):
         return _Read(ids, tokens[:, :limit], lengths, truncated)
 
     def _encode(self, read):
-        return self.translation_model.encode(_padded(read.ids, PAD_ID))
+        padding = self.translation_model.config.source_pad_id
+        return self.translation_model.encode(_padded(read.ids, padding))
 
     def _search(self, source, options, prefix):
         decoding, config = self.decoding, self.translation_model.config
@@ -232,7 +237,9 @@ class TranslationGraph(tf.Module):
             # Without a number of its own, a sentence has as many as its beam.
             "stack_sizes": beams if decoding.stack_size is None else None,
             "length_penalty": tf.where(own, options.length_penalty, penalty),
-            "prefix": _padded(prefix.ids, PAD_ID),
+            "prefix": _padded(
+                prefix.ids, self.translation_model.config.target_pad_id
+            ),
             "prefix_lengths": prefix.lengths,
         }
 

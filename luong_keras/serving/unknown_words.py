@@ -26,7 +26,8 @@ class UnknownWords(tf.Module):
     ) -> None:
         super().__init__()
         self.alignment_step = alignment_step
-        self._table = None if dictionary is None else self._read(dictionary)
+        words = read_dictionary(dictionary).words if dictionary else {}
+        self._table = self._make_table(words) if words else None
 
     def replace(self, ids, alignments, tokens, source_tokens) -> tf.Tensor:
         """Tokens (B, N, T) without unknown words that have a source word.
@@ -46,9 +47,8 @@ class UnknownWords(tf.Module):
             copies = tf.where(known == "", copies, known)
         return tf.where(positions >= 0, copies, tokens)
 
-    def _read(self, dictionary):
+    def _make_table(self, words):
         """A table of a file of its own, which exports carry as an asset."""
-        words = read_dictionary(dictionary).words
         self._folder = tempfile.TemporaryDirectory(prefix="luong_keras_words_")
         file = Path(self._folder.name) / "dictionary.tsv"
         lines = (

@@ -258,6 +258,16 @@ def drips(handler, request):
         handler.server.over.wait(0.2)
 
 
+def stops_within(handler, request):
+    """The first byte of an answer, late, and nothing more."""
+    handler.send_response(200)
+    handler.send_header("Content-Length", "100")
+    handler.end_headers()
+    handler.server.over.wait(0.4)
+    handler.wfile.write(b"{")
+    handler.server.over.wait()
+
+
 def takes_its_time(handler, request):
     handler.server.over.wait(0.3)
     shouts(handler, request)
@@ -370,6 +380,7 @@ def test_a_wrong_certificate_is_not_asked_again(scripted):
         b'{"outputs": {"translation": ["A", "B"], "score": [0, 0]}}',
         b'{"outputs": {"translation": [1], "score": [0]}}',
         b'{"outputs": {"translation": ["A"], "score": ["low"]}}',
+        b'{"outputs": {"translation": [["A"]], "score": [0]}}',
     ],
 )
 def test_another_answer_is_an_error(scripted, body):
@@ -380,7 +391,7 @@ def test_another_answer_is_an_error(scripted, body):
     assert len(scripted.requests) == 1
 
 
-@pytest.mark.parametrize("step", [hangs, drips, takes_its_time])
+@pytest.mark.parametrize("step", [hangs, drips, stops_within, takes_its_time])
 def test_a_call_ends_in_time(scripted, step):
     scripted.steps = [step]
     client = TranslationClient(scripted.url, timeout=0.5, batch_size=1)
@@ -435,6 +446,8 @@ def test_settings_that_cannot_be(settings):
         ([["a"]], {"beam_size": 2.5}, ValueError, "2.5"),
         ([["a"]], {"beam_size": [1, 2]}, ValueError, "one for each"),
         ([["a"]], {"length_penalty": float("inf")}, ValueError, "inf"),
+        ([["a"]], {"beam_size": 2**32 + 3}, ValueError, "int32"),
+        ([["a"]], {"beam_size": [[1], [2, 3]]}, ValueError, "one for each"),
         ([["a"]], {"prefix": 3}, TypeError, "prefix"),
         ([["a"]], {"replace_unknown": 0.5}, ValueError, "int32"),
     ],

@@ -1,5 +1,6 @@
 import base64
 import json
+import runpy
 import shutil
 import subprocess
 import sys
@@ -10,9 +11,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from luong_keras.config import RunConfig, config_to_dict
 from luong_keras.serving.export import export_saved_model
 from luong_keras.serving.rounded_weights import RoundedWeights
-from luong_keras.serving.saved_model_checks import check_saved_model
+from luong_keras.serving.saved_model_checks import (
+    check_saved_model,
+    compare_answers,
+)
 from luong_keras.serving.server_runtime import (
     SavedModelError,
     run_in_server_runtime,
@@ -21,6 +26,7 @@ from luong_keras.serving.signatures import INPUTS, probes, signatures, specs
 from luong_keras.serving.translator import Translator
 from luong_keras.serving.warmup import read_warmup, write_warmup
 from luong_keras.special_tokens import SPECIAL_TOKENS
+from luong_keras.training.run_folder import RunFolder
 from tests.serving.tiny_translator import SOURCE_WORDS, tiny_translator
 
 TEXTS = [
@@ -30,6 +36,7 @@ TEXTS = [
     b"the the " * 20,
     "Straße .".encode(),
 ]
+EXPORTER = Path(__file__).parents[2] / "export" / "export_saved_model.py"
 DICTIONARY = ["the", "cat", "sees", "a", "zebra", "house"]
 linux = pytest.mark.skipif(
     not sys.platform.startswith("linux"),
@@ -282,18 +289,53 @@ def test_a_damaged_export_is_refused(copied, damage, cause):
         check_saved_model(copied, say=lambda line: None)
 
 
+ANSWER = {
+    "translations": np.array([[b"a b", b"c"], [b"d", b"e"]], object),
+    "scores": np.array([[-1.0, -2.0], [-1.0, -1.00001]], "float32"),
+    "lengths": np.array([[2, 1], [1, 1]], "int32"),
+    "alignments": np.ones((2, 2, 2, 1), "float32"),
+}
+
+
+def with_row(row, **changes):
+    """The answer with other values in one row."""
+    changed = {key: array.copy() for key, array in ANSWER.items()}
+    for key, values in changes.items():
+        changed[key][row] = values
+    return changed
+
+
+def test_an_answer_of_the_model_passes():
+    compare_answers("translate", with_row(0, scores=[-1.000005, -2]), ANSWER)
+    # Two translations that are as good as each other may change places.
+    other = with_row(1, translations=[b"e", b"d"], alignments=0.5)
+    compare_answers("translate", other, ANSWER)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        with_row(0, translations=[b"c", b"a b"]),
+        with_row(0, scores=[-1.001, -2]),
+        with_row(0, alignments=0.5),
+        with_row(1, scores=[-1.1, -1.2]),
+        {**ANSWER, "lengths": np.ones((2, 3), "int32")},
+    ],
+)
+def test_another_answer_than_the_models_is_refused(changed):
+    with pytest.raises(SavedModelError, match="answers otherwise"):
+        compare_answers("translate", changed, ANSWER)
+
+
 @linux
-def test_other_answers_than_the_model_gives_are_refused(exported):
-    inputs = probes([b"the cat sees a dog ."])["translate"]
-    (found,) = served(exported, ("translate", inputs))
-    call = "translate", {"text": inputs["text"].numpy()}
+def test_answers_are_compared_with_the_models(exported):
+    inputs = {"text": np.array([b"the cat sees a dog ."], object)}
+    (found,) = run_in_server_runtime(exported, [("serving_default", inputs)])
+    call = "serving_default", inputs
     check_saved_model(exported, [(call, found)], lambda line: None)
-    other = {**found, "translations": found["translations"][:, ::-1]}
-    with pytest.raises(SavedModelError, match="translations = b"):
+    other = {**found, "translation": np.array([b"other"], object)}
+    with pytest.raises(SavedModelError, match="translation = b"):
         check_saved_model(exported, [(call, other)], lambda line: None)
-    worse = {**found, "scores": found["scores"] - 1e-3}
-    with pytest.raises(SavedModelError, match="scores = "):
-        check_saved_model(exported, [(call, worse)], lambda line: None)
 
 
 def file_sizes(folder):
@@ -327,3 +369,57 @@ def test_weights_out_of_range_are_told():
     assert len(RoundedWeights([variable], "bfloat16").rounded) == 1
     with pytest.raises(ValueError, match="bfloat16"):
         RoundedWeights([variable], "int8")
+
+
+def run_exporter(monkeypatch, *arguments):
+    monkeypatch.setattr(sys, "argv", [str(EXPORTER), *map(str, arguments)])
+    runpy.run_path(str(EXPORTER), run_name="__main__")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The folder of a run, as far as an export reads it."""
+    translator = tiny_translator()
+    run = RunFolder(tmp_path_factory.mktemp("runs") / "tiny")
+    model = translator.translation_model
+    config = RunConfig(model=model.config, decoding=translator.decoding)
+    run.write_config(config_to_dict(config))
+    translator.source_tokenizer.save(run.path, "source_vocabulary")
+    translator.target_tokenizer.save(run.path, "target_vocabulary")
+    model.model.save_weights(run.best_weights)
+    return run.path
+
+
+@linux
+def test_the_command_exports_a_run(trained, tmp_path, monkeypatch, capsys):
+    output = tmp_path / "models" / "2"
+    run_exporter(
+        monkeypatch,
+        *("--run-dir", trained, trained),
+        *("--output", output, "--max-beam-size", 5),
+    )
+    printed = capsys.readouterr().out
+    assert printed.count("checked: ") == 6
+    assert printed.splitlines()[-1] == f"exported to {output}"
+    inputs = probes([b"a cat"])["translate_with_options"]
+    inputs["beam_size"] = tf.constant([5])
+    (found,) = served(output, ("translate_with_options", inputs))
+    assert found["translations"].shape == (1, 5)
+
+
+@pytest.mark.parametrize(
+    "arguments, cause",
+    [
+        (["--output", "models/first"], "a number as its last part"),
+        (["--output", "1", "--max-beam-size", 2], "at least beam_size"),
+        (["--output", "1", "--weights", "last"], "last.weights.h5"),
+        (["--output", "1", "--run-dir", "nowhere"], "nowhere"),
+    ],
+)
+def test_the_command_says_what_is_wrong(
+    trained, tmp_path, monkeypatch, arguments, cause
+):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit, match=f"Nothing was exported.*{cause}"):
+        run_exporter(monkeypatch, "--run-dir", trained, *arguments)
+    assert list(tmp_path.iterdir()) == []

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from luong_keras.config import AttentionConfig
+from luong_keras.models.translation_model import TranslationModel
 from luong_keras.serving.model_ensemble import ModelEnsemble
 from luong_keras.serving.translation import ABSENT_SCORE
 from luong_keras.serving.translation_graph import SearchOptions
@@ -445,3 +446,45 @@ def test_models_translate_together(eager, tmp_path):
     same(twice.nbest(SENTENCES)[0], one.nbest(SENTENCES)[0])
     with pytest.raises(ValueError, match="two models or more"):
         ModelEnsemble(models[:1])
+
+
+def test_models_that_attend_in_other_ways_translate_together(eager):
+    attending = tiny_translator()
+    without = tiny_translator(attention=AttentionConfig(kind="none"))
+    config = dataclasses.replace(
+        attending.translation_model.config, precision="mixed_bfloat16"
+    )
+    parts = [
+        attending.translation_model,
+        without.translation_model,
+        TranslationModel(config),
+    ]
+    together = Translator(
+        parts,
+        attending.source_tokenizer,
+        attending.target_tokenizer,
+        attending.decoding,
+    )
+    (scored,) = together.score(SENTENCES[:1], ["die Katze"])
+    np.testing.assert_allclose(scored.alignments.sum(-1), 1, rtol=0.01)
+    memory = together.encode_batch(tf.constant(SENTENCES))["memory"]
+    assert memory.shape == (3, 6, 24) and memory.dtype == tf.float32
+
+
+def test_a_prefix_that_was_cut_is_told(eager, translator):
+    text = tf.constant(["cat"])
+    for count, cut in ((9, False), (10, True)):
+        found = translator.translate_batch(
+            text, chosen(["cat"], prefix=["die " * count])
+        )
+        assert found["truncated"].numpy().tolist() == [cut]
+        assert found["tokens"][0, 0].numpy().tolist()[:9] == [b"die"] * 9
+
+
+def test_a_dictionary_without_words_copies(eager, tmp_path):
+    path = tmp_path / "en-de"
+    path.write_text("two fields\n")
+    settings = {"unknown_logit": 3.0}
+    empty = tiny_translator(dictionary=str(path), **settings)
+    copying = tiny_translator(**settings)
+    assert empty.translate(["Xylophon"]) == copying.translate(["Xylophon"])
