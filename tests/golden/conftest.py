@@ -8,7 +8,7 @@ import pytest
 from tests.golden.golden_files import Comparison, open_case
 
 # On JAX every case is compiled anew, so `make test` takes one of these.
-EVERY = 9
+EVERY = 18
 _CASES = pytest.StashKey[int]()
 
 
