@@ -63,7 +63,10 @@ def main() -> None:
             print(line)
         return
     for found in translator.nbest(evaluation.prepare(lines)):
-        entries = as_dicts(found, arguments)
+        entries = [
+            translation.as_dict(links=arguments.alignments)
+            for translation in found[: arguments.n_best]
+        ]
         finished = evaluation.finish([entry["text"] for entry in entries])
         for entry, text in zip(entries, finished, strict=True):
             entry["text"] = text
@@ -83,19 +86,6 @@ def decoding_settings(config, arguments):
             decoding, stack_size=arguments.n_best, beam_size=arguments.n_best
         )
     return decoding
-
-
-def as_dicts(translations, arguments):
-    """The n best of one sentence, ready for JSON."""
-    found = []
-    for translation in translations[: arguments.n_best]:
-        entry = {"text": translation.text, "score": translation.score}
-        if arguments.alignments:
-            entry["tokens"] = translation.tokens
-            entry["source_tokens"] = translation.source_tokens
-            entry["links"] = translation.links
-        found.append(entry)
-    return found
 
 
 def check_export(translator, run, config) -> int:

@@ -152,24 +152,14 @@ def print_translations(client, lines, arguments):
     found = client.nbest(lines, **options)
     for translations in found:
         if as_json:
-            entries = as_dicts(translations, arguments)
+            entries = [
+                translation.as_dict(links=arguments.alignments)
+                for translation in translations[: arguments.n_best or None]
+            ]
             print(json.dumps(entries, ensure_ascii=False))
         else:
             print(translations[0].text)
     return found[0][0]
-
-
-def as_dicts(translations, arguments):
-    """The n best of one sentence, ready for JSON."""
-    found = []
-    for translation in translations[: arguments.n_best or None]:
-        entry = {"text": translation.text, "score": translation.score}
-        if arguments.alignments:
-            entry["tokens"] = translation.tokens
-            entry["source_tokens"] = translation.source_tokens
-            entry["links"] = translation.links
-        found.append(entry)
-    return found
 
 
 if __name__ == "__main__":

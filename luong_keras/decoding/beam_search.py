@@ -28,6 +28,7 @@ from luong_keras import masking
 from luong_keras.decoding.hypotheses import Hypotheses
 from luong_keras.decoding.reordering import take_rows
 from luong_keras.decoding.top_words import top_words
+from luong_keras.decoding.trace import trace_back, write_rows
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
 # A finite stand-in: sums of it with real scores stay ordered.
@@ -144,7 +145,7 @@ class _Search:
                 dtype=weights.dtype,
             ),
         )
-        trace = _write(trace, 0, (words, ops.zeros_like(words), weights))
+        trace = write_rows(trace, 0, (words, ops.zeros_like(words), weights))
         carried = (
             ops.ones((), dtype="int32"),
             words,
@@ -230,7 +231,7 @@ class _Search:
         words = ops.where(grows, words, self.pad_id)
         scores = ops.where(grows, live, scores)
         states = take_rows(new_states, parents)
-        trace = _write(trace, t, (words, parents, weights))
+        trace = write_rows(trace, t, (words, parents, weights))
         # `</s>` is a symbol too: a translation may end with t + 1 of them.
         done = done | (t + 1 >= max_lengths)
         done = done | self._settled(pool, scores, max_lengths)
@@ -328,7 +329,7 @@ class _Search:
         empty = ranking < _NEVER / 2
         lengths = ops.where(empty, 0, lengths)
         ends = ops.where(finished & ~empty, lengths, -1)
-        ids, alignments = _trace_back(
+        ids, alignments = trace_back(
             trace, parent, lengths, ends, t, self.pad_id
         )
         ids = ids[..., :max_steps]
@@ -343,48 +344,3 @@ def _within(sizes, ranked):
         return ranked
     ranks = ops.arange(ops.shape(ranked)[-1], dtype="int32")
     return ops.where(ranks < sizes[..., None], ranked, _NEVER)
-
-
-def _write(buffers, t, rows):
-    index = ops.reshape(ops.convert_to_tensor(t, "int32"), (1, 1))
-    return tuple(
-        ops.scatter_update(buffer, index, ops.cast(row[None], buffer.dtype))
-        for buffer, row in zip(buffers, rows, strict=True)
-    )
-
-
-def _trace_back(trace, parent, lengths, ends, steps, pad_id):
-    """Words (B, N, T) and weights (B, N, T, S) along the parents.
-
-    `parent` (B, N) is the slot in which each hypothesis lived when it had
-    `lengths` words; `ends` (B, N) the step that produced `</s>`, or -1;
-    `steps` how many there were.
-    """
-    words, parents, weights = trace
-    size, batch, k = ops.shape(words)
-    # slots[t]: where the hypothesis lived when it had t words.
-    slots = ops.repeat(parent[None], size + 1, axis=0)
-
-    def body(t, slot, slots):
-        (before,) = take_rows([parents[t]], slot)
-        slot = ops.where(t < lengths, before, slot)
-        (slots,) = _write((slots,), t, (slot,))
-        return t - 1, slot, slots
-
-    _, _, slots = ops.while_loop(
-        lambda t, *_: t >= 0, body, (steps - 1, parent, slots)
-    )
-    slots = ops.transpose(slots, (1, 2, 0))
-    # From (T, B, K), of the slots and steps that each hypothesis has.
-    times = ops.arange(size, dtype="int32")
-    sentences = ops.arange(batch, dtype="int32")[:, None, None]
-    first = (times * batch + sentences) * k
-    inside = times < lengths[..., None]
-    ids = ops.take(ops.reshape(words, (-1,)), first + slots[..., 1:])
-    ids = ops.where(inside, ids, pad_id)
-    # The weights of step t belong to the slots before its reordering.
-    rows = ops.reshape(weights, (size * batch * k, ops.shape(weights)[-1]))
-    alignments = ops.take(rows, first + slots[..., :-1], axis=0)
-    wanted = inside | (times == ends[..., None])
-    zero = ops.zeros((), alignments.dtype)
-    return ids, ops.where(wanted[..., None], alignments, zero)

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from luong_keras import masking
+from luong_keras.decoding.trace import write_rows
 from luong_keras.special_tokens import BOS_ID
 
 
@@ -65,9 +66,11 @@ def forced_decoding(
         wanted = ops.take(targets, t[None], axis=1)
         inside = t < lengths
         gain = _log_probability(logits[:, 0], wanted)
-        gains = _write(gains, t, ops.where(inside, gain, 0))
-        row = ops.where(inside[:, None], weights[:, 0], 0)
-        return t + 1, gains, _write(alignments, t, row), *states
+        rows = (
+            ops.where(inside, gain, 0),
+            ops.where(inside[:, None], weights[:, 0], 0),
+        )
+        return t + 1, *write_rows((gains, alignments), t, rows), *states
 
     _, gains, alignments, *_ = ops.while_loop(
         lambda t, *_: t < steps,
@@ -89,8 +92,3 @@ def _log_probability(logits, wanted):
     logits = masking.widen(logits)
     chosen = ops.take_along_axis(logits, wanted, axis=-1)[:, 0]
     return chosen - ops.logsumexp(logits, axis=-1)
-
-
-def _write(buffer, t, row):
-    index = ops.reshape(t, (1, 1))
-    return ops.scatter_update(buffer, index, ops.cast(row[None], buffer.dtype))

@@ -5,6 +5,7 @@ from keras import ops
 from luong_keras import masking
 from luong_keras.decoding.hypotheses import Hypotheses
 from luong_keras.decoding.top_words import top_words
+from luong_keras.decoding.trace import write_rows
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
 
@@ -68,11 +69,8 @@ def greedy_search(
         scores = scores + ops.where(done, 0.0, gain)
         writes = ~done & ~ends
         word = ops.where(writes, word, pad_id)
-        index = ops.reshape(t, (1, 1))
         row = ops.where(done[:, None], 0.0, weights[:, 0])
-        row = ops.cast(row, alignments.dtype)
-        ids = ops.scatter_update(ids, index, word[None])
-        alignments = ops.scatter_update(alignments, index, row[None])
+        ids, alignments = write_rows((ids, alignments), t, (word, row))
         lengths = lengths + ops.cast(writes, "int32")
         done = done | ends | (t + 1 >= max_lengths)
         return (

@@ -1,1 +1,1 @@
-"""From text to text: the translator and its export."""
+"""From text to text: the translator, its export and its client."""

@@ -32,7 +32,8 @@ class SavedModelSession:
 
     Args:
         folder: the SavedModel.
-        threads: how many compute; as many as there are cores when None.
+        threads: how many compute, at most 127; as many as there are cores when
+            None.
 
     Raises:
         TensorFlowError: where the runtime cannot load it.

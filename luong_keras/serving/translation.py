@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,8 @@ class Translation:
         alignments: (T, S) attention weights, after the softmax.
         links: `(source position, target position)` of the largest weight of
             each token, in the step that `alignment_step` names.
-        truncated: whether the source was longer than what was read.
+        truncated: whether the source, or the prefix that was asked for, was
+            longer than what was read.
     """
 
     text: str
@@ -35,6 +37,22 @@ class Translation:
     alignments: np.ndarray
     links: list[tuple[int, int]]
     truncated: bool = False
+
+    def as_dict(self, links: bool = False) -> dict[str, Any]:
+        """Text and score, ready for JSON; with the words and their links.
+
+        Example:
+            >>> weights = np.ones((1, 1))
+            >>> found = Translation("Tür", -0.5, ["Tür"], ["door"], weights, [])
+            >>> found.as_dict()
+            {'text': 'Tür', 'score': -0.5}
+        """
+        found: dict[str, Any] = {"text": self.text, "score": self.score}
+        if links:
+            found["tokens"] = self.tokens
+            found["source_tokens"] = self.source_tokens
+            found["links"] = self.links
+        return found
 
 
 @dataclass(frozen=True)
