@@ -125,6 +125,7 @@ def main() -> None:
                     "folder": str(folder / precision),
                     "precision": precision,
                 },
+                variables=driver.MEMORY_POOL,
             )
             for precision in ("float32", "bfloat16")
         ),

@@ -51,7 +51,11 @@ def training_programs(options, path):
                 continue
             programs.append(
                 driver.Program(
-                    f"{name} {precision}", make, {**common, **arguments}, python
+                    f"{name} {precision}",
+                    make,
+                    {**common, **arguments},
+                    python,
+                    driver.MEMORY_POOL,
                 )
             )
     return programs

@@ -16,6 +16,7 @@ import argparse
 import dataclasses
 import functools
 import json
+import os
 import sys
 import time
 
@@ -67,6 +68,8 @@ from luong_keras import (
 
 def main() -> None:
     """Runs what the command line asks for."""
+    # TensorFlow would return the memory of every step to the system.
+    os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
     arguments = parse_arguments()
     config = resolve_config(arguments)
     run = RunFolder(arguments.run_dir or f"runs/{arguments.preset or 'demo'}")

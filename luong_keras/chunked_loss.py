@@ -18,8 +18,8 @@ from keras import backend, ops
 from luong_keras.recurrence import product
 from luong_keras.time_loop import with_gradient
 
-# Logits held at once; 64 MB in float32.
-_MOST_LOGITS = 2**24
+# Logits held at once; 32 MB in float32.
+_MOST_LOGITS = 2**23
 
 
 def chunked_word_losses(
@@ -106,27 +106,32 @@ class _Words:
             ops.zeros((rows,), dtype=self.dtype),
             ops.zeros((rows, width), dtype=self.dtype),
         ]
-        totals = [ops.zeros(self.kernel.shape, dtype=self.dtype)]
-        if self.bias is not None:
-            totals.append(ops.zeros(self.bias.shape, dtype=self.dtype))
+
+        def written(found, rows, by_word):
+            index = ops.expand_dims(rows, -1)
+            return [
+                ops.scatter_update(old, index, new)
+                for old, new in zip(found, by_word, strict=True)
+            ]
 
         def body(chunk, *held):
             rows = self._rows(chunk)
             by_word, sums = self._chunk(rows, weights)
-            index = ops.expand_dims(rows, -1)
             return (
                 chunk + 1,
-                *(
-                    ops.scatter_update(old, index, new)
-                    for old, new in zip(held[:3], by_word, strict=True)
-                ),
+                *written(held[:3], rows, by_word),
                 *(old + new for old, new in zip(held[3:], sums, strict=True)),
             )
 
-        _, *held = ops.while_loop(
+        # The first chunk begins the sums, which are as large as the kernel.
+        rows = self._rows(0)
+        by_word, sums = self._chunk(rows, weights)
+        _, *held = _one_by_one(
             lambda chunk, *_: chunk < self.chunks,
             body,
-            (ops.zeros((), dtype="int32"), *found, *totals),
+            ops.ones((), dtype="int32"),
+            *written(found, rows, by_word),
+            *sums,
         )
         losses, hits, d_vectors = (x[: self.count] for x in held[:3])
         real = ops.cast(self.real, self.dtype)
@@ -167,25 +172,44 @@ def losses_and_gradients(logits, targets, label_smoothing):
     """Losses and hits (N,), and the losses' gradients of logits (N, V)."""
     count, vocabulary = ops.shape(logits)[0], logits.shape[-1]
     highest = ops.max(logits, axis=-1, keepdims=True)
-    exponentials = ops.exp(logits - highest)
-    total = ops.sum(exponentials, axis=-1, keepdims=True)
+    d_logits = ops.softmax(logits, axis=-1)
+    # The softmax of the highest logit is 1 / sum exp(l - highest).
+    log_total = highest - ops.log(ops.max(d_logits, axis=-1, keepdims=True))
     row = ops.arange(count, dtype="int32")
     place = row * vocabulary + targets
-    of_target = ops.take(ops.reshape(logits, (-1,)), place)[:, None]
-    losses = ops.log(total) + highest - (1 - label_smoothing) * of_target
-    d_logits = exponentials * (1 / total)
+    of_target, share = (
+        ops.take(ops.reshape(x, (-1,)), place)[:, None]
+        for x in (logits, d_logits)
+    )
+    losses = log_total - (1 - label_smoothing) * of_target
     if label_smoothing:
         mean = ops.mean(logits, axis=-1, keepdims=True)
         losses = losses - label_smoothing * mean
         d_logits = d_logits - label_smoothing / vocabulary
     # Of the right words alone, in place: a one-hot matrix would be as large.
-    share = ops.exp(of_target - highest) / total
     of_right = share - label_smoothing / vocabulary - (1 - label_smoothing)
     d_logits = ops.scatter_update(
         d_logits, ops.stack([row, targets], axis=-1), of_right[:, 0]
     )
     hits = ops.cast(of_target >= highest, logits.dtype)
     return losses[:, 0], hits[:, 0], d_logits
+
+
+def _one_by_one(condition, body, number, *variables):
+    """`ops.while_loop` whose bodies run one after the other.
+
+    TensorFlow begins all bodies at once as far as they depend on their
+    number alone, and would hold the logits of them all.
+    """
+    if backend.backend() != "tensorflow":
+        return ops.while_loop(condition, body, (number, *variables))
+    import tensorflow as tf
+
+    with tf.control_dependencies(variables):
+        number = tf.identity(number)
+    return tf.while_loop(
+        condition, body, (number, *variables), parallel_iterations=1
+    )
 
 
 def _quotient(number, divisor):

@@ -14,6 +14,9 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
+# TensorFlow reuses the memory of a training step for the next one, as the
+# training example has it; version 2.15 does so by itself.
+MEMORY_POOL = {"TF_CPU_ALLOCATOR_USE_BFC": "true"}
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,10 @@ def _dataset(batches):
     dataset = tf.data.Dataset.from_generator(
         lambda: iter(batches), output_signature=signature
     )
-    return dataset.cache().repeat().prefetch(2)
+    # Else the end of a `fit` waits until the thread that tunes wakes up.
+    fixed = tf.data.Options()
+    fixed.autotune.enabled = False
+    return dataset.cache().repeat().prefetch(2).with_options(fixed)
 
 
 def compiled(function, model):

@@ -23,7 +23,7 @@ def gradient_norm(gradients, variables, count_embeddings=True):
         5.0
     """
     squares = [
-        ops.sum(ops.square(_dense(gradient, variable)))
+        ops.sum(ops.square(_summed_rows(gradient)))
         for gradient, variable in zip(gradients, variables, strict=True)
         if count_embeddings or variable.name != "embeddings"
     ]
@@ -61,12 +61,14 @@ class _Clipped:
         }
 
 
-def _dense(gradient, variable):
-    if hasattr(gradient, "indices"):  # TensorFlow's gradient of a lookup
-        return ops.segment_sum(
-            gradient.values, gradient.indices, variable.shape[0]
-        )
-    return gradient
+def _summed_rows(gradient):
+    """The gradient, or the rows of a sparse one, each row once."""
+    if not hasattr(gradient, "indices"):
+        return gradient
+    import tensorflow as tf  # whose gradient of a lookup it is
+
+    rows, place = tf.unique(gradient.indices)
+    return tf.math.unsorted_segment_sum(gradient.values, place, tf.size(rows))
 
 
 def _scaled(gradient, scale):
