@@ -16,7 +16,7 @@ which then multiplies them; other weights take a second pass.
 from keras import backend, ops
 
 from luong_keras.recurrence import product
-from luong_keras.time_loop import with_gradient
+from luong_keras.time_loop import one_by_one, with_gradient
 
 # Logits held at once; 32 MB in float32.
 _MOST_LOGITS = 2**23
@@ -126,7 +126,7 @@ class _Words:
         # The first chunk begins the sums, which are as large as the kernel.
         rows = self._rows(0)
         by_word, sums = self._chunk(rows, weights)
-        _, *held = _one_by_one(
+        _, *held = one_by_one(
             lambda chunk, *_: chunk < self.chunks,
             body,
             ops.ones((), dtype="int32"),
@@ -193,23 +193,6 @@ def losses_and_gradients(logits, targets, label_smoothing):
     )
     hits = ops.cast(of_target >= highest, logits.dtype)
     return losses[:, 0], hits[:, 0], d_logits
-
-
-def _one_by_one(condition, body, number, *variables):
-    """`ops.while_loop` whose bodies run one after the other.
-
-    TensorFlow begins all bodies at once as far as they depend on their
-    number alone, and would hold the logits of them all.
-    """
-    if backend.backend() != "tensorflow":
-        return ops.while_loop(condition, body, (number, *variables))
-    import tensorflow as tf
-
-    with tf.control_dependencies(variables):
-        number = tf.identity(number)
-    return tf.while_loop(
-        condition, body, (number, *variables), parallel_iterations=1
-    )
 
 
 def _quotient(number, divisor):

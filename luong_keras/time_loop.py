@@ -86,6 +86,23 @@ def _tensorflow_loop(body, carry, xs, stacked, kept, reverse):
     return carry, sequences, arrays[stacked:]
 
 
+def one_by_one(condition, body, number, *variables):
+    """`ops.while_loop` whose bodies run one after the other.
+
+    TensorFlow begins all bodies at once as far as they depend on their
+    `number` alone, and holds what they have made.
+    """
+    if backend.backend() != "tensorflow":
+        return ops.while_loop(condition, body, (number, *variables))
+    import tensorflow as tf
+
+    with tf.control_dependencies(variables):
+        number = tf.identity(number)
+    return tf.while_loop(
+        condition, body, (number, *variables), parallel_iterations=1
+    )
+
+
 def with_gradient(results, gradients, arguments):
     """`results` as functions of `arguments`, with a gradient of their own.
 

@@ -62,13 +62,13 @@ class _Clipped:
 
 
 def _summed_rows(gradient):
-    """The gradient, or the rows of a sparse one, each row once."""
-    if not hasattr(gradient, "indices"):
+    """The gradient; of a sparse one the rows, what has one index added up."""
+    if not hasattr(gradient, "indices"):  # TensorFlow's of a lookup has
         return gradient
-    import tensorflow as tf  # whose gradient of a lookup it is
-
-    rows, place = tf.unique(gradient.indices)
-    return tf.math.unsorted_segment_sum(gradient.values, place, tf.size(rows))
+    rows, place = ops.unique(
+        gradient.indices, sorted=False, return_inverse=True
+    )
+    return ops.segment_sum(gradient.values, place, ops.shape(rows)[0])
 
 
 def _scaled(gradient, scale):
