@@ -52,6 +52,23 @@ def test_batches_are_read_as_they_were_written(tmp_path):
     assert (made[0]["source"] != made[1]["source"]).any()
 
 
+def test_the_time_of_an_operation_is_without_what_it_calls():
+    from operations import operation_of, own_times
+
+    def event(name, start, duration):
+        return argparse.Namespace(
+            metadata_id=name, offset_ps=start, duration_ps=duration
+        )
+
+    events = [event("b", 2, 3), event("a", 0, 10), event("c", 3, 1)]
+    events += [event("b", 6, 2), event("d", 10, 4)]
+    names = {name: argparse.Namespace(name=name) for name in "abcd"}
+    times = own_times(argparse.Namespace(events=events), names)
+    assert times == {"a": 5, "b": 4, "c": 1, "d": 4}
+    assert operation_of("some/while/node:MatMul") == "MatMul"
+    assert operation_of("Kernel::Run") is operation_of("search") is None
+
+
 def test_report_compares_round_by_round(tmp_path, capsys):
     from speed.driver import Measured, Program, Report
 
