@@ -92,7 +92,8 @@ class Worker:
 
     def close(self):
         """Ends the process by ending its input."""
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
         self.process.stdout.close()
         self.process.wait()
 
