@@ -107,19 +107,12 @@ class _Words:
             ops.zeros((rows, width), dtype=self.dtype),
         ]
 
-        def written(found, rows, by_word):
-            index = ops.expand_dims(rows, -1)
-            return [
-                ops.scatter_update(old, index, new)
-                for old, new in zip(found, by_word, strict=True)
-            ]
-
         def body(chunk, *held):
             rows = self._rows(chunk)
             by_word, sums = self._chunk(rows, weights)
             return (
                 chunk + 1,
-                *written(held[:3], rows, by_word),
+                *_written(held[:3], rows, by_word),
                 *(old + new for old, new in zip(held[3:], sums, strict=True)),
             )
 
@@ -130,7 +123,7 @@ class _Words:
             lambda chunk, *_: chunk < self.chunks,
             body,
             ops.ones((), dtype="int32"),
-            *written(found, rows, by_word),
+            *_written(found, rows, by_word),
             *sums,
         )
         losses, hits, d_vectors = (x[: self.count] for x in held[:3])
@@ -168,6 +161,15 @@ class _Words:
         return [losses, hits, d_vectors], sums
 
 
+def _written(found, rows, by_word):
+    """What belongs to each word (N, ...), with that of the rows (n,)."""
+    index = ops.expand_dims(rows, -1)
+    return [
+        ops.scatter_update(old, index, new)
+        for old, new in zip(found, by_word, strict=True)
+    ]
+
+
 def losses_and_gradients(logits, targets, label_smoothing):
     """Losses and hits (N,), and the losses' gradients of logits (N, V)."""
     count, vocabulary = ops.shape(logits)[0], logits.shape[-1]
@@ -186,7 +188,7 @@ def losses_and_gradients(logits, targets, label_smoothing):
         mean = ops.mean(logits, axis=-1, keepdims=True)
         losses = losses - label_smoothing * mean
         d_logits = d_logits - label_smoothing / vocabulary
-    # Of the right words alone, in place: a one-hot matrix would be as large.
+    # Of the right words alone: a one-hot matrix would take more passes.
     of_right = share - label_smoothing / vocabulary - (1 - label_smoothing)
     d_logits = ops.scatter_update(
         d_logits, ops.stack([row, targets], axis=-1), of_right[:, 0]

@@ -1,4 +1,4 @@
-"""Loops over time, (T, ...), whose gradients are written by hand.
+"""Loops over time (T, ...), or chunks, whose gradients are written by hand.
 
 Automatic differentiation of a loop adds to the gradient of every weight in
 every step. A loop made of these parts hands back what its steps saved; a

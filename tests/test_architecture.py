@@ -36,7 +36,7 @@ LEVELS = {
     "training": 6,
     "serving": 7,
 }
-# `time_loop` has a loop of TensorFlow, imported inside of a function.
+# `time_loop` has loops of TensorFlow, imported inside of functions.
 WITH_TENSORFLOW = ("text", "data", "serving", "time_loop")
 TENSORFLOW = ("tensorflow", "tensorflow_text", "tensorflow_datasets")
 MODULES = {

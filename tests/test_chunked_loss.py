@@ -88,5 +88,5 @@ def test_no_logits_of_all_words(monkeypatch):
         random(3, 5, UNITS).astype("float32"), TARGETS, training=True
     )
     assert np.isfinite(ops.convert_to_numpy(losses)).all()
-    # One trace serves all chunks on JAX.
+    # On JAX one trace serves all chunks but the first.
     assert largest and all(shape[0] <= 4 for shape in largest)

@@ -16,7 +16,8 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 # TensorFlow reuses the memory of a training step for the next one, as the
 # training example has it; version 2.15 does so by itself.
-MEMORY_POOL = {"TF_CPU_ALLOCATOR_USE_BFC": "true"}
+_POOL = "TF_CPU_ALLOCATOR_USE_BFC"
+MEMORY_POOL = {_POOL: os.environ.get(_POOL, "true")}
 
 
 @dataclass(frozen=True)
