@@ -4,13 +4,20 @@
 
 Every program translates random sentences of `--length` words into exactly as
 many words: no sentence may end before. Ours returns words, scores and the
-attention weights of every hypothesis, the peers words and scores.
+attention weights of every hypothesis, the peers words and scores; "folded" is
+ours with a folded embedding.
 """
 
 from speed import driver
 from speed.configurations import CONFIGURATIONS
 
-PROGRAMS = ("ours", "torch", "addons")
+# The functions that make the programs, and what belongs to them alone.
+PROGRAMS = {
+    "ours": ("ours", {}),
+    "folded": ("ours", {"folded": True}),
+    "torch": ("torch", {}),
+    "addons": ("addons", {}),
+}
 
 
 def decoding_programs(options, batch_size, beam_size):
@@ -21,17 +28,23 @@ def decoding_programs(options, batch_size, beam_size):
         "beam_size": beam_size,
         "length": options.length,
     }
-    return [
-        driver.Program(
-            f"{name} {precision}",
-            f"{name}_model:decoding",
-            arguments | ({} if name == "addons" else {"precision": precision}),
-            name,
-        )
-        for precision in options.precision
-        for name in options.programs
-        if precision == "float32" or name != "addons"
-    ]
+    programs = []
+    for precision in options.precision:
+        for name in options.programs:
+            package, own = PROGRAMS[name]
+            if package != "addons":
+                own = {**own, "precision": precision}
+            elif precision != "float32":
+                continue
+            programs.append(
+                driver.Program(
+                    f"{name} {precision}",
+                    f"{package}_model:decoding",
+                    arguments | own,
+                    package,
+                )
+            )
+    return programs
 
 
 def main() -> None:
@@ -43,7 +56,7 @@ def main() -> None:
     parser.add_argument("--beam-sizes", type=int, nargs="+", default=[1, 10])
     driver.add_precision(parser)
     parser.add_argument(
-        "--programs", nargs="+", choices=PROGRAMS, default=PROGRAMS
+        "--programs", nargs="+", choices=PROGRAMS, default=list(PROGRAMS)
     )
     options = parser.parse_args()
     driver.finish(options, f"decode-{options.config}")

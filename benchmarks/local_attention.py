@@ -1,11 +1,11 @@
-"""Time of local-p attention by the length of the source, measured by turns.
+"""Time of local attention by the length of the source, measured by turns.
 
     python benchmarks/local_attention.py --python torch=PATH
 
 One pass forward and backward through a decoder of one LSTM layer with input
 feeding ("loop"), or through the attention alone for all target steps at once
-("parallel"). `dense` scores the whole source and masks it, `gather` reads the
-window of 2 D + 1 words. Ours chooses by itself.
+("parallel"), local-p but for "monotonic". `dense` scores the whole source and
+masks it, `gather` reads the window of 2 D + 1 words. Ours chooses by itself.
 """
 
 from speed import driver
@@ -18,9 +18,13 @@ def local_programs(source_length, sizes):
     arguments = {"source_length": source_length, "sizes": sizes}
     ours = [
         driver.Program(
-            f"ours {method}",
+            f"ours {prefix}{method}",
             "ours_model:local_attention",
-            {**arguments, "method": method},
+            {**arguments, "method": method, "alignment": alignment},
+        )
+        for alignment, prefix in (
+            ("predictive", ""),
+            ("monotonic", "monotonic "),
         )
         for method in ("loop", "parallel")
     ]
@@ -77,7 +81,7 @@ def main() -> None:
             if len(found) == len(options.source_lengths)
         ],
     )
-    written.write("Local attention, local-p, forward and backward")
+    written.write("Local attention, forward and backward")
 
 
 if __name__ == "__main__":

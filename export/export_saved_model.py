@@ -45,6 +45,7 @@ def run(arguments) -> None:
         arguments.run_dir,
         arguments.weights,
         decoding_settings(config.decoding, arguments),
+        fold_embedding=arguments.fold_embedding,
     )
     folder = export_saved_model(
         translator, arguments.output, arguments.weights_dtype, say=print
@@ -93,6 +94,12 @@ def parse_arguments() -> argparse.Namespace:
         "--weights-dtype",
         choices=("bfloat16", "float16"),
         help="write rounded weights, of half the size",
+    )
+    parser.add_argument(
+        "--fold-embedding",
+        action="store_true",
+        help="write the product of the target embedding and the decoder's "
+        "input weights: larger, and some percent faster",
     )
     return parser.parse_args()
 

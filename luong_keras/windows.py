@@ -32,12 +32,15 @@ class Window(NamedTuple):
 
 
 class GatheredWindows(NamedTuple):
-    """The windows of all queries, each apart, N = B T of them.
+    """The windows of all queries, copied out of the source.
+
+    L queries that follow each other share a block of W positions, where
+    their windows overlap; else L = 1. There are N = B ceil(T / L) blocks.
 
     Attributes:
-        queries: (N, 1, U).
+        queries: (N, L, U), zeros behind the last.
         keys, values: (N, W, ...).
-        positions: the `slots`, (B, T, W).
+        positions: the `slots` of every query, (B, T, W).
         where: the `Window` at these positions, (B, T, W).
         dropout_mask: of these positions, (B, T, W), or None.
     """
@@ -94,28 +97,47 @@ def window_centre(aligned_position, lengths):
     return ops.minimum(ops.cast(floor, "int32"), ops.expand_dims(last, -1))
 
 
-def slots(centre, half_width, source_length):
-    """The source positions of every window, (B, T, W) int32.
+def slots(centre, half_width, source_length, block=1):
+    """The source positions of every block of queries, (B, N, W) int32.
 
-    W = 2 D + 1, or S in a shorter source. All are inside the source: a window
-    that would leave it is moved, and `window_mask` says what belongs to it.
+    `centre` (B, T), of which `block` successive ones never go back and move
+    by one position at most. W = 2 D + `block`, or S in a shorter source. All
+    are inside the source: what would leave it is moved, and `window_mask`
+    says what belongs to a window.
     """
-    width = 2 * half_width + 1
+    width = 2 * half_width + block
     if isinstance(source_length, int):
         width = min(width, source_length)
     else:
         width = ops.minimum(width, source_length)
-    first = ops.minimum(centre - half_width, source_length - width)
+    first = centre[:, ::block] - half_width
+    first = ops.minimum(first, source_length - width)
     first = ops.expand_dims(ops.maximum(first, 0), -1)
     return first + ops.arange(width, dtype="int32")
 
 
 def gather(x, positions):
-    """Rows of `x` (B, S, U) at (B, T, W), each window apart: (B T, W, U)."""
+    """Rows of `x` (B, S, U) at (B, N, W), each block apart: (B N, W, U)."""
     batch, length, width = ops.shape(x)
     rows = ops.arange(batch, dtype="int32")[:, None, None] * length + positions
     found = ops.take(ops.reshape(x, (-1, width)), rows, axis=0)
     return ops.reshape(found, (-1, ops.shape(positions)[-1], width))
+
+
+def in_blocks(x, block):
+    """Blocks (B N, L, U) of `x` (B, T, U), zeros behind the last."""
+    batch, steps, width = ops.shape(x)
+    if block > 1:
+        zeros = ops.zeros((batch, -steps % block, width), dtype=x.dtype)
+        x = ops.concatenate([x, zeros], axis=1)
+    return ops.reshape(x, (-1, block, width))
+
+
+def out_of_blocks(x, batch, steps):
+    """What `in_blocks` has arranged, back as (B, T, U)."""
+    _, block, width = ops.shape(x)
+    rows = ops.reshape(x, (batch, steps + -steps % block, width))
+    return rows[:, :steps]
 
 
 def spread(values, positions, source_length):
@@ -127,6 +149,14 @@ def spread(values, positions, source_length):
     )
     inside = ops.logical_and(offset >= 0, offset <= last)
     return ops.where(inside, found, ops.zeros((), dtype=found.dtype))
+
+
+def lengthened(weights, source_length):
+    """`weights` (B, T, <= S) with zeros at the end: (B, T, S)."""
+    batch, steps, width = ops.shape(weights)
+    missing = (batch, steps, source_length - width)
+    zeros = ops.zeros(missing, dtype=weights.dtype)
+    return ops.concatenate([weights, zeros], axis=-1)
 
 
 def window_mask(centre, half_width, positions):

@@ -67,9 +67,12 @@ def decoding(
     length,
     precision="float32",
     attention="global",
+    folded=False,
 ):
     """Translations of `length` words of sentences of `length` words."""
     model = translation_model(configuration, precision, attention)
+    if folded:
+        model.fold_embedding()
     size = CONFIGURATIONS[configuration]
     source = ops.convert_to_tensor(random_words(size, batch_size, length))
 
@@ -101,8 +104,8 @@ def decoding(
     return Work(run, model.model.count_params())
 
 
-def local_attention(source_length, sizes, method):
-    """Local-p attention forward and backward.
+def local_attention(source_length, sizes, method, alignment="predictive"):
+    """Local attention forward and backward.
 
     `method` is "loop", the decoder with input feeding, or "parallel", all
     steps at once.
@@ -113,7 +116,7 @@ def local_attention(source_length, sizes, method):
     batch, units, steps, half_width = sizes
     memory = tf.random.normal((batch, source_length, units))
     inputs = tf.random.normal((batch, steps, units))
-    attention = LocalAttention("predictive", half_width=half_width)
+    attention = LocalAttention(alignment, half_width=half_width)
     decoder = InputFeedingLSTM(units, attention=attention)
     decoder.build(inputs.shape, memory.shape)
     forward, trained = {

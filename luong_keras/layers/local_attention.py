@@ -137,6 +137,7 @@ class LocalAttention(LuongAttention):
         dropout_mask=None,
     ):
         single_step = len(query.shape) == 2
+        successive = self.alignment == "monotonic" and position is None
         position = self._step_position(query, position, single_step)
         if single_step:
             query = ops.expand_dims(query, 1)
@@ -144,67 +145,91 @@ class LocalAttention(LuongAttention):
                 None if mask is None else ops.expand_dims(mask, 1)
                 for mask in (query_mask, dropout_mask)
             )
+        lengths = windows.source_lengths(value, value_mask)
+        source_length = ops.shape(value)[1]
+        if successive:
+            keys, value, dropout_mask = self._within_reach(
+                ops.shape(query)[1], keys, value, dropout_mask
+            )
         if keys is None:
             keys = self.project_keys(value)
-        lengths = windows.source_lengths(value, value_mask)
-        aligned, centre = self._centre(query, lengths, position)
-
-        def look(in_windows):
-            return self._look(
-                query,
-                keys,
-                value,
-                (aligned, centre, lengths),
-                dropout_mask,
-                training,
-                in_windows,
-            )
-
-        source_length = ops.shape(value)[1]
-        if query.shape[1] == 1:
-            context, weights = look(in_windows=True)
-        elif isinstance(source_length, int):
-            context, weights = look(in_windows=source_length >= self._long)
-        else:
-            context, weights = ops.cond(
-                source_length >= self._long,
-                lambda: look(in_windows=True),
-                lambda: look(in_windows=False),
-            )
+        context, weights = self._look(
+            self._blocks(query, position, successive),
+            query,
+            keys,
+            value,
+            (*self._centre(query, lengths, position), lengths),
+            dropout_mask,
+            training,
+        )
         if query_mask is not None:
             query_mask = ops.cast(query_mask, "bool")
             context = masking.zero_where_masked(context, query_mask)
         if single_step:
             context = ops.squeeze(context, 1)
-            weights = ops.squeeze(weights, 1)
-        return (context, weights) if return_attention_scores else context
+        if not return_attention_scores:
+            return context
+        weights = windows.lengthened(weights, source_length)
+        return context, ops.squeeze(weights, 1) if single_step else weights
 
-    @property
-    def _long(self):
-        """The source length from which windows are gathered for many steps.
+    def _within_reach(self, steps, keys, value, dropout_mask):
+        """The first T + D positions: no window of T steps goes further."""
+        reach = steps + self.half_width
+        near = value[:, :reach]
+        if keys is not None:
+            keys = near if keys is value else keys[:, :reach]
+        if dropout_mask is not None:
+            dropout_mask = dropout_mask[..., :reach]
+        return keys, near, dropout_mask
 
-        A gathered window is read from memory for each step, while all scores
-        are one product. With D = 10 the better of the two changes between 256
-        and 1,024 positions in `benchmarks/local_attention.py`.
+    def _blocks(self, query, position, successive):
+        """How many queries share a block, and from which source length on.
+
+        A block is copied out of the source, while a short source is faster
+        read as a whole, in one product. Where the better of the two changes
+        was measured with D = 10 (`benchmarks/local_attention.py`).
         """
-        return 16 * (2 * self.half_width + 1)
+        width, steps = 2 * self.half_width + 1, query.shape[1]
+        if steps == 1:
+            return 1, 0
+        if successive:
+            return 2 * self.half_width, 8 * width
+        # The hypotheses of a beam are at the same step.
+        if position is not None and steps is not None and _is_one(position):
+            return steps, 2 * width
+        return 1, 16 * width
 
-    def _look(
-        self, query, keys, value, place, dropout_mask, training, in_windows
+    def _look(self, blocks, *arguments):
+        """Context (B, T, M) and weights (B, T, S), in the faster way.
+
+        `blocks` from `_blocks`; the arguments are those of `_look_at_all`.
+        """
+        block, long = blocks
+        _, _, value, *_ = arguments
+        is_long = ops.shape(value)[1] >= long
+        ways = (
+            lambda: self._look_in_windows(block, *arguments),
+            lambda: self._look_at_all(*arguments),
+        )
+        if isinstance(is_long, bool):
+            return ways[0]() if is_long else ways[1]()
+        return ops.cond(is_long, *ways)
+
+    def _look_at_all(self, query, keys, value, place, dropout_mask, training):
+        positions = ops.arange(ops.shape(value)[1], dtype="int32")
+        where = self._where(*place, positions)
+        weights = windows.local_weights(
+            self.score(query, keys),
+            where.mask,
+            where.gaussian,
+            self._gaussian_form(),
+        )
+        return self._attend(weights, value, None, dropout_mask, training)
+
+    def _look_in_windows(
+        self, block, query, keys, value, place, dropout_mask, training
     ):
-        """Context (B, T, M) and weights (B, T, S), both ways of computing."""
-        source_length = ops.shape(value)[1]
-        if not in_windows:
-            positions = ops.arange(source_length, dtype="int32")
-            where = self._where(*place, positions)
-            weights = windows.local_weights(
-                self.score(query, keys),
-                where.mask,
-                where.gaussian,
-                self._gaussian_form(),
-            )
-            return self._attend(weights, value, None, dropout_mask, training)
-        window = self._gather(query, keys, value, place, dropout_mask)
+        window = self._gather(query, keys, value, place, dropout_mask, block)
         weights = windows.local_weights(
             self._window_scores(window),
             window.where.mask,
@@ -213,24 +238,32 @@ class LocalAttention(LuongAttention):
         )
         weights = self._drop(weights, window.dropout_mask, training)
         weights = ops.cast(weights, value.dtype)
-        rows = ops.reshape(weights, (-1, ops.shape(weights)[-1]))
-        context = masking.rows_times(rows, window.values)
-        context = ops.reshape(context, (*ops.shape(query)[:2], value.shape[-1]))
+        context = windows.out_of_blocks(
+            ops.matmul(windows.in_blocks(weights, block), window.values),
+            *ops.shape(query)[:2],
+        )
+        source_length = ops.shape(value)[1]
         return context, windows.spread(weights, window.positions, source_length)
 
-    def _gather(self, query, keys, value, place, dropout_mask):
+    def _gather(self, query, keys, value, place, dropout_mask, block=1):
         """The windows of the queries (B, T, U), gathered from the source."""
         _, centre, _ = place
-        positions = windows.slots(centre, self.half_width, ops.shape(value)[1])
+        positions = windows.slots(
+            centre, self.half_width, ops.shape(value)[1], block
+        )
         gathered_keys = windows.gather(keys, positions)
+        gathered_values = gathered_keys
+        if keys is not value:
+            gathered_values = windows.gather(value, positions)
+        if block > 1:
+            positions = ops.repeat(positions, block, axis=1)
+            positions = positions[:, : ops.shape(query)[1]]
         if dropout_mask is not None:
             dropout_mask = ops.take_along_axis(dropout_mask, positions, axis=-1)
         return windows.GatheredWindows(
-            ops.reshape(query, (-1, 1, query.shape[-1])),
+            windows.in_blocks(query, block),
             gathered_keys,
-            gathered_keys
-            if keys is value
-            else windows.gather(value, positions),
+            gathered_values,
             positions,
             self._where(*place, positions),
             dropout_mask,
@@ -238,8 +271,10 @@ class LocalAttention(LuongAttention):
 
     def _window_scores(self, window):
         """The scores (B, T, W) inside of gathered windows."""
-        scores = self.score(window.queries, window.keys)
-        return ops.reshape(scores, ops.shape(window.positions))
+        return windows.out_of_blocks(
+            self.score(window.queries, window.keys),
+            *ops.shape(window.positions)[:2],
+        )
 
     def _step_position(self, query, position, single_step):
         """The decoder step as int32, broadcastable to (B, T)."""
@@ -323,3 +358,8 @@ class LocalAttention(LuongAttention):
             "sigma": self.sigma,
             "clamp_position": self.clamp_position,
         }
+
+
+def _is_one(position):
+    """Whether a position, (...) or (B, T), is the same for all T."""
+    return len(position.shape) == 0 or position.shape[-1] == 1

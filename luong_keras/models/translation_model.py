@@ -46,6 +46,7 @@ class TranslationModel:
             (B, T), to the loss and hit of every word, both (B, T): the one
             to fit.
         encoder, decoder, projection, …: the shared layers.
+        folded_embedding: what `fold_embedding` has made, or None.
 
     Example:
     >>> import numpy as np
@@ -63,6 +64,7 @@ class TranslationModel:
     def __init__(self, config: ModelConfig, label_smoothing: float = 0.0):
         self.config = config
         self.label_smoothing = label_smoothing
+        self.folded_embedding = None
         self._make_layers()
         self._connect()
 
@@ -285,6 +287,19 @@ class TranslationModel:
         states = self.decoder._initial_states(states[0], states)
         return memory, mask, states
 
+    def fold_embedding(self) -> None:
+        """Multiplies the target embedding with the decoder's input weights.
+
+        The table of W x + b of all words, V times the width of the gates in
+        at least float32, spares every decoding step that product. It is that
+        of the present weights: call this again when they have changed.
+        """
+        embeddings = ops.convert_to_tensor(self.target_embedding.embeddings)
+        table = self.decoder.cell.project_inputs(embeddings)
+        self.folded_embedding = keras.Variable(
+            table, trainable=False, dtype=table.dtype, name="folded_embedding"
+        )
+
     def decoding_step(self, memory, mask):
         """A function of one decoding step over this memory.
 
@@ -296,15 +311,20 @@ class TranslationModel:
         # Whatever a step reads is made ready here, once.
         weights = cell.loop_weights()
         output_weights = self.projection.loop_weights()
-        table = ops.convert_to_tensor(self.target_embedding.embeddings)
+        folded = self.folded_embedding is not None
+        # The layer would cast all of the table to look some rows up.
+        table = ops.convert_to_tensor(
+            self.folded_embedding
+            if folded
+            else self.target_embedding.embeddings
+        )
         projected_memory = cell.project_memory(memory)
 
         def step(ids, states, position):
-            # The layer would cast all of the table to look some rows up.
-            embedded = ops.take(table, ids, axis=0)
+            rows = ops.take(table, ids, axis=0)
             new_states, alignments = cell.step(
                 weights,
-                cell.project_inputs(embedded),
+                rows if folded else cell.project_inputs(rows),
                 states,
                 projected_memory,
                 mask,

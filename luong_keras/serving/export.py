@@ -55,6 +55,7 @@ def export_saved_model(
     Raises:
         FileExistsError: where the folder exists: an exported version is
             never changed under a server's feet.
+        ValueError: for rounded weights of a model with a folded embedding.
         SavedModelError: where a check fails; nothing is left then.
     """
     folder = Path(folder)
@@ -99,14 +100,21 @@ def _write(translator, folder, weights_dtype):
     """Writes the SavedModel; returns the functions of its signatures."""
     model = translator.translation_model
     ensemble = isinstance(model, ModelEnsemble)
-    models = [each.model for each in (model.models if ensemble else [model])]
+    models = model.models if ensemble else [model]
     functions = signatures(translator)
     archive = keras.export.ExportArchive()
     # Variables are found through the functions that read them; a tracked model
     # would write every one twice. Tables are not found.
     if weights_dtype is not None:
+        if any(each.folded_embedding is not None for each in models):
+            raise ValueError(
+                "`weights_dtype` makes a model smaller, and a folded "
+                "embedding larger. Expected: one of them. Received: "
+                f"weights_dtype={weights_dtype!r} and a model whose "
+                "embedding is folded. Leave one out."
+            )
         rounded = RoundedWeights(
-            (v for each in models for v in each.variables), weights_dtype
+            (v for each in models for v in each.model.variables), weights_dtype
         )
         functions = {n: rounded.reading(f) for n, f in functions.items()}
     archive.track(translator.source_tokenizer)

@@ -69,6 +69,11 @@ class ModelEnsemble:
         """Whether there are alignments."""
         return any(model.has_attention for model in self.models)
 
+    def fold_embedding(self) -> None:
+        """As `TranslationModel.fold_embedding`, of all of them."""
+        for model in self.models:
+            model.fold_embedding()
+
     def encode(self, *source):
         """Lists of the models' memories, of masks, and of all first states."""
         memories, masks, states = [], [], []

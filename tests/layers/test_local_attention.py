@@ -299,39 +299,89 @@ def test_the_window_says_where_the_weights_come_from(alignment, float64):
 
 
 @pytest.mark.parametrize("gaussian", GAUSSIANS)
-@pytest.mark.parametrize("alignment", ALIGNMENTS)
+@pytest.mark.parametrize(
+    "alignment, steps, clamped",
+    [
+        ("predictive", 5, True),
+        # In blocks of two, the last of one query.
+        ("monotonic", 53, True),
+        ("monotonic", 53, False),
+        ("monotonic", 64, True),
+    ],
+)
 def test_a_long_source_is_read_in_windows(
-    alignment, gaussian, monkeypatch, float64
+    alignment, steps, clamped, gaussian, monkeypatch, float64
 ):
     source = 60
-    query = keras.Variable(random(2, 5, 4), dtype="float64")
+    query = keras.Variable(random(2, steps, 4), dtype="float64")
     memory = keras.Variable(random(2, source, 4, seed=1), dtype="float64")
     layer = LocalAttention(
-        alignment, 1, gaussian=gaussian, use_scale=True, dtype="float64"
+        alignment,
+        1,
+        gaussian=gaussian,
+        clamp_position=clamped,
+        use_scale=True,
+        dtype="float64",
     )
     layer.build(query.shape, memory.shape)
     randomize(layer)
     options = {
         "value_mask": prefix_mask([source, 7], source),
-        "query_mask": prefix_mask([5, 4], 5),
-        "dropout_mask": 2.0 * (random(2, 5, source, seed=2) > 0),
+        "query_mask": prefix_mask([steps, steps - 1], steps),
+        "dropout_mask": 2.0 * (random(2, steps, source, seed=2) > 0),
         "return_attention_scores": True,
     }
 
     def loss():
         context, weights = layer(query + 0, memory + 0, **options)
-        return ops.sum(context * random(2, 5, 4, seed=3)) + ops.sum(
-            weights * random(2, 5, source, seed=4)
+        return ops.sum(context * random(2, steps, 4, seed=3)) + ops.sum(
+            weights * random(2, steps, source, seed=4)
         )
 
+    gathered = watch_gathers(monkeypatch)
     variables = [query, memory, *layer.trainable_variables]
-    assert source >= layer._long
     in_windows, found = loss_and_gradients(loss, variables)
-    monkeypatch.setattr(LocalAttention, "_long", source + 1)
+    assert gathered
+    gathered.clear()
+    monkeypatch.setattr(LocalAttention, "_blocks", lambda *_: (1, source + 1))
     over_all, expected = loss_and_gradients(loss, variables)
+    assert not gathered
     np.testing.assert_allclose(in_windows, over_all, **EXACT)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, **EXACT)
+
+
+def watch_gathers(monkeypatch):
+    """The numbers of steps for which windows are gathered from now on."""
+    gathered, gather = [], LocalAttention._gather
+
+    def watched(self, query, *arguments, **options):
+        gathered.append(query.shape[1])
+        return gather(self, query, *arguments, **options)
+
+    monkeypatch.setattr(LocalAttention, "_gather", watched)
+    return gathered
+
+
+@pytest.mark.parametrize("source", [8, 9, 10, 500])
+def test_a_monotonic_window_reads_what_it_can_reach(
+    source, monkeypatch, float64
+):
+    layer = make("monotonic", 2, score_mode="dot")
+    query, memory = random(2, STEPS, 4), random(2, source, 4, seed=1)
+    lengths = [source, 4]
+    gathered = watch_gathers(monkeypatch)
+    context, weights = layer(
+        query,
+        memory,
+        value_mask=prefix_mask(lengths, source),
+        return_attention_scores=True,
+    )
+    # Seven steps cannot see beyond the ninth word, however long the source.
+    assert not gathered
+    expected = reference(layer, "none", 1.0, query, memory, lengths)
+    np.testing.assert_allclose(weights, expected, **EXACT)
+    np.testing.assert_allclose(context, expected @ memory, **EXACT)
 
 
 @pytest.mark.tensorflow
@@ -344,27 +394,32 @@ def test_the_way_is_chosen_by_a_length_unknown_before(source, monkeypatch):
     query = random(2, 5, 4).astype("float32")
     memory = random(2, source, 4).astype("float32")
     chosen = []
-    look = LocalAttention._look
 
-    def watched(self, *arguments):
-        results = look(self, *arguments)
-        tf.py_function(lambda: chosen.append(arguments[-1]), [], [])
-        return results
+    def watch(name, *arguments):
+        way = getattr(LocalAttention, name)
 
-    monkeypatch.setattr(LocalAttention, "_look", watched)
+        def watched(self, *arguments):
+            tf.py_function(lambda: chosen.append(name), [], [])
+            return way(self, *arguments)
+
+        monkeypatch.setattr(LocalAttention, name, watched)
+
+    for name in ("_look_at_all", "_look_in_windows"):
+        watch(name)
     spec = tf.TensorSpec([2, None, 4])
     found = tf.function(layer, input_signature=[spec, spec])(query, memory)
-    assert chosen == [source >= 48]
-    monkeypatch.setattr(LocalAttention, "_look", look)
+    assert chosen == ["_look_in_windows" if source >= 48 else "_look_at_all"]
     np.testing.assert_allclose(found, layer(query, memory), atol=1e-6)
 
 
-@pytest.mark.parametrize("source", [47, 48])
-def test_one_position_serves_all_hypotheses(source):
+@pytest.mark.parametrize("source", [5, 6])
+def test_one_position_serves_all_hypotheses(source, monkeypatch):
     layer = make("monotonic", half_width=1)
-    assert (source >= layer._long) == (source == 48)
     query, memory = random(2, 3, 4), random(2, source, 4, seed=1)
-    found = to_numpy(layer(query, memory, position=5))
+    gathered = watch_gathers(monkeypatch)
+    found = to_numpy(layer(query, memory, position=3))
+    # One window for all of them, where the source is longer than two.
+    assert gathered == [3] * (source == 6)
     for k in range(3):
-        alone = to_numpy(layer(query[:, k], memory, position=5))
+        alone = to_numpy(layer(query[:, k], memory, position=3))
         np.testing.assert_allclose(found[:, k], alone, rtol=1e-5, atol=1e-6)

@@ -124,6 +124,37 @@ def test_training_form_equals_step_form(attention, changes):
     np.testing.assert_allclose(forced[REAL], weights[REAL], atol=2e-5)
 
 
+@pytest.mark.parametrize(
+    "attention, changes",
+    [
+        ({"kind": "global"}, {}),
+        ({"kind": "none"}, {"recurrence": "gru", "decoder_layers": 2}),
+        ({"kind": "global"}, {"decoder": "bahdanau", "use_bias": False}),
+        ({"kind": "local"}, {"precision": "mixed_bfloat16"}),
+    ],
+)
+def test_a_folded_embedding_gives_the_same_logits(attention, changes):
+    translation_model = make(attention, **changes)
+    memory, mask, states = translation_model.encode(SOURCE)
+    states = [state[:, None] for state in states]
+    ids = ops.cast(TARGET_IN[:, :1], "int32")
+
+    def logits():
+        return to_numpy(
+            translation_model.decoding_step(memory, mask)(ids, states, 0)[0]
+        )
+
+    expected = logits()
+    translation_model.fold_embedding()
+    np.testing.assert_allclose(logits(), expected, atol=1e-6)
+    embeddings = translation_model.target_embedding.embeddings
+    embeddings.assign(ops.zeros_like(embeddings))
+    # It was folded before, and says so; then again.
+    np.testing.assert_allclose(logits(), expected, atol=1e-6)
+    translation_model.fold_embedding()
+    assert np.abs(logits() - expected).max() > 1e-3
+
+
 @tensorflow
 @pytest.mark.parametrize("attention, changes", COMBINATIONS[:2])
 def test_padding_changes_no_logit(attention, changes):

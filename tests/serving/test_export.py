@@ -362,6 +362,25 @@ def test_rounded_weights_take_half_the_place(exported, translator, tmp_path):
     assert np.abs(exact - answer["log_probability"]) > 1e-6
 
 
+@linux
+def test_a_folded_embedding_is_exported(exported, translator, tmp_path):
+    model = translator.translation_model
+    model.fold_embedding()
+    try:
+        folder = export_saved_model(translator, tmp_path / "1")
+        with pytest.raises(ValueError, match="weights_dtype.*folded"):
+            export_saved_model(translator, tmp_path / "2", "bfloat16")
+    finally:
+        model.folded_embedding = None
+    assert file_sizes(folder) > file_sizes(exported)
+    inputs = probes([b"the cat sees a dog ."])["translate"]
+    ((found,), (expected,)) = (
+        served(path, ("translate", inputs)) for path in (folder, exported)
+    )
+    assert found["translations"].tolist() == expected["translations"].tolist()
+    np.testing.assert_allclose(found["scores"], expected["scores"], rtol=1e-5)
+
+
 def test_weights_out_of_range_are_told():
     variable = keras.Variable([1.0, 1e5], name="large")
     with pytest.raises(ValueError, match="large is outside .* float16"):
