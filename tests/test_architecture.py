@@ -26,6 +26,7 @@ LEVELS = {
     "recurrence": 1,
     "cross_entropy": 1,
     "time_loop": 1,
+    "table_rows": 1,
     "chunked_loss": 1,
     "layers": 2,
     "text": 2,
@@ -36,8 +37,9 @@ LEVELS = {
     "training": 6,
     "serving": 7,
 }
-# `time_loop` has loops of TensorFlow, imported inside of functions.
-WITH_TENSORFLOW = ("text", "data", "serving", "time_loop")
+# Those of level 1 import it inside of functions, where it has what `keras.ops`
+# has not: loops over several sequences, and reading some rows of a variable.
+WITH_TENSORFLOW = ("text", "data", "serving", "time_loop", "table_rows")
 TENSORFLOW = ("tensorflow", "tensorflow_text", "tensorflow_datasets")
 MODULES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts): path

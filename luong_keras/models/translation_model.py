@@ -11,6 +11,7 @@ from luong_keras.layers.bahdanau_cells import (
     BahdanauLSTMCell,
 )
 from luong_keras.layers.bridge import Bridge
+from luong_keras.layers.embedding import Embedding
 from luong_keras.layers.encoder import Encoder
 from luong_keras.layers.input_feeding_gru_cell import InputFeedingGRUCell
 from luong_keras.layers.input_feeding_lstm_cell import InputFeedingLSTMCell
@@ -18,6 +19,7 @@ from luong_keras.layers.local_attention import LocalAttention
 from luong_keras.layers.luong_attention import LuongAttention
 from luong_keras.layers.memory_rnn import MemoryRNN
 from luong_keras.layers.output_projection import OutputProjection, WordLosses
+from luong_keras.table_rows import rows
 
 _CELLS = {
     ("luong", "lstm"): InputFeedingLSTMCell,
@@ -121,7 +123,7 @@ class TranslationModel:
         return keras.initializers.RandomUniform(-reach, reach)
 
     def _embedding(self, vocabulary_size, name):
-        return keras.layers.Embedding(
+        return Embedding(
             vocabulary_size,
             self.config.embedding_size,
             embeddings_initializer=self._initializer("uniform"),
@@ -300,6 +302,12 @@ class TranslationModel:
             table, trainable=False, dtype=table.dtype, name="folded_embedding"
         )
 
+    def _project_words(self, ids):
+        """The words' share of the gates of the decoder's first layer."""
+        if self.folded_embedding is not None:
+            return rows(self.folded_embedding, ids)
+        return self.decoder.cell.project_inputs(self.target_embedding(ids))
+
     def decoding_step(self, memory, mask):
         """A function of one decoding step over this memory.
 
@@ -311,20 +319,12 @@ class TranslationModel:
         # Whatever a step reads is made ready here, once.
         weights = cell.loop_weights()
         output_weights = self.projection.loop_weights()
-        folded = self.folded_embedding is not None
-        # The layer would cast all of the table to look some rows up.
-        table = ops.convert_to_tensor(
-            self.folded_embedding
-            if folded
-            else self.target_embedding.embeddings
-        )
         projected_memory = cell.project_memory(memory)
 
         def step(ids, states, position):
-            rows = ops.take(table, ids, axis=0)
             new_states, alignments = cell.step(
                 weights,
-                rows if folded else cell.project_inputs(rows),
+                self._project_words(ids),
                 states,
                 projected_memory,
                 mask,

@@ -1,0 +1,18 @@
+"""Rows of a variable, read without the rest of it."""
+
+import keras
+from keras import backend, ops
+
+
+def rows(table, places):
+    """The rows of `table` (V, E) at `places` (...), int: (..., E).
+
+    `keras.ops.take` reads a variable as a whole: on TensorFlow that is a copy
+    of it, once an optimizer has changed some of its rows alone.
+    """
+    if backend.backend() != "tensorflow":
+        return ops.take(table, places, axis=0)
+    import tensorflow as tf
+
+    value = table.value if isinstance(table, keras.Variable) else table
+    return tf.gather(value, places)
