@@ -90,12 +90,13 @@ def parse_arguments() -> argparse.Namespace:
         help="the most that a request may ask for, which then every request "
         "with options costs; default: the beam size",
     )
-    parser.add_argument(
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument(
         "--weights-dtype",
         choices=("bfloat16", "float16"),
         help="write rounded weights, of half the size",
     )
-    parser.add_argument(
+    size.add_argument(
         "--fold-embedding",
         action="store_true",
         help="write the product of the target embedding and the decoder's "

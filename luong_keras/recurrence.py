@@ -6,7 +6,7 @@ share of the pre-activation, W x + b, which may have been computed for all
 steps at once before the loop.
 """
 
-from keras import ops
+from keras import backend, ops
 
 from luong_keras import masking
 
@@ -24,6 +24,27 @@ def product(x, kernel):
     # TensorFlow would compute the sizes of unknown axes in every step.
     flat = ops.matmul(ops.reshape(x, (-1, width)), kernel)
     return masking.widen(ops.reshape(flat, (-1, rows[1], kernel.shape[-1])))
+
+
+def masked_product(x, kernel, mask):
+    """`product` of the rows of x (..., E) where `mask` (...) is True.
+
+    The others give zeros. TensorFlow does not multiply them; on JAX, whose
+    shapes cannot depend on values, all rows are multiplied.
+    """
+    if mask is None:
+        return product(x, kernel)
+    if backend.backend() != "tensorflow":
+        return masking.zero_where_masked(product(x, kernel), mask)
+    *places, width = ops.shape(x)
+    units = kernel.shape[-1]
+    mask = ops.reshape(mask, (-1,))
+    rows = ops.nonzero(mask)[0]
+    found = product(ops.take(ops.reshape(x, (-1, width)), rows, axis=0), kernel)
+    found = ops.scatter(
+        ops.expand_dims(rows, -1), found, (ops.shape(mask)[0], units)
+    )
+    return ops.reshape(found, (*places, units))
 
 
 def lstm_step(

@@ -31,15 +31,31 @@ class Window(NamedTuple):
     gaussian: Any
 
 
-class GatheredWindows(NamedTuple):
-    """The windows of all queries, copied out of the source.
-
-    L queries that follow each other share a block of W positions, where
-    their windows overlap; else L = 1. There are N = B ceil(T / L) blocks.
+class Blocks(NamedTuple):
+    """How successive queries share blocks of source positions.
 
     Attributes:
-        queries: (N, L, U), zeros behind the last.
-        keys, values: (N, W, ...).
+        size: L, how many queries share a block.
+        span: by how many positions the centre of the first one's window is
+            passed by those of the others, at most.
+    """
+
+    size: Any
+    span: int
+
+
+# Every query has its own.
+SINGLE = Blocks(1, 0)
+
+
+class GatheredWindows(NamedTuple):
+    """The windows of all queries, copied out of the source in blocks.
+
+    A sentence has N = ceil(T / L) `Blocks` of W = 2 D + 1 + span positions.
+
+    Attributes:
+        queries: (B N, L, U), zeros behind the last.
+        keys, values: (B N, W, ...).
         positions: the `slots` of every query, (B, T, W).
         where: the `Window` at these positions, (B, T, W).
         dropout_mask: of these positions, (B, T, W), or None.
@@ -97,20 +113,19 @@ def window_centre(aligned_position, lengths):
     return ops.minimum(ops.cast(floor, "int32"), ops.expand_dims(last, -1))
 
 
-def slots(centre, half_width, source_length, block=1):
-    """The source positions of every block of queries, (B, N, W) int32.
+def slots(centre, half_width, source_length, blocks=SINGLE):
+    """The source positions of every block, (B, N, W) int32.
 
-    `centre` (B, T), of which `block` successive ones never go back and move
-    by one position at most. W = 2 D + `block`, or S in a shorter source. All
-    are inside the source: what would leave it is moved, and `window_mask`
-    says what belongs to a window.
+    `centre` (B, T). W = 2 D + 1 + span, or S in a shorter source. All are
+    inside the source: what would leave it is moved, and `window_mask` says
+    what belongs to a window.
     """
-    width = 2 * half_width + block
+    width = 2 * half_width + 1 + blocks.span
     if isinstance(source_length, int):
         width = min(width, source_length)
     else:
         width = ops.minimum(width, source_length)
-    first = centre[:, ::block] - half_width
+    first = centre[:, :: blocks.size] - half_width
     first = ops.minimum(first, source_length - width)
     first = ops.expand_dims(ops.maximum(first, 0), -1)
     return first + ops.arange(width, dtype="int32")
@@ -124,19 +139,19 @@ def gather(x, positions):
     return ops.reshape(found, (-1, ops.shape(positions)[-1], width))
 
 
-def in_blocks(x, block):
+def in_blocks(x, size):
     """Blocks (B N, L, U) of `x` (B, T, U), zeros behind the last."""
     batch, steps, width = ops.shape(x)
-    if block > 1:
-        zeros = ops.zeros((batch, -steps % block, width), dtype=x.dtype)
+    if size > 1:
+        zeros = ops.zeros((batch, -steps % size, width), dtype=x.dtype)
         x = ops.concatenate([x, zeros], axis=1)
-    return ops.reshape(x, (-1, block, width))
+    return ops.reshape(x, (-1, size, width))
 
 
 def out_of_blocks(x, batch, steps):
     """What `in_blocks` has arranged, back as (B, T, U)."""
-    _, block, width = ops.shape(x)
-    rows = ops.reshape(x, (batch, steps + -steps % block, width))
+    _, size, width = ops.shape(x)
+    rows = ops.reshape(x, (batch, steps + -steps % size, width))
     return rows[:, :steps]
 
 

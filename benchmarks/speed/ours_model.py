@@ -120,7 +120,10 @@ def local_attention(source_length, sizes, method, alignment="predictive"):
     decoder = InputFeedingLSTM(units, attention=attention)
     decoder.build(inputs.shape, memory.shape)
     forward, trained = {
-        "loop": (lambda: decoder(inputs, memory=memory), decoder),
+        "loop": (
+            lambda: decoder(inputs, memory=memory, training=True),
+            decoder,
+        ),
         "parallel": (lambda: attention(inputs, memory), attention),
     }[method]
 

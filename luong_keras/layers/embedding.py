@@ -10,8 +10,10 @@ from luong_keras.table_rows import rows
 class Embedding(keras.layers.Embedding):
     """`keras.layers.Embedding` that reads the rows of its words alone.
 
-    That of Keras reads the whole table in every step, and rounds it all in
-    mixed precision. Arguments, results and saved weights are the same.
+    That of Keras reads the whole table (see `table_rows`), and in mixed
+    precision rounds it all. Arguments, results and saved weights are the
+    same for dense ids from 0 to V - 1; other ids fail on TensorFlow, and
+    there is no `quantize`.
 
     Example:
 
@@ -22,8 +24,9 @@ class Embedding(keras.layers.Embedding):
     """
 
     def add_weight(self, *args, **kwargs):
-        # The rows are cast, not the table.
-        return super().add_weight(*args, **{**kwargs, "autocast": False})
+        if kwargs.get("name") == "embeddings":
+            kwargs["autocast"] = False  # the rows are cast, not the table
+        return super().add_weight(*args, **kwargs)
 
     def call(self, inputs):
         found = rows(self.embeddings, ops.cast(inputs, "int32"))

@@ -8,7 +8,7 @@ from luong_keras.layers.cell_weights import drawn_wide
 from luong_keras.layers.input_feeding_lstm_cell import InputFeedingLSTMCell
 from luong_keras.layers.lstm_sequence import lstm_sequence
 from luong_keras.layers.memory_rnn import DROPOUT_STYLES, MemoryRNN
-from luong_keras.recurrence import product, reverse_within_mask
+from luong_keras.recurrence import masked_product, reverse_within_mask
 
 _RECURRENCES = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}
 
@@ -295,7 +295,9 @@ def _run_lstm(layer, x, mask):
         return ops.cast(ops.convert_to_tensor(weight), dtype)
 
     cell = layer.cell
-    projected = product(ops.swapaxes(x, 0, 1), ready(cell.kernel))
+    if mask is not None:
+        mask = ops.swapaxes(mask, 0, 1)
+    projected = masked_product(ops.swapaxes(x, 0, 1), ready(cell.kernel), mask)
     if cell.use_bias:
         projected = projected + ops.cast(cell.bias, projected.dtype)
     zeros = ops.zeros_like(projected[0, :, : layer.units])
@@ -304,6 +306,6 @@ def _run_lstm(layer, x, mask):
         zeros,
         zeros,
         ready(cell.recurrent_kernel),
-        None if mask is None else ops.swapaxes(mask, 0, 1),
+        mask,
     )
     return [ops.cast(x, dtype) for x in (ops.swapaxes(hidden, 0, 1), *last)]

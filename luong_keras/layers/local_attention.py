@@ -153,8 +153,8 @@ class LocalAttention(LuongAttention):
             )
         if keys is None:
             keys = self.project_keys(value)
-        context, weights = self._look(
-            self._blocks(query, position, successive),
+        blocks, long = self._blocks(query, position, successive)
+        arguments = (
             query,
             keys,
             value,
@@ -162,6 +162,15 @@ class LocalAttention(LuongAttention):
             dropout_mask,
             training,
         )
+        is_long = ops.shape(value)[1] >= long
+        ways = (
+            lambda: self._look_in_windows(blocks, *arguments),
+            lambda: self._look_at_all(*arguments),
+        )
+        if isinstance(is_long, bool):
+            context, weights = ways[0]() if is_long else ways[1]()
+        else:
+            context, weights = ops.cond(is_long, *ways)
         if query_mask is not None:
             query_mask = ops.cast(query_mask, "bool")
             context = masking.zero_where_masked(context, query_mask)
@@ -183,37 +192,23 @@ class LocalAttention(LuongAttention):
         return keys, near, dropout_mask
 
     def _blocks(self, query, position, successive):
-        """How many queries share a block, and from which source length on.
+        """The `Blocks`, and the source length from which they are gathered.
 
-        A block is copied out of the source, while a short source is faster
+        Blocks are copied out of the source, while a short source is faster
         read as a whole, in one product. Where the better of the two changes
         was measured with D = 10 (`benchmarks/local_attention.py`).
         """
         width, steps = 2 * self.half_width + 1, query.shape[1]
         if steps == 1:
-            return 1, 0
+            return windows.SINGLE, 0
         if successive:
-            return 2 * self.half_width, 8 * width
-        # The hypotheses of a beam are at the same step.
+            size = 2 * self.half_width
+            return windows.Blocks(size, size - 1), 8 * width
+        # The hypotheses of a beam are at the same step. Predictive alignment
+        # has no position.
         if position is not None and steps is not None and _is_one(position):
-            return steps, 2 * width
-        return 1, 16 * width
-
-    def _look(self, blocks, *arguments):
-        """Context (B, T, M) and weights (B, T, S), in the faster way.
-
-        `blocks` from `_blocks`; the arguments are those of `_look_at_all`.
-        """
-        block, long = blocks
-        _, _, value, *_ = arguments
-        is_long = ops.shape(value)[1] >= long
-        ways = (
-            lambda: self._look_in_windows(block, *arguments),
-            lambda: self._look_at_all(*arguments),
-        )
-        if isinstance(is_long, bool):
-            return ways[0]() if is_long else ways[1]()
-        return ops.cond(is_long, *ways)
+            return windows.Blocks(steps, 0), 2 * width
+        return windows.SINGLE, 16 * width
 
     def _look_at_all(self, query, keys, value, place, dropout_mask, training):
         positions = ops.arange(ops.shape(value)[1], dtype="int32")
@@ -227,9 +222,9 @@ class LocalAttention(LuongAttention):
         return self._attend(weights, value, None, dropout_mask, training)
 
     def _look_in_windows(
-        self, block, query, keys, value, place, dropout_mask, training
+        self, blocks, query, keys, value, place, dropout_mask, training
     ):
-        window = self._gather(query, keys, value, place, dropout_mask, block)
+        window = self._gather(query, keys, value, place, dropout_mask, blocks)
         weights = windows.local_weights(
             self._window_scores(window),
             window.where.mask,
@@ -239,29 +234,37 @@ class LocalAttention(LuongAttention):
         weights = self._drop(weights, window.dropout_mask, training)
         weights = ops.cast(weights, value.dtype)
         context = windows.out_of_blocks(
-            ops.matmul(windows.in_blocks(weights, block), window.values),
+            ops.matmul(windows.in_blocks(weights, blocks.size), window.values),
             *ops.shape(query)[:2],
         )
         source_length = ops.shape(value)[1]
         return context, windows.spread(weights, window.positions, source_length)
 
-    def _gather(self, query, keys, value, place, dropout_mask, block=1):
+    def _gather(
+        self,
+        query,
+        keys,
+        value,
+        place,
+        dropout_mask,
+        blocks=windows.SINGLE,
+    ):
         """The windows of the queries (B, T, U), gathered from the source."""
         _, centre, _ = place
         positions = windows.slots(
-            centre, self.half_width, ops.shape(value)[1], block
+            centre, self.half_width, ops.shape(value)[1], blocks
         )
         gathered_keys = windows.gather(keys, positions)
         gathered_values = gathered_keys
         if keys is not value:
             gathered_values = windows.gather(value, positions)
-        if block > 1:
-            positions = ops.repeat(positions, block, axis=1)
+        if blocks.size > 1:
+            positions = ops.repeat(positions, blocks.size, axis=1)
             positions = positions[:, : ops.shape(query)[1]]
         if dropout_mask is not None:
             dropout_mask = ops.take_along_axis(dropout_mask, positions, axis=-1)
         return windows.GatheredWindows(
-            windows.in_blocks(query, block),
+            windows.in_blocks(query, blocks.size),
             gathered_keys,
             gathered_values,
             positions,

@@ -294,13 +294,20 @@ class TranslationModel:
 
         The table of W x + b of all words, V times the width of the gates in
         at least float32, spares every decoding step that product. It is that
-        of the present weights: call this again when they have changed.
+        of the present weights: call this again when they have changed. A
+        translator finds out in its first translation whether there is one.
         """
         embeddings = ops.convert_to_tensor(self.target_embedding.embeddings)
         table = self.decoder.cell.project_inputs(embeddings)
-        self.folded_embedding = keras.Variable(
-            table, trainable=False, dtype=table.dtype, name="folded_embedding"
-        )
+        if self.folded_embedding is None:
+            self.folded_embedding = keras.Variable(
+                table,
+                trainable=False,
+                dtype=table.dtype,
+                name="folded_embedding",
+            )
+        # The same variable again: functions that were traced read it.
+        self.folded_embedding.assign(table)
 
     def _project_words(self, ids):
         """The words' share of the gates of the decoder's first layer."""

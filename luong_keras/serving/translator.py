@@ -110,7 +110,8 @@ class Translator(TranslationGraph):
             fold_embedding: whether to keep the product of the target
                 embedding and the decoder's input weights, some percent
                 faster for V rows of 4 U numbers more, 16,000 of 2,048 in a
-                decoder of 512 units; see `TranslationModel.fold_embedding`.
+                decoder of 512 units. Weights that are loaded later need
+                `translation_model.fold_embedding()` again.
 
         Raises:
             FileNotFoundError: where a run or its weights are missing.
@@ -120,9 +121,6 @@ class Translator(TranslationGraph):
             run_folder = [run_folder]
         runs = [_read_run(folder, weights, precision) for folder in run_folder]
         models, tokenizers, settings = zip(*runs, strict=True)
-        if fold_embedding:
-            for model in models:
-                model.fold_embedding()
         for folder, pair in zip(run_folder[1:], tokenizers[1:], strict=True):
             for own, first in zip(pair, tokenizers[0], strict=True):
                 if own.fingerprint != first.fingerprint:
@@ -132,6 +130,9 @@ class Translator(TranslationGraph):
                         f"than {run_folder[0]}. Train it on the corpus of "
                         "that run."
                     )
+        if fold_embedding:
+            for model in models:
+                model.fold_embedding()
         return cls(models, *tokenizers[0], decoding or settings[0])
 
     def translate(self, lines: Sequence[str]) -> list[str]:

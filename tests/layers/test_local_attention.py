@@ -300,24 +300,25 @@ def test_the_window_says_where_the_weights_come_from(alignment, float64):
 
 @pytest.mark.parametrize("gaussian", GAUSSIANS)
 @pytest.mark.parametrize(
-    "alignment, steps, clamped",
+    "alignment, half_width, steps, clamped",
     [
-        ("predictive", 5, True),
-        # In blocks of two, the last of one query.
-        ("monotonic", 53, True),
-        ("monotonic", 53, False),
-        ("monotonic", 64, True),
+        ("predictive", 1, 5, True),
+        # In blocks of two or four, the last of one query.
+        ("monotonic", 1, 53, True),
+        ("monotonic", 1, 53, False),
+        ("monotonic", 2, 53, True),
+        ("monotonic", 2, 64, False),
     ],
 )
 def test_a_long_source_is_read_in_windows(
-    alignment, steps, clamped, gaussian, monkeypatch, float64
+    alignment, half_width, steps, clamped, gaussian, monkeypatch, float64
 ):
     source = 60
-    query = keras.Variable(random(2, steps, 4), dtype="float64")
-    memory = keras.Variable(random(2, source, 4, seed=1), dtype="float64")
+    query = keras.Variable(random(3, steps, 4), dtype="float64")
+    memory = keras.Variable(random(3, source, 4, seed=1), dtype="float64")
     layer = LocalAttention(
         alignment,
-        1,
+        half_width,
         gaussian=gaussian,
         clamp_position=clamped,
         use_scale=True,
@@ -326,16 +327,16 @@ def test_a_long_source_is_read_in_windows(
     layer.build(query.shape, memory.shape)
     randomize(layer)
     options = {
-        "value_mask": prefix_mask([source, 7], source),
-        "query_mask": prefix_mask([steps, steps - 1], steps),
-        "dropout_mask": 2.0 * (random(2, steps, source, seed=2) > 0),
+        "value_mask": prefix_mask([source, 7, 0], source),
+        "query_mask": prefix_mask([steps, steps - 1, 1], steps),
+        "dropout_mask": 2.0 * (random(3, steps, source, seed=2) > 0),
         "return_attention_scores": True,
     }
 
     def loss():
         context, weights = layer(query + 0, memory + 0, **options)
-        return ops.sum(context * random(2, steps, 4, seed=3)) + ops.sum(
-            weights * random(2, steps, source, seed=4)
+        return ops.sum(context * random(3, steps, 4, seed=3)) + ops.sum(
+            weights * random(3, steps, source, seed=4)
         )
 
     gathered = watch_gathers(monkeypatch)
@@ -410,6 +411,46 @@ def test_the_way_is_chosen_by_a_length_unknown_before(source, monkeypatch):
     found = tf.function(layer, input_signature=[spec, spec])(query, memory)
     assert chosen == ["_look_in_windows" if source >= 48 else "_look_at_all"]
     np.testing.assert_allclose(found, layer(query, memory), atol=1e-6)
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("steps, source", [(5, 90), (45, 90), (90, 30)])
+def test_blocks_of_lengths_unknown_before(steps, source):
+    import tensorflow as tf
+
+    layer = make("monotonic", half_width=2, score_mode="concat")
+    query, memory = random(2, steps, 4), random(2, source, 4, seed=1)
+    keys = layer.project_keys(ops.convert_to_tensor(memory))
+    mask = prefix_mask([source, 3], source)
+    lengths = [None, None]
+
+    @tf.function(
+        input_signature=[
+            *[tf.TensorSpec([*lengths, 4], "float64")] * 3,
+            tf.TensorSpec(lengths, "bool"),
+        ]
+    )
+    def attend(query, memory, keys, mask):
+        return layer(
+            query,
+            memory,
+            keys=keys,
+            value_mask=mask,
+            return_attention_scores=True,
+        )
+
+    found = attend(query, memory, keys, mask)
+    # One query at a time, from its window alone.
+    for t in range(steps):
+        context, weights = layer(
+            query[:, t],
+            memory,
+            value_mask=mask,
+            position=t,
+            return_attention_scores=True,
+        )
+        np.testing.assert_allclose(found[0][:, t], context, **EXACT)
+        np.testing.assert_allclose(found[1][:, t], weights, **EXACT)
 
 
 @pytest.mark.parametrize("source", [5, 6])

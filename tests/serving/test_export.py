@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from luong_keras.config import RunConfig, config_to_dict
+from luong_keras.config import RunConfig, config_from_dict, config_to_dict
 from luong_keras.serving.export import export_saved_model
 from luong_keras.serving.rounded_weights import RoundedWeights
 from luong_keras.serving.saved_model_checks import (
@@ -415,7 +415,7 @@ def test_the_command_exports_a_run(trained, tmp_path, monkeypatch, capsys):
     run_exporter(
         monkeypatch,
         *("--run-dir", trained, trained),
-        *("--output", output, "--max-beam-size", 5),
+        *("--output", output, "--max-beam-size", 5, "--fold-embedding"),
     )
     printed = capsys.readouterr().out
     assert printed.count("checked: ") == 6
@@ -424,6 +424,15 @@ def test_the_command_exports_a_run(trained, tmp_path, monkeypatch, capsys):
     inputs["beam_size"] = tf.constant([5])
     (found,) = served(output, ("translate_with_options", inputs))
     assert found["translations"].shape == (1, 5)
+    # Each model has a folded embedding in place of an embedding.
+    variables = tf.train.list_variables(output / "variables" / "variables")
+    config = config_from_dict(RunFolder(trained).read_config()).model
+    tables = [
+        shape[1]
+        for _, shape in variables
+        if len(shape) == 2 and shape[0] == config.target_vocabulary_size
+    ]
+    assert tables == [4 * config.units] * 2
 
 
 @pytest.mark.parametrize(

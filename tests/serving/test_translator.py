@@ -253,6 +253,27 @@ def test_a_run_gives_its_translator(tmp_path, translator):
         again.nbest(SENTENCES), translator.nbest(SENTENCES), strict=True
     ):
         same(one, other)
+    folded = Translator.from_run(run.path, fold_embedding=True)
+    assert folded.translation_model.folded_embedding is not None
+    for one, other in zip(
+        folded.nbest(SENTENCES), translator.nbest(SENTENCES), strict=True
+    ):
+        same(one, other)
+    # Other weights, folded again, reach what was traced with the first.
+    model = folded.translation_model
+    for variable in model.model.trainable_variables:
+        variable.assign(variable.value[::-1])
+    model.fold_embedding()
+    changed = folded.nbest(SENTENCES)
+    model.folded_embedding = None
+    expected = Translator(
+        model,
+        folded.source_tokenizer,
+        folded.target_tokenizer,
+        folded.decoding,
+    ).nbest(SENTENCES)
+    for one, other in zip(changed, expected, strict=True):
+        same(one, other)
     halved = Translator.from_run(run.path, precision="mixed_bfloat16")
     assert halved.translation_model.projection.compute_dtype == "bfloat16"
     for one, other in zip(
