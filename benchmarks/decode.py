@@ -11,12 +11,11 @@ ours with a folded embedding.
 from speed import driver
 from speed.configurations import CONFIGURATIONS
 
-# The functions that make the programs, and what belongs to them alone.
 PROGRAMS = {
-    "ours": ("ours", {}),
-    "folded": ("ours", {"folded": True}),
-    "torch": ("torch", {}),
-    "addons": ("addons", {}),
+    "ours": ("ours", "ours_model:decoding", {}),
+    "folded": ("ours", "ours_model:decoding", {"folded": True}),
+    "torch": ("torch", "torch_model:decoding", {}),
+    "addons": ("addons", "addons_model:decoding", {}),
 }
 
 
@@ -28,23 +27,9 @@ def decoding_programs(options, batch_size, beam_size):
         "beam_size": beam_size,
         "length": options.length,
     }
-    programs = []
-    for precision in options.precision:
-        for name in options.programs:
-            package, own = PROGRAMS[name]
-            if package != "addons":
-                own = {**own, "precision": precision}
-            elif precision != "float32":
-                continue
-            programs.append(
-                driver.Program(
-                    f"{name} {precision}",
-                    f"{package}_model:decoding",
-                    arguments | own,
-                    package,
-                )
-            )
-    return programs
+    return driver.in_precisions(
+        PROGRAMS, options.programs, options.precision, arguments
+    )
 
 
 def main() -> None:

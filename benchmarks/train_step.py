@@ -30,7 +30,6 @@ PROGRAMS = {
         {"input_feeding": False},
     ),
 }
-SINGLE_PRECISION_ONLY = ("addons",)
 
 
 def training_programs(options, path):
@@ -41,24 +40,9 @@ def training_programs(options, path):
         if options.data == "static" or name != "torch-compile"
     ]
     common = {"configuration": options.config, "batches": str(path)}
-    programs = []
-    for precision in options.precision:
-        for name in names:
-            python, make, arguments = PROGRAMS[name]
-            if name not in SINGLE_PRECISION_ONLY:
-                arguments = {**arguments, "precision": precision}
-            elif precision != "float32":
-                continue
-            programs.append(
-                driver.Program(
-                    f"{name} {precision}",
-                    make,
-                    {**common, **arguments},
-                    python,
-                    driver.MEMORY_POOL,
-                )
-            )
-    return programs
+    return driver.in_precisions(
+        PROGRAMS, names, options.precision, common, driver.MEMORY_POOL
+    )
 
 
 def peak_programs(precisions):

@@ -40,7 +40,7 @@ class Blocks(NamedTuple):
             passed by those of the others, at most.
     """
 
-    size: Any
+    size: int
     span: int
 
 

@@ -354,6 +354,37 @@ def add_precision(parser):
     parser.add_argument("--precision", nargs="+", choices=both, default=both)
 
 
+def in_precisions(table, names, precisions, common, variables=None):
+    """One program for each name and precision that it has.
+
+    Args:
+        table: by name, the name of the environment, `module:function`, and
+            the arguments that this program alone has.
+        names: those to run.
+        precisions: of `add_precision`; TensorFlow Addons has float32 alone.
+        common: arguments of all programs.
+        variables: of their environment.
+    """
+    programs = []
+    for precision in precisions:
+        for name in names:
+            python, make, own = table[name]
+            if python != "addons":
+                own = {**own, "precision": precision}
+            elif precision != "float32":
+                continue
+            programs.append(
+                Program(
+                    f"{name} {precision}",
+                    make,
+                    {**common, **own},
+                    python,
+                    variables or {},
+                )
+            )
+    return programs
+
+
 def parser(description, rounds, steps, reference):
     """A command line with what all tables have in common."""
     made = argparse.ArgumentParser(

@@ -154,23 +154,13 @@ class LocalAttention(LuongAttention):
         if keys is None:
             keys = self.project_keys(value)
         blocks, long = self._blocks(query, position, successive)
-        arguments = (
-            query,
-            keys,
-            value,
-            (*self._centre(query, lengths, position), lengths),
-            dropout_mask,
-            training,
-        )
-        is_long = ops.shape(value)[1] >= long
-        ways = (
+        place = *self._centre(query, lengths, position), lengths
+        arguments = query, keys, value, place, dropout_mask, training
+        context, weights = _either(
+            ops.shape(value)[1] >= long,
             lambda: self._look_in_windows(blocks, *arguments),
             lambda: self._look_at_all(*arguments),
         )
-        if isinstance(is_long, bool):
-            context, weights = ways[0]() if is_long else ways[1]()
-        else:
-            context, weights = ops.cond(is_long, *ways)
         if query_mask is not None:
             query_mask = ops.cast(query_mask, "bool")
             context = masking.zero_where_masked(context, query_mask)
@@ -178,7 +168,8 @@ class LocalAttention(LuongAttention):
             context = ops.squeeze(context, 1)
         if not return_attention_scores:
             return context
-        weights = windows.lengthened(weights, source_length)
+        if successive:
+            weights = windows.lengthened(weights, source_length)
         return context, ops.squeeze(weights, 1) if single_step else weights
 
     def _within_reach(self, steps, keys, value, dropout_mask):
@@ -211,6 +202,7 @@ class LocalAttention(LuongAttention):
         return windows.SINGLE, 16 * width
 
     def _look_at_all(self, query, keys, value, place, dropout_mask, training):
+        """Context (B, T, M) and weights (B, T, S), of the whole source."""
         positions = ops.arange(ops.shape(value)[1], dtype="int32")
         where = self._where(*place, positions)
         weights = windows.local_weights(
@@ -224,6 +216,7 @@ class LocalAttention(LuongAttention):
     def _look_in_windows(
         self, blocks, query, keys, value, place, dropout_mask, training
     ):
+        """The same, of the windows gathered in `blocks`."""
         window = self._gather(query, keys, value, place, dropout_mask, blocks)
         weights = windows.local_weights(
             self._window_scores(window),
@@ -366,3 +359,10 @@ class LocalAttention(LuongAttention):
 def _is_one(position):
     """Whether a position, (...) or (B, T), is the same for all T."""
     return len(position.shape) == 0 or position.shape[-1] == 1
+
+
+def _either(condition, when_true, when_false):
+    """`ops.cond`, of one side alone where the condition is known."""
+    if isinstance(condition, bool):
+        return when_true() if condition else when_false()
+    return ops.cond(condition, when_true, when_false)

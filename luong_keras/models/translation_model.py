@@ -306,8 +306,9 @@ class TranslationModel:
                 dtype=table.dtype,
                 name="folded_embedding",
             )
-        # The same variable again: functions that were traced read it.
-        self.folded_embedding.assign(table)
+        else:
+            # The same variable: functions that were traced read it.
+            self.folded_embedding.assign(table)
 
     def _project_words(self, ids):
         """The words' share of the gates of the decoder's first layer."""

@@ -130,10 +130,10 @@ class Translator(TranslationGraph):
                         f"than {run_folder[0]}. Train it on the corpus of "
                         "that run."
                     )
+        translator = cls(models, *tokenizers[0], decoding or settings[0])
         if fold_embedding:
-            for model in models:
-                model.fold_embedding()
-        return cls(models, *tokenizers[0], decoding or settings[0])
+            translator.translation_model.fold_embedding()
+        return translator
 
     def translate(self, lines: Sequence[str]) -> list[str]:
         """The best translation of every line, in order."""

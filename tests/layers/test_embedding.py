@@ -11,11 +11,10 @@ WORDS = np.array([[4, 1, 4], [0, 8, 1]], "int32")
 
 def pair(dtype="float32"):
     """Ours and that of Keras, with the same table."""
-    layers = [
+    return [
         kind(9, 3, weights=random(9, 3).astype("float32"), dtype=dtype)
         for kind in (Embedding, keras.layers.Embedding)
     ]
-    return layers
 
 
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
