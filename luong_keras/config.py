@@ -243,6 +243,9 @@ class DecodingConfig:
     max_beam_size: int | None = None
     # finished hypotheses to collect; the beam size when None
     stack_size: int | None = None
+    # where more finish: the best of them, or those that finish first, which
+    # end the search (the authors' program)
+    stack_keeps: Literal["best", "first"] = "best"
     # 0: plain sum of log-probabilities; 1: their mean (score / length**x)
     length_penalty: float = 0.0
     # of the source length + 1

@@ -101,7 +101,9 @@ _AUTHORS = RunConfig(
         first_halved_epoch=9,
         nominal_batch_size=True,
     ),
-    decoding=DecodingConfig(stack_size=100, alignment_step="reads"),
+    decoding=DecodingConfig(
+        stack_size=100, stack_keeps="first", alignment_step="reads"
+    ),
 )
 
 PRESETS = {

@@ -141,6 +141,8 @@ def test_the_preset_paper_is_the_paper():
     assert (training.halvings_per_epoch, training.halving_factor) == (1, 0.5)
     assert paper.decoding.length_penalty == 0
     assert paper.decoding.replace_unknown
+    assert paper.decoding.stack_keeps == "best"
+    assert PRESETS["authors"].decoding.stack_keeps == "first"
 
 
 @pytest.mark.parametrize(

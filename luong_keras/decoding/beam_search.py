@@ -7,12 +7,18 @@ a live place.
 1. Every live hypothesis proposes its K best words; of the K · K candidates,
    ranked by the sum of their log-probabilities, the best K that do not end
    live on. The first word is never `</s>`.
-2. Candidates that end and rank above the last of those K are finished. They
-   enter the pool if they are long enough.
+2. Candidates that end and rank above the last of those K are finished. If
+   they are long enough, they enter the pool. It keeps the best: a full one
+   gives up its worst for a better one.
 3. A sentence stops when its pool is full and, with length normalisation, no
    live hypothesis can still beat the worst of the pool; or at its maximum
    length. If nothing finished, the live hypotheses are returned, without the
    probability of `</s>`.
+
+The program itself does not compare what has finished: with
+`stack_keeps="first"` candidates enter in the order of their rank while there
+is room, nothing leaves, and a sentence stops when its pool is full, with
+length normalisation too (which the program does not have).
 
 A prefix imposes the first words of a sentence; one that ends in `</s>` all of
 them. The sentences of a batch may have beams smaller than K and
@@ -33,6 +39,8 @@ from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
 # A finite stand-in: sums of it with real scores stay ordered.
 _NEVER = -1e30
+
+STACK_KEEPS = ("best", "first")
 
 
 class _Pool(NamedTuple):
@@ -56,6 +64,7 @@ def beam_search(
     prefix_lengths=None,
     beam_sizes=None,
     stack_sizes=None,
+    stack_keeps="best",
     bos_id=BOS_ID,
     eos_id=EOS_ID,
     pad_id=PAD_ID,
@@ -80,6 +89,9 @@ def beam_search(
         beam_sizes: (B,) the beam of each sentence, at most K; K when None.
         stack_sizes: (B,) the finished hypotheses of each, at most N; N when
             None.
+        stack_keeps: which of the finished hypotheses, where there are more:
+            the "best", or those that finished "first", which end the search
+            (the authors' program).
         bos_id: the id the decoder reads first.
         eos_id: the id that ends a sentence.
         pad_id: the id behind the last word of the result.
@@ -88,6 +100,11 @@ def beam_search(
         `Hypotheses` with N = `stack_size`, or K where nothing finished, the
         best first.
     """
+    if stack_keeps not in STACK_KEEPS:
+        raise ValueError(
+            f"`stack_keeps` must be one of {STACK_KEEPS}. Received: "
+            f"stack_keeps={stack_keeps!r}"
+        )
     max_lengths = ops.cast(max_lengths, "int32")
     if min_lengths is None:
         min_lengths = ops.ones_like(max_lengths)
@@ -100,6 +117,7 @@ def beam_search(
         step,
         beam_size,
         stack_size or beam_size,
+        stack_keeps,
         length_penalty,
         None if prefix is None else (prefix, prefix_lengths),
         (beam_sizes, stack_sizes),
@@ -118,6 +136,7 @@ class _Search:
         step,
         beam_size,
         stack_size,
+        stack_keeps,
         length_penalty,
         prefix,
         sizes,
@@ -126,6 +145,7 @@ class _Search:
         self.step = step
         self.beam_size = beam_size
         self.stack_size = stack_size
+        self.stack_keeps = stack_keeps
         self.length_penalty = length_penalty
         self.prefix = prefix
         self.beam_sizes, self.stack_sizes = (
@@ -268,6 +288,8 @@ class _Search:
     def _add(self, pool, totals, parents, finishes, t):
         """The pool with the candidates that finish at step t."""
         finishes = finishes & (totals > _NEVER / 2)
+        if self.stack_keeps == "first":
+            finishes = finishes & self._has_room(pool, finishes)
         ranking = ops.where(finishes, self._normalised(totals, t), _NEVER)
         ends = ops.zeros_like(parents) + t
         merged = _Pool(
@@ -279,6 +301,16 @@ class _Search:
         best, order = ops.top_k(merged.ranking, self.stack_size)
         best = _within(self.stack_sizes, best)
         return _Pool(best, *take_rows((merged.parent, merged.end), order))
+
+    def _has_room(self, pool, finishes):
+        """Which candidates find a place in the pool, in order of rank."""
+        size = self.stack_size
+        if self.stack_sizes is not None:
+            size = self.stack_sizes[:, None]
+        taken = ops.cast(pool.ranking > _NEVER / 2, "int32")
+        taken = ops.sum(taken, axis=-1, keepdims=True)
+        places = ops.cumsum(ops.cast(finishes, "int32"), axis=-1)
+        return taken + places <= size
 
     def _normalised(self, scores, words):
         """Score / length**x, the length counting `</s>`."""
@@ -297,7 +329,7 @@ class _Search:
                 pool.ranking, self.stack_sizes[:, None] - 1, axis=-1
             )
         full = worst > _NEVER / 2
-        if self._plain:
+        if self._plain or self.stack_keeps == "first":
             return full[:, 0]
         # Scores only fall; the largest length divides them most.
         hope = self._normalised(scores[:, :1], max_lengths[:, None] - 1)

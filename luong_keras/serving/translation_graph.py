@@ -217,6 +217,7 @@ class TranslationGraph(tf.Module):
             limits |= {
                 "beam_size": decoding.beam_size,
                 "stack_size": decoding.stack_size,
+                "stack_keeps": decoding.stack_keeps,
             }
         return beam_search(step, states, **limits)
 
@@ -236,6 +237,7 @@ class TranslationGraph(tf.Module):
             "beam_sizes": beams,
             # Without a number of its own, a sentence has as many as its beam.
             "stack_sizes": beams if decoding.stack_size is None else None,
+            "stack_keeps": decoding.stack_keeps,
             "length_penalty": tf.where(own, options.length_penalty, penalty),
             "prefix": _padded(
                 prefix.ids, self.translation_model.config.target_pad_id

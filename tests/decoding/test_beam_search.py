@@ -4,6 +4,7 @@ import math
 import keras
 import numpy as np
 import pytest
+from keras import ops
 
 from luong_keras.config import AttentionConfig, ModelConfig
 from luong_keras.decoding.beam_search import beam_search
@@ -20,9 +21,16 @@ tensorflow = pytest.mark.tensorflow
 
 
 def reference_search(
-    log_probabilities, max_length, min_length, beam_size, stack_size, penalty
+    log_probabilities,
+    max_length,
+    min_length,
+    beam_size,
+    stack_size,
+    penalty,
+    keeps="best",
 ):
     """The search for one sentence: (score, words), the best first."""
+    room = stack_size if keeps == "first" else math.inf
     live, finished = [((), 0.0)], []
     for t in range(max_length):
         candidates = []
@@ -43,13 +51,14 @@ def reference_search(
                 break
             if words[-1] != EOS_ID:
                 grown.append((words, score))
-            elif t >= min_length:
+            elif t >= min_length and len(finished) < room:
                 finished.append((score / (t + 1) ** penalty, words[:-1]))
         finished = sorted(finished, key=lambda f: -f[0])[:stack_size]
         live = grown
         hope = live[0][1] / max_length**penalty
         full = len(finished) == stack_size
-        if full and (penalty == 0 or finished[-1][0] >= hope):
+        settled = penalty == 0 or keeps == "first"
+        if full and (settled or finished[-1][0] >= hope):
             break
     if finished:
         return finished
@@ -121,6 +130,116 @@ def test_every_sentence_is_searched_as_described(
         for _, words, _ in found[row]:
             assert 1 <= len(words) <= longest[row]
             assert EOS_ID not in words
+
+
+class PairStep:
+    """Probabilities of a word given its position and the word before it."""
+
+    def __init__(self, probabilities):
+        with np.errstate(divide="ignore"):
+            self.logits = np.log(np.array(probabilities, "float32"))
+
+    def __call__(self, ids, states, position):
+        table = ops.take(ops.convert_to_tensor(self.logits), position, axis=0)
+        zeros = ops.zeros_like(ops.cast(ids, "float32"))[..., None]
+        return ops.take(table, ids, axis=0), states, zeros
+
+
+@tensorflow
+@pytest.mark.parametrize(
+    "stack_size, penalty, best, first",
+    [
+        # One finishes at the second step; of the two of the third, both
+        # better, one has room.
+        (2, 0, {(4, 4): 0.27, (5, 4): 0.162}, {(4, 4): 0.27, (6,): 0.1}),
+        # A stack with room for all: the two rules agree.
+        (3, 0, *[{(4, 4): 0.27, (5, 4): 0.162, (6,): 0.1}] * 2),
+        # The full stack ends the search, though a better mean follows.
+        (1, 1, {(4, 4): 0.27 ** (1 / 3)}, {(6,): 0.1**0.5}),
+    ],
+)
+def test_a_stack_keeps_the_best_or_the_first(stack_size, penalty, best, first):
+    # Words: 3 is `</s>`, then 4, 5, 6. Live after two words: 44 (0.45),
+    # 54 (0.27), 64 (0.06), and 6 </s> (0.1) ranks above the third. Of three:
+    # 444 (0.135), 544 (0.081), 445 (0.045); above them 44 </s>, 54 </s>.
+    size = 7
+    table = np.zeros((4, size, size))
+    table[0, :, 4:] = [0.5, 0.3, 0.2]
+    table[1, :6, 4:] = [0.9, 0.05, 0.05]
+    table[1, 6, 3:6] = [0.5, 0.3, 0.2]
+    table[2:, :, 3:6] = [0.6, 0.3, 0.1]
+    for keeps, expected in (("best", best), ("first", first)):
+        (found,) = as_lists(
+            beam_search(
+                PairStep(table),
+                [np.zeros((1, 1), "float32")],
+                np.array([4]),
+                4,
+                beam_size=3,
+                stack_size=stack_size,
+                length_penalty=penalty,
+                stack_keeps=keeps,
+            )
+        )
+        assert [words for _, words, _ in found] == list(expected)
+        np.testing.assert_allclose(
+            [score for score, _, _ in found],
+            np.log(list(expected.values())),
+            rtol=1e-5,
+        )
+
+
+@tensorflow
+@pytest.mark.parametrize(
+    "beam_size, stack_size, penalty",
+    [
+        (8, 3, 0.0),
+        (4, 5, 1.0),
+        (6, 3, 0.6),
+    ],
+)
+def test_the_first_that_finish_are_kept(beam_size, stack_size, penalty):
+    step = ToyStep(end_logit=1.0, seed=beam_size)
+    sentences = range(1, 31)
+    found = as_lists(
+        beam_search(
+            step,
+            step.states(*sentences),
+            np.full(30, 7),
+            7,
+            beam_size=beam_size,
+            stack_size=stack_size,
+            length_penalty=penalty,
+            stack_keeps="first",
+        )
+    )
+    differ = 0
+    for row, sentence in enumerate(sentences):
+        first, best = (
+            reference_search(
+                lambda words, s=sentence: step.log_probabilities(s, words),
+                7,
+                1,
+                beam_size,
+                stack_size,
+                penalty,
+                keeps,
+            )
+            for keeps in ("first", "best")
+        )
+        check(
+            found[row],
+            first,
+            lambda words, s=sentence: step.alignment_rows(s, words),
+        )
+        differ += first != best
+    assert differ >= 3
+
+
+def test_an_unknown_rule_for_the_stack_is_refused():
+    step = ConstantStep([0, 0, 0, 0.2, 0.8])
+    with pytest.raises(ValueError, match="Received: stack_keeps='last'"):
+        beam_search(step, [], [3], 3, stack_keeps="last")
 
 
 @tensorflow
@@ -281,8 +400,10 @@ def test_a_sentence_without_room_is_empty_with_probability_one():
     assert len(found[1]) == 2
 
 
-@pytest.mark.parametrize("end_logit", [1.0, -30.0])
-def test_every_sentence_may_have_settings_of_its_own(end_logit):
+@pytest.mark.parametrize(
+    "end_logit, keeps", [(1.0, "best"), (-30.0, "best"), (1.0, "first")]
+)
+def test_every_sentence_may_have_settings_of_its_own(end_logit, keeps):
     step = ToyStep(end_logit=end_logit, seed=5)
     sentences = [3, 5, 7, 11, 13, 3]
     longest = [7, 4, 6, 1, 5, 7]
@@ -299,6 +420,7 @@ def test_every_sentence_may_have_settings_of_its_own(end_logit):
             length_penalty=np.array(penalties, "float32"),
             beam_sizes=np.array(beams),
             stack_sizes=np.array(stacks),
+            stack_keeps=keeps,
         )
     )
     for row, sentence in enumerate(sentences):
@@ -309,6 +431,7 @@ def test_every_sentence_may_have_settings_of_its_own(end_logit):
             beams[row],
             stacks[row],
             penalties[row],
+            keeps,
         )
         check(
             found[row],

@@ -238,6 +238,14 @@ MUTATIONS = [
         "min10_max30",
     ),
     Mutation(
+        "a full stack gives up its worst for a better one",
+        "decoding/beam_search.py",
+        "finishes = finishes & self._has_room(pool, finishes)",
+        "pass",
+        DECODE,
+        "small_stack",
+    ),
+    Mutation(
         "ensembles average probabilities",
         "decoding/ensemble.py",
         'if average == "logits":',

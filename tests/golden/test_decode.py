@@ -40,7 +40,7 @@ def rectangle(rows, fill=0):
     return np.array([[*row, *[fill] * (width - len(row))] for row in rows])
 
 
-def decode(task, run, entries):
+def decode(task, run, entries, stack_size=None):
     """Our n-best lists: ids with the end symbol, scores, weights."""
     models = [load_model(name) for name in task["models"]]
     config = models[0].config
@@ -71,7 +71,8 @@ def decode(task, run, entries):
         int(max_lengths.max()),
         np.floor((lengths + 1) * least).astype(int),
         beam_size=beam,
-        stack_size=stack,
+        stack_size=stack_size or stack,
+        stack_keeps="first",
         bos_id=config.bos_id,
         eos_id=config.eos_id,
         pad_id=config.eos_id,
@@ -108,6 +109,40 @@ def test_the_search(name, run, compare, float64, record_property):
             run == "force",
             attended,
         )
+
+
+@pytest.mark.parametrize("name", ["toy_localp", "toy_global"])
+def test_a_small_stack_holds_what_finished_first(name, compare, float64):
+    # Their lists stand in the order of completion, so those of a smaller
+    # stack are the first of a larger one's.
+    task = TASKS[name]
+    runs = [task["runs"][f"beam4_stack{size}"] for size in (10, 100)]
+    for ten, hundred in zip(*runs, strict=True):
+        assert [one["ids"] for one in ten["nbest"]] == [
+            one["ids"] for one in hundred["nbest"][:10]
+        ]
+    size, best = 5, 0
+    ids, lengths, scores, weights = decode(
+        task, "beam4_stack100", runs[1], size
+    )
+    for row, entry in enumerate(runs[1]):
+        kept = entry["nbest"][:size]
+        check_sentence(
+            compare,
+            {"nbest": kept},
+            (ids[row], lengths[row], scores[row], weights[row]),
+            len(task["src"][row]),
+            False,
+            True,
+        )
+        worst = min(one["score"] for one in kept)
+        completed = len(kept[-1]["ids"])
+        best += any(
+            one["score"] > worst
+            for one in entry["nbest"][size:]
+            if len(one["ids"]) == completed
+        )
+    assert best, "keeping the best would give the same"
 
 
 def repeats_a_stale_word(task, row, run, entry):

@@ -350,6 +350,27 @@ def test_every_sentence_chooses_its_search(eager):
     assert b"<unk>" not in b" ".join(found["translations"][:3].numpy().ravel())
 
 
+def test_what_finishes_first_may_end_the_search(eager):
+    settings = {
+        "stack_size": 1,
+        "length_penalty": 2.0,
+        "min_length_ratio": 0.0,
+        "max_length_ratio": 3.0,
+    }
+    best, first = (
+        tiny_translator(stack_keeps=keeps, **settings)
+        for keeps in ("best", "first")
+    )
+    text = ["a house ."]
+    for options in (None, chosen(text)):
+        waits, ends = (
+            translator.translate_batch(tf.constant(text), options)
+            for translator in (best, first)
+        )
+        assert waits["scores"][0, 0] > ends["scores"][0, 0]
+        assert waits["lengths"][0, 0] > ends["lengths"][0, 0]
+
+
 def test_fewer_translations_are_the_first_ones(eager, translator):
     text = tf.constant(SENTENCES)
     all_of_them = translator.translate_batch(text)
