@@ -138,8 +138,10 @@ class PairStep:
     def __init__(self, probabilities):
         with np.errstate(divide="ignore"):
             self.logits = np.log(np.array(probabilities, "float32"))
+        self.calls = 0  # TensorFlow runs a loop outside a graph step by step
 
     def __call__(self, ids, states, position):
+        self.calls += 1
         table = ops.take(ops.convert_to_tensor(self.logits), position, axis=0)
         zeros = ops.zeros_like(ops.cast(ids, "float32"))[..., None]
         return ops.take(table, ids, axis=0), states, zeros
@@ -147,18 +149,20 @@ class PairStep:
 
 @tensorflow
 @pytest.mark.parametrize(
-    "stack_size, penalty, best, first",
+    "stack_size, penalty, best, first, first_steps",
     [
         # One finishes at the second step; of the two of the third, both
         # better, one has room.
-        (2, 0, {(4, 4): 0.27, (5, 4): 0.162}, {(4, 4): 0.27, (6,): 0.1}),
+        (2, 0, {(4, 4): 0.27, (5, 4): 0.162}, {(4, 4): 0.27, (6,): 0.1}, 3),
         # A stack with room for all: the two rules agree.
-        (3, 0, *[{(4, 4): 0.27, (5, 4): 0.162, (6,): 0.1}] * 2),
+        (3, 0, *[{(4, 4): 0.27, (5, 4): 0.162, (6,): 0.1}] * 2, 3),
         # The full stack ends the search, though a better mean follows.
-        (1, 1, {(4, 4): 0.27 ** (1 / 3)}, {(6,): 0.1**0.5}),
+        (1, 1, {(4, 4): 0.27 ** (1 / 3)}, {(6,): 0.1**0.5}, 2),
     ],
 )
-def test_a_stack_keeps_the_best_or_the_first(stack_size, penalty, best, first):
+def test_a_stack_keeps_the_best_or_the_first(
+    stack_size, penalty, best, first, first_steps
+):
     # Words: 3 is `</s>`, then 4, 5, 6. Live after two words: 44 (0.45),
     # 54 (0.27), 64 (0.06), and 6 </s> (0.1) ranks above the third. Of three:
     # 444 (0.135), 544 (0.081), 445 (0.045); above them 44 </s>, 54 </s>.
@@ -168,10 +172,14 @@ def test_a_stack_keeps_the_best_or_the_first(stack_size, penalty, best, first):
     table[1, :6, 4:] = [0.9, 0.05, 0.05]
     table[1, 6, 3:6] = [0.5, 0.3, 0.2]
     table[2:, :, 3:6] = [0.6, 0.3, 0.1]
-    for keeps, expected in (("best", best), ("first", first)):
+    for keeps, expected, steps in (
+        ("best", best, 3),
+        ("first", first, first_steps),
+    ):
+        step = PairStep(table)
         (found,) = as_lists(
             beam_search(
-                PairStep(table),
+                step,
                 [np.zeros((1, 1), "float32")],
                 np.array([4]),
                 4,
@@ -181,6 +189,7 @@ def test_a_stack_keeps_the_best_or_the_first(stack_size, penalty, best, first):
                 stack_keeps=keeps,
             )
         )
+        assert step.calls == steps
         assert [words for _, words, _ in found] == list(expected)
         np.testing.assert_allclose(
             [score for score, _, _ in found],
@@ -191,16 +200,20 @@ def test_a_stack_keeps_the_best_or_the_first(stack_size, penalty, best, first):
 
 @tensorflow
 @pytest.mark.parametrize(
-    "beam_size, stack_size, penalty",
+    "beam_size, stack_size, penalty, own_sizes",
     [
-        (8, 3, 0.0),
-        (4, 5, 1.0),
-        (6, 3, 0.6),
+        (8, 3, 0.0, None),
+        (4, 5, 1.0, None),
+        (6, 3, 0.6, None),
+        (6, 5, 0.6, [3, 2, 4]),  # of every sentence its own
     ],
 )
-def test_the_first_that_finish_are_kept(beam_size, stack_size, penalty):
+def test_the_first_that_finish_are_kept(
+    beam_size, stack_size, penalty, own_sizes
+):
     step = ToyStep(end_logit=1.0, seed=beam_size)
     sentences = range(1, 31)
+    sizes = np.resize(own_sizes or stack_size, 30)
     found = as_lists(
         beam_search(
             step,
@@ -210,6 +223,7 @@ def test_the_first_that_finish_are_kept(beam_size, stack_size, penalty):
             beam_size=beam_size,
             stack_size=stack_size,
             length_penalty=penalty,
+            stack_sizes=sizes if own_sizes else None,
             stack_keeps="first",
         )
     )
@@ -221,7 +235,7 @@ def test_the_first_that_finish_are_kept(beam_size, stack_size, penalty):
                 7,
                 1,
                 beam_size,
-                stack_size,
+                sizes[row],
                 penalty,
                 keeps,
             )
