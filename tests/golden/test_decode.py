@@ -40,7 +40,7 @@ def rectangle(rows, fill=0):
     return np.array([[*row, *[fill] * (width - len(row))] for row in rows])
 
 
-def decode(task, run, entries, stack_size=None):
+def decode(task, run, entries, **options):
     """Our n-best lists: ids with the end symbol, scores, weights."""
     models = [load_model(name) for name in task["models"]]
     config = models[0].config
@@ -71,11 +71,10 @@ def decode(task, run, entries, stack_size=None):
         int(max_lengths.max()),
         np.floor((lengths + 1) * least).astype(int),
         beam_size=beam,
-        stack_size=stack_size or stack,
-        stack_keeps="first",
         bos_id=config.bos_id,
         eos_id=config.eos_id,
         pad_id=config.eos_id,
+        **{"stack_size": stack, **options},
         **prefix,
     )
     return [np.asarray(ops.convert_to_numpy(part)) for part in found]
@@ -123,7 +122,9 @@ def test_a_small_stack_holds_what_finished_first(name, compare, float64):
         ]
     size, best = 5, 0
     ids, lengths, scores, weights = decode(
-        task, "beam4_stack100", runs[1], size
+        *(task, "beam4_stack100", runs[1]),
+        stack_size=size,
+        stack_keeps="first",
     )
     for row, entry in enumerate(runs[1]):
         kept = entry["nbest"][:size]
