@@ -1,35 +1,51 @@
-"""Breaks the library, one formula at a time, and sees the golden tests fail.
+"""Breaks the library, one mistake at a time, and sees tests fail.
 
-    python tests/golden/mutations.py            # all
-    python tests/golden/mutations.py sigma      # those whose name has "sigma"
+    python -m tests.mutations.listed            # all
+    python -m tests.mutations.listed sigma      # those whose name has "sigma"
 
-Each mutation is made in a copy of the project. The last line says how many
+Each mistake is made in a copy of the project. The last line says how many
 were caught; the exit status is 1 if one was not.
 """
 
 import argparse
 import os
-import shutil
-import subprocess
 import sys
-import tempfile
-from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parents[2]
-LAYER, UNIT, MODEL = "attention_layer", "lstm_unit", "model"
-DECODE, TRAINING, LOCATION = "decode", "training", "location"
+from tests.mutations.project_copy import PACKAGE, ROOT, run_tests
+
+LAYER = ("tests/golden/test_attention_layer.py",)
+LOCATION = ("tests/golden/test_location.py",)
+UNIT = ("tests/golden/test_lstm_unit.py",)
+MODEL = ("tests/golden/test_model.py",)
+TRAINING = ("tests/golden/test_training.py",)
+DECODE = ("tests/golden/test_decode.py",)
+WIRING = ("tests/test_wiring.py",)
 
 
 class Mutation(NamedTuple):
-    """A mistake: `old` becomes `new`, and a golden test must see it."""
+    """A mistake in a module: `old` becomes `new`, and a test must see it.
+
+    `tests` are files or folders; of their tests only those that `cases`
+    selects, as pytest's `-k` does.
+    """
 
     name: str
     module: str
     old: str
     new: str
-    test: str
-    cases: str
+    tests: tuple[str, ...]
+    cases: str = ""
+
+    def apply(self, text: str) -> str:
+        """The module's text with the mistake."""
+        if text.count(self.old) != 1:
+            raise ValueError(
+                f"{self.module} must have {self.old!r} once. Received: a "
+                f"text that has it {text.count(self.old)} times. Adjust the "
+                f"mutation {self.name!r} to the code."
+            )
+        return text.replace(self.old, self.new)
 
 
 MUTATIONS = [
@@ -261,11 +277,158 @@ MUTATIONS = [
         DECODE,
         "toy_global-beam2_stack100",
     ),
+    Mutation(
+        "a padded memory turned round with its padding",
+        "layers/encoder.py",
+        "outputs = reverse_within_mask(outputs, mask)\n"
+        "            return [outputs, *last]",
+        "outputs = ops.flip(outputs, axis=1)\n"
+        "            return [outputs, *last]",
+        WIRING,
+    ),
+    Mutation(
+        "the target cut at its beginning as well",
+        "data/batching.py",
+        "cut_tokens(self.target_tokenizer.encode(target), limit)",
+        "cut_tokens(self.target_tokenizer.encode(target), limit, keep_end)",
+        ("tests/data/test_batching.py",),
+    ),
+    Mutation(
+        "unknown words always of the step that writes them",
+        "serving/unknown_words.py",
+        "copied_positions(ids, alignments, self.alignment_step)",
+        "copied_positions(ids, alignments)",
+        ("tests/serving/test_unknown_words.py",),
+    ),
+    Mutation(
+        "a first value of NaN is the best for ever",
+        "training/best_weights.py",
+        "better = value == value",
+        "better = True",
+        WIRING,
+    ),
+    Mutation(
+        "snapshots missed between the batches of one step",
+        "training/snapshot_callback.py",
+        "due = position // self.every_steps > self._begin // self.every_steps",
+        "due = position % self.every_steps == 0",
+        WIRING,
+    ),
+    Mutation(
+        "the clips of the encoder exchanged",
+        "models/translation_model.py",
+        "            cell_clip=config.cell_clip,\n"
+        "            gradient_clip=config.gradient_clip,\n"
+        "            kernel_initializer=self._initializer(None),",
+        "            cell_clip=config.gradient_clip,\n"
+        "            gradient_clip=config.cell_clip,\n"
+        "            kernel_initializer=self._initializer(None),",
+        WIRING,
+    ),
+    Mutation(
+        "the bias of the attentional vector not passed on",
+        "models/translation_model.py",
+        "            attentional_bias=config.attentional_bias,\n",
+        "",
+        WIRING,
+    ),
+    Mutation(
+        "an over-long target not told",
+        "serving/translation_graph.py",
+        "read.truncated | given.truncated",
+        "read.truncated",
+        ("tests/serving/test_translation_graph.py",),
+    ),
+    Mutation(
+        "a row of zeros left where a translation was cut",
+        "serving/translation.py",
+        "        if not weights[length:].any():\n"
+        "            weights = weights[:length]\n",
+        "",
+        ("tests/serving/test_translation.py",),
+    ),
+    Mutation(
+        "no room for the end after a whole translation as prefix",
+        "serving/translation_graph.py",
+        "tf.maximum(most, prefix.lengths + 1)",
+        "tf.maximum(most, prefix.lengths)",
+        ("tests/serving/test_translation_graph.py",),
+    ),
+    Mutation(
+        "capitals count in BLEU by length",
+        "serving/evaluate.py",
+        "lengths, finished, references, lowercase=self.data.lowercase",
+        "lengths, finished, references",
+        ("tests/serving/test_evaluate.py",),
+    ),
+    Mutation(
+        "the fingerprint of the batches without their kind",
+        "data/batching.py",
+        '            "batching": self.batching,\n',
+        "",
+        WIRING,
+    ),
+    Mutation(
+        "the same order of batches in every epoch",
+        "data/batching.py",
+        "epoch * self.pools_per_epoch + pool)",
+        "pool)",
+        WIRING,
+    ),
+    Mutation(
+        "an optimizer that forgets whether embeddings count",
+        "training/optimizers.py",
+        '            "count_embeddings": self.count_embeddings,\n',
+        "",
+        WIRING,
+    ),
+    Mutation(
+        "Adam with the epsilon of Keras",
+        "training/optimizers.py",
+        '(ClippedAdam, {"epsilon": 1e-9})',
+        "(ClippedAdam, {})",
+        WIRING,
+    ),
+    Mutation(
+        "the encoder's dropout without its seed",
+        "layers/encoder.py",
+        "keras.random.SeedGenerator(seed)",
+        "keras.random.SeedGenerator()",
+        WIRING,
+    ),
+    Mutation(
+        "the clips of the authors' preset exchanged",
+        "presets.py",
+        "        cell_clip=50.0,\n        gradient_clip=1000.0,\n",
+        "        cell_clip=1000.0,\n        gradient_clip=50.0,\n",
+        WIRING,
+    ),
+    Mutation(
+        "the authors' preset without its step of alignment",
+        "presets.py",
+        'DecodingConfig(stack_size=100, alignment_step="reads")',
+        "DecodingConfig(stack_size=100)",
+        WIRING,
+    ),
+    Mutation(
+        "a beam of 12",
+        "config.py",
+        "    beam_size: int = 10\n",
+        "    beam_size: int = 12\n",
+        WIRING,
+    ),
+    Mutation(
+        "an entity in the text turned into its character",
+        "text/preprocessing.py",
+        "text.split(), return_str=True, unescape=False",
+        "text.split(), return_str=True",
+        ("tests/text/test_preprocessing.py",),
+    ),
 ]
 
 
 def main() -> None:
-    """Runs the mutations and prints which test caught each."""
+    """Makes the mistakes and prints which test caught each."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -274,49 +437,33 @@ def main() -> None:
     wanted = [m for m in MUTATIONS if parser.parse_args().only in m.name]
     missed = 0
     for mutation in wanted:
-        caught = is_caught(mutation)
+        caught, what = try_mutation(mutation)
         missed += not caught
-        word = "caught by" if caught else "MISSED by"
-        test = f"test_{mutation.test} [{mutation.cases}]"
-        print(f"{mutation.name:56} {word} {test}", flush=True)
+        word = "caught by" if caught else "MISSED:"
+        print(f"{mutation.name:56} {word} {what}", flush=True)
     print(f"{len(wanted) - missed} of {len(wanted)} mutations caught")
     sys.exit(bool(missed))
 
 
-def is_caught(mutation: Mutation) -> bool:
-    """Whether the golden test that passes now fails with the mistake."""
-    with tempfile.TemporaryDirectory() as folder:
-        for name in ("luong_keras", "tests"):
-            shutil.copytree(
-                ROOT / name,
-                Path(folder, name),
-                ignore=shutil.ignore_patterns("__pycache__"),
-            )
-        shutil.copy(ROOT / "pyproject.toml", folder)
-        module = Path(folder, "luong_keras", mutation.module)
-        text = module.read_text(encoding="utf-8")
-        if text.count(mutation.old) != 1:
-            sys.exit(
-                f"{mutation.module} must have {mutation.old!r} once. Found: "
-                f"{text.count(mutation.old)} times."
-            )
-        module.write_text(
-            text.replace(mutation.old, mutation.new), encoding="utf-8"
-        )
-        status = subprocess.run(
-            [
-                *(sys.executable, "-m", "pytest", "-q", "-x"),
-                *("-p", "no:cacheprovider", "-k", mutation.cases),
-                f"tests/golden/test_{mutation.test}.py",
-            ],
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": folder},
-            capture_output=True,
-            check=False,
-        ).returncode
-    if status not in (0, 1):
-        sys.exit(f"pytest ended with {status} for {mutation.name!r}.")
-    return status == 1
+def try_mutation(mutation: Mutation) -> tuple[bool, str]:
+    """Whether a test saw the mistake, and which one or why none did."""
+    absent = [test for test in mutation.tests if not (ROOT / test).exists()]
+    if absent:
+        return False, f"no such test: {', '.join(absent)}"
+    module = ROOT / PACKAGE / mutation.module
+    text = mutation.apply(module.read_text(encoding="utf-8"))
+    outcome = run_tests(
+        mutation.tests,
+        changed={mutation.module: text},
+        options=["-x", "-k", mutation.cases],
+        backend=os.environ.get("KERAS_BACKEND", "tensorflow"),
+    )
+    tests = f"{' '.join(mutation.tests)} [{mutation.cases}]"
+    if outcome.status == "no tests":
+        return False, f"no such test: {tests}"
+    if outcome.status == "failed":
+        return True, outcome.tests[0]
+    return False, f"{outcome.passed} tests passed in {tests}"
 
 
 if __name__ == "__main__":

@@ -1,0 +1,138 @@
+"""Which tests could notice a mistake in a module, the closest first.
+
+From the imports of the package and of its tests, and from the layout: the
+tests of `layers/encoder.py` are in `tests/layers/test_encoder.py`.
+"""
+
+import ast
+from collections import deque
+from pathlib import Path
+
+TESTS = "tests"
+
+
+class ImportGraph:
+    """Who imports whom in the package and its tests.
+
+    Args:
+        root: The folder that has the package and the folder `tests`.
+        package: The name of the package.
+    """
+
+    def __init__(self, root: Path, package: str):
+        self.package = package
+        self.paths = {
+            _dotted(path.relative_to(root)): path
+            for folder in (package, TESTS)
+            for path in sorted((root / folder).rglob("*.py"))
+        }
+        trees = {
+            name: ast.parse(path.read_text(encoding="utf-8"))
+            for name, path in self.paths.items()
+        }
+        self._defined = {name: _defined(tree) for name, tree in trees.items()}
+        self._importers: dict[str, set[str]] = {name: set() for name in trees}
+        for name, tree in trees.items():
+            for other in self._imports(name, tree):
+                self._importers[other].add(name)
+
+    def tests_of(self, module: str) -> list[str]:
+        """Paths of the test files for a module, the closest first.
+
+        Args:
+            module: Its path inside the package, `layers/encoder.py`.
+
+        Returns:
+            First the tests that mirror the module; then those that import it,
+            by the number of imports in between; last those that import the
+            whole package and may walk it.
+        """
+        distances = self._distances(_dotted(Path(self.package, module)))
+        whole = {n: len(self.paths) for n in self._importers[self.package]}
+        folder = Path(TESTS, module).parent
+        stem = Path(module).stem
+        found = []
+        for name, path in self.paths.items():
+            depth = len(name.split("."))
+            test = Path(*path.parts[-depth:])
+            if not test.name.startswith("test_"):
+                continue
+            mirrored = test == folder / f"test_{stem}.py" or (
+                folder / stem in test.parents
+            )
+            distance = distances.get(name, whole.get(name))
+            if mirrored or distance is not None:
+                order = (not mirrored, distance or 0, test.parent != folder)
+                found.append((order, test.as_posix()))
+        return [test for _, test in sorted(found)]
+
+    def _distances(self, module):
+        distances, queue = {module: 0}, deque([module])
+        while queue:
+            name = queue.popleft()
+            for importer in sorted(self._importers[name]):
+                if importer not in distances:
+                    distances[importer] = distances[name] + 1
+                    queue.append(importer)
+        return distances
+
+    def _imports(self, name, tree):
+        aliases = {}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    if alias.asname or "." not in alias.name:
+                        aliases[alias.asname or alias.name] = alias.name
+                    elif alias.name in self.paths:
+                        yield alias.name
+            elif isinstance(node, ast.ImportFrom):
+                for alias in node.names:
+                    yield from self._modules_of(node.module or "", alias.name)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute):
+                owner = aliases.get(getattr(node.value, "id", None), "")
+                yield from self._modules_of(owner, node.attr)
+        folder = name.rpartition(".")[0]
+        # The one of all tests would make every test a test of what it imports.
+        if (
+            folder.startswith(f"{TESTS}.")
+            and f"{folder}.conftest" in self.paths
+        ):
+            yield f"{folder}.conftest"
+
+    def _modules_of(self, owner, name):
+        """Where a name of a module or package is from.
+
+        A package hands on what its modules define, by imports or on first
+        use: the name is looked for in those below it.
+        """
+        if f"{owner}.{name}" in self.paths:
+            return [f"{owner}.{name}"]
+        if owner not in self.paths:
+            return []
+        below = [
+            module
+            for module in self.paths
+            if module.startswith(f"{owner}.") and name in self._defined[module]
+        ]
+        return below if name not in self._defined[owner] and below else [owner]
+
+
+def _dotted(path):
+    parts = path.with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _defined(tree):
+    """The names that a module gives a value, but for those it imports."""
+    names = set()
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            names.update(
+                n.id
+                for n in ast.walk(node)
+                if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+            )
+    return names

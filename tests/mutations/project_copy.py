@@ -1,0 +1,109 @@
+"""Runs tests in a copy of the project in which one file was changed."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = "luong_keras"
+_NOT_COPIED = (".git", ".venv*", ".*_cache", "__pycache__", "runs")
+
+
+class Outcome(NamedTuple):
+    """What the tests said.
+
+    `status` is "passed", "failed", "timed out" (one test ran for half of the
+    limit or more), "cut" (the limit came with every test until then passed)
+    or "no tests". `tests` are those that failed or did not end, `passed` is
+    how many did.
+    """
+
+    status: str
+    tests: list[str]
+    passed: int
+    seconds: float
+
+
+def run_tests(
+    tests: Sequence[str],
+    *,
+    changed: dict[str, str] | None = None,
+    options: Sequence[str] = (),
+    backend: str = "tensorflow",
+    limit: float | None = None,
+) -> Outcome:
+    """Runs tests, in the order given, in a copy of the project.
+
+    Args:
+        tests: Paths or node names of pytest.
+        changed: A module's path inside the package and its new text.
+        options: More arguments of pytest.
+        backend: That of Keras.
+        limit: Seconds after which the tests are ended.
+    """
+    if backend == "jax":
+        options = [*options, "-m", "not tensorflow and not slow"]
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder, "project")
+        shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(*_NOT_COPIED))
+        for module, text in (changed or {}).items():
+            (copy / PACKAGE / module).write_text(text, encoding="utf-8")
+        command = [
+            *(sys.executable, "-m", "pytest", "-v", "--tb=no", "--color=no"),
+            *("-p", "no:xdist", "-p", "no:cacheprovider", *options, *tests),
+        ]
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(copy),
+            "KERAS_BACKEND": backend,
+        }
+        return _run(command, copy, environment, Path(folder, "output"), limit)
+
+
+def _run(command, folder, environment, output, limit):
+    begin = time.time()
+    with output.open("wb") as file:
+        # A session of its own, so that what the tests start ends with them.
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            status = process.wait(limit)
+        except subprocess.TimeoutExpired:
+            status = None
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+    text = output.read_text(encoding="utf-8", errors="replace")
+    passed = len(re.findall(r" PASSED +\[ *\d+%\]$", text, re.MULTILINE))
+    seconds = round(time.time() - begin, 1)
+    if status is None:
+        # Pytest writes the name of a test when it begins.
+        running = text.rstrip("\n").rpartition("\n")[2].strip()
+        stuck = time.time() - output.stat().st_mtime >= limit / 2
+        word = "timed out" if stuck else "cut"
+        return Outcome(word, [running], passed, seconds)
+    failed = re.findall(
+        r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", text, re.MULTILINE
+    )
+    if status in (0, 5):
+        word = "passed" if status == 0 else "no tests"
+        return Outcome(word, [], passed, seconds)
+    if status == 4 and "while loading conftest" not in text:
+        sys.exit(f"pytest could not run {command}:\n{text[-2000:]}")
+    failed = list(dict.fromkeys(failed)) or [f"pytest ended with {status}"]
+    return Outcome("failed", failed, passed, seconds)
