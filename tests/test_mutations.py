@@ -1,22 +1,17 @@
 """The mistakes that are put into the library, listed and drawn."""
 
 import ast
+import json
 from itertools import islice
 from pathlib import Path
 
 import pytest
 
-from tests.mutations.drawn import draw, modules
+from tests.mutations.drawn import Mutant, draw, modules, read_records, record
 from tests.mutations.edits import Source, program
-from tests.mutations.listed import MUTATIONS
+from tests.mutations.listed import MUTATIONS, Mutation
 from tests.mutations.matching_tests import ImportGraph
-from tests.mutations.project_copy import PACKAGE, ROOT
-
-
-@pytest.fixture(scope="module")
-def drawn():
-    """Many mutants, and how many of them are looked at one by one."""
-    return list(islice(draw(7, ROOT / PACKAGE), 200))
+from tests.mutations.project_copy import PACKAGE, ROOT, Outcome, read_output
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda m: m.name)
@@ -25,42 +20,54 @@ def test_a_listed_mistake_can_be_made(mutation):
     assert program(mutation.apply(text)) not in (None, program(text))
 
 
+def test_a_listed_mistake_is_in_one_place_alone():
+    mutation = Mutation("ours", "scores.py", "a", "b", ())
+    assert mutation.apply("cac") == "cbc"
+    for text in ("", "aa"):
+        with pytest.raises(ValueError, match="must have 'a' once"):
+            mutation.apply(text)
+
+
 def test_the_tests_of_the_listed_mistakes_exist():
     tests = {test for mutation in MUTATIONS for test in mutation.tests}
     assert [test for test in sorted(tests) if not (ROOT / test).exists()] == []
 
 
-def test_a_seed_draws_the_same_mistakes(drawn):
-    again = islice(draw(7, ROOT / PACKAGE), 5)
-    assert [mutant.key() for mutant in again] == [m.key() for m in drawn[:5]]
-    other = islice(draw(8, ROOT / PACKAGE), 5)
-    assert [mutant.key() for mutant in other] != [m.key() for m in drawn[:5]]
+def test_a_seed_draws_the_same_mistakes():
+    first, again, other = (
+        [m.key() for m in islice(draw(seed, ROOT / PACKAGE, "text/"), 20)]
+        for seed in (7, 7, 8)
+    )
+    assert first == again != other
+    assert len(set(first)) == 20
 
 
-def test_a_drawn_mistake_is_another_program_of_few_other_lines(drawn):
-    assert len({mutant.key() for mutant in drawn}) == len(drawn)
-    for mutant in drawn:
-        text = (ROOT / PACKAGE / mutant.module).read_text(encoding="utf-8")
+def test_a_drawn_mistake_is_in_the_lines_that_are_shown():
+    docstrings = {}
+    for mutant in islice(draw(1, ROOT / PACKAGE), 200):
+        name = mutant.module
+        assert "phrasebook" not in name
+        text = (ROOT / PACKAGE / name).read_text(encoding="utf-8")
         ast.parse(mutant.text)
-        # Outside of the lines that are shown nothing has changed.
         start = len("".join(text.splitlines(True)[: mutant.line - 1]))
         assert text[start:].startswith(mutant.before)
         rest = text[start + len(mutant.before) :]
         assert mutant.text == text[:start] + mutant.after + rest
         assert mutant.before != mutant.after
+        if name not in docstrings:
+            docstrings[name] = _lines_of_docstrings(text)
+        assert mutant.line not in docstrings[name]
 
 
-def test_docstrings_and_the_phrasebook_are_left_alone(drawn):
-    assert not [name for name in modules(ROOT / PACKAGE) if "phrase" in name]
-    for mutant in drawn:
-        text = (ROOT / PACKAGE / mutant.module).read_text(encoding="utf-8")
-        assert _docstrings(mutant.text) == _docstrings(text)
-
-
-def _docstrings(text):
-    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
-    nodes = [n for n in ast.walk(ast.parse(text)) if isinstance(n, kinds)]
-    return [ast.get_docstring(node, clean=False) for node in nodes]
+def _lines_of_docstrings(text):
+    """Those of texts that stand alone, wherever they do."""
+    nodes = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Expr)]
+    return {
+        line
+        for node in nodes
+        if isinstance(node.value, ast.Constant)
+        for line in range(node.lineno, node.end_lineno + 1)
+    }
 
 
 EDITS = {
@@ -108,6 +115,55 @@ def test_the_mistakes_in_a_text(text):
     source = Source(text)
     found = [source.apply(edit) for edits in source.places for edit in edits]
     assert sorted(found) == sorted(EDITS[text])
+
+
+def test_a_mistake_that_changes_no_program_is_not_drawn(tmp_path):
+    write_project(tmp_path, {"one.py": '"""x = 1 - 0"""\nx = 1 - 0\n'})
+    found = {(m.line, m.after) for m in draw(1, tmp_path)}
+    # "1 + 0" is the same number, and the compiler puts it there.
+    assert found == {(2, f"x = {new}") for new in ("2 - 0", "0 - 0", "1 - 1")}
+    assert program("a\n\nb") == program("a; b")
+    assert program("a +") is None
+
+
+def test_a_mistake_with_a_record_is_known_again(tmp_path):
+    path = tmp_path / "records.jsonl"
+    mutant = Mutant("scores.py", 3, "a < b", "a > b", "text")
+    outcome = Outcome("cut", ["tests/test_a.py::test_b"], 4, 5.0)
+    assert read_records(path, "jax") == {}
+    found = record(mutant, outcome, "jax")
+    assert (found["result"], found["all_tests"]) == ("survived", False)
+    path.write_text(json.dumps(found) + "\n", encoding="utf-8")
+    assert read_records(path, "jax") == {mutant.key(): found}
+    assert read_records(path, "tensorflow") == {}
+
+
+OUTPUT = """collecting ... collected 3 items
+
+tests/test_a.py::test_b PASSED                        [ 33%]
+tests/test_a.py::test_c[x - y] {}
+"""
+FAILED = """FAILED                 [ 66%]
+
+=========================== short test summary info ============================
+FAILED tests/test_a.py::test_c[x] - assert 1 == 2
+========================= 1 failed, 1 passed in 9.81s ======================="""
+
+
+@pytest.mark.parametrize(
+    "status, end, expected",
+    [
+        (0, "PASSED   [100%]", ("passed", [], 2)),
+        (0, "SKIPPED (PASSED)   [100%]", ("passed", [], 1)),
+        (1, FAILED, ("failed", ["tests/test_a.py::test_c[x]"], 1)),
+        (2, "\nERROR tests/test_d.py", ("failed", ["tests/test_d.py"], 1)),
+        (-11, "", ("failed", ["pytest ended with -11"], 1)),
+        (5, "", ("no tests", [], 1)),
+        ("cut", "", ("cut", ["tests/test_a.py::test_c[x - y]"], 1)),
+    ],
+)
+def test_what_pytest_says(status, end, expected):
+    assert read_output(status, OUTPUT.format(end)) == expected
 
 
 def write_project(folder, files):

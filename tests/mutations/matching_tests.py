@@ -77,9 +77,11 @@ class ImportGraph:
         return distances
 
     def _imports(self, name, tree):
-        aliases = {}
+        aliases, attributes = {}, []
         for node in ast.walk(tree):
-            if isinstance(node, ast.Import):
+            if isinstance(node, ast.Attribute):
+                attributes.append((getattr(node.value, "id", None), node.attr))
+            elif isinstance(node, ast.Import):
                 for alias in node.names:
                     if alias.asname or "." not in alias.name:
                         aliases[alias.asname or alias.name] = alias.name
@@ -88,10 +90,9 @@ class ImportGraph:
             elif isinstance(node, ast.ImportFrom):
                 for alias in node.names:
                     yield from self._modules_of(node.module or "", alias.name)
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Attribute):
-                owner = aliases.get(getattr(node.value, "id", None), "")
-                yield from self._modules_of(owner, node.attr)
+        for owner, attribute in attributes:
+            if aliases.get(owner) in self.paths:
+                yield from self._modules_of(aliases[owner], attribute)
         folder = name.rpartition(".")[0]
         # The one of all tests would make every test a test of what it imports.
         if (

@@ -89,21 +89,34 @@ def _run(command, folder, environment, output, limit):
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
     text = output.read_text(encoding="utf-8", errors="replace")
-    passed = len(re.findall(r" PASSED +\[ *\d+%\]$", text, re.MULTILINE))
     seconds = round(time.time() - begin, 1)
     if status is None:
         # Pytest writes the name of a test when it begins.
-        running = text.rstrip("\n").rpartition("\n")[2].strip()
-        stuck = time.time() - output.stat().st_mtime >= limit / 2
-        word = "timed out" if stuck else "cut"
-        return Outcome(word, [running], passed, seconds)
+        silent = time.time() - output.stat().st_mtime
+        status = "timed out" if silent >= limit / 2 else "cut"
+    return Outcome(*read_output(status, text), seconds)
+
+
+def read_output(status: int | str, text: str) -> tuple[str, list[str], int]:
+    """What pytest's exit status and its verbose output say.
+
+    Args:
+        status: The exit status, or what an outcome's status is to be if
+            pytest was ended.
+        text: The output.
+
+    Returns:
+        The first three fields of an `Outcome`.
+    """
+    passed = len(re.findall(r" PASSED +\[ *\d+%\]$", text, re.MULTILINE))
+    if isinstance(status, str):
+        return status, [text.rstrip().rpartition("\n")[2]], passed
+    if status in (0, 5):
+        return ("no tests" if status else "passed"), [], passed
+    if status == 4 and "while loading conftest" not in text:
+        sys.exit(f"pytest could not run the tests:\n{text[-2000:]}")
     failed = re.findall(
         r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", text, re.MULTILINE
     )
-    if status in (0, 5):
-        word = "passed" if status == 0 else "no tests"
-        return Outcome(word, [], passed, seconds)
-    if status == 4 and "while loading conftest" not in text:
-        sys.exit(f"pytest could not run {command}:\n{text[-2000:]}")
     failed = list(dict.fromkeys(failed)) or [f"pytest ended with {status}"]
-    return Outcome("failed", failed, passed, seconds)
+    return "failed", failed, passed
