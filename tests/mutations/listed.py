@@ -20,7 +20,7 @@ UNIT = ("tests/golden/test_lstm_unit.py",)
 MODEL = ("tests/golden/test_model.py",)
 TRAINING = ("tests/golden/test_training.py",)
 DECODE = ("tests/golden/test_decode.py",)
-WIRING = ("tests/test_wiring.py",)
+WIRING = ("tests/wiring",)
 
 
 class Mutation(NamedTuple):
@@ -284,7 +284,7 @@ MUTATIONS = [
         "            return [outputs, *last]",
         "outputs = ops.flip(outputs, axis=1)\n"
         "            return [outputs, *last]",
-        WIRING,
+        ("tests/wiring/test_training_form.py",),
     ),
     Mutation(
         "the target cut at its beginning as well",
@@ -323,14 +323,14 @@ MUTATIONS = [
         "            cell_clip=config.gradient_clip,\n"
         "            gradient_clip=config.cell_clip,\n"
         "            kernel_initializer=self._initializer(None),",
-        WIRING,
+        ("tests/wiring/test_model_config.py",),
     ),
     Mutation(
         "the bias of the attentional vector not passed on",
         "models/translation_model.py",
         "            attentional_bias=config.attentional_bias,\n",
         "",
-        WIRING,
+        ("tests/wiring/test_model_config.py",),
     ),
     Mutation(
         "an over-long target not told",
@@ -359,7 +359,7 @@ MUTATIONS = [
         "serving/evaluate.py",
         "lengths, finished, references, lowercase=self.data.lowercase",
         "lengths, finished, references",
-        ("tests/serving/test_evaluate.py",),
+        ("tests/serving/test_evaluation_figures.py",),
     ),
     Mutation(
         "the fingerprint of the batches without their kind",
@@ -401,21 +401,21 @@ MUTATIONS = [
         "presets.py",
         "        cell_clip=50.0,\n        gradient_clip=1000.0,\n",
         "        cell_clip=1000.0,\n        gradient_clip=50.0,\n",
-        WIRING,
+        ("tests/wiring/test_presets.py",),
     ),
     Mutation(
         "the authors' preset without its step of alignment",
         "presets.py",
         'DecodingConfig(stack_size=100, alignment_step="reads")',
         "DecodingConfig(stack_size=100)",
-        WIRING,
+        ("tests/wiring/test_presets.py",),
     ),
     Mutation(
         "a beam of 12",
         "config.py",
         "    beam_size: int = 10\n",
         "    beam_size: int = 12\n",
-        WIRING,
+        ("tests/wiring/test_presets.py",),
     ),
     Mutation(
         "an entity in the text turned into its character",
@@ -458,7 +458,9 @@ def try_mutation(mutation: Mutation) -> tuple[bool, str]:
         options=["-x", "-k", mutation.cases],
         backend=os.environ.get("KERAS_BACKEND", "tensorflow"),
     )
-    tests = f"{' '.join(mutation.tests)} [{mutation.cases}]"
+    tests = " ".join(mutation.tests)
+    if mutation.cases:
+        tests += f" [{mutation.cases}]"
     if outcome.status == "no tests":
         return False, f"no such test: {tests}"
     if outcome.status == "failed":
