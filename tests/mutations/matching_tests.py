@@ -44,27 +44,30 @@ class ImportGraph:
 
         Returns:
             First the tests that mirror the module; then those that import it,
-            by the number of imports in between; last those that import the
-            whole package and may walk it.
+            by the number of imports in between and by how often they name
+            what it defines; last those that import the whole package and may
+            walk it.
         """
-        distances = self._distances(_dotted(Path(self.package, module)))
+        dotted = _dotted(Path(self.package, module))
+        public = [n for n in self._defined[dotted] if not n.startswith("_")]
+        distances = self._distances(dotted)
         whole = {n: len(self.paths) for n in self._importers[self.package]}
         folder = Path(TESTS, module).parent
-        stem = Path(module).stem
         found = []
         for name, path in self.paths.items():
-            depth = len(name.split("."))
-            test = Path(*path.parts[-depth:])
+            test = Path(*path.parts[-len(name.split(".")) :])
             if not test.name.startswith("test_"):
                 continue
-            mirrored = test == folder / f"test_{stem}.py" or (
-                folder / stem in test.parents
+            mirrored = test == folder / f"test_{Path(module).name}" or (
+                folder / Path(module).stem in test.parents
             )
             distance = distances.get(name, whole.get(name))
             if mirrored or distance is not None:
-                order = (not mirrored, distance or 0, test.parent != folder)
-                found.append((order, test.as_posix()))
-        return [test for _, test in sorted(found)]
+                text = path.read_text(encoding="utf-8")
+                mentions = sum(text.count(word) for word in public)
+                order = (not mirrored, distance or 0, -mentions)
+                found.append((order, test.parent != folder, test.as_posix()))
+        return [test for *_, test in sorted(found)]
 
     def _distances(self, module):
         distances, queue = {module: 0}, deque([module])
