@@ -174,6 +174,66 @@ def test_a_source_can_lose_its_first_words(corpus):
     assert all(len(row) <= 3 for row in batch["target_out"])
 
 
+SOURCE = WordTokenizer.from_words(list("abcde"))  # a is 4
+TARGET = WordTokenizer.from_words(list("vwxyzu"))  # v is 4
+
+
+@pytest.mark.parametrize(
+    ("over_long", "numbers_of_pairs", "sources"),
+    [
+        ("drop", (2, 0), [[7, 8], [8, 0]]),
+        ("cut", (0, 2), [[7, 8], [4, 5], [8, 0], [4, 5]]),
+        ("cut_read_last", (0, 2), [[7, 8], [6, 7], [8, 0], [5, 6]]),
+    ],
+)
+def test_what_is_left_of_long_pairs(
+    tmp_path, over_long, numbers_of_pairs, sources
+):
+    pairs = [
+        ("a b c d", "w x y z"),
+        ("e", "v w"),
+        ("a b c", "v x"),
+        ("d e", "u"),
+    ]
+    corpus = write_corpus(pairs, tmp_path)
+    batches = TrainingBatches(
+        corpus, SOURCE, TARGET, 4, 1, 2, over_long, "authors"
+    )
+    assert (batches.dropped, batches.cut) == numbers_of_pairs
+    (batch,) = rows(batches.dataset(0, 1))
+    # Sorted by what is left of the target, whose last words go in any case.
+    targets = [[9], [5, 6], [4, 5], [4, 6]]
+    if over_long == "drop":
+        targets = [[9], [4, 5]]
+    pad = [[0] * (2 - len(words)) for words in targets]
+    assert batch == {
+        "source": sources,
+        "target_in": [
+            [2, *words, *zeros]
+            for words, zeros in zip(targets, pad, strict=True)
+        ],
+        "target_out": [
+            [*words, 3, *zeros]
+            for words, zeros in zip(targets, pad, strict=True)
+        ],
+    }
+    # One place of the source and one of the target are padding.
+    cells = len(sources) * (2 + 3)
+    assert batches.padding_share() == pytest.approx(2 / cells)
+
+
+def test_a_side_alone_can_be_too_long(tmp_path):
+    pairs = [("a", "v"), ("a b", "v"), ("a", "v w"), ("a b", "v w")]
+    corpus = write_corpus(pairs, tmp_path)
+    for limit, dropped in ((2, 0), (1, 3)):
+        parts = (corpus, SOURCE, TARGET, 4, 1, limit)
+        batches = TrainingBatches(*parts)
+        assert (batches.dropped, batches.cut) == (dropped, 0)
+        assert batches.pairs_per_epoch == 4 - dropped
+        cut = TrainingBatches(*parts, "cut")
+        assert (cut.dropped, cut.cut, cut.pairs_per_epoch) == (0, dropped, 4)
+
+
 def test_over_long_pairs_are_dropped_or_cut(corpus):
     long = sum(max(len(side.split()) for side in pair) > 3 for pair in PAIRS)
     dropped = make(corpus, max_length=3)

@@ -45,6 +45,36 @@ def test_bad_pairs_are_skipped_and_counted_with_their_lines(tmp_path):
     }
 
 
+def test_lines_are_counted_with_the_good_ones(tmp_path):
+    good, no_source, no_target = ("a", "b"), ("", "b"), ("a", "")
+    pairs = [good, no_target, good, no_source, good, no_target, good]
+    corpus = write_corpus(pairs, tmp_path)
+    assert len(corpus) == 4
+    assert corpus.skipped == {
+        "empty target": {"count": 2, "first_lines": [2, 6]},
+        "empty source": {"count": 1, "first_lines": [4]},
+    }
+    description = json.loads((tmp_path / "corpus.json").read_text())
+    assert (description["pairs"], description["key"]) == (4, "")
+    with pytest.raises(ValueError, match=r"Received: 2 pairs.*\[1, 2\]"):
+        write_corpus([no_source, no_source], tmp_path)
+
+
+def test_a_corpus_is_written_as_it_is_told(tmp_path):
+    options = {
+        "preprocess_source": str.upper,
+        "preprocess_target": str.swapcase,
+    }
+    pairs = [("aA", "bB"), ("", "c")]
+    corpus = open_or_write_corpus(lambda: pairs, tmp_path, "key", **options)
+    assert corpus.lines(np.array([0])) == ([b"AA"], [b"Bb"])
+    assert corpus.description["key"] == "key"
+    with pytest.raises(ValueError, match="Pair 2 "):
+        open_or_write_corpus(
+            lambda: pairs, tmp_path, "other", on_bad_line="error"
+        )
+
+
 def test_a_bad_pair_can_stop_the_writing(tmp_path):
     with pytest.raises(ValueError, match="Pair 2 .* target sentence is empty"):
         write_corpus([("a", "b"), ("c", "")], tmp_path, on_bad_line="error")

@@ -1,6 +1,7 @@
 import gzip
 import os
 import re
+from types import SimpleNamespace
 
 import pytest
 
@@ -72,6 +73,92 @@ def test_files_are_found_by_their_prefixes(files):
     assert found.test_links is None
 
 
+def test_each_part_and_side_is_its_own(files):
+    for source, target in (("en", "fr"), ("fr", "en")):
+        config = {"source_language": source, "target_language": target}
+        found = load_datasets(DataConfig(**{**vars(files), **config}))
+        parts = {"train": list(found.train())}
+        parts |= {"dev": found.dev, "test": found.test}
+        assert parts == {
+            part: [
+                (f"{part} {source} {i}", f"{part} {target} {i}") for i in (1, 2)
+            ]
+            for part in ("train", "dev", "test")
+        }
+
+
+@pytest.mark.parametrize("part", ["train", "dev", "test"])
+@pytest.mark.parametrize("on_bad_line", ["skip", "error"])
+def test_only_lines_of_the_training_text_are_skipped(
+    files, tmp_path, part, on_bad_line
+):
+    (tmp_path / f"{part}.en").write_bytes(b"good\n\xff bad\n")
+    config = DataConfig(**{**vars(files), "on_bad_line": on_bad_line})
+    if (part, on_bad_line) == ("train", "skip"):
+        found = list(load_datasets(config).train())
+        assert found[0] == ("good", "train fr 1")
+        assert found[1] == ("\udcff bad", "train fr 2")
+        return
+    with pytest.raises(ValueError, match=rf"Line 2 of .*{part}\.en is not"):
+        list(load_datasets(config).train())
+
+
+@pytest.fixture
+def splits(monkeypatch):
+    """The splits that were asked of a phrasebook of numbers."""
+    asked = []
+
+    def split_pairs(name, size, seed):
+        asked.append((name, size, seed))
+        return [
+            SimpleNamespace(source=f"{name} en {i}", target=f"{name} de {i}")
+            for i in range(2)
+        ]
+
+    monkeypatch.setattr(phrasebook, "split_pairs", split_pairs)
+    monkeypatch.setattr(phrasebook, "format_links", lambda pair: pair.target)
+    return asked
+
+
+def test_the_phrasebooks_parts_are_its_splits(splits):
+    found = load_datasets(DataConfig("phrasebook", train_size=7))
+    assert [
+        {*found.train()}, {*found.dev}, {*found.test}
+    ] == [
+        {(f"{name} en {i}", f"{name} de {i}") for i in range(2)}
+        for name in ("train", "dev", "test")
+    ]  # fmt: skip
+    assert found.test_links == ["test de 0", "test de 1"]
+    found.train()  # made once
+    assert sorted(splits) == [
+        ("dev", 300, 1), ("test", 1000, 1), ("train", 7, 1)
+    ]  # fmt: skip
+    keys = {found.train_key}
+    for size, expected in ((8, 8), (None, 30_000), (30_000, 30_000)):
+        splits.clear()
+        found = load_datasets(DataConfig("phrasebook", train_size=size))
+        found.train()
+        assert ("train", expected, 1) in splits
+        keys.add(found.train_key)
+    assert len(keys) == 3
+
+
+def test_the_training_text_has_a_key_of_all_that_makes_it(files, tmp_path):
+    keys = {load_datasets(files).train_key}
+    for language in ("en", "fr"):
+        path = tmp_path / f"train.{language}"
+        stamp = path.stat().st_mtime_ns
+        path.write_text(path.read_text() + "more\n")
+        os.utime(path, ns=(stamp, stamp))  # another size alone
+        keys.add(load_datasets(files).train_key)
+        os.utime(path, ns=(1, 1))  # another time alone
+        keys.add(load_datasets(files).train_key)
+    for other in ("dev.en", "test.en"):
+        (tmp_path / other).write_text("1\n2\n")
+    keys.add(load_datasets(files).train_key)
+    assert len(keys) == 5
+
+
 def test_other_files_have_another_key(files, tmp_path):
     before = load_datasets(files).train_key
     assert load_datasets(files).train_key == before
@@ -81,12 +168,17 @@ def test_other_files_have_another_key(files, tmp_path):
 
 def test_the_corpus_depends_on_its_preprocessing_too(files):
     found = load_datasets(files)
-    settings = {"lowercase": True, "tokenize": True, "on_bad_line": "error"}
+    settings = {
+        "lowercase": True,
+        "normalize_punctuation": True,
+        "tokenize": True,
+        "on_bad_line": "error",
+    }
     keys = {corpus_key(found, files)}
     for name, value in settings.items():
         changed = DataConfig(**{**vars(files), name: value})
         keys.add(corpus_key(found, changed))
-    assert len(keys) == 4
+    assert len(keys) == 5
     # The longest pair is chosen when batches are made, from the same corpus.
     longer = DataConfig(**{**vars(files), "max_length": 99})
     assert corpus_key(found, longer) in keys
@@ -124,6 +216,19 @@ def test_another_name_is_a_builder_with_test_sets(monkeypatch, tmp_path):
         ("wmt14/full", "en", "de"),
         ("wmt14_translate", "train", "en", "de"),
     ]
-    assert len(found.dev) == 3
+    assert found.dev == [("wmt13 0", "a"), ("wmt13 1", "b"), ("wmt13 2", "c")]
     assert found.test == [("wmt14/full 2", "c")]
     assert found.test_links is None
+    asked.clear()
+    other = {"source_language": "fr", "target_language": "en"}
+    turned = load_datasets(
+        DataConfig("wmt15_x", dev_set="d", test_set="t", **other)
+    )
+    list(turned.train())
+    assert asked == [
+        ("d", "fr", "en"),
+        ("t", "fr", "en"),
+        ("wmt15_x", "train", "fr", "en"),
+    ]
+    assert [s for s, _ in turned.test] == ["t 0", "t 1", "t 2"]
+    assert turned.train_key != found.train_key

@@ -38,6 +38,70 @@ def test_targets_come_with_sentence_marks():
     assert batch["target_out"].tolist() == [[4, 4, 3], [3, 0, 0]]
 
 
+OTHER = WordTokenizer.from_words(["x", "y", "a"])
+
+
+@pytest.mark.parametrize(
+    ("targets", "cut"),
+    [
+        (["x", "y", "x y"], 0),
+        (["x", "y", "x y a"], 1),
+        # A pair with two long sides is one pair.
+        (["x", "y y y", "x y a"], 2),
+    ],
+)
+def test_pairs_that_are_cut_are_counted_once(targets, cut):
+    sources = ["a a", "b", "b a"]
+    parts = (TOKENIZER, 3, 2, targets, OTHER)
+    assert EvaluationBatches(sources, *parts).cut == cut
+    sources[2] += " b"
+    assert EvaluationBatches(sources, *parts).cut == max(cut, 1)
+
+
+def test_both_sides_by_hand():
+    pairs = [
+        ("a", "x y"),
+        ("b a", "y"),
+        ("a b a b", "a x"),  # the last one of its source is cut
+        ("b b a", "y x a a"),  # the last one of its target is cut
+        ("b", "y x"),  # after the first pair, which is as long
+        ("", ""),
+    ]
+    sources, targets = map(list, zip(*pairs, strict=True))
+    batches = EvaluationBatches(sources, TOKENIZER, 4, 3, targets, OTHER)
+    received = [
+        {name: array.tolist() for name, array in batch.items()}
+        for batch in batches
+    ]
+    # The target's length decides, then the source's.
+    assert received == [
+        {
+            "indices": [3, 2, 0, 4],
+            "source": [[5, 5, 4], [4, 5, 4], [4, 0, 0], [5, 0, 0]],
+            "target_in": [
+                [2, 5, 4, 6],
+                [2, 6, 4, 0],
+                [2, 4, 5, 0],
+                [2, 5, 4, 0],
+            ],
+            "target_out": [
+                [5, 4, 6, 3],
+                [6, 4, 3, 0],
+                [4, 5, 3, 0],
+                [5, 4, 3, 0],
+            ],
+        },
+        {
+            "indices": [1, 5],
+            "source": [[5, 4], [0, 0]],
+            "target_in": [[2, 5], [2, 0]],
+            "target_out": [[5, 3], [3, 0]],
+        },
+    ]
+    for ours, theirs in zip(received, batches.dataset(), strict=True):
+        assert ours == {name: t.numpy().tolist() for name, t in theirs.items()}
+
+
 def test_the_dataset_gives_the_same_batches():
     batches = EvaluationBatches(SOURCES, TOKENIZER, 2, 50)
     dataset = batches.dataset()

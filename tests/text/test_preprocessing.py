@@ -15,6 +15,70 @@ def test_steps_are_applied_as_chosen():
     assert prepared == 'die " maus " ( z.b. a & b-c ) , 3,5 % !'
 
 
+TEXT = "It’s “A&B” Co., well-known"
+
+
+@pytest.mark.parametrize(
+    ("language", "settings", "expected"),
+    [
+        ("en", {}, TEXT),
+        ("en", {"lowercase": True}, "it’s “a&b” co., well-known"),
+        (
+            "en",
+            {"normalize_punctuation": True},
+            'It\'s "A&B" Co., well-known',
+        ),
+        ("en", {"tokenize": True}, "It ’ s “ A & B ” Co . , well-known"),
+        # German knows `Co.`, and leaves no apostrophe with its word.
+        ("de", {"tokenize": True}, "It ’ s “ A & B ” Co. , well-known"),
+        (
+            "en",
+            {"normalize_punctuation": True, "tokenize": True},
+            'It \'s " A & B " Co . , well-known',
+        ),
+        (
+            "de",
+            {"normalize_punctuation": True, "tokenize": True},
+            'It \' s " A & B " Co. , well-known',
+        ),
+        # Lower-cased first: `co.` is no abbreviation.
+        (
+            "de",
+            {"lowercase": True, "tokenize": True},
+            "it ’ s “ a & b ” co . , well-known",
+        ),
+    ],
+)
+def test_each_step_alone(language, settings, expected):
+    off = dict.fromkeys(
+        ["lowercase", "normalize_punctuation", "tokenize"], False
+    )
+    assert Preprocessor(language, **{**off, **settings})(TEXT) == expected
+
+
+def test_what_is_done_by_default():
+    assert Preprocessor("en")(TEXT) == 'It \'s " A & B " Co . , well-known'
+
+
+@pytest.mark.parametrize(
+    ("language", "words", "text"),
+    [
+        ("en", "a &amp; b &lt; &#124; &quot;", "a &amp; b &lt; &#124; &quot;"),
+        ("en", "it 's R & D , no ?", "it's R & D, no?"),
+        # A language has its own rules.
+        ("en", "l' homme", "l' homme"),
+        ("fr", "l' homme", "l'homme"),
+    ],
+)
+def test_words_are_put_together_as_they_stand(language, words, text):
+    assert Preprocessor(language).postprocess(words) == text
+
+
+def test_markup_in_a_text_is_no_markup():
+    # Neither `&` nor `<` becomes an entity, nor an entity what it stands for.
+    assert Preprocessor("en")("a < b & c &amp; d") == "a < b & c & amp ; d"
+
+
 def test_postprocess_attaches_punctuation():
     prepare = Preprocessor("en")
     sentence = 'He said, "it\'s a well-known A & B (really)!"'
@@ -26,4 +90,4 @@ def test_postprocess_attaches_punctuation():
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "sacremoses", None)
     with pytest.raises(ImportError, match=r"luong-keras\[train\]"):
-        Preprocessor("fr")
+        Preprocessor("cs")  # of which nothing was loaded before

@@ -135,6 +135,97 @@ def test_training_is_deterministic_and_options_change_the_fingerprint(kind):
     assert ids[0] == ids[1]
 
 
+@pytest.mark.parametrize(
+    ("options", "tokens"),
+    [
+        ({}, ["The", "Cat", "'s", "hat", ",", "3.5", "Ü", "!"]),
+        (
+            {"lowercase": True},
+            ["the", "cat", "'s", "hat", ",", "3.5", "ü", "!"],
+        ),
+        ({"pretokenized": True}, ["The", "Cat", "'s", "hat,", "3.5", "Ü!"]),
+        (
+            {"pretokenized": True, "lowercase": True},
+            ["the", "cat", "'s", "hat,", "3.5", "ü!"],
+        ),
+    ],
+)
+@pytest.mark.parametrize("maker", ["train", "from_words", "loaded"])
+def test_each_option_of_a_word_tokenizer(maker, options, tokens, tmp_path):
+    text = ["The Cat 's hat, 3.5 Ü!"]
+    if maker == "train":
+        made = WordTokenizer.train(text, 50, **options)
+        words = sorted(tokens, key=str.encode)  # each occurs once
+    else:
+        made, words = WordTokenizer.from_words(tokens, **options), tokens
+    if maker == "loaded":
+        made.save(tmp_path, "name")
+        made = load_tokenizer(tmp_path, "name")
+    assert made.options == {
+        "pretokenized": False, "lowercase": False, **options
+    }  # fmt: skip
+    assert made.tokens(text).to_list() == [[word.encode() for word in tokens]]
+    assert made.encode(text).to_list() == [
+        [4 + words.index(word) for word in tokens]
+    ]
+    joined = made.join(made.tokens(text)).numpy()[0].decode()
+    expected = text[0].lower() if "lowercase" in options else text[0]
+    assert joined == expected
+
+
+def test_the_commonest_words_are_taken():
+    lines = ["b a c a", "c b a d", "<unk> <unk> <unk> <unk>"]
+    for size, least, words in (
+        (99, 1, ["a", "b", "c", "d"]),
+        (99, 2, ["a", "b", "c"]),
+        (6, 1, ["a", "b"]),
+        (99, 3, ["a"]),
+    ):
+        made = WordTokenizer.train(
+            lines, size, min_count=least, pretokenized=True
+        )
+        lines_of_file = made.file_bytes().decode().splitlines()
+        assert lines_of_file == [*SPECIAL_TOKENS, *words]
+        assert made.vocabulary_size == 4 + len(words)
+
+
+def test_each_option_of_subwords(tmp_path):
+    text = ["Abba abba ﬁn ﬁn x"] * 9
+
+    def pieces(**options):
+        made = SentencePieceTokenizer.train(text, 20, **options)
+        return made, set(b"".join(made.tokens(text[:1]).to_list()[0]).decode())
+
+    made, characters = pieces()
+    assert made.options == {"lowercase": False}
+    # A ligature becomes its letters.
+    assert characters == set("▁Aabfinx")
+    made, characters = pieces(lowercase=True)
+    assert characters == set("▁abfinx")
+    made.save(tmp_path, "name")
+    loaded = load_tokenizer(tmp_path, "name")
+    assert loaded.options == made.options == {"lowercase": True}
+    assert loaded.tokens(["ABBA"]).to_list() == made.tokens(["abba"]).to_list()
+    _, characters = pieces(normalization="identity")
+    assert characters == set("▁Aabﬁnx")
+    # One letter of more than a hundred is not worth a subword.
+    text.append("Q")
+    for coverage, missing in ((0.98, True), (1.0, False)):
+        made, _ = pieces(character_coverage=coverage)
+        assert (UNK_ID in made.encode(["Q"]).to_list()[0]) is missing
+    with pytest.raises(ValueError, match="Received: 'words'"):
+        pieces(model_type="words")
+
+
+def test_the_kind_of_subwords_is_the_one_asked_for():
+    found = {}
+    for kind in ("bpe", "unigram"):
+        made = SentencePieceTokenizer.train(LINES, 40, model_type=kind)
+        found[kind] = made.file_bytes()
+    default = SentencePieceTokenizer.train(LINES, 40).file_bytes()
+    assert found["bpe"] == default != found["unigram"]
+
+
 def test_export_carries_two_tokenizers_and_their_files(tmp_path):
     folder = tmp_path / "tokenizers"
     WordTokenizer.train(LINES[:2], 9).save(folder / "b", "text")

@@ -1,0 +1,185 @@
+"""Arrays that a translator answers, and what they say, written by hand."""
+
+import numpy as np
+
+from luong_keras.serving.translation import ScoredTranslation, Translation
+
+ABSENT = -1e30
+# Signature -> outputs of three sentences, the second one empty. The first
+# translation of the first sentence was cut: it has no step that produces
+# `</s>`, but rows behind it, for its neighbour is longer.
+ANSWERS = {
+    "serving_default": {
+        "translation": ["Tür auf", "", "Ä <unk> z ."],
+        "score": [-0.5, 0.0, -1.5],
+    },
+    "translate": {
+        "translations": [["Tür auf", "x"], ["", ""], ["Ä <unk> z .", "y"]],
+        "scores": [[-0.5, -2.5], [0.0, ABSENT], [-1.5, -1.75]],
+        "tokens": [
+            [["Tür", "auf", "", ""], ["x", "", "", ""]],
+            [[""] * 4, [""] * 4],
+            [["Ä", "<unk>", "z", "."], ["y", "", "", ""]],
+        ],
+        "lengths": [[2, 1], [0, 0], [4, 1]],
+        "alignments": [
+            [
+                [[0.75, 0.25, 0], [0.125, 0.875, 0], [0, 0, 0], [0, 0, 0]],
+                [[0.25, 0.75, 0], [0.5, 0.5, 0], [0, 0, 0], [0, 0, 0]],
+            ],
+            [[[0, 0, 0]] * 4] * 2,
+            [
+                [
+                    [0.5, 0.25, 0.25],
+                    [0, 0, 1],
+                    [0.25, 0.5, 0.25],
+                    [0.125, 0.25, 0.625],
+                ],
+                [[0, 1, 0], [0.25, 0.25, 0.5], [0, 0, 0], [0, 0, 0]],
+            ],
+        ],
+        "source_tokens": [["door", "open", ""], [""] * 3, ["ä", "b", "c"]],
+        "source_lengths": [2, 0, 3],
+        "truncated": [False, False, True],
+    },
+    "score": {
+        "log_probability": [-1.5, -0.25, -3.0],
+        "word_log_probabilities": [
+            [-0.5, -1.0, 0.0],
+            [-0.25, 0.0, 0.0],
+            [-0.75, -0.25, -2.0],
+        ],
+        "tokens": [
+            ["Tür", "</s>", ""],
+            ["</s>", "", ""],
+            ["Ä", "z", "</s>"],
+        ],
+        "lengths": [2, 1, 3],
+        "alignments": [
+            [[0.75, 0.25, 0], [0.5, 0.5, 0], [0, 0, 0]],
+            [[0, 0, 0]] * 3,
+            [[0.5, 0.25, 0.25], [0, 1, 0], [0.25, 0, 0.75]],
+        ],
+        "source_tokens": [["door", "open", ""], [""] * 3, ["ä", "b", "c"]],
+        "source_lengths": [2, 0, 3],
+        "truncated": [False, False, True],
+    },
+    "encode": {
+        "memory": [
+            [[1.0, 2.0], [3.0, 4.0], [9.0, 9.0]],
+            [[9.0, 9.0]] * 3,
+            [[5.0, 6.0], [7.0, 8.0], [0.5, 0.25]],
+        ],
+        "lengths": [2, 0, 3],
+    },
+}
+MEMORIES = [
+    np.array([[1, 2], [3, 4]]),
+    np.zeros((0, 2)),
+    np.array([[5, 6], [7, 8], [0.5, 0.25]]),
+]
+# Step -> the links of every translation of every sentence.
+LINKS = {
+    "produces": [
+        [[(0, 0), (1, 1)], [(1, 0)]],
+        [[]],
+        [[(0, 0), (1, 2), (2, 1), (2, 3)], [(1, 0)]],
+    ],
+    "reads": [
+        [[(1, 0), (1, 1)], [(0, 0)]],
+        [[]],
+        [[(1, 1), (2, 0), (2, 2), (2, 3)], [(2, 0)]],
+    ],
+}
+SCORED = [
+    ScoredTranslation(
+        -1.5,
+        ["Tür", "</s>"],
+        np.array([-0.5, -1]),
+        ["door", "open"],
+        np.array([[0.75, 0.25], [0.5, 0.5]]),
+        False,
+    ),
+    ScoredTranslation(
+        -0.25, ["</s>"], np.array([-0.25]), [], np.zeros((1, 0)), False
+    ),
+    ScoredTranslation(
+        -3.0,
+        ["Ä", "z", "</s>"],
+        np.array([-0.75, -0.25, -2]),
+        ["ä", "b", "c"],
+        np.array([[0.5, 0.25, 0.25], [0, 1, 0], [0.25, 0, 0.75]]),
+        True,
+    ),
+]
+
+
+def translations(step):
+    """What `ANSWERS["translate"]` says, with the links of that step."""
+    door, letters = ["door", "open"], ["ä", "b", "c"]
+    words = ["Ä", "<unk>", "z", "."]
+    long = [[0.5, 0.25, 0.25], [0, 0, 1], [0.25, 0.5, 0.25]]
+    long += [[0.125, 0.25, 0.625]]
+    links = LINKS[step]
+    return [
+        [
+            Translation(
+                "Tür auf",
+                -0.5,
+                ["Tür", "auf"],
+                door,
+                np.array([[0.75, 0.25], [0.125, 0.875]]),
+                links[0][0],
+                False,
+            ),
+            Translation(
+                "x", -2.5, ["x"], door, np.array([[0.25, 0.75]]), links[0][1]
+            ),
+        ],
+        [Translation("", 0.0, [], [], np.zeros((0, 0)), links[1][0], False)],
+        [
+            Translation(
+                "Ä <unk> z .",
+                -1.5,
+                words,
+                letters,
+                np.array(long),
+                links[2][0],
+                True,
+            ),
+            Translation(
+                "y", -1.75, ["y"], letters, np.eye(3)[1:2], links[2][1], True
+            ),
+        ],
+    ]
+
+
+def arrays(signature):
+    """The outputs as arrays, strings as bytes."""
+    return {name: _array(values) for name, values in ANSWERS[signature].items()}
+
+
+def check(found, expected):
+    """Results, or lists of them, equal in every field and its type."""
+    if isinstance(expected, list):
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            check(one, other)
+        return
+    assert type(found) is type(expected)
+    for name, value in vars(expected).items():
+        own = getattr(found, name)
+        if isinstance(value, np.ndarray):
+            assert own.shape == value.shape, name
+            assert own.tolist() == value.tolist(), name
+        else:
+            assert own == value and type(own) is type(value), name
+
+
+def _array(values):
+    array = np.array(values)
+    if array.dtype.kind == "U":
+        return np.frompyfunc(str.encode, 1, 1)(array.astype(object))
+    if array.dtype.kind == "f":
+        return array.astype("float32")
+    return array
