@@ -183,6 +183,16 @@ def test_the_best_translations_with_options(ask):
     check_asked(ask.asked, [("translate_with_options", columns)])
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("replace_unknown", False), ("length_penalty", 0)]
+)
+def test_an_option_that_is_nought_is_an_option(ask, name, value):
+    ask().translate(LINES, **{name: value})
+    columns = {**SORTED, **AS_EXPORTED, "n_best": [1] * 3}
+    columns[name] = [float(value) if name == "length_penalty" else 0] * 3
+    check_asked(ask.asked, [("translate_with_options", columns)])
+
+
 def test_given_translations_are_scored(ask):
     check(ask().score(LINES, TARGETS), SCORED)
     columns = {"source": SORTED["text"], "target": ["", "Tür", "Ä z"]}

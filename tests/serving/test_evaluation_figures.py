@@ -127,6 +127,21 @@ CASED, LOWER = "Ein Hund sieht Das Haus .", "ein hund sieht das haus ."
             (None, 100, 100),
             100,
         ),
+        # What 13a leaves together was apart before.
+        (
+            {"tokenize": True, "target_language": "en"},
+            "it 's fine , no doubt .",
+            "it's fine, no doubt.",
+            (100,) * 3,
+            100,
+        ),
+        (
+            {},
+            'Er sagt "Hund" zu ihm .',
+            "Er sagt „Hund“ zu ihm .",
+            (None, None, None),
+            None,
+        ),
         (
             {"normalize_punctuation": True},
             'Er sagt "Hund" zu ihm .',

@@ -221,19 +221,17 @@ ENDLESS = ({"x": X, "y": 1 - X}, [10])
 HASTY = ({EOS: X, "x": 1 - X}, [10])
 
 
-@pytest.mark.parametrize("beam_size", [1, 2])
 @pytest.mark.parametrize(
-    ("script", "ratios", "lengths"),
+    ("beam_size", "script", "ratios", "lengths"),
     # Of sentences of 0, 1, 2, 3 and 5 words: of their lengths and one more.
     [
-        (ENDLESS, (0.5, 1.5), [0, 3, 4, 6, 9]),
-        (ENDLESS, (0.0, 1.0), [0, 2, 3, 4, 6]),
-        (ENDLESS, (0.0, 0.5), [0, 2, 2, 2, 3]),
-        (HASTY, (0.5, 1.5), [0, 1, 1, 2, 3]),
-        (HASTY, (1.0, 1.5), [0, 2, 3, 4, 6]),
-        (HASTY, (0.0, 1.5), [0, 1, 1, 1, 1]),
+        (1, ENDLESS, (0.5, 1.5), [0, 3, 4, 6, 9]),
+        (2, ENDLESS, (0.0, 1.0), [0, 2, 3, 4, 6]),
+        (2, ENDLESS, (0.0, 0.5), [0, 2, 2, 2, 3]),
+        (1, HASTY, (0.5, 1.5), [0, 1, 1, 2, 3]),
+        (2, HASTY, (0.0, 1.5), [0, 1, 1, 1, 1]),
         # One place is left for the end.
-        (HASTY, (1.0, 1.0), [0, 1, 2, 3, 5]),
+        (2, HASTY, (1.0, 1.0), [0, 1, 2, 3, 5]),
     ],
 )
 def test_the_shortest_and_the_longest(beam_size, script, ratios, lengths):
