@@ -199,10 +199,10 @@ def test_every_option_is_its_sentences_own():
     # The other way round for what is left as exported.
     exported = graph(replace_unknown=True, length_penalty=1.0)
     options = chosen(
-        3, length_penalty=[-1.0, 0.0, 0.0], replace_unknown=[-1, 1, 0]
+        4, length_penalty=[-1.0, 0.0, 0.0, 0.0], replace_unknown=[0, -1, 1, 0]
     )
-    found = exported.translate_batch(tf.constant(["a b"] * 3), options)
-    assert ranks(found) == [NORMALISED, replaced, BEST]
+    found = exported.translate_batch(tf.constant(["a b"] * 4), options)
+    assert ranks(found) == [NORMALISED, replaced, replaced, BEST]
 
 
 def test_a_rank_that_is_not_wanted_is_empty():
