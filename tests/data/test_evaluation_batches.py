@@ -102,6 +102,11 @@ def test_both_sides_by_hand():
         assert ours == {name: t.numpy().tolist() for name, t in theirs.items()}
 
 
+def test_what_is_cut_to_one_length_keeps_its_order():
+    (batch,) = EvaluationBatches(["a a", "b b b"], TOKENIZER, 2, 2)
+    assert batch["indices"].tolist() == [0, 1]
+
+
 def test_the_dataset_gives_the_same_batches():
     batches = EvaluationBatches(SOURCES, TOKENIZER, 2, 50)
     dataset = batches.dataset()
