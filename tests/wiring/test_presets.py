@@ -1,0 +1,261 @@
+"""Every value of every preset, spelled out beside the code that makes it."""
+
+import copy
+import json
+
+import pytest
+
+from luong_keras.config import (
+    AttentionConfig,
+    DataConfig,
+    DecodingConfig,
+    ModelConfig,
+    RunConfig,
+    TrainingConfig,
+    config_from_dict,
+    config_to_dict,
+)
+from luong_keras.presets import PRESETS
+
+# The paper: what a configuration is where nothing is said.
+DEFAULTS = {
+    "model": {
+        "source_vocabulary_size": 50_000,
+        "target_vocabulary_size": 50_000,
+        "source_features": None,
+        "embedding_size": 1000,
+        "units": 1000,
+        "encoder_layers": 4,
+        "decoder_layers": 4,
+        "recurrence": "lstm",
+        "bidirectional": False,
+        "reverse_source": True,
+        "decoder": "luong",
+        "attention": {
+            "kind": "local",
+            "score_mode": "general",
+            "concat_form": None,
+            "alignment": "predictive",
+            "half_width": 10,
+            "gaussian": "auto",
+            "clamp_position": True,
+            "max_length": 50,
+            "mask_location": True,
+            "use_scale": False,
+            "dropout": 0.0,
+        },
+        "input_feeding": True,
+        "dropout": 0.2,
+        "dropout_style": "zaremba",
+        "use_bias": True,
+        "attentional_bias": False,
+        "output_bias": False,
+        "cell_clip": None,
+        "gradient_clip": None,
+        "tied_embeddings": False,
+        "initial_range": 0.1,
+        "precision": "float32",
+        "source_pad_id": 0,
+        "target_pad_id": 0,
+        "bos_id": 2,
+        "eos_id": 3,
+    },
+    "data": {
+        "dataset": "wmt14_translate",
+        "source_language": "en",
+        "target_language": "de",
+        "train": None,
+        "dev": None,
+        "test": None,
+        "dev_set": "wmt13",
+        "test_set": "wmt14/full",
+        "test_subset": None,
+        "train_size": None,
+        "tokenizer": "words",
+        "joint_vocabulary": False,
+        "lowercase": False,
+        "normalize_punctuation": False,
+        "tokenize": False,
+        "max_length": 50,
+        "over_long": "drop",
+        "batching": "sorted_pools",
+        "on_bad_line": "skip",
+    },
+    "training": {
+        "batch_size": 128,
+        "epochs": 12,
+        "optimizer": "sgd",
+        "learning_rate": 1.0,
+        "clip_norm": 5.0,
+        "clip_counts_embeddings": True,
+        "halving": "start",
+        "iterations_per_epoch": None,
+        "first_halved_epoch": 9,
+        "halvings_per_epoch": 1,
+        "halving_factor": 0.5,
+        "normalization": "sentence",
+        "nominal_batch_size": False,
+        "label_smoothing": 0.0,
+        "seed": 1,
+        "snapshot_steps": 1000,
+        "jit_compile": False,
+        "samples": 5,
+    },
+    "decoding": {
+        "beam_size": 10,
+        "max_beam_size": None,
+        "stack_size": None,
+        "length_penalty": 0.0,
+        "min_length_ratio": 0.5,
+        "max_length_ratio": 1.5,
+        "replace_unknown": True,
+        "alignment_step": "produces",
+        "batch_size": 32,
+        "max_source_length": 200,
+        "dictionary": None,
+    },
+}
+
+# What each preset changes.
+DIFFERENCES = {
+    "paper": {},
+    "authors": {
+        "model": {
+            "attention": {"concat_form": "query_only", "mask_location": False},
+            "dropout_style": "authors",
+            "use_bias": False,
+            "cell_clip": 50.0,
+            "gradient_clip": 1000.0,
+        },
+        "data": {"over_long": "cut_read_last", "batching": "authors"},
+        "training": {
+            "clip_counts_embeddings": False,
+            "halving": "after_epoch",
+            "nominal_batch_size": True,
+        },
+        "decoding": {"stack_size": 100, "alignment_step": "reads"},
+    },
+    "small": {
+        "model": {
+            "source_vocabulary_size": 8000,
+            "target_vocabulary_size": 8000,
+            "embedding_size": 256,
+            "units": 512,
+            "encoder_layers": 1,
+            "decoder_layers": 1,
+            "bidirectional": True,
+            "reverse_source": False,
+            "attention": {"kind": "global"},
+            "dropout": 0.3,
+            "output_bias": True,
+            "tied_embeddings": True,
+            "initial_range": 0.15,
+        },
+        "data": {
+            "dataset": "files",
+            "tokenizer": "sentencepiece",
+            "joint_vocabulary": True,
+            "max_length": 80,
+        },
+        "training": {
+            "batch_size": 64,
+            "epochs": 8,
+            "optimizer": "adam",
+            "learning_rate": 0.001,
+            "clip_norm": 1.0,
+            "first_halved_epoch": 6,
+            "normalization": "word",
+            "label_smoothing": 0.1,
+            "snapshot_steps": 200,
+        },
+        "decoding": {"length_penalty": 1.0, "max_length_ratio": 2.0},
+    },
+    "demo": {
+        "model": {
+            "source_vocabulary_size": 1000,
+            "target_vocabulary_size": 1000,
+            "embedding_size": 80,
+            "units": 160,
+            "encoder_layers": 1,
+            "decoder_layers": 1,
+            "bidirectional": True,
+            "reverse_source": False,
+            "attention": {"kind": "global"},
+            "dropout": 0.0,
+            "output_bias": True,
+            "initial_range": 0.25,
+        },
+        "data": {
+            "dataset": "phrasebook",
+            "train_size": 24_000,
+            "max_length": 100,
+        },
+        "training": {
+            "batch_size": 64,
+            "epochs": 4,
+            "optimizer": "adam",
+            "learning_rate": 0.004,
+            "clip_norm": 1.0,
+            "first_halved_epoch": 3,
+            "normalization": "word",
+            "snapshot_steps": 200,
+            "samples": 2,
+        },
+        "decoding": {"beam_size": 5, "length_penalty": 1.0},
+    },
+}
+
+
+def with_differences(values, changes):
+    """Nested dictionaries with some values replaced, all of them known."""
+    values = copy.deepcopy(values)
+    for name, value in changes.items():
+        assert name in values, name
+        if isinstance(value, dict):
+            value = with_differences(values[name], value)
+        values[name] = value
+    return values
+
+
+def spelled_out(name):
+    return with_differences(DEFAULTS, DIFFERENCES[name])
+
+
+def read(config):
+    """The values of a configuration, attribute by attribute."""
+    if not hasattr(config, "__dataclass_fields__"):
+        return config
+    return {name: read(value) for name, value in vars(config).items()}
+
+
+def test_the_defaults_are_these():
+    assert read(RunConfig()) == DEFAULTS
+    for section, kind in (
+        ("model", ModelConfig),
+        ("data", DataConfig),
+        ("training", TrainingConfig),
+        ("decoding", DecodingConfig),
+    ):
+        assert read(kind()) == DEFAULTS[section]
+    assert read(AttentionConfig()) == DEFAULTS["model"]["attention"]
+
+
+def test_every_preset_is_spelled_out_here():
+    assert list(PRESETS) == list(DIFFERENCES)
+
+
+@pytest.mark.parametrize("name", DIFFERENCES)
+def test_a_preset_has_these_values(name):
+    assert read(PRESETS[name]) == spelled_out(name)
+    # `True == 1` and `1.0 == 1`: the kinds of the values, too.
+    assert repr(read(PRESETS[name])) == repr(spelled_out(name))
+
+
+@pytest.mark.parametrize("name", DIFFERENCES)
+def test_a_preset_is_these_values_in_json(name):
+    pytest.importorskip("pydantic", reason="settings are checked by pydantic")
+    values = spelled_out(name)
+    assert json.loads(json.dumps(config_to_dict(PRESETS[name]))) == values
+    found = config_from_dict(json.loads(json.dumps(values)))
+    assert read(found) == values
+    assert type(found.model.attention) is AttentionConfig
