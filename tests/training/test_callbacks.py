@@ -91,6 +91,19 @@ def test_best_weights_of_a_resumed_run(tmp_path, mode, sign):
     assert path.exists()
 
 
+@pytest.mark.parametrize("mode, sign", [("max", 1), ("min", -1)])
+def test_a_first_value_that_is_no_number_is_not_the_best(tmp_path, mode, sign):
+    best = BestWeights(tmp_path / "best.weights.h5", "value", mode)
+    best.set_model(small_model())
+    best.on_epoch_end(0, {"value": float("nan")})
+    assert not best.path.exists()
+    assert best.get_state() == {"best": None}
+    for value in (-2.0, float("nan"), -3.0):  # the first is the best
+        best.on_epoch_end(1, {"value": sign * value})
+        assert best.get_state() == {"best": sign * -2.0}
+    assert best.path.exists()
+
+
 def test_best_weights_of_a_model_that_shares_layers(tmp_path):
     shown = small_model()
     trained = keras.Sequential([shown, keras.layers.Dense(1)])

@@ -166,6 +166,40 @@ def test_several_steps_an_execution_must_divide_the_epoch(tmp_path):
     assert Snapshot.read(path).position == 2
 
 
+@pytest.mark.parametrize(
+    "together, every, expected",
+    [
+        (1, 3, [3, 6, 8]),
+        (2, 3, [4, 6, 8]),  # Batch 3 ends within a step of two.
+        (2, 5, [6, 8]),
+        (4, 3, [4, 8]),
+    ],
+)
+def test_snapshots_come_after_the_step_that_reaches_them(
+    tmp_path, monkeypatch, together, every, expected
+):
+    """The positions saved: after every N batches, and after the epoch's 8."""
+    saved = []
+    write = Snapshot.write
+
+    def spy(snapshot, path):
+        saved.append(snapshot.position)
+        write(snapshot, path)
+
+    monkeypatch.setattr(Snapshot, "write", spy)
+    rows = Rows()
+    rows.steps_per_epoch = 8
+    fit(
+        small_model(steps_per_execution=together),
+        rows,
+        epochs=1,
+        snapshot_path=tmp_path / "snapshot.npz",
+        snapshot_steps=every,
+        verbose=0,
+    )
+    assert saved == expected
+
+
 def test_averaged_weights_are_refused():
     with pytest.raises(ValueError, match="use_ema=True"):
         fit(small_model(keras.optimizers.SGD(use_ema=True)), Rows(), epochs=1)

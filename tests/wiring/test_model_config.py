@@ -423,6 +423,7 @@ def test_the_layers_of_the_usual_model():
     assert described(Parts(make()), EXPECTED) == EXPECTED
 
 
+@pytest.mark.tensorflow  # there is nothing of a backend in it
 @pytest.mark.parametrize("row", ROWS)
 def test_a_setting_changes_these_attributes_alone(row):
     changes, differences = ROWS[row]

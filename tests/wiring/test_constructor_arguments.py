@@ -1,0 +1,516 @@
+"""Every argument of every registered class: kept, written down, read again.
+
+The values are those written here, none of them the usual one; what a class
+says of itself is compared with them and never with itself.
+"""
+
+import inspect
+import json
+
+import keras
+import numpy as np
+import pytest
+
+import luong_keras as lk
+from luong_keras.layers.embedding import Embedding
+from luong_keras.training.optimizers import (
+    ClippedAdam,
+    ClippedSGD,
+    make_optimizer,
+)
+from tests.layer_checks import prefix_mask, random, randomize, to_numpy
+
+# How a given value is written in a configuration, and called as an attribute.
+WRITTEN = {
+    "he_normal": "HeNormal",
+    "he_uniform": "HeUniform",
+    "lecun_normal": "LecunNormal",
+    "ones": "Ones",
+}
+COMMON = {"name": "other", "dtype": "mixed_bfloat16", "trainable": False}
+ATTENTION = {
+    **COMMON,
+    "use_scale": True,
+    "dropout": 0.1,
+    "seed": 3,
+    "kernel_initializer": "he_normal",
+}
+CELL = {
+    "num_layers": 2,
+    "input_feeding": False,
+    "use_bias": False,
+    "attentional_bias": True,
+    "attentional_activation": "relu",
+    "kernel_initializer": "he_normal",
+    "recurrent_initializer": "he_uniform",
+    "bias_initializer": "ones",
+}
+LSTM = {
+    **CELL,
+    "unit_forget_bias": False,
+    "cell_clip": 0.5,
+    "gradient_clip": 0.25,
+}
+DRIVER = {
+    **COMMON,
+    "return_sequences": False,
+    "return_state": True,
+    "dropout": 0.2,
+    "dropout_style": "sequence",
+    "deferred_gradients": False,
+    "seed": 5,
+}
+
+
+def without(values, *names):
+    return {name: values[name] for name in values if name not in names}
+
+
+def local():
+    return lk.LocalAttention(half_width=3, dropout=0.4)
+
+
+# One or more sets of arguments a class; together they have all of them.
+ARGUMENTS = {
+    lk.LuongAttention: [
+        {
+            "score_mode": "location",
+            "max_length": 7,
+            "mask_location": False,
+            **ATTENTION,
+        },
+        {"score_mode": "concat", "units": 3, "concat_form": "separate"},
+    ],
+    lk.LocalAttention: [
+        {
+            "alignment": "monotonic",
+            "half_width": 3,
+            "score_mode": "concat",
+            "gaussian": "inside_softmax",
+            "sigma": 2.5,
+            "clamp_position": False,
+            "units": 3,
+            "concat_form": "separate",
+            **ATTENTION,
+        }
+    ],
+    lk.BahdanauAttention: [
+        {"units": 3, **ATTENTION},
+        {"normalize": True, "units": 4},
+    ],
+    lk.InputFeedingLSTMCell: [
+        {"units": 4, "attention": local, **LSTM, **COMMON},
+        {"units": 4, "cell_clip": 0.5},
+        {"units": 4, "gradient_clip": 0.5},
+    ],
+    lk.InputFeedingGRUCell: [
+        {"units": 4, "attention": local, **CELL, **COMMON}
+    ],
+    lk.BahdanauLSTMCell: [
+        {
+            "units": 4,
+            "attention": local,
+            **without(LSTM, "input_feeding"),
+            **COMMON,
+        }
+    ],
+    lk.BahdanauGRUCell: [
+        {
+            "units": 4,
+            "attention": local,
+            **without(CELL, "input_feeding"),
+            **COMMON,
+        }
+    ],
+    lk.MemoryRNN: [{"cell": lambda: lk.InputFeedingGRUCell(4), **DRIVER}],
+    lk.InputFeedingLSTM: [{"units": 4, "attention": local, **LSTM, **DRIVER}],
+    lk.InputFeedingGRU: [{"units": 4, "attention": local, **CELL, **DRIVER}],
+    lk.BahdanauLSTM: [
+        {
+            "units": 4,
+            "attention": local,
+            **without(LSTM, "input_feeding"),
+            **DRIVER,
+        }
+    ],
+    lk.BahdanauGRU: [
+        {
+            "units": 4,
+            "attention": local,
+            **without(CELL, "input_feeding"),
+            **DRIVER,
+        }
+    ],
+    lk.OutputProjection: [
+        {
+            "vocabulary_size": 7,
+            "embedding": lambda: Embedding(7, 3),
+            "use_bias": True,
+            "kernel_initializer": "he_normal",
+            **COMMON,
+        }
+    ],
+    lk.WordLosses: [
+        {
+            "projection": lambda: lk.OutputProjection(7, use_bias=True),
+            "label_smoothing": 0.1,
+            "pad_id": 3,
+            **COMMON,
+        }
+    ],
+    lk.Bridge: [
+        {
+            "units": 4,
+            "num_states": 3,
+            "kernel_initializer": "he_normal",
+            **COMMON,
+        }
+    ],
+    lk.Encoder: [
+        {
+            "units": 4,
+            "num_layers": 2,
+            "recurrence": "gru",
+            "reverse": True,
+            "dropout": 0.2,
+            "dropout_style": "sequence",
+            "use_bias": False,
+            "kernel_initializer": "he_normal",
+            "seed": 5,
+            **COMMON,
+        },
+        {
+            "units": 4,
+            "bidirectional": True,
+            "cell_clip": 0.5,
+            "gradient_clip": 0.25,
+            "dropout_style": "authors",
+        },
+    ],
+    Embedding: [{"input_dim": 7, "output_dim": 3, **COMMON}],
+    lk.TranslationLoss: [
+        {
+            "normalization": "sentence",
+            "nominal_batch_size": 7,
+            "pad_id": 5,
+            "name": "other",
+            "dtype": "float16",
+        },
+        {"normalization": "word"},
+    ],
+    lk.MaskedSparseCategoricalCrossentropy: [
+        {
+            "label_smoothing": 0.1,
+            "nominal_batch_size": 7,
+            "pad_id": 5,
+            "name": "other",
+            "dtype": "float16",
+        },
+        {"normalization": "word", "label_smoothing": 0.2},
+    ],
+    lk.WordPerplexity: [
+        {"from_logits": True, "pad_id": 5, "name": "other", "dtype": "float16"}
+    ],
+    lk.WordAccuracy: [
+        {"from_logits": True, "pad_id": 5, "name": "other", "dtype": "float16"}
+    ],
+    lk.WordCount: [{"pad_id": 5, "name": "other", "dtype": "float16"}],
+    ClippedSGD: [
+        {
+            "clip_norm": 4.0,
+            "count_embeddings": False,
+            "learning_rate": 0.25,
+            "momentum": 0.5,
+        }
+    ],
+    ClippedAdam: [
+        {
+            "clip_norm": 4.0,
+            "count_embeddings": False,
+            "learning_rate": 0.25,
+            "beta_1": 0.5,
+            "beta_2": 0.75,
+            "epsilon": 0.125,
+        }
+    ],
+}
+# What a subclass decides for itself.
+DECIDED = {
+    lk.LocalAttention: {"max_length", "mask_location"},
+    lk.BahdanauAttention: {
+        "score_mode",
+        "concat_form",
+        "max_length",
+        "mask_location",
+    },
+    lk.BahdanauLSTMCell: {"input_feeding"},
+    lk.BahdanauGRUCell: {"input_feeding"},
+    lk.BahdanauLSTM: {"input_feeding"},
+    lk.BahdanauGRU: {"input_feeding"},
+}
+ROWS = [
+    pytest.param(kind, row, id=f"{kind.__name__}-{number}")
+    for kind, rows in ARGUMENTS.items()
+    for number, row in enumerate(rows)
+]
+
+
+def own(kind):
+    """Whether the class is this library's."""
+    return kind.__module__.split(".")[0] == lk.__name__
+
+
+def arguments(kind):
+    """The named arguments of this library's classes, inherited ones too."""
+    found = {}
+    for base in filter(own, kind.__mro__):
+        if "__init__" not in vars(base):
+            continue  # Keras' own
+        for argument in inspect.signature(base.__init__).parameters.values():
+            if argument.kind is argument.POSITIONAL_OR_KEYWORD or (
+                argument.kind is argument.KEYWORD_ONLY
+            ):
+                found.setdefault(argument.name, argument.default)
+    found.pop("self", None)
+    if hasattr(kind, "cell_class"):
+        found.pop("cell")
+        found |= arguments(kind.cell_class)
+    return without(found, *DECIDED.get(kind, ()))
+
+
+def test_no_registered_class_is_left_out():
+    registered = {
+        kind
+        for name, kind in keras.saving.get_custom_objects().items()
+        if name.startswith("luong_keras>") and own(kind)
+    }
+    assert registered == set(ARGUMENTS)
+
+
+@pytest.mark.parametrize("kind", ARGUMENTS, ids=lambda kind: kind.__name__)
+def test_no_argument_is_left_out(kind):
+    """Each has, in one set of arguments at least, another value."""
+    for name, default in arguments(kind).items():
+        given = [row[name] for row in ARGUMENTS[kind] if name in row]
+        assert any(value != default for value in given), name
+
+
+def made(kind, row):
+    """An object of the class, and the values as they were given."""
+    values = {k: v() if inspect.isfunction(v) else v for k, v in row.items()}
+    return kind(**values), {
+        name: WRITTEN.get(value, value)
+        if isinstance(value, str)
+        else type(value).__name__
+        if isinstance(value, keras.Layer)
+        else value
+        for name, value in values.items()
+    }
+
+
+def entry(value):
+    """What a configuration says, the class of what is serialized in it."""
+    if isinstance(value, dict) and "class_name" in value:
+        if value["class_name"] == "DTypePolicy":
+            return value["config"]["name"]
+        return value["class_name"]
+    return value
+
+
+def attribute(thing, name):
+    """What an object has, the class of what is an object again."""
+    holder = thing
+    if not hasattr(thing, name) or (name == "units" and hasattr(thing, "cell")):
+        holder = thing.cell
+    if name == "dtype" and isinstance(thing, keras.Layer):
+        return thing.dtype_policy.name
+    value = getattr(holder, name)
+    if name == "learning_rate":
+        return float(value)
+    if isinstance(value, (keras.Layer, keras.initializers.Initializer)):
+        return type(value).__name__
+    return value.__name__ if inspect.isfunction(value) else value
+
+
+@pytest.mark.parametrize("kind, row", ROWS)
+def test_an_argument_is_kept_written_down_and_read_again(kind, row):
+    thing, given = made(kind, row)
+    config = json.loads(json.dumps(thing.get_config()))
+    assert {name: entry(config[name]) for name in given} == given
+    for one in (thing, kind.from_config(config)):
+        assert {name: attribute(one, name) for name in given} == given
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [k for k, rows in ARGUMENTS.items() if "attention" in rows[0]],
+    ids=lambda kind: kind.__name__,
+)
+def test_an_attention_layer_is_read_again_with_its_arguments(kind):
+    thing, _ = made(kind, ARGUMENTS[kind][0])
+    again = kind.from_config(json.loads(json.dumps(thing.get_config())))
+    attention = getattr(again, "cell", again).attention
+    assert (attention.half_width, attention.dropout) == (3, 0.4)
+
+
+def test_what_a_layer_shares_is_read_again_with_its_arguments():
+    thing, _ = made(lk.WordLosses, ARGUMENTS[lk.WordLosses][0])
+    again = lk.WordLosses.from_config(thing.get_config())
+    assert again.projection.vocabulary_size == 7
+    assert again.projection.use_bias is True
+    thing, _ = made(lk.OutputProjection, ARGUMENTS[lk.OutputProjection][0])
+    embedding = lk.OutputProjection.from_config(thing.get_config()).embedding
+    assert (embedding.input_dim, embedding.output_dim) == (7, 3)
+
+
+# What the named optimizers are, value by value.
+
+
+@pytest.mark.parametrize(
+    "name, kind, expected",
+    [
+        ("sgd", ClippedSGD, {"momentum": 0.0, "nesterov": False}),
+        (
+            "adam",
+            ClippedAdam,
+            {"beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-9, "amsgrad": False},
+        ),
+    ],
+)
+def test_a_named_optimizer_has_these_values(name, kind, expected):
+    optimizer = make_optimizer(
+        name, 0.25, 4.0, weight_decay=0.125, count_embeddings=False
+    )
+    assert type(optimizer) is kind
+    expected = {
+        **expected,
+        "learning_rate": 0.25,
+        "clip_norm": 4.0,
+        "count_embeddings": False,
+        "weight_decay": 0.125,
+        "clipnorm": None,
+        "global_clipnorm": None,
+        "clipvalue": None,
+        "use_ema": False,
+    }
+    assert {k: attribute(optimizer, k) for k in expected} == expected
+    usual = make_optimizer(name)
+    assert float(usual.learning_rate) == 1.0
+    assert (usual.clip_norm, usual.count_embeddings) == (5.0, True)
+    assert usual.weight_decay is None
+
+
+# The same seed, the same dropout: whatever else was drawn before.
+
+MASK = prefix_mask([5, 3], 5)
+
+
+def _encode(layer):
+    return layer(random(2, 5, 4), mask=MASK, training=True)[0]
+
+
+def _attend(layer):
+    return layer(random(2, 5, 4), random(2, 6, 4, seed=1), training=True)
+
+
+def _decode(layer):
+    return layer(random(2, 5, 4), memory=random(2, 6, 4, seed=1), training=True)
+
+
+def _drop(kind, **options):
+    return lambda seed: kind(seed=seed, **options)
+
+
+def _decoder(kind):
+    def make(seed):
+        return kind(
+            4, attention=lk.LuongAttention("dot"), dropout=0.5, seed=seed
+        )
+
+    return make
+
+
+SEEDED = {
+    "Encoder": (_drop(lk.Encoder, units=4, dropout=0.5), _encode),
+    "LuongAttention": (_drop(lk.LuongAttention, dropout=0.5), _attend),
+    "LocalAttention": (_drop(lk.LocalAttention, dropout=0.5), _attend),
+    "BahdanauAttention": (_drop(lk.BahdanauAttention, dropout=0.5), _attend),
+    "InputFeedingLSTM": (_decoder(lk.InputFeedingLSTM), _decode),
+    "BahdanauGRU": (_decoder(lk.BahdanauGRU), _decode),
+    "MemoryRNN, weights of its attention layer": (
+        lambda seed: lk.MemoryRNN(
+            lk.InputFeedingLSTMCell(
+                4, attention=lk.LuongAttention("dot", dropout=0.5)
+            ),
+            seed=seed,
+        ),
+        _decode,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SEEDED)
+def test_the_same_seed_drops_the_same(name):
+    make, call = SEEDED[name]
+
+    def output(seed, others):
+        keras.utils.set_random_seed(others)
+        layer = make(seed)
+        call(layer)  # builds it
+        weights = [w for w in layer.weights if "seed" not in w.path]
+        assert weights or name == "LuongAttention"
+        randomize(layer)
+        return to_numpy(call(layer))
+
+    first = output(7, others=1)
+    np.testing.assert_array_equal(output(7, others=2), first)
+    assert not np.array_equal(output(8, others=1), first)
+
+
+# Callbacks: their arguments, and the state that is saved with a run.
+
+CALLBACKS = [
+    (
+        lambda: lk.BestWeights("x.weights.h5", "loss", "min"),
+        {"monitor": "loss", "mode": "min"},
+        {"best": 3.5},
+    ),
+    (
+        lambda: lk.LearningRateHalving(initial_rate=None, steps_per_epoch=4),
+        {"steps_per_epoch": 4},
+        {"initial_rate": 0.75},
+    ),
+    (
+        lambda: lk.ReduceOnPlateau("loss", "max", 0.25, 3, 0.125, 0.0625),
+        {
+            "monitor": "loss",
+            "mode": "max",
+            "factor": 0.25,
+            "patience": 3,
+            "min_delta": 0.125,
+            "min_rate": 0.0625,
+        },
+        {"best": 3.5, "waited": 2},
+    ),
+    (
+        lambda: lk.WordsPerSecond("count", "speed"),
+        {"count": "count", "name": "speed"},
+        {"seconds": 2.5},
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    "make, attributes, state",
+    CALLBACKS,
+    ids=lambda value: None,
+)
+def test_a_callback_has_its_arguments_and_its_state(make, attributes, state):
+    callback = make()
+    assert {name: getattr(callback, name) for name in attributes} == attributes
+    assert callback.get_state() != state
+    callback.set_state(json.loads(json.dumps(state)))
+    assert callback.get_state() == state
+    for name, value in state.items():
+        if name != "seconds":  # Of those before, and of the running ones.
+            assert getattr(callback, name) == value

@@ -1,0 +1,507 @@
+"""Every setting of data and training arrives where a run uses it.
+
+The program's own functions are run, on a corpus of a few lines; what would
+take long, `fit` and the search, only notes what it is given.
+"""
+
+import dataclasses
+import types
+
+import keras
+import numpy as np
+import pytest
+
+from examples import wmt14_train as program
+from luong_keras.config import (
+    DataConfig,
+    DecodingConfig,
+    ModelConfig,
+    RunConfig,
+    TrainingConfig,
+)
+from luong_keras.data.corpus_writer import write_corpus
+from luong_keras.data.datasets import Datasets
+from luong_keras.models.translation_model import TranslationModel
+from luong_keras.text.word_tokenizer import WordTokenizer
+from luong_keras.training.run_folder import RunFolder
+from tests.wiring.attribute_paths import described
+
+pytestmark = pytest.mark.tensorflow
+
+TRAIN = [(f"a b n{i}", "x " * (1 + i % 5) + "y") for i in range(24)]
+DEV = [("a b", "x"), ("A b a", "x Y"), ("b", "y x y")]
+MODEL = ModelConfig(
+    source_vocabulary_size=6,
+    target_vocabulary_size=6,
+    embedding_size=3,
+    units=4,
+    encoder_layers=1,
+    decoder_layers=1,
+)
+SAME = RunConfig(model=MODEL)
+
+
+@pytest.fixture(scope="module")
+def run_of(tmp_path_factory):
+    """A function of a configuration: what its training is given."""
+    corpus = write_corpus(TRAIN, tmp_path_factory.mktemp("corpus"))
+    tokenizers = [
+        WordTokenizer.from_words(["a", "b"]),
+        WordTokenizer.from_words(["x", "y"]),
+    ]
+    translation_model = TranslationModel(MODEL)
+    datasets = Datasets(lambda: TRAIN, "lines", DEV, DEV)
+
+    def run(config):
+        noted = {}
+
+        def note(model, batches, **options):
+            noted.update(options, model=model, batches=batches)
+
+        patch = pytest.MonkeyPatch()
+        patch.setattr(program, "fit", note)
+        folder = RunFolder(tmp_path_factory.mktemp("run"))
+        finished = program.train(
+            translation_model, tokenizers, corpus, datasets, config, folder
+        )
+        patch.undo()
+        assert finished
+        return Run(noted, folder, translation_model)
+
+    return run
+
+
+class Run:
+    """What `fit` was given, under names that the tables can use."""
+
+    def __init__(self, noted, folder, translation_model):
+        assert noted["model"] is translation_model.training_model
+        self.options = types.SimpleNamespace(**noted)
+        self.data = noted["batches"].batches
+        self.optimizer = noted["model"].optimizer
+        self.jit_compile = noted["model"].jit_compile
+        self.loss = noted["model"]._compile_loss._user_loss["word"]
+        callbacks = noted["callbacks"]
+        self.kinds = [type(callback).__name__ for callback in callbacks]
+        by_kind = dict(zip(self.kinds, callbacks, strict=True))
+        self.validation = by_kind["TranslationValidation"]
+        self.scorer = types.SimpleNamespace(**self.validation.scorer.keywords)
+        self.evaluation = self.validation.translate.__self__
+        self.decoding = self.evaluation.translator.decoding
+        self.best = by_kind["BestWeights"]
+        self.schedule = callbacks[2]
+        self.validation_batches = list(noted["validation_data"])
+        self.folder = folder
+
+
+EXPECTED = {
+    "data.batch_size": 128,
+    "data.seed": 1,
+    "data.max_length": 50,
+    "data.over_long": "drop",
+    "data.batching": "sorted_pools",
+    "data.pool_batches": 64,
+    "options.epochs": 12,
+    "options.snapshot_steps": 1000,
+    "optimizer": "ClippedSGD",
+    "optimizer.clip_norm": 5.0,
+    "optimizer.count_embeddings": True,
+    "loss.normalization": "sentence",
+    "loss.nominal_batch_size": None,
+    "jit_compile": False,
+    "validation.samples": 5,
+    "validation.name": "val_bleu",
+    "scorer.lowercase": False,
+    "evaluation.data.lowercase": False,
+    "evaluation.data.tokenize": False,
+    "decoding.beam_size": 1,
+    "decoding.stack_size": None,
+    "decoding.length_penalty": 0.0,
+    "best.monitor": "val_bleu",
+    "best.mode": "max",
+    "schedule": "LearningRateHalving",
+}
+
+
+def seen(run):
+    paths = dict.fromkeys(EXPECTED)
+    found = described(run, paths)
+    for name in ("optimizer", "schedule"):
+        found[name] = type(getattr(run, name)).__name__
+    return found
+
+
+# Field: its values with what else they need, and what they change. The rate
+# has a table of its own.
+TRAINING_ROWS = {
+    "batch_size": ({"batch_size": 7}, {"data.batch_size": 7}),
+    "epochs": ({"epochs": 3}, {"options.epochs": 3}),
+    "optimizer": ({"optimizer": "adam"}, {"optimizer": "ClippedAdam"}),
+    "learning_rate": ({"learning_rate": 0.25}, {}),
+    "clip_norm": ({"clip_norm": 2.0}, {"optimizer.clip_norm": 2.0}),
+    "clip_counts_embeddings": (
+        {"clip_counts_embeddings": False},
+        {"optimizer.count_embeddings": False},
+    ),
+    "halving": ({"halving": "plateau"}, {"schedule": "ReduceOnPlateau"}),
+    "iterations_per_epoch": (
+        {"halving": "by_iteration", "iterations_per_epoch": 3},
+        {},
+    ),
+    "first_halved_epoch": ({"first_halved_epoch": 2}, {}),
+    "halvings_per_epoch": ({"halvings_per_epoch": 2}, {}),
+    "halving_factor": ({"halving_factor": 0.25}, {}),
+    "normalization": (
+        {"normalization": "word"},
+        {"loss.normalization": "word"},
+    ),
+    "nominal_batch_size": (
+        {"nominal_batch_size": True, "batch_size": 9},
+        {"loss.nominal_batch_size": 9, "data.batch_size": 9},
+    ),
+    "label_smoothing": ({"label_smoothing": 0.1}, {}),
+    "seed": ({"seed": 5}, {"data.seed": 5}),
+    "snapshot_steps": ({"snapshot_steps": 17}, {"options.snapshot_steps": 17}),
+    "jit_compile": ({"jit_compile": True}, {"jit_compile": True}),
+    "samples": ({"samples": 2}, {"validation.samples": 2}),
+}
+DATA_ROWS = {
+    "max_length": ({"max_length": 4}, {"data.max_length": 4}),
+    "over_long": (
+        {"over_long": "cut_read_last"},
+        {"data.over_long": "cut_read_last"},
+    ),
+    "batching": (
+        {"batching": "authors"},
+        {"data.batching": "authors", "data.pool_batches": 100},
+    ),
+    "lowercase": (
+        {"lowercase": True},
+        {"scorer.lowercase": True, "evaluation.data.lowercase": True},
+    ),
+    "tokenize": ({"tokenize": True}, {"evaluation.data.tokenize": True}),
+}
+DECODING_ROWS = {
+    "length_penalty": (
+        {"length_penalty": 0.5, "beam_size": 4, "stack_size": 9},
+        {"decoding.length_penalty": 0.5},
+    ),
+}
+ROWS = [
+    pytest.param({section: dict(values)}, differences, id=f"{section}.{name}")
+    for section, rows in (
+        ("training", TRAINING_ROWS),
+        ("data", DATA_ROWS),
+        ("decoding", DECODING_ROWS),
+    )
+    for name, (values, differences) in rows.items()
+    if differences
+]
+SECTIONS = {
+    "training": TrainingConfig,
+    "data": DataConfig,
+    "decoding": DecodingConfig,
+}
+
+
+def configured(changes):
+    return dataclasses.replace(
+        SAME,
+        **{name: SECTIONS[name](**values) for name, values in changes.items()},
+    )
+
+
+def test_no_field_of_training_is_left_out():
+    usual = {f.name: f.default for f in dataclasses.fields(TrainingConfig)}
+    assert set(TRAINING_ROWS) == set(usual)
+    for name, (values, _) in TRAINING_ROWS.items():
+        assert values[name] != usual[name]
+
+
+def test_the_usual_training(run_of):
+    run = run_of(SAME)
+    assert seen(run) == EXPECTED
+    assert run.kinds == [
+        "WordsPerSecond",
+        "TranslationValidation",
+        "LearningRateHalving",
+        "BestWeights",
+        "JsonLinesLog",
+        "TensorBoard",
+        "StopOnSignal",
+    ]
+    assert run.options.snapshot_path == run.folder.snapshot
+    assert run.validation.output_folder == run.folder.samples
+    assert run.best.path == run.folder.best_weights
+    # The weights of the model that is saved and served.
+    assert run.best._saved_model.name == "translator"
+    assert run.validation.sources == [source for source, _ in DEV]
+    assert run.validation.references == [target for _, target in DEV]
+    assert run.folder.last_weights.exists()
+
+
+@pytest.mark.parametrize("changes, differences", ROWS)
+def test_a_setting_changes_these_parts_of_a_run_alone(
+    run_of, changes, differences
+):
+    assert seen(run_of(configured(changes))) == EXPECTED | differences
+
+
+def test_the_loss_is_as_wide_as_the_model():
+    for precision, width in (("float32", "float32"), ("float64", "float64")):
+        config = dataclasses.replace(
+            SAME, model=ModelConfig(precision=precision)
+        )
+        assert program.translation_loss(config).dtype == width
+
+
+@pytest.mark.parametrize("precision", ["mixed_float16", "mixed_bfloat16"])
+def test_the_loss_is_scaled_where_gradients_are_float16(precision):
+    config = dataclasses.replace(SAME, model=ModelConfig(precision=precision))
+    made = program.optimizer(config)
+    scaled = precision == "mixed_float16"
+    assert isinstance(made, keras.optimizers.LossScaleOptimizer) == scaled
+    inner = made.inner_optimizer if scaled else made
+    assert (inner.clip_norm, float(inner.learning_rate)) == (5.0, 1.0)
+
+
+def rates(training, epochs=4, steps=4):
+    """The rate of every batch, by the callback and the optimizer made."""
+    config = RunConfig(model=MODEL, training=training)
+    holder = types.SimpleNamespace(
+        learning_rate=float(program.optimizer(config).learning_rate)
+    )
+    schedule = program.learning_rate_schedule(training)
+    schedule.set_model(types.SimpleNamespace(optimizer=holder))
+    schedule.set_params({"steps": steps})
+    schedule.on_train_begin()
+    found = []
+    for epoch in range(epochs):
+        schedule.on_epoch_begin(epoch)
+        for batch in range(steps):
+            schedule.on_train_batch_begin(batch)
+            found.append(holder.learning_rate)
+        # A score that falls: worse and worse.
+        schedule.on_epoch_end(epoch, {"val_bleu": 9.0 - epoch, "loss": -epoch})
+    return found
+
+
+@pytest.mark.parametrize(
+    "changes, expected",
+    [
+        ({"first_halved_epoch": 3}, [8] * 8 + [4] * 4 + [2] * 4),
+        (
+            {"first_halved_epoch": 4, "halving_factor": 0.25},
+            [8] * 12 + [2] * 4,
+        ),
+        (
+            {"first_halved_epoch": 4, "halvings_per_epoch": 2},
+            [8] * 12 + [4] * 2 + [2] * 2,
+        ),
+        # After the batches of epoch 3, so epoch 4 has the first smaller one.
+        (
+            {"halving": "after_epoch", "first_halved_epoch": 3},
+            [8] * 12 + [4] * 4,
+        ),
+        (
+            {
+                "halving": "after_epoch",
+                "first_halved_epoch": 3,
+                "halvings_per_epoch": 2,
+                "halving_factor": 0.25,
+            },
+            [8] * 10 + [2] * 2 + [0.5] * 2 + [0.125] * 2,
+        ),
+        # Epochs of five updates: the second ends after ten.
+        (
+            {
+                "halving": "by_iteration",
+                "iterations_per_epoch": 5,
+                "first_halved_epoch": 3,
+            },
+            [8] * 10 + [4] * 5 + [2],
+        ),
+        (
+            {
+                "halving": "by_iteration",
+                "iterations_per_epoch": 6,
+                "first_halved_epoch": 2,
+                "halvings_per_epoch": 2,
+                "halving_factor": 0.25,
+            },
+            [8] * 6 + [2] * 3 + [0.5] * 3 + [0.125] * 3 + [0.03125],
+        ),
+        (
+            {"halving": "plateau", "halving_factor": 0.25},
+            [8] * 8 + [2] * 4 + [0.5] * 4,
+        ),
+    ],
+)
+def test_the_rate_follows_its_settings(changes, expected):
+    assert rates(TrainingConfig(learning_rate=8.0, **changes)) == expected
+
+
+# Validation data: one half of every pair each, cut where the search cuts.
+
+
+def test_validation_reads_as_the_search_does(run_of):
+    config = configured(
+        {
+            "training": {"batch_size": 2},
+            "decoding": {"max_source_length": 2},
+            "data": {"lowercase": True},
+        }
+    )
+    run = run_of(config)
+    rows = {
+        (tuple(source), tuple(out))
+        for inputs, targets in run.validation_batches
+        for source, out in zip(
+            inputs["source"].numpy().tolist(),
+            targets["word"].numpy().tolist(),
+            strict=True,
+        )
+    }
+    assert [len(x["source"]) for x, _ in run.validation_batches] == [2, 1]
+    # a = 4, b = 5 and x = 4, y = 5; of three words the first two.
+    assert {tuple(i for i in source if i) for source, _ in rows} == {
+        (4, 5),
+        (5,),
+    }
+    assert {tuple(i for i in target if i) for _, target in rows} == {
+        (4, 3),
+        (4, 5, 3),
+        (5, 4, 3),
+    }
+
+
+# The text of a run.
+
+
+def corpus_of(tmp_path, pairs, **changes):
+    config = RunConfig(data=DataConfig(**changes))
+    datasets = Datasets(lambda: pairs, "lines", DEV, DEV)
+    corpus = program.prepare_corpus(datasets, config, RunFolder(tmp_path))
+    return [list(corpus.side_lines(side)) for side in ("source", "target")]
+
+
+@pytest.mark.parametrize(
+    "changes, expected",
+    [
+        ({}, [["A «b», c."], ["X «y», z."]]),
+        ({"lowercase": True}, [["a «b», c."], ["x «y», z."]]),
+        (
+            {"normalize_punctuation": True},
+            [['A "b," c.'], ['X "y", z.']],  # the comma as the language has it
+        ),
+        ({"tokenize": True}, [["A « b » , c ."], ["X « y » , z ."]]),
+    ],
+)
+def test_the_corpus_is_prepared_as_its_settings_say(
+    tmp_path, changes, expected
+):
+    pytest.importorskip("sacremoses")
+    pair = ("A «b», c.", "X «y», z.")
+    assert corpus_of(tmp_path, [pair], **changes) == expected
+
+
+def test_a_bad_line_is_skipped_or_an_error(tmp_path):
+    pairs = [("a", "x"), ("", "y")]
+    kept = corpus_of(tmp_path / "skip", pairs, on_bad_line="skip")
+    assert kept == [["a"], ["x"]]
+    with pytest.raises(ValueError, match="line"):
+        corpus_of(tmp_path / "error", pairs, on_bad_line="error")
+
+
+@pytest.mark.parametrize(
+    "data, sizes, expected",
+    [
+        (
+            {},
+            (7, 6),
+            [("WordTokenizer", 7, False), ("WordTokenizer", 6, False)],
+        ),
+        (
+            {"tokenize": True},
+            (7, 6),
+            [("WordTokenizer", 7, True), ("WordTokenizer", 6, True)],
+        ),
+        (
+            {"joint_vocabulary": True},
+            (8, 8),
+            [("WordTokenizer", 8, False), ("WordTokenizer", 8, False)],
+        ),
+        (
+            {"tokenizer": "sentencepiece"},
+            (22, 12),
+            [("SentencePieceTokenizer", 22), ("SentencePieceTokenizer", 12)],
+        ),
+    ],
+)
+def test_the_tokenizers_are_of_the_settings(tmp_path, data, sizes, expected):
+    corpus = write_corpus(TRAIN, tmp_path / "corpus")
+    config = RunConfig(
+        data=DataConfig(**data),
+        model=ModelConfig(
+            source_vocabulary_size=sizes[0], target_vocabulary_size=sizes[1]
+        ),
+    )
+    made = program.prepare_tokenizers(corpus, config, RunFolder(tmp_path))
+    found = [(type(t).__name__, t.vocabulary_size, *options(t)) for t in made]
+    assert found == expected
+    known = [{*t.lookup(np.arange(4, 6)).numpy().tolist()} for t in made]
+    if data.get("joint_vocabulary"):
+        assert known[0] == known[1]
+    elif "tokenizer" not in data:
+        assert known == [{b"a", b"b"}, {b"x", b"y"}]
+    sized = program.fit_vocabulary_sizes(SAME, *made).model
+    assert sized.source_vocabulary_size == sizes[0]
+    assert sized.target_vocabulary_size == sizes[1]
+
+
+def options(tokenizer):
+    if isinstance(tokenizer, WordTokenizer):
+        return (tokenizer.pretokenized,)
+    return ()
+
+
+def test_the_program_hands_its_settings_on(tmp_path, monkeypatch):
+    """From the command line to the model: smoothing, seed, sizes, text."""
+    for part in ("train", "dev", "test"):
+        for language, lines in (("en", "a b\nb a\n"), ("fr", "x\ny x z\n")):
+            (tmp_path / f"{part}.{language}").write_text(lines)
+    settings = {
+        "data.dataset": "files",
+        "data.tokenizer": "words",
+        "data.target_language": "fr",
+        "training.label_smoothing": 0.125,
+        "training.seed": 7,
+        "model.units": 4,
+        "model.embedding_size": 3,
+        **{
+            f"data.{part}": tmp_path / part for part in ("train", "dev", "test")
+        },
+    }
+    command = [
+        "program",
+        "--preset",
+        "demo",
+        "--run-dir",
+        str(tmp_path / "run"),
+    ]
+    for name, value in settings.items():
+        command += ["--set", f"{name}={value}"]
+    noted, seeds = [], []
+    monkeypatch.setattr(program.sys, "argv", command)
+    monkeypatch.setattr(program, "train", lambda *given: noted.extend(given))
+    monkeypatch.setattr(keras.utils, "set_random_seed", seeds.append)
+    program.main()
+    translation_model, tokenizers, corpus, datasets, config, run = noted
+    assert seeds == [7]
+    assert translation_model.label_smoothing == 0.125
+    assert translation_model.config == config.model
+    assert [t.vocabulary_size for t in tokenizers] == [6, 7]
+    assert (config.model.source_vocabulary_size, config.model.units) == (6, 4)
+    assert config.model.target_vocabulary_size == 7
+    assert len(corpus) == len(datasets.dev) == 2
+    assert run.read_config()["training"]["label_smoothing"] == 0.125
