@@ -27,11 +27,12 @@ from tests.layer_checks import (
 
 TARGET = np.array([[3, 4, 5], [6, 2, 0]], "int32")
 SOURCE = np.array([[7, 8, 9, 2, 3], [4, 5, 0, 0, 0]], "int32")
+# Outputs are of size 1 to 3, of which a rounding takes 2 ** -11 or 2 ** -8.
 POLICIES = {
-    "float16": 2e-2,
-    "mixed_float16": 2e-2,
-    "bfloat16": 1e-1,
-    "mixed_bfloat16": 1e-1,
+    "float16": 4e-3,
+    "mixed_float16": 4e-3,
+    "bfloat16": 3e-2,
+    "mixed_bfloat16": 3e-2,
     "float64": 1e-5,
 }
 every_layer = pytest.mark.parametrize("name", LAYERS)

@@ -262,12 +262,18 @@ def test_dropout_styles(style):
 
 def test_dropout_keeps_the_mean():
     layer = without_memory("authors", dropout=0.2)
-    ones = np.ones((2, 5, 20))
-    masks = layer._draw_masks(ops.convert_to_tensor(ones), None, True)
-    mask = to_numpy(masks["inputs"])
-    assert mask.shape == (5, 2, 20)
+    ones = ops.convert_to_tensor(np.ones((10, 20, 50)))
+    mask = to_numpy(layer._draw_masks(ones, None, True)["inputs"])
+    assert mask.shape == (20, 10, 50)
     assert np.unique(mask.round(5)).tolist() == [0, 1.25]
-    assert not layer._draw_masks(ops.convert_to_tensor(ones), None, False)
+    # Of ten thousand draws; both bounds are five standard deviations.
+    assert abs((mask == 0).mean() - 0.2) < 0.02
+    assert abs(mask.mean() - 1) < 0.025
+    # Neither a step nor a sentence nor a unit has a share of its own.
+    for axes in ((0, 1), (0, 2), (1, 2)):
+        assert (mask == 0).mean(axes).max() < 0.5
+        assert (mask == 0).mean(axes).min() > 0
+    assert not layer._draw_masks(ones, None, False)
 
 
 def test_training_drops_the_weights_of_its_attention_layer():

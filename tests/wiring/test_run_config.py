@@ -11,6 +11,8 @@ import keras
 import numpy as np
 import pytest
 
+import luong_keras.data.test_sets as test_sets
+import luong_keras.data.tfds_pairs as tfds_pairs
 from examples import wmt14_train as program
 from luong_keras.config import (
     DataConfig,
@@ -19,8 +21,9 @@ from luong_keras.config import (
     RunConfig,
     TrainingConfig,
 )
+from luong_keras.data import phrasebook
 from luong_keras.data.corpus_writer import write_corpus
-from luong_keras.data.datasets import Datasets
+from luong_keras.data.datasets import Datasets, load_datasets
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder
@@ -376,6 +379,103 @@ def test_validation_reads_as_the_search_does(run_of):
 
 
 # The text of a run.
+
+
+def test_no_field_of_data_is_left_out():
+    """Each is in a table above, or in the test named here."""
+    elsewhere = {
+        test_the_data_sets_are_those_of_the_settings: {
+            "dataset",
+            "source_language",
+            "target_language",
+            "dev_set",
+            "test_set",
+            "test_subset",
+        },
+        test_files_are_those_of_the_settings: {"train", "dev", "test"},
+        test_the_built_in_corpus_is_of_the_settings: {"train_size"},
+        test_the_tokenizers_are_of_the_settings: {
+            "tokenizer",
+            "joint_vocabulary",
+        },
+        test_the_corpus_is_prepared_as_its_settings_say: {
+            "normalize_punctuation"
+        },
+        test_a_bad_line_is_skipped_or_an_error: {"on_bad_line"},
+    }
+    named = set().union(DATA_ROWS, *elsewhere.values())
+    assert named == {field.name for field in dataclasses.fields(DataConfig)}
+
+
+def test_the_data_sets_are_those_of_the_settings(monkeypatch):
+    asked = []
+
+    def noting(name, answer):
+        def note(*given):
+            asked.append((name, *given))
+            return answer
+
+        return note
+
+    both = (["s1", "s2"], ["t1", "t2"])
+    monkeypatch.setattr(test_sets, "test_set", noting("set", both))
+    monkeypatch.setattr(test_sets, "select_lines", noting("lines", ["kept"]))
+    monkeypatch.setattr(tfds_pairs, "tfds_pairs", noting("train", ["pair"]))
+    found = load_datasets(
+        DataConfig(
+            dataset="a_builder",
+            source_language="cs",
+            target_language="fr",
+            dev_set="dev11",
+            test_set="test12",
+            test_subset="lines.txt",
+        )
+    )
+    assert (found.dev, found.test) == ([("s1", "t1"), ("s2", "t2")], ["kept"])
+    assert list(found.train()) == ["pair"]
+    assert asked == [
+        ("set", "dev11", "cs", "fr"),
+        ("set", "test12", "cs", "fr"),
+        ("lines", [("s1", "t1"), ("s2", "t2")], "lines.txt"),
+        ("train", "a_builder", "train", "cs", "fr"),
+    ]
+
+
+def test_files_are_those_of_the_settings(tmp_path):
+    for part in ("train", "dev", "test"):
+        for language in ("cs", "fr"):
+            path = tmp_path / f"my{part}.{language}"
+            path.write_text(f"{part} {language}\n")
+    found = load_datasets(
+        DataConfig(
+            dataset="files",
+            source_language="cs",
+            target_language="fr",
+            train=str(tmp_path / "mytrain"),
+            dev=str(tmp_path / "mydev"),
+            test=str(tmp_path / "mytest"),
+        )
+    )
+    assert list(found.train()) == [("train cs", "train fr")]
+    assert found.dev == [("dev cs", "dev fr")]
+    assert found.test == [("test cs", "test fr")]
+
+
+def test_the_built_in_corpus_is_of_the_settings(monkeypatch):
+    asked = []
+    pair = phrasebook.split_pairs("train", 1)[0]
+
+    def note(split, size, seed):
+        asked.append((split, size))
+        return [pair]
+
+    monkeypatch.setattr(phrasebook, "split_pairs", note)
+    texts = []
+    for languages in (("en", "de"), ("de", "en")):
+        data = DataConfig("phrasebook", *languages, train_size=20)
+        texts += load_datasets(data).train()
+    assert ("train", 20) in asked
+    assert texts[0] == (pair.source, pair.target) == texts[1][::-1]
 
 
 def corpus_of(tmp_path, pairs, **changes):
