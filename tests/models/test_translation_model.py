@@ -548,8 +548,9 @@ def test_the_systems_to_compare_learn(changes):
         jit_compile=keras.backend.backend() == "jax",
     )
     batch = [SOURCE, TARGET_IN, TARGET_OUT]
-    losses = [
+    for _ in range(100):
         model.train_on_batch(batch, {"word": TARGET_OUT, "hits": TARGET_OUT})
-        for _ in range(6)
-    ]
-    assert losses[-1] < losses[0]
+    outputs = model(batch)
+    # All by heart; what follows <s> can be known from the source alone.
+    np.testing.assert_array_equal(to_numpy(outputs["hits"]), REAL)
+    assert to_numpy(outputs["word"]).max() < 0.5
