@@ -22,14 +22,14 @@ from luong_keras import (
     Translator,
     config_from_dict,
 )
-from luong_keras.data.parallel_text import read_lines
-from luong_keras.evaluation.aer import (
+from luong_keras.alignment.aer import (
     AlignmentLinks,
     alignment_error_rate,
     best_links,
     parse_alignments,
 )
-from luong_keras.evaluation.word_positions import word_positions
+from luong_keras.alignment.word_positions import word_positions
+from luong_keras.data.parallel_text import read_lines
 
 
 def main() -> None:

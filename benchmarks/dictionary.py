@@ -21,16 +21,16 @@ import sys
 from pathlib import Path
 
 from luong_keras import PRESETS, config_from_dict, override
-from luong_keras.data.parallel_text import read_lines, read_pairs
-from luong_keras.decoding.unk_replacement import replace_unknown_words
-from luong_keras.evaluation.bleu import multi_bleu
-from luong_keras.text.aligned_word_pairs import aligned_word_pairs
-from luong_keras.text.alignment_links import parse_links
-from luong_keras.text.hyphens import join_hyphens
-from luong_keras.text.translation_dictionary import (
+from luong_keras.alignment.dictionary import (
     read_dictionary,
     write_dictionary,
 )
+from luong_keras.alignment.links import parse_links
+from luong_keras.alignment.word_pairs import aligned_word_pairs
+from luong_keras.data.parallel_text import read_lines, read_pairs
+from luong_keras.decoding.unk_replacement import replace_unknown_words
+from luong_keras.evaluation.bleu import multi_bleu
+from luong_keras.text.hyphens import join_hyphens
 from luong_keras.training.run_folder import RunFolder
 
 

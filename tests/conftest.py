@@ -16,7 +16,10 @@ if keras.backend.backend() == "jax":
 
 TESTS = Path(__file__).parent
 # What reads text, batches it or serves it runs on TensorFlow alone.
-TENSORFLOW_ONLY = ("data", "text", "serving", "examples")
+TENSORFLOW_ONLY = (
+    *("data", "text", "inference", "serving", "client", "recipe"),
+    "examples",
+)
 
 
 def pytest_collection_modifyitems(items):

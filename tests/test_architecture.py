@@ -20,26 +20,28 @@ LEVELS = {
     "special_tokens": 0,
     "config": 0,
     "presets": 0,
-    "masking": 1,
-    "scores": 1,
-    "windows": 1,
-    "recurrence": 1,
-    "cross_entropy": 1,
-    "time_loop": 1,
-    "table_rows": 1,
-    "chunked_loss": 1,
+    "missing_package": 0,
+    "ops": 1,
+    "alignment": 1,
     "layers": 2,
     "text": 2,
     "models": 3,
     "data": 3,
     "decoding": 4,
+    "interop": 4,
     "evaluation": 5,
     "training": 6,
-    "serving": 7,
+    "inference": 7,
+    "serving": 8,
+    "client": 8,
+    "recipe": 8,
 }
-# Those of level 1 import it inside of functions, where it has what `keras.ops`
+# Those of `ops` import it inside of functions, where it has what `keras.ops`
 # has not: loops over several sequences, and reading some rows of a variable.
-WITH_TENSORFLOW = ("text", "data", "serving", "time_loop", "table_rows")
+WITH_TENSORFLOW = (
+    *("text", "data", "inference", "serving", "client"),
+    *("ops.time_loop", "ops.lookup"),
+)
 TENSORFLOW = ("tensorflow", "tensorflow_text", "tensorflow_datasets")
 MODULES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts): path

@@ -21,7 +21,7 @@ def test_a_listed_mistake_can_be_made(mutation):
 
 
 def test_a_listed_mistake_is_in_one_place_alone():
-    mutation = Mutation("ours", "scores.py", "a", "b", ())
+    mutation = Mutation("ours", "layers/attention/scores.py", "a", "b", ())
     assert mutation.apply("cac") == "cbc"
     for text in ("", "aa"):
         with pytest.raises(ValueError, match="must have 'a' once"):
@@ -128,7 +128,7 @@ def test_a_mistake_that_changes_no_program_is_not_drawn(tmp_path):
 
 def test_a_mistake_with_a_record_is_known_again(tmp_path):
     path = tmp_path / "records.jsonl"
-    mutant = Mutant("scores.py", 3, "a < b", "a > b", "text")
+    mutant = Mutant("layers/attention/scores.py", 3, "a < b", "a > b", "text")
     outcome = Outcome("cut", ["tests/test_a.py::test_b"], 4, 5.0)
     assert read_records(path, "jax") == {}
     found = record(mutant, outcome, "jax")

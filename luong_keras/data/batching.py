@@ -15,7 +15,7 @@ from luong_keras.data.epoch_order import (
 )
 from luong_keras.data.padding import batches_of_pool, cut_tokens
 from luong_keras.data.pair_selection import select_pairs
-from luong_keras.text.missing_package import missing_package
+from luong_keras.missing_package import missing_package
 from luong_keras.text.tokenizer import Tokenizer
 
 try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from luong_keras.text.missing_package import missing_package
+from luong_keras.missing_package import missing_package
 
 try:
     import tensorflow as tf

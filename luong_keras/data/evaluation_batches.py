@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from luong_keras.data.token_lengths import encoder
+from luong_keras.missing_package import missing_package
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
-from luong_keras.text.missing_package import missing_package
 from luong_keras.text.tokenizer import Tokenizer, batches_of_lines
 
 try:

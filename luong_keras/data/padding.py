@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from luong_keras.missing_package import missing_package
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
-from luong_keras.text.missing_package import missing_package
 
 try:
     import tensorflow as tf

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from luong_keras.data.parallel_text import read_lines
-from luong_keras.text.missing_package import missing_package
+from luong_keras.missing_package import missing_package
 
 Line = TypeVar("Line")
 

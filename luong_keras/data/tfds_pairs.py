@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from luong_keras.text.missing_package import missing_package
+from luong_keras.missing_package import missing_package
 
 _PAIRS_PER_CALL = 1024
 

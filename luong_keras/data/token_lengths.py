@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from luong_keras.data.corpus import Corpus
-from luong_keras.text.missing_package import missing_package
+from luong_keras.missing_package import missing_package
 from luong_keras.text.tokenizer import Tokenizer
 
 try:

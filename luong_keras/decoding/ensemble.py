@@ -4,7 +4,7 @@ import math
 
 from keras import ops
 
-from luong_keras import masking
+from luong_keras.ops import masking
 
 AVERAGES = ("logits", "probabilities")
 

@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from luong_keras import masking
-from luong_keras.decoding.trace import write_rows
+from luong_keras.decoding.backpointers import write_rows
+from luong_keras.ops import masking
 from luong_keras.special_tokens import BOS_ID
 
 

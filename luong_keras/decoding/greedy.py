@@ -2,10 +2,10 @@
 
 from keras import ops
 
-from luong_keras import masking
+from luong_keras.decoding.backpointers import write_rows
 from luong_keras.decoding.hypotheses import Hypotheses
 from luong_keras.decoding.top_words import top_words
-from luong_keras.decoding.trace import write_rows
+from luong_keras.ops import masking
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
 

@@ -6,8 +6,8 @@ order nor the log-probabilities of all the others are computed for that.
 
 from keras import ops
 
-from luong_keras import masking
-from luong_keras.decoding.reordering import row_numbers, take_rows
+from luong_keras.decoding.beam_gather import row_numbers, take_rows
+from luong_keras.ops import masking
 
 # Words whose maximum is taken before anything is sorted.
 BLOCK = 64

@@ -3,12 +3,14 @@
 import keras
 from keras import backend, ops
 
-from luong_keras import time_loop
-from luong_keras.layers.cell_weights import drawn_wide
-from luong_keras.layers.input_feeding_lstm_cell import InputFeedingLSTMCell
-from luong_keras.layers.lstm_sequence import lstm_sequence
-from luong_keras.layers.memory_rnn import DROPOUT_STYLES, MemoryRNN
-from luong_keras.recurrence import masked_product, reverse_within_mask
+from luong_keras.layers.decoder.cell_weights import drawn_wide
+from luong_keras.layers.decoder.input_feeding_lstm_cell import (
+    InputFeedingLSTMCell,
+)
+from luong_keras.layers.decoder.lstm_sequence import lstm_sequence
+from luong_keras.layers.decoder.memory_rnn import DROPOUT_STYLES, MemoryRNN
+from luong_keras.ops import time_loop
+from luong_keras.ops.recurrence import masked_product, reverse_within_mask
 
 _RECURRENCES = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}
 

@@ -3,10 +3,10 @@
 import keras
 from keras import backend, ops
 
-from luong_keras import time_loop
-from luong_keras.chunked_loss import chunked_word_losses
-from luong_keras.cross_entropy import check_smoothing, word_losses
-from luong_keras.recurrence import product
+from luong_keras.ops import time_loop
+from luong_keras.ops.chunked_loss import chunked_word_losses
+from luong_keras.ops.cross_entropy import check_smoothing, word_losses
+from luong_keras.ops.recurrence import product
 from luong_keras.special_tokens import PAD_ID
 
 

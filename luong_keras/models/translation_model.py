@@ -6,20 +6,24 @@ import keras
 from keras import ops
 
 from luong_keras.config import AttentionConfig, ModelConfig
-from luong_keras.layers.bahdanau_cells import (
+from luong_keras.layers.attention.local_attention import LocalAttention
+from luong_keras.layers.attention.luong_attention import LuongAttention
+from luong_keras.layers.bridge import Bridge
+from luong_keras.layers.decoder.bahdanau_cells import (
     BahdanauGRUCell,
     BahdanauLSTMCell,
 )
-from luong_keras.layers.bridge import Bridge
+from luong_keras.layers.decoder.input_feeding_gru_cell import (
+    InputFeedingGRUCell,
+)
+from luong_keras.layers.decoder.input_feeding_lstm_cell import (
+    InputFeedingLSTMCell,
+)
+from luong_keras.layers.decoder.memory_rnn import MemoryRNN
 from luong_keras.layers.embedding import Embedding
 from luong_keras.layers.encoder import Encoder
-from luong_keras.layers.input_feeding_gru_cell import InputFeedingGRUCell
-from luong_keras.layers.input_feeding_lstm_cell import InputFeedingLSTMCell
-from luong_keras.layers.local_attention import LocalAttention
-from luong_keras.layers.luong_attention import LuongAttention
-from luong_keras.layers.memory_rnn import MemoryRNN
 from luong_keras.layers.output_projection import OutputProjection, WordLosses
-from luong_keras.table_rows import rows
+from luong_keras.ops.lookup import rows
 
 _CELLS = {
     ("luong", "lstm"): InputFeedingLSTMCell,

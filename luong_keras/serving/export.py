@@ -12,11 +12,11 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from luong_keras.serving.model_ensemble import ModelEnsemble
+from luong_keras.inference.model_ensemble import ModelEnsemble
+from luong_keras.inference.text_translator import Translator
 from luong_keras.serving.rounded_weights import RoundedWeights
 from luong_keras.serving.saved_model_checks import check_saved_model
 from luong_keras.serving.signatures import probes, signatures, specs
-from luong_keras.serving.translator import Translator
 from luong_keras.serving.warmup import write_warmup
 from luong_keras.special_tokens import SPECIAL_TOKENS
 

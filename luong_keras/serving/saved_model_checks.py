@@ -15,6 +15,7 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401  (registers its kernels)
 from tensorflow.python.framework import kernels
 
+from luong_keras.inference.translation import ABSENT_SCORE
 from luong_keras.serving import warmup
 from luong_keras.serving.server_runtime import (
     Answer,
@@ -24,7 +25,6 @@ from luong_keras.serving.server_runtime import (
     run_in_server_runtime,
 )
 from luong_keras.serving.signatures import INPUTS
-from luong_keras.serving.translation import ABSENT_SCORE
 
 # Operations with a kernel here that a server of another process has not.
 _REFUSED = {

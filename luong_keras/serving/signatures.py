@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from luong_keras.serving.translation_graph import (
+from luong_keras.inference.translation_graph import (
     SearchOptions,
     TranslationGraph,
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from luong_keras.text.missing_package import missing_package
+from luong_keras.missing_package import missing_package
 
 FILE = Path("assets.extra", "tf_serving_warmup_requests")
 

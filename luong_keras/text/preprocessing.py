@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from typing import Any
 
-from luong_keras.text.missing_package import missing_package
+from luong_keras.missing_package import missing_package
 
 
 @dataclasses.dataclass(frozen=True)

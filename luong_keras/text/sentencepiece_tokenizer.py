@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from luong_keras.missing_package import missing_package
 from luong_keras.special_tokens import (
     BOS,
     BOS_ID,
@@ -18,7 +19,6 @@ from luong_keras.special_tokens import (
     UNK,
     UNK_ID,
 )
-from luong_keras.text.missing_package import missing_package
 from luong_keras.text.tokenizer import (
     Tokenizer,
     batches_of_lines,

@@ -6,7 +6,7 @@ counted, written as RE2 expressions.
 
 from __future__ import annotations
 
-from luong_keras.text.missing_package import missing_package
+from luong_keras.missing_package import missing_package
 
 try:
     import tensorflow as tf

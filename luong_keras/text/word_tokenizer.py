@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from luong_keras.missing_package import missing_package
 from luong_keras.special_tokens import SPECIAL_TOKENS, UNK, UNK_ID
 from luong_keras.text import word_splitting
-from luong_keras.text.missing_package import missing_package
 from luong_keras.text.tokenizer import (
     Tokenizer,
     batches_of_lines,

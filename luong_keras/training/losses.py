@@ -5,8 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from luong_keras.cross_entropy import check_smoothing, masked_cross_entropy
-from luong_keras.masking import wider_dtype
+from luong_keras.ops.cross_entropy import check_smoothing, masked_cross_entropy
+from luong_keras.ops.masking import wider_dtype
 from luong_keras.special_tokens import PAD_ID
 
 NORMALIZATIONS = ("sentence", "word")

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from luong_keras.cross_entropy import masked_cross_entropy, word_hits
+from luong_keras.ops.cross_entropy import masked_cross_entropy, word_hits
 from luong_keras.special_tokens import PAD_ID
 
 

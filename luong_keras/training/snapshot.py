@@ -10,7 +10,7 @@ import keras
 import numpy as np
 
 from luong_keras.training.snapshot_file import read_arrays, write_arrays
-from luong_keras.training.variable_paths import (
+from luong_keras.training.variable_names import (
     check_match,
     named,
     unique,

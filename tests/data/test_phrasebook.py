@@ -17,14 +17,14 @@ from luong_keras.data.phrasebook import (
     generate_pairs,
     split_pairs,
 )
-from luong_keras.data.phrasebook_clauses import (
+from luong_keras.data.phrasebook.clauses import (
     Clause,
     add_relative,
     prepositional,
     subordinate,
 )
-from luong_keras.data.phrasebook_noun_phrases import NounPhrase, describe
-from luong_keras.data.phrasebook_nouns import (
+from luong_keras.data.phrasebook.noun_phrases import NounPhrase, describe
+from luong_keras.data.phrasebook.nouns import (
     COMPOUNDS,
     HUMAN_ADJECTIVES,
     HUMANS,
@@ -32,12 +32,12 @@ from luong_keras.data.phrasebook_nouns import (
     THING_ADJECTIVES,
     THINGS,
 )
-from luong_keras.data.phrasebook_verb_phrases import (
+from luong_keras.data.phrasebook.verb_phrases import (
     infinitive_phrase,
     verb_phrase,
 )
-from luong_keras.data.phrasebook_verbs import VERBS
-from luong_keras.data.phrasebook_words import Draws, word_pair
+from luong_keras.data.phrasebook.verbs import VERBS
+from luong_keras.data.phrasebook.words import Draws, word_pair
 from luong_keras.evaluation.word_for_word import (
     translate_word_for_word,
     word_for_word,

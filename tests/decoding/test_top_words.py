@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from luong_keras.decoding.reordering import take_rows
+from luong_keras.decoding.beam_gather import take_rows
 from luong_keras.decoding.top_words import BLOCK, top_k, top_words
 from tests.decoding.toy_step import log_softmax
 from tests.layer_checks import random, to_numpy

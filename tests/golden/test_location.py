@@ -3,7 +3,9 @@ import numpy as np
 import pytest
 from keras import ops
 
-from luong_keras import InputFeedingLSTMCell, LuongAttention, masking, scores
+from luong_keras import InputFeedingLSTMCell, LuongAttention
+from luong_keras.layers.attention import scores
+from luong_keras.ops import masking
 from tests.golden.golden_files import cases
 from tests.layer_checks import loss_and_gradients, to_numpy
 

@@ -7,15 +7,15 @@ import json
 
 import pytest
 
-from luong_keras.decoding.unk_replacement import replace_unknown_words
-from luong_keras.evaluation.length_analysis import bleu_by_reference_length
-from luong_keras.text.aligned_word_pairs import aligned_word_pairs
-from luong_keras.text.alignment_links import parse_links
-from luong_keras.text.hyphens import join_hyphens
-from luong_keras.text.translation_dictionary import (
+from luong_keras.alignment.dictionary import (
     read_dictionary,
     write_dictionary,
 )
+from luong_keras.alignment.links import parse_links
+from luong_keras.alignment.word_pairs import aligned_word_pairs
+from luong_keras.decoding.unk_replacement import replace_unknown_words
+from luong_keras.evaluation.length_analysis import bleu_by_reference_length
+from luong_keras.text.hyphens import join_hyphens
 from tests.golden.golden_files import golden_path
 
 

@@ -51,7 +51,7 @@ class Mutation(NamedTuple):
 MUTATIONS = [
     Mutation(
         "sigma = D instead of D / 2",
-        "layers/local_attention.py",
+        "layers/attention/local_attention.py",
         "return self.sigma or self.half_width / 2",
         "return self.sigma or self.half_width",
         LAYER,
@@ -59,7 +59,7 @@ MUTATIONS = [
     ),
     Mutation(
         "weights renormalised after the Gaussian",
-        "windows.py",
+        "ops/windows.py",
         'if form == "renormalized" else weights',
         'if form != "inside_softmax" else weights',
         LAYER,
@@ -67,7 +67,7 @@ MUTATIONS = [
     ),
     Mutation(
         "the Gaussian after the softmax where it belongs inside",
-        "windows.py",
+        "ops/windows.py",
         'if form == "inside_softmax":',
         'if form == "never":',
         LAYER,
@@ -75,7 +75,7 @@ MUTATIONS = [
     ),
     Mutation(
         "p_t rounded instead of floored",
-        "windows.py",
+        "ops/windows.py",
         "ops.floor(ops.stop_gradient(aligned_position))",
         "ops.round(ops.stop_gradient(aligned_position))",
         LAYER,
@@ -83,7 +83,7 @@ MUTATIONS = [
     ),
     Mutation(
         "p_t = (S - 1) sigmoid(...)",
-        "windows.py",
+        "ops/windows.py",
         "ops.cast(ops.expand_dims(lengths, -1), share.dtype) * share",
         "ops.cast(ops.expand_dims(lengths - 1, -1), share.dtype) * share",
         LAYER,
@@ -91,7 +91,7 @@ MUTATIONS = [
     ),
     Mutation(
         "positions counted from 1 in the Gaussian",
-        "windows.py",
+        "ops/windows.py",
         "return positions - ops.expand_dims(aligned_position, -1)",
         "return positions + 1 - ops.expand_dims(aligned_position, -1)",
         LAYER,
@@ -99,7 +99,7 @@ MUTATIONS = [
     ),
     Mutation(
         "local-m not kept at the last word",
-        "layers/local_attention.py",
+        "layers/attention/local_attention.py",
         "clamp_position=True,",
         "clamp_position=False,",
         LAYER,
@@ -107,7 +107,7 @@ MUTATIONS = [
     ),
     Mutation(
         "the decoder step off by one in local-m",
-        "windows.py",
+        "ops/windows.py",
         "return ops.minimum(step, ops.maximum(last, 0))",
         "return ops.minimum(step + 1, ops.maximum(last, 0))",
         LAYER,
@@ -115,7 +115,7 @@ MUTATIONS = [
     ),
     Mutation(
         "the window cut at the padded length",
-        "layers/local_attention.py",
+        "layers/attention/local_attention.py",
         "positions < lengths,",
         "positions >= 0,",
         LAYER,
@@ -123,7 +123,7 @@ MUTATIONS = [
     ),
     Mutation(
         "W_a of the general score transposed",
-        "layers/luong_attention.py",
+        "layers/attention/luong_attention.py",
         "return ops.matmul(value, self.attention_kernel)",
         "return ops.matmul(value, ops.transpose(self.attention_kernel))",
         LAYER,
@@ -131,7 +131,7 @@ MUTATIONS = [
     ),
     Mutation(
         "[h; c] instead of [c; h]",
-        "models/authors_weights.py",
+        "interop/authors_weights.py",
         'parts["W_h"] = _transposed(cell.attentional_kernel)',
         'parts["W_h"] = _transposed(cell.attentional_kernel)\n'
         '        parts["W_h"].split = lambda a: [np.roll(a.T, len(a), 0)]',
@@ -140,7 +140,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a masked softmax for the location score",
-        "layers/luong_attention.py",
+        "layers/attention/luong_attention.py",
         "if self.mask_location:",
         "if True:",
         LOCATION,
@@ -148,7 +148,7 @@ MUTATIONS = [
     ),
     Mutation(
         "input and forget gate exchanged",
-        "recurrence.py",
+        "ops/recurrence.py",
         "i, f, g, o = ops.split(pre_activations, 4, axis=-1)",
         "f, i, g, o = ops.split(pre_activations, 4, axis=-1)",
         UNIT,
@@ -156,7 +156,7 @@ MUTATIONS = [
     ),
     Mutation(
         "h made of the clipped cell",
-        "recurrence.py",
+        "ops/recurrence.py",
         "return gates[-1] * squashed, clip_value(carry, cell_clip)",
         "c = clip_value(carry, 1.5)\n    return gates[-1] * ops.tanh(c), c",
         UNIT,
@@ -164,7 +164,7 @@ MUTATIONS = [
     ),
     Mutation(
         "gradients not clipped in the recurrence",
-        "recurrence.py",
+        "ops/recurrence.py",
         "return bounded(upstream, limit)",
         "return upstream",
         UNIT,
@@ -172,7 +172,7 @@ MUTATIONS = [
     ),
     Mutation(
         "the clip of the cell stops its gradient",
-        "recurrence.py",
+        "ops/recurrence.py",
         "return arguments[0] if upstream is None else upstream",
         "given = arguments[0] if upstream is None else upstream\n"
         "            return given * ops.cast(ops.abs(x) < limit, x.dtype)",
@@ -191,7 +191,7 @@ MUTATIONS = [
     ),
     Mutation(
         "h instead of the attentional vector fed back",
-        "layers/input_feeding_cell.py",
+        "layers/decoder/input_feeding_cell.py",
         'fed = _dropped(states[-1], masks.get("feeding"))',
         'fed = _dropped(states[-3], masks.get("feeding"))',
         MODEL,
@@ -239,7 +239,7 @@ MUTATIONS = [
     ),
     Mutation(
         "the end symbol takes a place in the beam",
-        "decoding/beam_search.py",
+        "decoding/beam.py",
         "ops.where(ends, _NEVER * 2, totals)",
         "totals",
         DECODE,
@@ -247,7 +247,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a translation may be one word shorter",
-        "decoding/beam_search.py",
+        "decoding/beam.py",
         "long_enough = (t >= min_lengths)",
         "long_enough = (t + 1 >= min_lengths)",
         DECODE,
@@ -255,7 +255,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a full stack gives up its worst for a better one",
-        "decoding/beam_search.py",
+        "decoding/beam.py",
         "finishes = finishes & self._has_room(pool, finishes)",
         "pass",
         DECODE,
@@ -271,7 +271,7 @@ MUTATIONS = [
     ),
     Mutation(
         "links of the step that produces a word",
-        "evaluation/aer.py",
+        "alignment/aer.py",
         "rows = np.minimum(rows + 1, len(weights) - 1)",
         "rows = rows + 0",
         DECODE,
@@ -295,10 +295,10 @@ MUTATIONS = [
     ),
     Mutation(
         "unknown words always of the step that writes them",
-        "serving/unknown_words.py",
+        "inference/unknown_words.py",
         "copied_positions(ids, alignments, self.alignment_step)",
         "copied_positions(ids, alignments)",
-        ("tests/serving/test_unknown_words.py",),
+        ("tests/inference/test_unknown_words.py",),
     ),
     Mutation(
         "a first value of NaN is the best for ever",
@@ -334,32 +334,32 @@ MUTATIONS = [
     ),
     Mutation(
         "an over-long target not told",
-        "serving/translation_graph.py",
+        "inference/translation_graph.py",
         "read.truncated | given.truncated",
         "read.truncated",
-        ("tests/serving/test_translation_graph.py",),
+        ("tests/inference/test_translation_graph.py",),
     ),
     Mutation(
         "a row of zeros left where a translation was cut",
-        "serving/translation.py",
+        "inference/translation.py",
         "        if not weights[length:].any():\n"
         "            weights = weights[:length]\n",
         "",
-        ("tests/serving/test_translation.py",),
+        ("tests/inference/test_translation.py",),
     ),
     Mutation(
         "no room for the end after a whole translation as prefix",
-        "serving/translation_graph.py",
+        "inference/translation_graph.py",
         "tf.maximum(most, prefix.lengths + 1)",
         "tf.maximum(most, prefix.lengths)",
-        ("tests/serving/test_translation_graph.py",),
+        ("tests/inference/test_translation_graph.py",),
     ),
     Mutation(
         "capitals count in BLEU by length",
-        "serving/evaluate.py",
+        "recipe/evaluation.py",
         "lengths, finished, references, lowercase=self.data.lowercase",
         "lengths, finished, references",
-        ("tests/serving/test_evaluation_figures.py",),
+        ("tests/recipe/test_evaluation_figures.py",),
     ),
     Mutation(
         "the fingerprint of the batches without their kind",

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from luong_keras.serving.translation import ScoredTranslation, Translation
+from luong_keras.inference.translation import ScoredTranslation, Translation
 
 ABSENT = -1e30
 # Signature -> outputs of three sentences, the second one empty. The first

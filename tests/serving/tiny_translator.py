@@ -4,8 +4,8 @@ import keras
 import numpy as np
 
 from luong_keras.config import AttentionConfig, DecodingConfig, ModelConfig
+from luong_keras.inference.text_translator import Translator
 from luong_keras.models.translation_model import TranslationModel
-from luong_keras.serving.translator import Translator
 from luong_keras.special_tokens import UNK_ID
 from luong_keras.text.word_tokenizer import WordTokenizer
 

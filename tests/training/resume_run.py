@@ -13,7 +13,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from luong_keras.cross_entropy import masked_cross_entropy
+from luong_keras.ops.cross_entropy import masked_cross_entropy
 from luong_keras.training.best_weights import BestWeights
 from luong_keras.training.fit import fit
 from luong_keras.training.json_lines_log import JsonLinesLog

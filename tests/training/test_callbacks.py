@@ -7,8 +7,8 @@ import pytest
 
 from luong_keras.training.best_weights import BestWeights
 from luong_keras.training.json_lines_log import JsonLinesLog
+from luong_keras.training.tokens_per_second import WordsPerSecond
 from luong_keras.training.translation_validation import TranslationValidation
-from luong_keras.training.words_per_second import WordsPerSecond
 
 
 def small_model():

@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 
-from luong_keras.cross_entropy import masked_cross_entropy
+from luong_keras.ops.cross_entropy import masked_cross_entropy
 from luong_keras.training.losses import (
     MaskedSparseCategoricalCrossentropy,
     TranslationLoss,

@@ -1,0 +1,1 @@
+"""Word alignments: links, word pairs, dictionaries and their error rate."""

@@ -1,0 +1,150 @@
+"""Alignment error rate (Och and Ney, 2003)."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from luong_keras.alignment.links import Link, marked_links
+
+
+class AlignmentLinks(NamedTuple):
+    """Gold links of a sentence pair, `(source, target)`, 0-based.
+
+    `possible` contains `sure`.
+    """
+
+    sure: frozenset[Link]
+    possible: frozenset[Link]
+
+
+def parse_alignments(
+    lines: Iterable[str], one_based: bool = False
+) -> list[AlignmentLinks]:
+    """Parses alignments in the usual text format, a sentence a line.
+
+    A link is `i-j` if it is sure and `ipj` or `i?j` if it is possible; i is
+    the source position and j the target position. A line may be empty.
+
+    Args:
+        lines: lines of text, such as an open file.
+        one_based: whether the positions count from 1.
+
+    Returns:
+        The links of each line, 0-based.
+
+    Raises:
+        ValueError: if a link is malformed; the message has its line number.
+
+    Example:
+        >>> links = parse_alignments(["1-1 2p1"], one_based=True)
+        >>> sorted(links[0].sure), sorted(links[0].possible)
+        ([(0, 0)], [(0, 0), (1, 0)])
+    """
+    return [
+        AlignmentLinks(
+            frozenset(link for link, sure in links if sure),
+            frozenset(link for link, _ in links),
+        )
+        for links in marked_links(lines, one_based)
+    ]
+
+
+def alignment_error_rate(
+    alignments: Sequence[Iterable[Link]], gold: Sequence[AlignmentLinks]
+) -> float:
+    """Computes the alignment error rate of a corpus.
+
+    With the links A, the sure links S and the possible links P, counted
+    over all sentences, AER = 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|).
+
+    Args:
+        alignments: links `(source, target)` of each sentence, 0-based.
+        gold: gold links of the same sentences.
+
+    Returns:
+        The rate, from 0 (best) to 1.
+
+    Raises:
+        ValueError: if the numbers of sentences differ, or there are neither
+            links nor sure links.
+
+    Example:
+        >>> gold = parse_alignments(["0-0 1-1 2p1"])
+        >>> alignment_error_rate([[(0, 0), (2, 1)]], gold)
+        0.25
+    """
+    if len(alignments) != len(gold):
+        raise ValueError(
+            "`alignments` and `gold` must have equally many sentences. "
+            f"Received: {len(alignments)} and {len(gold)}. Check that both "
+            "come from the same text."
+        )
+    hits = total = 0
+    for links, reference in zip(alignments, gold, strict=True):
+        found = set(links)
+        # P contains S even where a caller built the gold links otherwise.
+        possible = reference.possible | reference.sure
+        hits += len(found & reference.sure) + len(found & possible)
+        total += len(found) + len(reference.sure)
+    if total == 0:
+        raise ValueError(
+            "AER is undefined without links. Received: no links and no sure "
+            "links. Check the files."
+        )
+    return 1.0 - hits / total
+
+
+def best_links(
+    weights: np.ndarray,
+    source_length: int,
+    target_length: int,
+    step: str = "produces",
+) -> frozenset[Link]:
+    """Links each target word to the source word of its largest weight.
+
+    Which step's weights belong to a word is a choice: those of the step that
+    produces it, or of the next one, which reads it. The authors' program
+    prints the latter.
+
+    Args:
+        weights: attention weights of one sentence, (T, S) or larger where
+            the sentence was padded on the right.
+        source_length: number of source words.
+        target_length: number of target words, without the end symbol.
+        step: `"produces"` or `"reads"`. For the latter the matrix has a
+            further row, of the step that reads the last word; without it
+            that word has the row of the step that produces it.
+
+    Returns:
+        One link a target word; none where all its weights are zero.
+
+    Raises:
+        ValueError: if `weights` is not a matrix of at least that size, or
+            `step` is unknown.
+
+    Example:
+        >>> sorted(best_links(np.array([[0.2, 0.8], [0.9, 0.1]]), 2, 2))
+        [(0, 1), (1, 0)]
+    """
+    if step not in ("produces", "reads"):
+        raise ValueError(
+            f"`step` must be 'produces' or 'reads'. Received: step={step!r}."
+        )
+    weights = np.asarray(weights)
+    wanted = (target_length, source_length)
+    if weights.ndim != 2 or any(
+        have < want for have, want in zip(weights.shape, wanted, strict=True)
+    ):
+        raise ValueError(
+            "`weights` must be a matrix (target, source) of at least "
+            f"{wanted}. Received: shape {weights.shape}. Pass the weights of "
+            "one sentence, with the target on the first axis."
+        )
+    rows = np.arange(target_length)
+    if step == "reads":
+        rows = np.minimum(rows + 1, len(weights) - 1)
+    cut = weights[rows, :source_length]
+    return frozenset(
+        (int(row.argmax()), j) for j, row in enumerate(cut) if np.any(row > 0)
+    )

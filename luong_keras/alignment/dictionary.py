@@ -1,0 +1,99 @@
+"""Files of word translations, which replace unknown words.
+
+A line of a dictionary has three fields, `source target probability`.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from luong_keras.alignment.word_pairs import WordPair
+
+
+class TranslationDictionary(NamedTuple):
+    """The best translation of each source word.
+
+    `skipped` is the number of lines of the file that had not three fields.
+    """
+
+    words: dict[str, str]
+    skipped: int
+
+
+def read_dictionary(path: str | Path) -> TranslationDictionary:
+    r"""Reads the most probable translation of each word.
+
+    Args:
+        path: UTF-8 text, `source target probability` a line. Lines of fewer
+            or more fields are skipped, and counted.
+
+    Returns:
+        The translations; of equally probable ones the first.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: A probability is not a number; with the line's number.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "en-de"
+        >>> size = path.write_text("door Tor 0.2\ndoor Tür 0.7\n", "utf-8")
+        >>> read_dictionary(path)
+        TranslationDictionary(words={'door': 'Tür'}, skipped=0)
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"There is no dictionary {path}. Expected lines `source target "
+            "probability`; `write_dictionary` writes them."
+        )
+    best: dict[str, tuple[float, str]] = {}
+    skipped = 0
+    with path.open(encoding="utf-8", newline="\n") as file:
+        for number, line in enumerate(file, start=1):
+            fields = line.split()
+            if len(fields) != 3:
+                skipped += 1
+                continue
+            source, target, text = fields
+            probability = _number(text, number, path)
+            if source not in best or probability > best[source][0]:
+                best[source] = probability, target
+    words = {source: target for source, (_, target) in best.items()}
+    return TranslationDictionary(words, skipped)
+
+
+def write_dictionary(
+    path: str | Path, pairs: Iterable[WordPair], all_figures: bool = False
+) -> None:
+    r"""Writes aligned word pairs, a line each.
+
+    Args:
+        path: the file to write; an old one is replaced.
+        pairs: the lines, as `aligned_word_pairs` returns them.
+        all_figures: whether lines have all seven fields, `source target
+            p(t|s) p(s|t) mean pmi npmi`; otherwise the first three, which
+            `read_dictionary` reads.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "en-de"
+        >>> pair = WordPair("door", "Tür", 2, 0.5, 1.0, 0.75, 0.25, 0.5)
+        >>> write_dictionary(path, [pair], all_figures=True)
+        >>> path.read_text("utf-8")
+        'door Tür 0.5 1 0.75 0.25 0.5\n'
+    """
+    with Path(path).open("w", encoding="utf-8", newline="\n") as file:
+        for source, target, _, *figures in pairs:
+            shown = figures if all_figures else figures[:1]
+            print(source, target, *(f"{x:g}" for x in shown), file=file)
+
+
+def _number(text: str, number: int, path: Path) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(
+            "The third field of a dictionary must be a number. Received: "
+            f"{text!r} in line {number} of {path}. Correct the line."
+        ) from None

@@ -1,0 +1,107 @@
+"""How often words of two languages are aligned, from a parallel text."""
+
+import math
+from collections import Counter
+from collections.abc import Container, Iterable, Sequence
+from typing import NamedTuple
+
+from luong_keras.alignment.links import Link
+
+AlignedSentences = tuple[Sequence[str], Sequence[str], Iterable[Link]]
+
+
+class WordPair(NamedTuple):
+    """Two words that are aligned to each other, with estimates.
+
+    p(t|s) is the share of the source word's links that lead to the target
+    word, and p(s|t) the reverse; `mean` is the mean of both. With p(s, t),
+    p(s) and p(t) the shares of all links, pmi = log(p(s, t) / (p(s) p(t))),
+    and npmi = pmi / -log p(s, t), which lies between -1 and 1.
+    """
+
+    source: str
+    target: str
+    count: int
+    target_given_source: float
+    source_given_target: float
+    mean: float
+    pmi: float
+    npmi: float
+
+
+def aligned_word_pairs(
+    sentences: Iterable[AlignedSentences],
+    source_words: Container[str] | None = None,
+    target_words: Container[str] | None = None,
+    min_count: int = 10,
+) -> list[WordPair]:
+    """Counts the links between the words of a parallel text.
+
+    Only links between a word of `source_words` and one of `target_words`
+    count, in all figures. Of the pairs, those that are too rare are then
+    left out.
+
+    Args:
+        sentences: for each pair its source words, its target words and its
+            links `(source position, target position)`, 0-based.
+        source_words: the source vocabulary; every word when None.
+        target_words: the target vocabulary; every word when None.
+        min_count: number of links that a pair must have.
+
+    Returns:
+        The pairs, sorted by their words.
+
+    Raises:
+        ValueError: if a link leads outside its sentences; the message has
+            the number of the pair, from 1.
+
+    Example:
+        >>> sentences = [
+        ...     (["red", "door"], ["rote", "Tür"], [(0, 0), (1, 1)]),
+        ...     (["door"], ["Tür"], [(0, 0)]),
+        ...     (["door"], ["Pforte"], [(0, 0)]),
+        ... ]
+        >>> for pair in aligned_word_pairs(sentences, min_count=2):
+        ...     print(pair.source, pair.target, pair.count, pair.mean)
+        door Tür 2 0.8333333333333333
+    """
+    counts: Counter[tuple[str, str]] = Counter()
+    for number, (source, target, links) in enumerate(sentences, start=1):
+        for i, j in links:
+            if not (0 <= i < len(source) and 0 <= j < len(target)):
+                raise ValueError(
+                    f"A link must lie inside its sentences. Received: {i}-{j} "
+                    f"in pair {number}, which has {len(source)} source and "
+                    f"{len(target)} target words. Check that text and "
+                    "alignments have the same lines and direction."
+                )
+            if (source_words is None or source[i] in source_words) and (
+                target_words is None or target[j] in target_words
+            ):
+                counts[source[i], target[j]] += 1
+    return _with_estimates(counts, min_count)
+
+
+def _with_estimates(
+    counts: Counter[tuple[str, str]], min_count: int
+) -> list[WordPair]:
+    of_source: Counter[str] = Counter()
+    of_target: Counter[str] = Counter()
+    for (source, target), count in counts.items():
+        of_source[source] += count
+        of_target[target] += count
+    total = counts.total()
+    pairs = []
+    for (source, target), count in sorted(counts.items()):
+        if count < min_count:
+            continue
+        forward = count / of_source[source]
+        backward = count / of_target[target]
+        pmi = math.log(forward * total / of_target[target])
+        # The limit where there is no other pair.
+        npmi = pmi / -math.log(count / total) if count < total else 1.0
+        mean = (forward + backward) / 2
+        pairs.append(
+            WordPair(source, target, count, forward, backward, mean, pmi, npmi)
+        )
+    return pairs

@@ -1,0 +1,1 @@
+"""What asks a served translator, without Keras."""

@@ -1,0 +1,51 @@
+"""What a search keeps of every step, and the way back through it."""
+
+from keras import ops
+
+from luong_keras.decoding.beam_gather import take_rows
+
+
+def write_rows(buffers, t, rows):
+    """Buffers (T, ...) with the rows (...) of step t, in the buffers' types."""
+    index = ops.reshape(ops.convert_to_tensor(t, "int32"), (1, 1))
+    return tuple(
+        ops.scatter_update(buffer, index, ops.cast(row[None], buffer.dtype))
+        for buffer, row in zip(buffers, rows, strict=True)
+    )
+
+
+def trace_back(trace, parent, lengths, ends, steps, pad_id):
+    """Words (B, N, T) and weights (B, N, T, S) along the parents.
+
+    `parent` (B, N) is the slot in which each hypothesis lived when it had
+    `lengths` words; `ends` (B, N) the step that produced `</s>`, or -1;
+    `steps` how many there were.
+    """
+    words, parents, weights = trace
+    size, batch, k = ops.shape(words)
+    # slots[t]: where the hypothesis lived when it had t words.
+    slots = ops.repeat(parent[None], size + 1, axis=0)
+
+    def body(t, slot, slots):
+        (before,) = take_rows([parents[t]], slot)
+        slot = ops.where(t < lengths, before, slot)
+        (slots,) = write_rows((slots,), t, (slot,))
+        return t - 1, slot, slots
+
+    _, _, slots = ops.while_loop(
+        lambda t, *_: t >= 0, body, (steps - 1, parent, slots)
+    )
+    slots = ops.transpose(slots, (1, 2, 0))
+    # From (T, B, K), of the slots and steps that each hypothesis has.
+    times = ops.arange(size, dtype="int32")
+    sentences = ops.arange(batch, dtype="int32")[:, None, None]
+    first = (times * batch + sentences) * k
+    inside = times < lengths[..., None]
+    ids = ops.take(ops.reshape(words, (-1,)), first + slots[..., 1:])
+    ids = ops.where(inside, ids, pad_id)
+    # The weights of step t belong to the slots before its reordering.
+    rows = ops.reshape(weights, (size * batch * k, ops.shape(weights)[-1]))
+    alignments = ops.take(rows, first + slots[..., :-1], axis=0)
+    wanted = inside | (times == ends[..., None])
+    zero = ops.zeros((), alignments.dtype)
+    return ids, ops.where(wanted[..., None], alignments, zero)

@@ -1,0 +1,1 @@
+"""Trained models from text to text, in one TensorFlow graph."""

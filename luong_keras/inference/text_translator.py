@@ -1,0 +1,233 @@
+"""A trained model from text to text."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from luong_keras.config import DecodingConfig, RunConfig, config_from_dict
+from luong_keras.inference.model_ensemble import ModelEnsemble
+from luong_keras.inference.translation import (
+    ScoredTranslation,
+    Translation,
+    scored_translation_of,
+    translations_of,
+)
+from luong_keras.inference.translation_graph import TranslationGraph
+from luong_keras.models.translation_model import TranslationModel
+from luong_keras.text.loading import load_tokenizer
+from luong_keras.text.tokenizer import Tokenizer
+from luong_keras.training.run_folder import RunFolder
+
+
+class Translator(TranslationGraph):
+    """A trained model, or several, with tokenizers and a search.
+
+    Everything from the string to the string runs in the TensorFlow graph, so
+    that what is served is what was evaluated.
+
+    Args:
+        translation_model: the trained `TranslationModel`, or several of the
+            same vocabularies: an ensemble.
+        source_tokenizer: of the source language.
+        target_tokenizer: of the target language.
+        decoding: the settings of the search.
+
+    Raises:
+        ValueError: where a tokenizer has not the vocabulary of the model.
+    """
+
+    def __init__(
+        self,
+        translation_model: TranslationModel | Sequence[TranslationModel],
+        source_tokenizer: Tokenizer,
+        target_tokenizer: Tokenizer,
+        decoding: DecodingConfig | None = None,
+    ) -> None:
+        if keras.backend.backend() != "tensorflow":
+            raise RuntimeError(
+                "A Translator needs Keras' TensorFlow backend. Received: "
+                f"{keras.backend.backend()!r}. Set KERAS_BACKEND=tensorflow."
+            )
+        if isinstance(translation_model, Sequence):
+            translation_model = (
+                translation_model[0]
+                if len(translation_model) == 1
+                else ModelEnsemble(translation_model)
+            )
+        config = translation_model.config
+        for side, tokenizer, size in (
+            ("source", source_tokenizer, config.source_vocabulary_size),
+            ("target", target_tokenizer, config.target_vocabulary_size),
+        ):
+            if tokenizer.vocabulary_size != size:
+                raise ValueError(
+                    f"The {side} vocabulary does not fit the model. "
+                    f"Expected: {size} tokens. Received: "
+                    f"{tokenizer.vocabulary_size}."
+                )
+        super().__init__(
+            translation_model,
+            source_tokenizer,
+            target_tokenizer,
+            decoding or DecodingConfig(),
+        )
+        text = tf.TensorSpec([None], tf.string)
+        self._translate = tf.function(
+            self.translate_batch, input_signature=[text], autograph=False
+        )
+        self._score = tf.function(
+            self.score_batch, input_signature=[text, text], autograph=False
+        )
+
+    @classmethod
+    def from_run(
+        cls,
+        run_folder: str | Path | Sequence[str | Path],
+        weights: str = "best",
+        decoding: DecodingConfig | None = None,
+        precision: str | None = None,
+        fold_embedding: bool = False,
+    ) -> Translator:
+        """The translator that a training run has made.
+
+        Args:
+            run_folder: the folder of the run, or those of several runs with
+                the same vocabularies, which translate together.
+            weights: `"best"` or `"last"`.
+            decoding: the search; that of the first run when None.
+            precision: of the computation, as `ModelConfig.precision`; that
+                of the run when None. `"mixed_bfloat16"` translates batches
+                faster where the processor multiplies bfloat16, with scores
+                of two or three digits and, now and then, another word. A
+                greedy search of single sentences is slower: every call
+                rounds the weights.
+            fold_embedding: whether to keep the product of the target
+                embedding and the decoder's input weights, some percent
+                faster for V rows of 4 U numbers more, 16,000 of 2,048 in a
+                decoder of 512 units. Weights that are loaded later need
+                `translation_model.fold_embedding()` again.
+
+        Raises:
+            FileNotFoundError: where a run or its weights are missing.
+            ValueError: where runs have not the same vocabularies.
+        """
+        if isinstance(run_folder, str | Path):
+            run_folder = [run_folder]
+        runs = [_read_run(folder, weights, precision) for folder in run_folder]
+        models, tokenizers, settings = zip(*runs, strict=True)
+        for folder, pair in zip(run_folder[1:], tokenizers[1:], strict=True):
+            for own, first in zip(pair, tokenizers[0], strict=True):
+                if own.fingerprint != first.fingerprint:
+                    raise ValueError(
+                        "The runs of an ensemble must have the same "
+                        f"vocabularies. Received: {folder}, which has others "
+                        f"than {run_folder[0]}. Train it on the corpus of "
+                        "that run."
+                    )
+        translator = cls(models, *tokenizers[0], decoding or settings[0])
+        if fold_embedding:
+            translator.translation_model.fold_embedding()
+        return translator
+
+    def translate(self, lines: Sequence[str]) -> list[str]:
+        """The best translation of every line, in order."""
+        return [nbest[0].text for nbest in self.nbest(lines)]
+
+    def nbest(self, lines: Sequence[str]) -> list[list[Translation]]:
+        """The n best translations of every line, in order."""
+        results: list[list[Translation]] = [[] for _ in lines]
+        for places in self._batches(lines):
+            found = self._translate(tf.constant([lines[i] for i in places]))
+            arrays = {name: t.numpy() for name, t in found.items()}
+            for row, place in enumerate(places):
+                results[place] = translations_of(
+                    arrays, row, self.decoding.alignment_step
+                )
+        return results
+
+    def score(
+        self, sources: Sequence[str], targets: Sequence[str]
+    ) -> list[ScoredTranslation]:
+        """What the model says of given translations, in order.
+
+        The decoder is forced to produce each target (forced decoding). Both
+        texts are cut at `max_source_length`.
+        """
+        if len(sources) != len(targets):
+            raise ValueError(
+                "Expected: as many targets as sources. Received: "
+                f"{len(targets)} and {len(sources)}."
+            )
+        results: list[ScoredTranslation | None] = [None] * len(sources)
+        for places in self._batches(targets):
+            found = self._score(
+                tf.constant([sources[i] for i in places]),
+                tf.constant([targets[i] for i in places]),
+            )
+            arrays = {name: t.numpy() for name, t in found.items()}
+            for row, place in enumerate(places):
+                results[place] = scored_translation_of(arrays, row)
+        return results
+
+    def alignments(
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        with_end: bool = False,
+    ) -> list[np.ndarray]:
+        """Attention weights (T, S) of given translations.
+
+        Row t has the weights of the step that produces word t of a target,
+        as `score` finds them. `with_end` adds the row of the step that reads
+        the last word and produces `</s>`.
+
+        Raises:
+            ValueError: for a model without attention.
+        """
+        if not self.translation_model.has_attention:
+            raise ValueError(
+                "A model without attention has no alignments. Received: "
+                "config.attention.kind='none'."
+            )
+        end = None if with_end else -1
+        return [s.alignments[:end] for s in self.score(sources, targets)]
+
+    def _batches(self, lines: Sequence[str]) -> Iterator[list[int]]:
+        """Places of lines of like length, so that little is padded."""
+        order = sorted(range(len(lines)), key=lambda i: len(lines[i]))
+        size = self.decoding.batch_size
+        for start in range(0, len(order), size):
+            yield order[start : start + size]
+
+
+def _read_run(folder, weights, precision):
+    """The model, the pair of tokenizers and the search of a run."""
+    if not Path(folder).is_dir():
+        raise FileNotFoundError(
+            "Expected: the folder of a training run. Received: "
+            f"{folder}, which does not exist."
+        )
+    run = RunFolder(folder)
+    config: RunConfig = config_from_dict(run.read_config())
+    model_config = config.model
+    if precision is not None:
+        model_config = dataclasses.replace(model_config, precision=precision)
+    translation_model = TranslationModel(model_config)
+    path = run.best_weights if weights == "best" else run.last_weights
+    if not path.exists():
+        raise FileNotFoundError(
+            f"Expected: the weights {path}. Received: no such file. Has "
+            "the run finished its first epoch?"
+        )
+    translation_model.model.load_weights(path)
+    tokenizers = [
+        load_tokenizer(run.path, name)
+        for name in ("source_vocabulary", "target_vocabulary")
+    ]
+    return translation_model, tokenizers, config.decoding

@@ -1,0 +1,298 @@
+"""Strings in, translations out, in one TensorFlow graph."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from luong_keras.config import DecodingConfig
+from luong_keras.decoding.beam import beam_search
+from luong_keras.decoding.forced import forced_decoding
+from luong_keras.decoding.greedy import greedy_search
+from luong_keras.inference.model_ensemble import ModelEnsemble
+from luong_keras.inference.translation import ABSENT_SCORE
+from luong_keras.inference.unknown_words import UnknownWords
+from luong_keras.special_tokens import EOS
+
+# A text is cut at this many bytes for each token that may be read, so that
+# one line of megabytes costs no more than any other.
+BYTES_OF_A_TOKEN = 64
+
+
+class SearchOptions(NamedTuple):
+    """What every sentence of a batch may choose, (B,) each.
+
+    Attributes:
+        beam_size: int32; 0 for the translator's own, and never more than its
+            `max_beam_size`.
+        n_best: int32; how many translations are wanted, 0 for all.
+        length_penalty: float32; negative for the translator's own.
+        prefix: strings; the words that the translation must begin with.
+        replace_unknown: int32; 1 to replace unknown words, 0 to leave them,
+            negative for the translator's own choice.
+    """
+
+    beam_size: tf.Tensor
+    n_best: tf.Tensor
+    length_penalty: tf.Tensor
+    prefix: tf.Tensor
+    replace_unknown: tf.Tensor
+
+
+class _Read(NamedTuple):
+    """Texts as a tokenizer reads them, cut at the limit."""
+
+    ids: tf.RaggedTensor
+    tokens: tf.RaggedTensor
+    lengths: tf.Tensor
+    truncated: tf.Tensor
+
+
+class TranslationGraph(tf.Module):
+    """Everything between strings and strings that runs in the graph.
+
+    Each function takes batches, also empty ones, of any bytes; what one
+    sentence holds never changes the answer to another.
+
+    Args:
+        translation_model: a `TranslationModel` or a `ModelEnsemble`.
+        source_tokenizer: of the source language.
+        target_tokenizer: of the target language.
+        decoding: the settings of the search.
+    """
+
+    def __init__(
+        self, translation_model, source_tokenizer, target_tokenizer, decoding
+    ) -> None:
+        super().__init__(name="translator")
+        self.translation_model = translation_model
+        self.source_tokenizer = source_tokenizer
+        self.target_tokenizer = target_tokenizer
+        self.decoding: DecodingConfig = decoding
+        self.unknown_words = UnknownWords(
+            decoding.dictionary, decoding.alignment_step
+        )
+
+    def translate_batch(
+        self, text: tf.Tensor, options: SearchOptions | None = None
+    ) -> dict[str, tf.Tensor]:
+        """The n best translations of (B,) UTF-8 strings.
+
+        Returns a dict, batch first: `translations` (B, N) and `scores`
+        (B, N), the best first; `tokens` (B, N, T), `lengths` (B, N) and
+        `alignments` (B, N, T, S); `source_tokens` (B, S) and
+        `source_lengths` (B,); `truncated` (B,), whether the source, or the
+        prefix that was asked for, was cut at the limit. An empty sentence has
+        an empty translation. A rank that the search did not fill has no tokens
+        and the score -1e30.
+        """
+        batch, (text, *options) = _at_least_one(text, *(options or ()))
+        options = SearchOptions(*options) if options else None
+        source = self._read(text, self.source_tokenizer)
+        source_tokens = _padded(source.tokens, "")
+        prefix, truncated = None, source.truncated
+        if options is not None:
+            prefix = self._read(options.prefix, self.target_tokenizer)
+            truncated |= prefix.truncated
+        found = self._search(source, options, prefix)
+        tokens = self._tokens(found, source_tokens, options, prefix)
+        lengths, present = found.lengths, found.scores > ABSENT_SCORE
+        if options is not None:
+            ranks = tf.range(tf.shape(present)[1])
+            wanted = tf.where(options.n_best > 0, options.n_best, ranks[-1] + 1)
+            present &= ranks < wanted[:, None]
+            lengths = tf.where(present, lengths, 0)
+        inside = tf.sequence_mask(lengths, tf.shape(tokens)[2])
+        tokens = tf.where(inside, tokens, "")
+        results = {
+            "translations": self._join(tokens, lengths),
+            "scores": tf.where(present, found.scores, ABSENT_SCORE),
+            "tokens": tokens,
+            "lengths": lengths,
+            "alignments": tf.where(
+                present[..., None, None], _float32(found.alignments), 0
+            ),
+            "source_tokens": source_tokens,
+            "source_lengths": source.lengths,
+            "truncated": truncated,
+        }
+        return {name: result[:batch] for name, result in results.items()}
+
+    def score_batch(
+        self, source: tf.Tensor, target: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        """What the model says of given translations, (B,) strings both.
+
+        Returns a dict, batch first: `log_probability` (B,), the sum of
+        `word_log_probabilities` (B, T); `tokens` (B, T), `</s>` included,
+        and their number `lengths` (B,); `alignments` (B, T, S);
+        `source_tokens` (B, S) and `source_lengths` (B,); `truncated` (B,),
+        whether one of the two was cut at the limit.
+        """
+        batch, (source, target) = _at_least_one(source, target)
+        read = self._read(source, self.source_tokenizer)
+        given = self._read(target, self.target_tokenizer)
+        config = self.translation_model.config
+        ends = tf.ones_like(given.lengths)[:, None]
+        ids = tf.concat([given.ids, ends * config.eos_id], axis=1)
+        tokens = tf.concat([given.tokens, tf.fill(tf.shape(ends), EOS)], axis=1)
+        memory, mask, states = self._encode(read)
+        found = forced_decoding(
+            self.translation_model.decoding_step(memory, mask),
+            states,
+            ids.to_tensor(config.target_pad_id),
+            given.lengths + 1,
+            config.bos_id,
+        )
+        results = {
+            "log_probability": tf.reduce_sum(found.log_probabilities, axis=1),
+            "word_log_probabilities": found.log_probabilities,
+            "tokens": tokens.to_tensor(""),
+            "lengths": given.lengths + 1,
+            "alignments": _float32(found.alignments),
+            "source_tokens": _padded(read.tokens, ""),
+            "source_lengths": read.lengths,
+            "truncated": read.truncated | given.truncated,
+        }
+        return {name: result[:batch] for name, result in results.items()}
+
+    def encode_batch(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
+        """The encoder's vectors of (B,) strings.
+
+        Returns a dict: `memory` (B, S, M), of an ensemble those of its models
+        side by side, and `lengths` (B,), the number of source words.
+        """
+        batch, (text,) = _at_least_one(text)
+        read = self._read(text, self.source_tokenizer)
+        memory, _, _ = self._encode(read)
+        if isinstance(self.translation_model, ModelEnsemble):
+            memory = self.translation_model.joined_memory(memory)
+        memory = _float32(memory)[:batch]
+        return {"memory": memory, "lengths": read.lengths[:batch]}
+
+    # Parts.
+
+    def _read(self, text, tokenizer):
+        limit = self.decoding.max_source_length
+        size = BYTES_OF_A_TOKEN * limit
+        truncated = tf.strings.length(text) > size
+        text = tf.strings.substr(text, 0, size)
+        ids, tokens = tokenizer.encode(text), tokenizer.tokens(text)
+        truncated |= ids.row_lengths() > limit
+        ids = ids[:, :limit]
+        lengths = tf.cast(ids.row_lengths(), tf.int32)
+        return _Read(ids, tokens[:, :limit], lengths, truncated)
+
+    def _encode(self, read):
+        padding = self.translation_model.config.source_pad_id
+        return self.translation_model.encode(_padded(read.ids, padding))
+
+    def _search(self, source, options, prefix):
+        decoding, config = self.decoding, self.translation_model.config
+        memory, mask, states = self._encode(source)
+        step = self.translation_model.decoding_step(memory, mask)
+        read = tf.cast(source.lengths + 1, tf.float32)  # S + 1: the paper's
+        most = tf.maximum(
+            tf.cast(read * decoding.max_length_ratio, tf.int32), 2
+        )
+        if prefix is not None:
+            most = tf.maximum(most, prefix.lengths + 1)
+        most = tf.where(source.lengths > 0, most, 0)
+        least = tf.cast(read * decoding.min_length_ratio, tf.int32)
+        limits = {
+            "max_lengths": most,
+            "max_steps": tf.reduce_max(most),
+            "min_lengths": tf.minimum(least, most - 1),
+            "length_penalty": decoding.length_penalty,
+            "bos_id": config.bos_id,
+            "eos_id": config.eos_id,
+            "pad_id": config.target_pad_id,
+        }
+        if options is not None:
+            limits |= self._chosen(options, prefix)
+        elif decoding.beam_size == 1 and decoding.stack_size in (None, 1):
+            return greedy_search(step, states, **limits)
+        else:
+            limits |= {
+                "beam_size": decoding.beam_size,
+                "stack_size": decoding.stack_size,
+                "stack_keeps": decoding.stack_keeps,
+            }
+        return beam_search(step, states, **limits)
+
+    def _chosen(self, options, prefix):
+        """The search's arguments for what each sentence chooses."""
+        decoding = self.decoding
+        most = decoding.max_beam_size or decoding.beam_size
+        beams = tf.where(
+            options.beam_size > 0, options.beam_size, decoding.beam_size
+        )
+        beams = tf.minimum(beams, most)
+        own = options.length_penalty >= 0
+        penalty = tf.cast(decoding.length_penalty, tf.float32)
+        return {
+            "beam_size": most,
+            "stack_size": decoding.stack_size,
+            "beam_sizes": beams,
+            # Without a number of its own, a sentence has as many as its beam.
+            "stack_sizes": beams if decoding.stack_size is None else None,
+            "stack_keeps": decoding.stack_keeps,
+            "length_penalty": tf.where(own, options.length_penalty, penalty),
+            "prefix": _padded(
+                prefix.ids, self.translation_model.config.target_pad_id
+            ),
+            "prefix_lengths": prefix.lengths,
+        }
+
+    def _tokens(self, found, source_tokens, options, prefix):
+        """The words of hypotheses, unknown ones replaced if asked for."""
+        tokens = self.target_tokenizer.lookup(found.ids)
+        if options is None and not self.decoding.replace_unknown:
+            return tokens
+        replaced = self.unknown_words.replace(
+            found.ids, found.alignments, tokens, source_tokens
+        )
+        if options is None:
+            return replaced
+        wanted = tf.where(
+            options.replace_unknown < 0,
+            self.decoding.replace_unknown,
+            options.replace_unknown > 0,
+        )
+        tokens = tf.where(wanted[:, None, None], replaced, tokens)
+        # An imposed word stands as it was given, known or not.
+        batch, _, steps = tf.unstack(tf.shape(tokens))
+        given = prefix.tokens.to_tensor("", shape=[batch, steps])
+        imposed = tf.sequence_mask(prefix.lengths, steps)
+        return tf.where(imposed[:, None], given[:, None], tokens)
+
+    def _join(self, tokens, lengths):
+        shape = tf.shape(tokens)
+        rows = tf.reshape(tokens, [shape[0] * shape[1], shape[2]])
+        ragged = tf.RaggedTensor.from_tensor(rows, tf.reshape(lengths, [-1]))
+        return tf.reshape(self.target_tokenizer.join(ragged), shape[:2])
+
+
+def _at_least_one(*tensors):
+    """The batch size, and the tensors with a row where they had none.
+
+    Keras' recurrent layers fail on a batch of none.
+    """
+    batch = tf.shape(tensors[0])[0]
+    missing = tf.cast(batch == 0, tf.int32)
+    return batch, [
+        tf.concat([tensor, tf.zeros([missing], tensor.dtype)], 0)
+        for tensor in tensors
+    ]
+
+
+def _float32(tensor):
+    """What a server can write as numbers: JSON has no bfloat16."""
+    return tf.cast(tensor, tf.float32)
+
+
+def _padded(ragged, padding):
+    """A dense tensor, at least one wide."""
+    rows, width = tf.unstack(ragged.bounding_shape(out_type=tf.int32))
+    return ragged.to_tensor(padding, shape=[rows, tf.maximum(width, 1)])

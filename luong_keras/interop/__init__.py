@@ -1,0 +1,1 @@
+"""Weights from TensorFlow Addons and from the authors' program."""

@@ -1,0 +1,253 @@
+"""Loads the weights of `tfa.seq2seq` (TensorFlow Addons) into the layers.
+
+Arrays come under the names that Addons gives its variables, `v.name` or the
+name in a checkpoint; what stands before the part that tells an array's role
+is ignored. Neither Addons nor TensorFlow is needed.
+"""
+
+import numpy as np
+
+from luong_keras.interop.addons_names import roles_of
+from luong_keras.layers.attention.bahdanau_attention import BahdanauAttention
+from luong_keras.layers.attention.local_attention import LocalAttention
+from luong_keras.layers.attention.luong_attention import LuongAttention
+from luong_keras.layers.decoder.input_feeding_cell import InputFeedingCell
+
+_HINTS = {
+    "attention_g": (
+        "It belongs to `LuongAttention(use_scale=True)` or "
+        "`BahdanauAttention(normalize=True)`."
+    ),
+    "attention_b": "It belongs to `BahdanauAttention(normalize=True)`.",
+    "attention_v": "It belongs to `BahdanauAttention`.",
+    "attention_score_bias": "Monotonic attention has no counterpart here.",
+    "query_layer/kernel": (
+        "It belongs to `BahdanauAttention`. Where two variables have one "
+        "name, as after `BahdanauAttention(units, memory)`, take the names "
+        'f"{i}/{v.name}", with i counting the variables.'
+    ),
+    "attention_layer/kernel": (
+        "A wrapper without `attention_layer_size` cannot be converted; a "
+        "layer given to it is named by `attention_layer=` here."
+    ),
+    "attention_layer/bias": (
+        "The cell needs `attentional_bias=True` for it, and only for it."
+    ),
+}
+
+
+def load_addons_attention(layer, weights):
+    """Gives an attention layer the weights of an attention mechanism.
+
+    `tfa.seq2seq.LuongAttention(units)` is `LuongAttention("general")`, with
+    `scale=True` it is `use_scale=True`; `tfa.seq2seq.BahdanauAttention` is
+    `BahdanauAttention`, with `normalize` alike.
+
+    Args:
+        layer: a built layer of one of these two kinds.
+        weights: dict, or open npz file, of the mechanism's arrays, such as
+            `{v.name: v.numpy() for v in mechanism.variables}`.
+
+    Raises:
+        ValueError: if the layer is of another kind or not built; if an array
+            is missing, unexpected, there twice or of another shape.
+
+    Example:
+    >>> import numpy as np
+    >>> from luong_keras import LuongAttention, load_addons_attention
+    >>> layer = LuongAttention("general")
+    >>> layer.build((None, None, 4), (None, None, 6))
+    >>> load_addons_attention(
+    ...     layer, {"LuongAttention/memory_layer/kernel:0": np.ones((6, 4))}
+    ... )
+    """
+    variables = _attention_variables(layer)
+    shapes = {role: variable.shape for role, variable in variables.items()}
+    _assign(variables, _arrays_by_role(weights, shapes))
+
+
+def load_addons_wrapper(cell, weights, attention_layer=None):
+    """Gives a cell the weights of an `AttentionWrapper`.
+
+    The wrapper has one attention mechanism, feeds its output to its next
+    step, and wraps an `LSTMCell`, a `GRUCell` (`reset_after=True`) or
+    `StackedRNNCells` of them. Its counterpart is an `InputFeedingLSTMCell`
+    or `InputFeedingGRUCell` of the same height with
+    `attentional_activation="linear"`, whose width is `attention_layer_size`.
+    Where cells have no numbers in their names, their order is that of
+    `weights`, the lowest first.
+
+    Args:
+        cell: a built cell, the `cell` of an `InputFeedingLSTM` for example.
+        weights: dict, or open npz file, of the wrapper's arrays, such as
+            `{v.name: v.numpy() for v in wrapper.variables}`.
+        attention_layer: name of the `Dense` layer that the wrapper got as
+            its `attention_layer`; the cell needs its activation then. None
+            for a wrapper with `attention_layer_size`.
+
+    Raises:
+        ValueError: as in `load_addons_attention`, and if the cell is no
+            counterpart of a wrapper.
+
+    Example:
+    >>> import numpy as np
+    >>> from luong_keras import (
+    ...     InputFeedingLSTM, LuongAttention, load_addons_wrapper
+    ... )
+    >>> decoder = InputFeedingLSTM(
+    ...     4, attention=LuongAttention(), attentional_activation="linear"
+    ... )
+    >>> decoder.build((None, None, 5), (None, None, 6))
+    >>> load_addons_wrapper(decoder.cell, {
+    ...     "wrapper/attention_layer/kernel:0": np.ones((4 + 6, 4)),
+    ...     "wrapper/lstm_cell/kernel:0": np.ones((5 + 4, 16)),
+    ...     "wrapper/lstm_cell/recurrent_kernel:0": np.ones((4, 16)),
+    ...     "wrapper/lstm_cell/bias:0": np.ones(16),
+    ...     "LuongAttention/memory_layer/kernel:0": np.ones((6, 4)),
+    ... })
+    """
+    _check_cell(cell, attention_layer)
+    variables = _cell_variables(cell)
+    shapes = {role: variable.shape for role, variable in variables.items()}
+    width, gates = cell.kernels[0].shape
+    shapes["cell_0/kernel"] = (width + cell.units, gates)
+    arrays = _arrays_by_role(weights, shapes, attention_layer)
+    # Addons: [x_t; fed vector] in one kernel, and [h_t; c_t].
+    both = arrays["cell_0/kernel"]
+    arrays["cell_0/kernel"] = both[:width]
+    cell.feeding_kernel.assign(both[width:])
+    arrays["attention_layer/kernel"] = np.roll(
+        arrays["attention_layer/kernel"], -cell.units, axis=0
+    )
+    _assign(variables, arrays)
+
+
+# Our side: a variable for every role.
+
+
+def _attention_variables(layer):
+    _check_attention(layer)
+    if not isinstance(layer, BahdanauAttention):
+        variables = {"memory_layer/kernel": layer.attention_kernel}
+        if layer.use_scale:
+            variables["attention_g"] = layer.scale
+        return variables
+    variables = {
+        "query_layer/kernel": layer.query_kernel,
+        "memory_layer/kernel": layer.key_kernel,
+        "attention_v": layer.attention_vector,
+    }
+    if layer.normalize:
+        variables["attention_g"] = layer.gain
+        variables["attention_b"] = layer.bias
+    return variables
+
+
+def _cell_variables(cell):
+    """Those of the attention layer included, the feeding kernel left out."""
+    variables = _attention_variables(cell.attention)
+    for layer in range(cell.num_layers):
+        variables[f"cell_{layer}/kernel"] = cell.kernels[layer]
+        variables[f"cell_{layer}/recurrent_kernel"] = cell.recurrent_kernels[
+            layer
+        ]
+        if cell.use_bias:
+            variables[f"cell_{layer}/bias"] = cell.biases[layer]
+    variables["attention_layer/kernel"] = cell.attentional_kernel
+    if cell.attentional_bias:
+        variables["attention_layer/bias"] = cell.attentional_bias_vector
+    return variables
+
+
+def _check_attention(layer):
+    if isinstance(layer, BahdanauAttention):
+        fits = not layer.use_scale
+    else:
+        is_global = not isinstance(layer, LocalAttention)
+        fits = is_global and isinstance(layer, LuongAttention)
+        fits = fits and layer.score_mode == "general"
+    if not fits:
+        raise ValueError(
+            "TensorFlow Addons has the attention of "
+            "`LuongAttention('general')` and of `BahdanauAttention` without "
+            f"`use_scale`. Received: {type(layer).__name__}, score_mode="
+            f"{getattr(layer, 'score_mode', None)!r}. Use one of these two."
+        )
+    _check_built(layer)
+
+
+def _check_cell(cell, attention_layer):
+    fits = isinstance(cell, InputFeedingCell) and cell.input_feeding
+    if not fits or cell.attention is None:
+        raise ValueError(
+            "The counterpart of an `AttentionWrapper` is an input-feeding "
+            "cell with attention. Expected: `InputFeedingLSTMCell(units, "
+            "attention=...)` or the GRU's. Received: "
+            f"{type(cell).__name__}. For a whole decoder pass its `cell`."
+        )
+    _check_built(cell)
+    activation = cell.attentional_activation.__name__
+    if attention_layer is None and activation != "linear":
+        raise ValueError(
+            "The layer that `attention_layer_size` makes has no activation. "
+            "Expected: a cell with `attentional_activation='linear'`. "
+            f"Received: {activation!r}. Make the cell with 'linear', or name "
+            "the layer that the wrapper was given by `attention_layer=`."
+        )
+
+
+def _check_built(layer):
+    if not layer.built:
+        raise ValueError(
+            f"`{type(layer).__name__}` has no weights yet. Expected: a built "
+            "layer. Received: built=False. Call it, or `build` it with the "
+            "shapes of its inputs, before loading."
+        )
+
+
+def _assign(variables, arrays):
+    for role, variable in variables.items():
+        variable.assign(arrays[role])
+
+
+# Their side: a role for every name.
+
+
+def _arrays_by_role(weights, shapes, attention_layer=None):
+    """The array of every role in `shapes`; exactly those, of these shapes."""
+    names = {}
+    for name, role in roles_of(list(weights), attention_layer).items():
+        if role not in shapes:
+            raise ValueError(
+                f"{name!r} has no place in this layer. Expected: arrays for "
+                f"{sorted(shapes)}. {_hint(role)}Leave out what belongs to "
+                "other layers."
+            )
+        if role in names:
+            raise ValueError(
+                f"Two arrays for `{role}`. Received: {names[role]!r} and "
+                f"{name!r}. Pass those of one attention mechanism and one "
+                "wrapper; a wrapper of several mechanisms cannot be converted."
+            )
+        names[role] = name
+    for role, expected in shapes.items():
+        if role not in names:
+            raise ValueError(
+                f"No array for `{role}`. Received: {list(weights)}. "
+                f"{_hint(role)}Add it, or make the layer without it."
+            )
+        received = np.shape(weights[names[role]])
+        if received != tuple(expected):
+            raise ValueError(
+                f"{names[role]!r} does not fit `{role}`. Expected: shape "
+                f"{tuple(expected)}. Received: shape {received}. Make our "
+                "layer with the units, widths and kind of cell (LSTM, GRU) "
+                "of theirs; `attention_layer_size` must equal the cell's "
+                "units."
+            )
+    return {role: np.asarray(weights[name]) for role, name in names.items()}
+
+
+def _hint(role):
+    hint = _HINTS.get(role)
+    return f"{hint} " if hint else ""

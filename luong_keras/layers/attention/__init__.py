@@ -1,0 +1,1 @@
+"""The attention layers and their scores."""

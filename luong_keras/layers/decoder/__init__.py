@@ -1,0 +1,1 @@
+"""The decoder: its cells, what drives them, and the loops behind it."""

@@ -1,0 +1,188 @@
+"""What a decoder cell owns: its weights and the shapes of its states."""
+
+import keras
+from keras import ops
+
+from luong_keras.ops import masking
+
+
+class CellWeights(keras.layers.Layer):
+    """The weights of a stack of recurrent layers under an attention layer.
+
+    `InputFeedingCell` computes with them. Subclasses give `num_gates`,
+    `states_per_layer` and what their gates need.
+    """
+
+    num_gates = None
+    states_per_layer = None
+    gradient_clip = None
+
+    def __init__(
+        self,
+        units,
+        num_layers=1,
+        attention=None,
+        input_feeding=True,
+        use_bias=True,
+        attentional_bias=False,
+        attentional_activation="tanh",
+        kernel_initializer="glorot_uniform",
+        recurrent_initializer="orthogonal",
+        bias_initializer="zeros",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        for name, number in (("units", units), ("num_layers", num_layers)):
+            if not isinstance(number, int) or number < 1:
+                raise ValueError(
+                    f"`{name}` must be an integer of at least 1. "
+                    f"Received: {name}={number!r}."
+                )
+        self.units = units
+        self.num_layers = num_layers
+        self.attention = attention
+        self.input_feeding = input_feeding
+        self.use_bias = use_bias
+        self.attentional_bias = attentional_bias
+        self.attentional_activation = keras.activations.get(
+            attentional_activation
+        )
+        get = keras.initializers.get
+        self.kernel_initializer = get(kernel_initializer)
+        self.recurrent_initializer = get(recurrent_initializer)
+        self.bias_initializer = get(bias_initializer)
+
+    # Shapes.
+
+    @property
+    def state_size(self):
+        """Widths of the states: L layers, then the attentional vector."""
+        layers = self.num_layers * self.states_per_layer
+        return [self.units] * (layers + 1)
+
+    @property
+    def output_size(self):
+        return self.units
+
+    def get_initial_state(self, batch_size=None, dtype=None):
+        """Zeros (B, U) for every state, in the wider of float32 and dtype."""
+        dtype = masking.wider_dtype(dtype or self.compute_dtype)
+        return [
+            ops.zeros((batch_size, width), dtype=dtype)
+            for width in self.state_size
+        ]
+
+    # Weights.
+
+    def build(self, inputs_shape, states_shape=None, memory_shape=None):
+        width = inputs_shape[-1]
+        self.kernels, self.recurrent_kernels, self.biases = [], [], []
+        for layer in range(self.num_layers):
+            self._build_layer(layer, width if layer == 0 else self.units)
+        self._build_attention(memory_shape)
+        self._build_feeding(memory_shape)
+        self.built = True
+
+    def _build_layer(self, layer, input_width):
+        gates = self.num_gates * self.units
+        self.kernels.append(
+            self.add_weight(
+                name=f"kernel_{layer}",
+                shape=(input_width, gates),
+                initializer=self.kernel_initializer.clone(),
+            )
+        )
+        self.recurrent_kernels.append(
+            self.add_weight(
+                name=f"recurrent_kernel_{layer}",
+                shape=(self.units, gates),
+                initializer=drawn_wide(self.recurrent_initializer),
+            )
+        )
+        if self.use_bias:
+            self.biases.append(self._add_gate_bias(f"bias_{layer}"))
+
+    def _add_gate_bias(self, name):
+        return self._add_bias(name, self.num_gates * self.units)
+
+    def _add_bias(self, name, width):
+        return self.add_weight(
+            name=name, shape=(width,), initializer=self.bias_initializer.clone()
+        )
+
+    def _build_attention(self, memory_shape):
+        if self.attention is None:
+            return
+        self._check_memory(memory_shape)
+        query_shape = (memory_shape[0], None, self.units)
+        if not self.attention.built:
+            self.attention.build(query_shape, tuple(memory_shape))
+        self.attentional_kernel = self.add_weight(
+            name="attentional_kernel",
+            shape=(memory_shape[-1] + self.units, self.units),
+            initializer=self.kernel_initializer.clone(),
+        )
+        if self.attentional_bias:
+            self.attentional_bias_vector = self._add_bias(
+                "attentional_bias", self.units
+            )
+
+    def _check_memory(self, memory):
+        if memory is None and self.attention is not None:
+            raise ValueError(
+                f"`{type(self).__name__}` has an attention layer and needs "
+                "something to attend to. Expected: `memory` (B, S, M). "
+                "Received: memory=None. Pass `memory=`; to run the cell over "
+                "a sequence use `MemoryRNN(cell)`, since `keras.layers.RNN` "
+                "cannot hand a memory to its cell."
+            )
+
+    def _build_feeding(self, memory_shape):
+        if self.input_feeding:
+            self.feeding_kernel = self.add_weight(
+                name="feeding_kernel",
+                shape=(self.units, self.num_gates * self.units),
+                initializer=self.kernel_initializer.clone(),
+            )
+
+    def get_config(self):
+        serialize = keras.initializers.serialize
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "num_layers": self.num_layers,
+            "attention": keras.saving.serialize_keras_object(self.attention),
+            "input_feeding": self.input_feeding,
+            "use_bias": self.use_bias,
+            "attentional_bias": self.attentional_bias,
+            "attentional_activation": keras.activations.serialize(
+                self.attentional_activation
+            ),
+            "kernel_initializer": serialize(self.kernel_initializer),
+            "recurrent_initializer": serialize(self.recurrent_initializer),
+            "bias_initializer": serialize(self.bias_initializer),
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        attention = config.pop("attention", None)
+        if isinstance(attention, dict):
+            attention = keras.saving.deserialize_keras_object(attention)
+        if attention is not None:
+            config["attention"] = attention
+        return cls(**config)
+
+
+def drawn_wide(initializer):
+    """The initializer's draw in at least float32, then cast.
+
+    An orthogonal matrix needs a decomposition that has no bfloat16 form.
+    """
+    initializer = initializer.clone()
+
+    def draw(shape, dtype=None):
+        wide = initializer(shape, dtype=masking.wider_dtype(dtype))
+        return ops.cast(wide, dtype)
+
+    return draw

@@ -1,0 +1,261 @@
+"""The ways to run a cell over all steps of a sequence.
+
+Each takes the `Sequence` and returns the vectors h̃ (B, T, U), the alignments
+(B, T, S) or None, and the last states. All give the same numbers:
+
+- `attend_in_loop`: the cell's step in a loop that is differentiated
+  automatically, for any cell;
+- `attend_in_deferred_loop`: the same for `InputFeedingLSTMCell`, with a
+  backward loop of its own that leaves the gradients of the weights to one
+  product each;
+- `attend_behind_loop`: without input feeding no step needs the attention of
+  the one before, so the recurrence runs alone and all T are attended at once.
+"""
+
+from typing import Any, NamedTuple
+
+import keras
+from keras import activations, backend, ops
+
+from luong_keras.layers.attention.attention_step import has_step
+from luong_keras.layers.decoder.feeding_sequence import FeedingSequence
+from luong_keras.layers.decoder.input_feeding_lstm_cell import (
+    InputFeedingLSTMCell,
+)
+from luong_keras.layers.decoder.lstm_sequence import lstm_sequence
+from luong_keras.ops.time_loop import BACKENDS, carried, split_masks
+
+
+class Sequence(NamedTuple):
+    """What a cell runs over.
+
+    Attributes:
+        inputs: (B, T, E).
+        memory: (B, S, M) or None.
+        memory_mask: boolean (B, S) or None.
+        states: the cell's first states, (B, U) each.
+        mask: boolean (B, T) or None; False carries the states over.
+        masks: dropout masks by name, (T or 1, B, ...).
+        with_alignments: whether the alignments are wanted.
+    """
+
+    inputs: Any
+    memory: Any
+    memory_mask: Any
+    states: list
+    mask: Any
+    masks: dict
+    with_alignments: bool
+
+
+def why_not_deferred(cell):
+    """Why a cell has no deferred loop; None where it has one."""
+    if backend.backend() not in BACKENDS:
+        return f"the backend is {backend.backend()!r}"
+    if type(cell) is not InputFeedingLSTMCell:
+        return f"the cell is a {type(cell).__name__}"
+    if cell.input_feeding and not has_step(cell.attention):
+        return f"the attention is a {type(cell.attention).__name__}"
+    if cell.attentional_activation not in (
+        activations.tanh,
+        activations.linear,
+    ):
+        return "the attentional activation is neither tanh nor linear"
+    return None
+
+
+def attend_in_loop(cell, sequence):
+    """Every step attends; differentiated automatically."""
+    projected, masks = _project_inputs(cell, sequence)
+    weights = cell.loop_weights()
+    projected_memory = cell.project_memory(sequence.memory)
+    repeated, stepwise = split_masks(masks)
+
+    def one_step(old, projected, position, masks):
+        new, _ = cell.step(
+            weights,
+            projected,
+            old,
+            projected_memory,
+            sequence.memory_mask,
+            position,
+            {**repeated, **masks},
+        )
+        return new
+
+    sequences = _scan_states(
+        one_step, sequence.states, projected, stepwise, sequence.mask
+    )
+    top = cell.top_hidden(sequences)
+    return (
+        sequences[-1],
+        _alignments(cell, sequence, projected_memory, top),
+        [each[:, -1] for each in sequences],
+    )
+
+
+def attend_in_deferred_loop(cell, sequence):
+    """Every step attends; the gradients of the weights are left for later."""
+    projected, masks = _project_inputs(cell, sequence, time_first=True)
+    projected_memory = cell.project_memory(sequence.memory)
+    vectors, top, last = FeedingSequence(
+        cell,
+        projected_memory,
+        sequence.memory_mask,
+        _swapped(sequence.mask),
+        masks,
+    ).run(projected, sequence.states, with_top=sequence.with_alignments)
+    alignments = _alignments(cell, sequence, projected_memory, _swapped(top))
+    return _swapped(vectors), alignments, last
+
+
+def attend_behind_loop(cell, sequence, deferred):
+    """The recurrence alone, then attention for all steps at once."""
+    recur = _deferred_recurrence if deferred else _recurrence
+    top, last = recur(cell, sequence)
+    vectors, alignments = cell.attend(
+        cell.loop_weights(),
+        top,
+        cell.project_memory(sequence.memory),
+        sequence.memory_mask,
+        _last_real_step(sequence.mask),
+        _swapped(sequence.masks.get("attention")),
+    )
+    return vectors, alignments, [*last, vectors[:, -1]]
+
+
+def _recurrence(cell, sequence):
+    """H of the top layer (B, T, U) and the last states of all layers."""
+    projected, masks = _project_inputs(cell, sequence)
+    weights = cell.loop_weights()
+    repeated, stepwise = split_masks(masks)
+
+    def one_step(old, projected, position, masks):
+        del position  # the recurrence alone is the same at every step
+        return cell.recur(weights, projected, old, {**repeated, **masks})
+
+    sequences = _scan_states(
+        one_step, sequence.states[:-1], projected, stepwise, sequence.mask
+    )
+    return cell.top_hidden(sequences), [each[:, -1] for each in sequences]
+
+
+def _deferred_recurrence(cell, sequence):
+    """`_recurrence` layer by layer: each is projected for all steps."""
+    projected, masks = _project_inputs(cell, sequence, time_first=True)
+    weights = cell.loop_weights()
+    hidden, last = None, []
+    for layer in range(cell.num_layers):
+        if layer > 0:
+            projected = cell.project_below(weights, layer, hidden, masks)
+        hidden, *states = lstm_sequence(
+            projected,
+            *sequence.states[2 * layer : 2 * layer + 2],
+            weights["recurrent_kernels"][layer],
+            _swapped(sequence.mask),
+            cell.cell_clip,
+            cell.gradient_clip,
+        )
+        last += states
+    return _swapped(hidden), last
+
+
+def _alignments(cell, sequence, projected_memory, top):
+    """One call for all T: nothing but states can leave a loop."""
+    if not sequence.with_alignments:
+        return None
+    first = cell.top_hidden(sequence.states)
+    _, alignments = cell._context(
+        cell.alignment_queries(top, first),
+        projected_memory,
+        sequence.memory_mask,
+        None,
+        _swapped(sequence.masks.get("attention")),
+    )
+    return alignments
+
+
+def _project_inputs(cell, sequence, time_first=False):
+    """Inputs' share of the gates, and the masks that are left.
+
+    (B, T, ...), or (T, B, ...) with `time_first`.
+    """
+    masks = {k: v for k, v in sequence.masks.items() if k != "inputs"}
+    dropped = sequence.masks.get("inputs")
+    inputs = _swapped(sequence.inputs) if time_first else sequence.inputs
+    if dropped is not None:
+        dropped = dropped if time_first else _swapped(dropped)
+        inputs = inputs * ops.cast(dropped, inputs.dtype)
+    return cell.project_inputs(inputs), masks
+
+
+def _last_real_step(mask):
+    """The position that the states of every step belong to, (B, T)."""
+    if mask is None:
+        return None
+    real = ops.cumsum(ops.cast(mask, "int32"), axis=1)
+    return ops.maximum(real - 1, 0)
+
+
+def _swapped(x):
+    """Time first where the batch was, and back; None stays None."""
+    return None if x is None else ops.swapaxes(x, 0, 1)
+
+
+def _scan_states(one_step, states, projected, masks, mask):
+    """Every state at every step, (B, T, U) each."""
+    steps = ops.shape(projected)[1]
+    xs = {"projected": projected}
+    xs |= {name: ops.swapaxes(m, 0, 1) for name, m in masks.items()}
+    if mask is not None:
+        xs["mask"] = ops.expand_dims(mask, -1)
+    position = ops.expand_dims(ops.arange(steps, dtype="int32"), -1)
+    xs["position"] = ops.broadcast_to(
+        position, (ops.shape(projected)[0], steps, 1)
+    )
+    widths = [x.shape[-1] or ops.shape(x)[-1] for x in xs.values()]
+    packed = ops.concatenate(
+        [ops.cast(x, projected.dtype) for x in xs.values()], axis=-1
+    )
+
+    def body(packed_step, old):
+        step, start = {}, 0
+        for name, width in zip(xs, widths, strict=True):
+            step[name] = packed_step[:, start : start + width]
+            start = start + width
+        position = ops.cast(step.pop("position")[:, 0], "int32")
+        new = one_step(old, step.pop("projected"), position, step)
+        mask = step.get("mask")
+        return carried(new, old, None if mask is None else mask[:, 0] > 0)
+
+    cell = _LoopCell(
+        body,
+        [state.shape[-1] for state in states],
+        backend.standardize_dtype(projected.dtype),
+    )
+    loop = keras.layers.RNN(
+        cell, return_sequences=True, dtype=cell.compute_dtype
+    )
+    sequences = loop(packed, initial_state=list(states))
+    return ops.split(sequences, len(states), axis=-1)
+
+
+class _LoopCell:
+    """A loop body as a cell of `keras.layers.RNN`, which has no weights.
+
+    Keras' RNN is its only public loop that XLA compiles with gradients on
+    every backend. What a step reads beside its states travels in one packed
+    tensor; the states travel out side by side.
+    """
+
+    def __init__(self, body, state_size, compute_dtype):
+        self.body = body
+        self.state_size = state_size
+        self.compute_dtype = compute_dtype
+        self.output_size = sum(state_size)
+
+    def call(self, inputs, states):
+        new_states = self.body(inputs, list(states))
+        return ops.concatenate(new_states, axis=-1), new_states
+
+    __call__ = call

@@ -1,0 +1,279 @@
+"""One decoder step with attention and input feeding, for any recurrence."""
+
+import keras
+from keras import ops
+
+from luong_keras.layers.decoder.cell_weights import CellWeights
+from luong_keras.ops import masking
+from luong_keras.ops.recurrence import clip_gradient, product
+
+
+class InputFeedingCell(CellWeights):
+    """What the LSTM and GRU cells share: everything but the recurrence.
+
+    One step (Luong et al. 2015, sections 3 and 3.3), layers 1 ... L:
+
+        x_1 = [embedding; h̃_{t-1}]           input feeding, section 3.3
+        h_l = recurrence(x_l, h_l at t - 1),  x_{l+1} = h_l
+        c_t = attention(h_L, memory)          section 3.1 or 3.2
+        h̃_t = tanh(W_c [c_t; h_L])            eq. 5
+
+    `call` is one step. Whoever drives a loop calls the parts instead, so
+    that what does not depend on the step is computed once:
+    `loop_weights`, `project_inputs` and `project_memory` before the loop,
+    `step` inside, `attend` for many steps at once. Subclasses give `num_gates`,
+    `states_per_layer` and `_recurrence`.
+    """
+
+    # Parts of a step. B may be followed by K: the hypotheses of a beam.
+
+    def loop_weights(self):
+        """The weights that a step reads, in the compute dtype.
+
+        Fetched once and handed to every `step`, so that no loop casts them
+        again.
+        """
+        ready = self._ready
+        return {
+            "kernels": [ready(kernel) for kernel in self.kernels],
+            "recurrent_kernels": [ready(k) for k in self.recurrent_kernels],
+            "biases": [ready(bias) for bias in self.biases],
+            "feeding_kernel": (
+                ready(self.feeding_kernel) if self._feeds else None
+            ),
+            "attentional_kernel": (
+                ready(self.attentional_kernel)[-self.units :]
+                if self.attention is not None
+                else None
+            ),
+        }
+
+    def project_inputs(self, inputs):
+        """The inputs' share of the first layer's gates, W x + b.
+
+        `inputs` (..., E) to (..., gates · U), in at least float32; for one
+        step or for all steps at once.
+        """
+        inputs = clip_gradient(inputs, self.gradient_clip)
+        projected = product(inputs, self._ready(self.kernels[0]))
+        if not self.use_bias:
+            return projected
+        return projected + ops.cast(self._input_bias(0), projected.dtype)
+
+    def project_memory(self, memory):
+        """What the steps need of a memory: (keys, values, value kernel).
+
+        `values` is W_cc h̄, the context's half of the attentional kernel:
+        attention is linear in its values, so attending to the projected
+        memory gives W_cc c_t without a product a step. Local attention sees
+        a few positions alone: there `values` is the memory and W_cc, the
+        third result, multiplies the context. None without attention.
+        """
+        if self.attention is None:
+            return None
+        memory = ops.cast(memory, self.compute_dtype)
+        keys = self.attention.project_keys(memory)
+        if self.attention.in_windows:
+            return keys, memory, self._value_kernel()
+        return keys, ops.matmul(memory, self._value_kernel()), None
+
+    def step(
+        self,
+        weights,
+        projected,
+        states,
+        projected_memory=None,
+        memory_mask=None,
+        position=None,
+        dropout_masks=None,
+    ):
+        """One step from projected inputs: (new states, attention weights).
+
+        weights from `loop_weights()`; projected (B, gates · U) or
+        (B, K, gates · U); states as `state_size`. The last new state is the
+        attentional vector h̃_t; the attention weights are None without
+        attention.
+        """
+        masks = dropout_masks or {}
+        if self.input_feeding:
+            fed = _dropped(states[-1], masks.get("feeding"))
+            fed = clip_gradient(fed, self.gradient_clip)
+            projected = projected + product(fed, weights["feeding_kernel"])
+        new_states = self.recur(weights, projected, states, masks)
+        vector, alignments = self.attend(
+            weights,
+            self.top_hidden(new_states),
+            projected_memory,
+            memory_mask,
+            position,
+            masks.get("attention"),
+        )
+        return [*new_states, vector], alignments
+
+    def recur(self, weights, projected, states, dropout_masks):
+        """The recurrent layers of one step, without feeding or attention."""
+        new_states = []
+        size = self.states_per_layer
+        for layer in range(self.num_layers):
+            if layer > 0:
+                projected = self.project_below(
+                    weights, layer, new_states[-size], dropout_masks
+                )
+            old = states[layer * size : (layer + 1) * size]
+            new_states += self._recurrence(weights, layer, projected, *old)
+        return new_states
+
+    def project_below(self, weights, layer, hidden, dropout_masks):
+        """What layer `layer` > 0 reads of the one below, W h + b.
+
+        hidden (..., U) and its dropout mask, of one step or of all.
+        """
+        below = _dropped(hidden, dropout_masks.get(f"layer_{layer}"))
+        below = clip_gradient(below, self.gradient_clip)
+        projected = product(below, weights["kernels"][layer])
+        if not self.use_bias:
+            return projected
+        return projected + ops.cast(self._input_bias(layer), projected.dtype)
+
+    def top_hidden(self, states):
+        """H of the highest layer among the states of all layers."""
+        return states[(self.num_layers - 1) * self.states_per_layer]
+
+    def attend(
+        self,
+        weights,
+        hidden,
+        projected_memory,
+        memory_mask=None,
+        position=None,
+        dropout_mask=None,
+    ):
+        """h̃ = tanh(W_c [c; h]) (eq. 5) and the attention weights.
+
+        hidden (B, U) or (B, T, U): one step, K hypotheses or all steps.
+        Without attention h̃ = h.
+        """
+        if self.attention is None:
+            return hidden, None
+        context, alignments = self._context(
+            hidden, projected_memory, memory_mask, position, dropout_mask
+        )
+        return self.attentional_vector(weights, context, hidden), alignments
+
+    def attentional_vector(self, weights, projected_context, hidden):
+        """Tanh(W_cc c + W_ch h) (eq. 5) from the projected context."""
+        vector = projected_context + product(
+            hidden, weights["attentional_kernel"]
+        )
+        if self.attentional_bias:
+            bias = ops.convert_to_tensor(self.attentional_bias_vector)
+            vector = vector + ops.cast(bias, vector.dtype)
+        return self.attentional_activation(vector)
+
+    def _context(self, query, projected_memory, mask, position, dropout_mask):
+        """W_cc c of the context c, and the weights; at least float32."""
+        keys, values, value_kernel = projected_memory
+        options = {"position": position} if self.attention.uses_position else {}
+        context, alignments = self.attention(
+            ops.cast(query, self.compute_dtype),
+            values,
+            value_mask=mask,
+            keys=keys,
+            dropout_mask=dropout_mask,
+            # The masks decide: no step draws a dropout of its own.
+            training=False,
+            return_attention_scores=True,
+            **options,
+        )
+        if value_kernel is not None:
+            context = product(context, value_kernel)
+        return masking.widen(context), alignments
+
+    def alignment_queries(self, hidden, initial_hidden):
+        """What attended at every step, from h of the top layer (B, T, U)."""
+        return hidden
+
+    def dropout_mask_shapes(self, batch, steps, source_length, input_width):
+        """Shapes, time first, of every mask that `dropout_masks` may hold."""
+        shapes = {"inputs": (steps, batch, input_width)}
+        if self.input_feeding:
+            shapes["feeding"] = (steps, batch, self.units)
+        for layer in range(1, self.num_layers):
+            shapes[f"layer_{layer}"] = (steps, batch, self.units)
+        if self.attention is not None and self.attention.dropout > 0:
+            shapes["attention"] = (steps, batch, source_length)
+        return shapes
+
+    @property
+    def _feeds(self):
+        return self.input_feeding
+
+    def _value_kernel(self):
+        return self._ready(self.attentional_kernel)[: -self.units]
+
+    def _ready(self, weight):
+        return ops.cast(ops.convert_to_tensor(weight), self.compute_dtype)
+
+    def _input_bias(self, layer):
+        return self.biases[layer]
+
+    def _recurrence(self, weights, layer, projected, *states):
+        raise NotImplementedError
+
+    # One step, as a layer.
+
+    def call(
+        self,
+        inputs,
+        states,
+        memory=None,
+        memory_mask=None,
+        keys=None,
+        position=None,
+        dropout_masks=None,
+        training=False,
+        return_attention_scores=False,
+    ):
+        masks = dropout_masks or {}
+        self._check_memory(memory)
+        projected_memory = self.project_memory(memory)
+        if keys is not None and projected_memory is not None:
+            projected_memory = keys, *projected_memory[1:]
+        new_states, alignments = self.step(
+            self.loop_weights(),
+            self.project_inputs(_dropped(inputs, masks.get("inputs"))),
+            [masking.widen(state) for state in states],
+            projected_memory,
+            memory_mask,
+            position,
+            masks,
+        )
+        outputs = ops.cast(new_states[-1], self.compute_dtype)
+        if return_attention_scores:
+            return outputs, new_states, alignments
+        return outputs, new_states
+
+    def compute_output_spec(
+        self,
+        inputs,
+        states,
+        memory=None,
+        return_attention_scores=False,
+        **kwargs,
+    ):
+        rows = tuple(inputs.shape[:-1])
+        dtype = self.compute_dtype
+        wide = masking.wider_dtype(dtype)
+        outputs = keras.KerasTensor((*rows, self.units), dtype=dtype)
+        new_states = [
+            keras.KerasTensor((*rows, width), dtype=wide)
+            for width in self.state_size
+        ]
+        if not return_attention_scores:
+            return outputs, new_states
+        weights = keras.KerasTensor((*rows, memory.shape[1]), dtype=dtype)
+        return outputs, new_states, weights
+
+
+def _dropped(x, mask):
+    return x if mask is None else x * ops.cast(mask, x.dtype)

@@ -1,0 +1,53 @@
+"""The paper's decoder step with gated recurrent units."""
+
+import keras
+
+from luong_keras.layers.decoder.input_feeding_cell import InputFeedingCell
+from luong_keras.ops.recurrence import gru_step
+
+
+@keras.saving.register_keras_serializable(package="luong_keras")
+class InputFeedingGRUCell(InputFeedingCell):
+    """One decoder step: stacked GRU, attention on top, input feeding below.
+
+    As `InputFeedingLSTMCell`, with gated recurrent units in the form of
+    `keras.layers.GRU(reset_after=True)` for comparison; arguments and call
+    arguments are the same but for `unit_forget_bias`.
+
+    The states are `[h_1, ..., h_L, h̃]`.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from luong_keras import InputFeedingGRUCell, LuongAttention
+    >>> cell = InputFeedingGRUCell(8, attention=LuongAttention("general"))
+    >>> states = cell.get_initial_state(batch_size=2)
+    >>> vector, states = cell(
+    ...     np.ones((2, 5)), states, memory=np.ones((2, 6, 8))
+    ... )
+    >>> tuple(vector.shape), len(states)
+    ((2, 8), 2)
+
+    Reference:
+        Cho et al. (2014), arXiv:1406.1078; Luong, Pham and Manning (2015),
+        section 3.3 and eq. 5.
+    """
+
+    num_gates = 3
+    states_per_layer = 1
+
+    def _add_gate_bias(self, name):
+        # An input bias and a recurrent one, as in keras.layers.GRU.
+        return self.add_weight(
+            name=name,
+            shape=(2, self.num_gates * self.units),
+            initializer=self.bias_initializer.clone(),
+        )
+
+    def _input_bias(self, layer):
+        return self.biases[layer][0]
+
+    def _recurrence(self, weights, layer, projected, hidden):
+        bias = weights["biases"][layer][1] if self.use_bias else None
+        kernel = weights["recurrent_kernels"][layer]
+        return [gru_step(projected, hidden, kernel, bias)]

@@ -1,0 +1,142 @@
+"""The paper's decoder step: LSTM layers, attention, input feeding."""
+
+import keras
+
+from luong_keras.layers.decoder.input_feeding_cell import InputFeedingCell
+from luong_keras.ops.recurrence import lstm_step
+
+
+@keras.saving.register_keras_serializable(package="luong_keras")
+class InputFeedingLSTMCell(InputFeedingCell):
+    """One decoder step: stacked LSTM, attention on top, input feeding below.
+
+        z_1 = W_1 [x_t; h̃_{t-1}] + R_1 h_1 + b_1   (section 3.3)
+        c_t = attention(h_L, memory)               (section 3.1 or 3.2)
+        h̃_t = tanh(W_c [c_t; h_L])                 (eq. 5)
+
+    It owns the LSTM layers, the attention layer given to it and W_c. Use it
+    for a loop of your own, such as a beam search; `InputFeedingLSTM` runs it
+    over a sequence. `keras.layers.RNN` cannot: it has no way to pass the
+    memory.
+
+    Args:
+        units: U, width of every layer and of the attentional vector.
+        num_layers: L, the height of the stack.
+        attention: a `LuongAttention`, `LocalAttention` or
+            `BahdanauAttention` layer; None means h̃ = h and no W_c.
+        input_feeding: whether h̃_{t-1} enters the lowest layer.
+        use_bias: whether the gates have biases (the authors' program has
+            none).
+        unit_forget_bias: whether the forget gate's bias starts at 1.
+        cell_clip: the memory cells c are cut to [-cell_clip, cell_clip]
+            after every step; the gradient passes uncut. None: not cut. The
+            authors' program has 50.
+        gradient_clip: the gradients of everything a layer reads (its input,
+            the fed vector, h and c of the step before) are cut to this
+            range, entry by entry. None: not cut. The authors' program has
+            1000.
+        attentional_bias: whether eq. 5 has a bias (none in the paper).
+        attentional_activation: of eq. 5; `"linear"` is the form of
+            TensorFlow Addons.
+        kernel_initializer: of the input, feeding and attentional kernels.
+        recurrent_initializer: of the recurrent kernels.
+        bias_initializer: of the biases.
+        **kwargs: `name`, `dtype` and the other arguments of a Keras layer.
+
+    Call arguments:
+        inputs: x_t, (B, E), or (B, K, E) for the K hypotheses of a beam.
+        states: `[h_1, c_1, ..., h_L, c_L, h̃]`, each (B, U) or (B, K, U);
+            zeros from `get_initial_state(batch_size)`.
+        memory: h̄, (B, S, M); never repeated for the hypotheses.
+        memory_mask: boolean (B, S), True = may be attended.
+        keys: `attention.project_keys(memory)`, to project once.
+        position: the decoder step t, for monotonic local attention.
+        dropout_masks: dict of masks, already divided by the share kept:
+            `"inputs"` (B, E), `"feeding"` (B, U), `"layer_1"` ...
+            (B, U), `"attention"` (B, S). A missing name means no dropout;
+            the cell draws none itself.
+        training: accepted for the layer contract; the masks decide.
+        return_attention_scores: also returns the weights after the softmax.
+
+    Output:
+        (h̃_t, new_states), with `return_attention_scores` also the weights
+        (B, S) or (B, K, S). States are in at least float32.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from luong_keras import InputFeedingLSTMCell, LuongAttention
+    >>> cell = InputFeedingLSTMCell(8, attention=LuongAttention("general"))
+    >>> states = cell.get_initial_state(batch_size=2)
+    >>> vector, states, weights = cell(
+    ...     np.ones((2, 5)), states, memory=np.ones((2, 6, 8)),
+    ...     return_attention_scores=True,
+    ... )
+    >>> tuple(vector.shape), len(states), tuple(weights.shape)
+    ((2, 8), 3, (2, 6))
+
+    Reference:
+        Luong, Pham and Manning (2015), section 3.3 and eq. 5.
+    """
+
+    num_gates = 4
+    states_per_layer = 2
+
+    def __init__(
+        self,
+        units,
+        unit_forget_bias=True,
+        cell_clip=None,
+        gradient_clip=None,
+        **kwargs,
+    ):
+        super().__init__(units, **kwargs)
+        for name, limit in (
+            ("cell_clip", cell_clip),
+            ("gradient_clip", gradient_clip),
+        ):
+            if limit is not None and limit <= 0:
+                raise ValueError(
+                    f"`{name}` must be positive, or None for no clipping. "
+                    f"Received: {name}={limit}."
+                )
+        self.unit_forget_bias = unit_forget_bias
+        self.cell_clip = cell_clip
+        self.gradient_clip = gradient_clip
+
+    def _add_gate_bias(self, name):
+        if not self.unit_forget_bias:
+            return super()._add_gate_bias(name)
+        width = self.num_gates * self.units
+
+        def initializer(shape, dtype=None):
+            start = self.bias_initializer.clone()(shape, dtype=dtype)
+            forget = keras.ops.arange(width) // self.units == 1
+            return keras.ops.where(
+                forget, keras.ops.ones((), dtype=start.dtype), start
+            )
+
+        return self.add_weight(
+            name=name, shape=(width,), initializer=initializer
+        )
+
+    def _recurrence(self, weights, layer, projected, hidden, carry):
+        kernel = weights["recurrent_kernels"][layer]
+        return list(
+            lstm_step(
+                projected,
+                hidden,
+                carry,
+                kernel,
+                self.cell_clip,
+                self.gradient_clip,
+            )
+        )
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "unit_forget_bias": self.unit_forget_bias,
+            "cell_clip": self.cell_clip,
+            "gradient_clip": self.gradient_clip,
+        }

@@ -1,0 +1,292 @@
+"""Drives an input-feeding cell over time, with the memory it attends to."""
+
+import keras
+from keras import ops
+
+from luong_keras.layers.decoder import decoder_loops
+from luong_keras.layers.decoder.input_feeding_cell import InputFeedingCell
+from luong_keras.ops import masking
+
+DROPOUT_STYLES = ("zaremba", "authors", "sequence")
+
+
+@keras.saving.register_keras_serializable(package="luong_keras")
+class MemoryRNN(keras.layers.Layer):
+    """Runs a cell that attends to a memory over all target steps.
+
+    What `keras.layers.RNN` is to its cells, with the memory as an input of
+    the sequence instead of a state of the step. What does not depend on the
+    step is computed once: the inputs' share of the gates, the projected
+    keys and values. Without input feeding nothing in a step depends on the
+    attention of the step before, and all T are attended in one call.
+
+    Args:
+        cell: an `InputFeedingLSTMCell`, `InputFeedingGRUCell` or one of the
+            Bahdanau cells.
+        return_sequences: whether to return all steps or the last one.
+        return_state: whether to return the last states as well.
+        dropout: share of the units dropped in training, on the input of
+            every recurrent layer (the fed vector included); 0.2 in the
+            paper.
+        dropout_style: `"zaremba"` (Zaremba et al. 2015) also drops the
+            returned vectors; `"authors"` leaves them, as the program of the
+            paper's authors does; both draw a fresh mask a step.
+            `"sequence"` is `"zaremba"` with one mask for all steps (Gal and
+            Ghahramani 2016).
+        deferred_gradients: whether, in training, the backward loop makes the
+            gradients of the pre-activations alone and leaves each weight's to
+            one product behind it: faster and smaller than automatic
+            differentiation, with the same result. `"auto"` does so for an
+            `InputFeedingLSTMCell` with an attention layer of this library
+            (not a subclass of one) and a tanh or linear attentional
+            activation, on TensorFlow and JAX; True refuses everything else,
+            False is automatic differentiation.
+        seed: seed of the dropout.
+        **kwargs: `name`, `dtype` and the other arguments of a Keras layer.
+
+    Call arguments:
+        inputs: (B, T, E).
+        memory: h̄, (B, S, M); None for a cell without attention.
+        initial_state: the cell's states, a list of (B, U); also without the
+            last, the attentional vector, which then starts at zero. Zeros
+            when None.
+        mask, inputs_mask: boolean (B, T), two names of one mask, filled in
+            by Keras; a False step carries the states over unchanged.
+        memory_mask: boolean (B, S), True = may be attended.
+        training: whether dropout applies.
+        return_attention_scores: also returns the alignments (B, T, S), the
+            weights after the softmax.
+        dropout_masks: dict of masks (T, B, ...) or (1, B, ...), named as in
+            the cell's call, with `"outputs"` for the returned vectors; used
+            in place of drawn ones.
+
+    Output:
+        vectors h̃ (B, T, U), or (B, U) without `return_sequences`; then
+        the alignments if asked for; then every state if `return_state`.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from luong_keras import InputFeedingLSTMCell, LocalAttention, MemoryRNN
+    >>> cell = InputFeedingLSTMCell(8, attention=LocalAttention("monotonic"))
+    >>> vectors, alignments = MemoryRNN(cell)(
+    ...     np.ones((2, 3, 5)), memory=np.ones((2, 6, 4)),
+    ...     return_attention_scores=True,
+    ... )
+    >>> tuple(vectors.shape), tuple(alignments.shape)
+    ((2, 3, 8), (2, 3, 6))
+    """
+
+    def __init__(
+        self,
+        cell,
+        return_sequences=True,
+        return_state=False,
+        dropout=0.0,
+        dropout_style="zaremba",
+        deferred_gradients="auto",
+        seed=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        if not isinstance(cell, InputFeedingCell):
+            raise ValueError(
+                "`cell` must be one of this library's cells, such as "
+                "`InputFeedingLSTMCell`. Received: "
+                f"cell={cell!r}. Use `keras.layers.RNN` for cells of Keras."
+            )
+        if dropout_style not in DROPOUT_STYLES:
+            raise ValueError(
+                f"`dropout_style` must be one of {DROPOUT_STYLES}. "
+                f"Received: dropout_style={dropout_style!r}."
+            )
+        if not 0 <= dropout < 1:
+            raise ValueError(
+                "`dropout` must be at least 0 and less than 1. "
+                f"Received: dropout={dropout}."
+            )
+        if deferred_gradients not in ("auto", True, False):
+            raise ValueError(
+                "`deferred_gradients` must be 'auto', True or False. "
+                f"Received: deferred_gradients={deferred_gradients!r}."
+            )
+        self.supports_masking = True
+        self.cell = cell
+        self.return_sequences = return_sequences
+        self.return_state = return_state
+        self.dropout = dropout
+        self.dropout_style = dropout_style
+        self.deferred_gradients = deferred_gradients
+        self.seed = seed
+        attention = cell.attention
+        if dropout > 0 or (attention is not None and attention.dropout > 0):
+            self.seed_generator = keras.random.SeedGenerator(seed)
+
+    def build(self, inputs_shape, memory_shape=None):
+        if not self.cell.built:
+            self.cell.build(inputs_shape, memory_shape=memory_shape)
+        self.built = True
+
+    def compute_mask(self, inputs, previous_mask):
+        return previous_mask if self.return_sequences else None
+
+    def call(
+        self,
+        inputs,
+        memory=None,
+        initial_state=None,
+        mask=None,
+        inputs_mask=None,
+        memory_mask=None,
+        training=False,
+        return_attention_scores=False,
+        dropout_masks=None,
+    ):
+        if return_attention_scores and self.cell.attention is None:
+            raise ValueError(
+                "`return_attention_scores=True` needs a cell with an "
+                "attention layer. Received: cell.attention=None."
+            )
+        masks = dropout_masks
+        if masks is None:
+            masks = self._draw_masks(inputs, memory, training)
+        masks = dict(masks)
+        states = self._initial_states(inputs, initial_state)
+        mask = inputs_mask if mask is None else mask
+        outputs_mask = masks.pop("outputs", None)
+        sequence = decoder_loops.Sequence(
+            inputs,
+            memory,
+            memory_mask,
+            states,
+            mask,
+            masks,
+            return_attention_scores,
+        )
+        vectors, alignments, last = self._run(sequence, training)
+        if outputs_mask is not None:
+            outputs_mask = ops.swapaxes(outputs_mask, 0, 1)
+            vectors = vectors * ops.cast(outputs_mask, vectors.dtype)
+        if not self.return_sequences:
+            vectors = vectors[:, -1]
+        results = [ops.cast(vectors, self.compute_dtype)]
+        if return_attention_scores:
+            results.append(alignments)
+        if self.return_state:
+            results += last
+        return tuple(results) if len(results) > 1 else results[0]
+
+    def _run(self, sequence, training):
+        # Only in training: what is exported should be plain operations.
+        deferred = self._deferred and bool(training)
+        if not (
+            self.cell.input_feeding or hasattr(self.cell, "feeding_kernel")
+        ):
+            return decoder_loops.attend_behind_loop(
+                self.cell, sequence, deferred
+            )
+        if deferred:
+            return decoder_loops.attend_in_deferred_loop(self.cell, sequence)
+        return decoder_loops.attend_in_loop(self.cell, sequence)
+
+    @property
+    def _deferred(self):
+        if not self.deferred_gradients:
+            return False
+        obstacle = decoder_loops.why_not_deferred(self.cell)
+        if obstacle is not None and self.deferred_gradients is True:
+            raise ValueError(
+                "`deferred_gradients=True` needs an `InputFeedingLSTMCell` "
+                "with an attention layer of this library and a tanh or linear "
+                "attentional activation, on TensorFlow or JAX. Received: "
+                f"{obstacle}. Use `deferred_gradients='auto'`."
+            )
+        return obstacle is None
+
+    def _initial_states(self, inputs, initial_state):
+        zeros = self.cell.get_initial_state(ops.shape(inputs)[0])
+        if initial_state is None:
+            return zeros
+        given = [masking.widen(state) for state in initial_state]
+        if len(given) == len(zeros) - 1:
+            given.append(zeros[-1])
+        if len(given) != len(zeros):
+            raise ValueError(
+                f"`initial_state` must hold {len(zeros)} tensors (or all but "
+                "the last, the attentional vector), one for each of the "
+                f"cell's states. Received: {len(given)} tensors."
+            )
+        return given
+
+    def _draw_masks(self, inputs, memory, training):
+        """All masks of a sequence: no draw may happen inside the loop."""
+        if not training:
+            return {}
+        batch, steps, width = ops.shape(inputs)
+        if self.dropout_style == "sequence":
+            steps = 1
+        source_length = None if memory is None else ops.shape(memory)[1]
+        shapes = self.cell.dropout_mask_shapes(
+            batch, steps, source_length, width
+        )
+        if self.dropout_style != "authors":
+            shapes["outputs"] = (steps, batch, self.cell.units)
+        rates = {name: self.dropout for name in shapes}
+        if "attention" in shapes:
+            rates["attention"] = self.cell.attention.dropout
+        dtype = masking.wider_dtype(self.compute_dtype)
+        return {
+            name: keras.random.dropout(
+                ops.ones(shape, dtype=dtype),
+                rates[name],
+                seed=self.seed_generator,
+            )
+            for name, shape in shapes.items()
+            if rates[name] > 0
+        }
+
+    def compute_output_spec(
+        self,
+        inputs,
+        memory=None,
+        initial_state=None,
+        mask=None,
+        inputs_mask=None,
+        memory_mask=None,
+        training=False,
+        return_attention_scores=False,
+        dropout_masks=None,
+    ):
+        batch, steps = inputs.shape[:2]
+        units = self.cell.units
+        dtype = self.compute_dtype
+        middle = (steps,) if self.return_sequences else ()
+        results = [keras.KerasTensor((batch, *middle, units), dtype=dtype)]
+        if return_attention_scores:
+            results.append(
+                keras.KerasTensor((batch, steps, memory.shape[1]), dtype=dtype)
+            )
+        if self.return_state:
+            wide = masking.wider_dtype(dtype)
+            results += [
+                keras.KerasTensor((batch, width), dtype=wide)
+                for width in self.cell.state_size
+            ]
+        return tuple(results) if len(results) > 1 else results[0]
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "cell": keras.saving.serialize_keras_object(self.cell),
+            "return_sequences": self.return_sequences,
+            "return_state": self.return_state,
+            "dropout": self.dropout,
+            "dropout_style": self.dropout_style,
+            "deferred_gradients": self.deferred_gradients,
+            "seed": self.seed,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        cell = keras.saving.deserialize_keras_object(config["cell"])
+        return cls(**{**config, "cell": cell})

@@ -1,0 +1,1 @@
+"""Pure functions on `keras.ops`: the mathematics, without weights."""

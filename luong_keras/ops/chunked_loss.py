@@ -1,0 +1,202 @@
+"""Word losses from vectors, without the logits of all words at once.
+
+The projection, its softmax, the loss (eq. 4 and 6) and their gradients are
+made together for a chunk of words after the other, and for real words alone:
+padding is never projected. For a word y with logits l = x W + b and smoothing
+e (see `cross_entropy.masked_cross_entropy`):
+
+    loss = log sum exp(l) - (1 - e) l_y - e mean(l)
+    d loss / d l = softmax(l) - (1 - e) onehot(y) - e / V
+
+so the gradients of x, W and b are known when the loss is, for an upstream
+gradient of 1. The objectives of this library give every word the same one,
+which then multiplies them; other weights take a second pass.
+"""
+
+from keras import backend, ops
+
+from luong_keras.ops.recurrence import product
+from luong_keras.ops.time_loop import one_by_one, with_gradient
+
+# Logits held at once; 32 MB in float32.
+_MOST_LOGITS = 2**23
+
+
+def chunked_word_losses(
+    vectors, kernel, bias, targets, label_smoothing=0.0, pad_id=0
+):
+    """Losses and hits of words, (N,) each, 0 at padding.
+
+    vectors (N, U), kernel (U, V), bias (V,) or None, targets (N,) ids. The
+    same as `cross_entropy.word_losses` of the logits.
+    """
+    arguments = [vectors, kernel] if bias is None else [vectors, kernel, bias]
+    words = _Words(
+        [ops.stop_gradient(each) for each in arguments],
+        ops.cast(targets, "int32"),
+        label_smoothing,
+        pad_id,
+    )
+    ones = ops.ones_like(targets, dtype=words.dtype)
+    losses, hits, *unit_gradients = words.run(ones)
+
+    def gradients(upstream):
+        weights = upstream[0]
+        inside = ops.where(words.real, weights, weights[words.order[0]])
+        lowest, highest = ops.min(inside), ops.max(inside)
+        return ops.cond(
+            lowest == highest,
+            lambda: [d * lowest for d in unit_gradients],
+            lambda: words.run(weights)[2:],
+        )
+
+    return with_gradient([losses, hits], gradients, arguments)
+
+
+class _Words:
+    """The words of a batch, real ones first, and what projects them."""
+
+    def __init__(self, arguments, targets, label_smoothing, pad_id):
+        self.vectors, self.kernel, *biases = arguments
+        self.bias = biases[0] if biases else None
+        self.targets = targets
+        self.label_smoothing = label_smoothing
+        self.dtype = product(self.vectors[:1], self.kernel).dtype
+        self.count = ops.shape(targets)[0]
+        self.real = ops.not_equal(targets, pad_id)
+        real = ops.cast(self.real, "int32")
+        self.order = ops.cast(ops.argsort(1 - real), "int32")
+        self._cut_chunks(ops.sum(real))
+
+    def _cut_chunks(self, real):
+        """How many chunks there are, and how many words each has."""
+        limit = max(_MOST_LOGITS // self.kernel.shape[-1], 1)
+        if backend.backend() == "tensorflow":
+            self.words = real
+            self.chunks = _quotient(real, limit)
+            self.size = _quotient(real, ops.maximum(self.chunks, 1))
+            return
+        # Shapes cannot depend on values: the last chunk may have padding.
+        self.size = _quotient(self.count, _quotient(self.count, limit))
+        self.chunks = _quotient(real, self.size)
+        missing = -self.count % self.size
+        self.padded = ops.pad(
+            self.order, [[0, missing]], constant_values=self.count
+        )
+
+    def _rows(self, chunk):
+        """Ids (n,) of the chunk's words, N where there is none."""
+        start = chunk * self.size
+        if backend.backend() == "tensorflow":
+            size = ops.minimum(self.size, self.words - start)
+            return ops.slice(self.order, [start], [size])
+        return ops.slice(self.padded, [start], [self.size])
+
+    def run(self, weights):
+        """Losses, hits, and the gradients of the weighted sum of losses.
+
+        weights (N,). Losses and hits are (N,); the gradients are those of
+        vectors, kernel and, if there is one, bias.
+        """
+        # The row behind the last is for places without a word.
+        rows = self.count + 1
+        width = self.vectors.shape[-1]
+        found = [
+            ops.zeros((rows,), dtype=self.dtype),
+            ops.zeros((rows,), dtype=self.dtype),
+            ops.zeros((rows, width), dtype=self.dtype),
+        ]
+
+        def body(chunk, *held):
+            rows = self._rows(chunk)
+            by_word, sums = self._chunk(rows, weights)
+            return (
+                chunk + 1,
+                *_written(held[:3], rows, by_word),
+                *(old + new for old, new in zip(held[3:], sums, strict=True)),
+            )
+
+        # The first chunk begins the sums, which are as large as the kernel.
+        rows = self._rows(0)
+        by_word, sums = self._chunk(rows, weights)
+        _, *held = one_by_one(
+            lambda chunk, *_: chunk < self.chunks,
+            body,
+            ops.ones((), dtype="int32"),
+            *_written(found, rows, by_word),
+            *sums,
+        )
+        losses, hits, d_vectors = (x[: self.count] for x in held[:3])
+        real = ops.cast(self.real, self.dtype)
+        return [
+            losses * real,
+            hits * real,
+            d_vectors,
+            *held[3:],
+        ]
+
+    def _chunk(self, rows, weights):
+        """What belongs to each word, and what is summed over words."""
+        last = self.count - 1
+        index = ops.minimum(rows, last)
+        present = ops.logical_and(rows <= last, ops.take(self.real, index))
+        weights = ops.where(present, ops.take(weights, index), 0.0)
+        vectors = ops.take(self.vectors, index, axis=0)
+        logits = product(vectors, self.kernel)
+        if self.bias is not None:
+            logits = logits + ops.cast(self.bias, logits.dtype)
+        losses, hits, d_logits = losses_and_gradients(
+            logits, ops.take(self.targets, index), self.label_smoothing
+        )
+        # The rows are weighted on the narrow side of the products.
+        d_logits = ops.cast(d_logits, self.kernel.dtype)
+        by_word = ops.expand_dims(weights, -1)
+        weighted = vectors * ops.cast(by_word, vectors.dtype)
+        sums = [product(ops.transpose(weighted), d_logits)]
+        if self.bias is not None:
+            row = ops.cast(weights[None], d_logits.dtype)
+            sums.append(product(row, d_logits)[0])
+        # Transposed here, where TensorFlow makes it a part of the product.
+        d_vectors = by_word * product(d_logits, ops.transpose(self.kernel))
+        return [losses, hits, d_vectors], sums
+
+
+def _written(found, rows, by_word):
+    """What belongs to each word (N, ...), with that of the rows (n,)."""
+    index = ops.expand_dims(rows, -1)
+    return [
+        ops.scatter_update(old, index, new)
+        for old, new in zip(found, by_word, strict=True)
+    ]
+
+
+def losses_and_gradients(logits, targets, label_smoothing):
+    """Losses and hits (N,), and the losses' gradients of logits (N, V)."""
+    count, vocabulary = ops.shape(logits)[0], logits.shape[-1]
+    highest = ops.max(logits, axis=-1, keepdims=True)
+    d_logits = ops.softmax(logits, axis=-1)
+    # The softmax of the highest logit is 1 / sum exp(l - highest).
+    log_total = highest - ops.log(ops.max(d_logits, axis=-1, keepdims=True))
+    row = ops.arange(count, dtype="int32")
+    place = row * vocabulary + targets
+    of_target, share = (
+        ops.take(ops.reshape(x, (-1,)), place)[:, None]
+        for x in (logits, d_logits)
+    )
+    losses = log_total - (1 - label_smoothing) * of_target
+    if label_smoothing:
+        mean = ops.mean(logits, axis=-1, keepdims=True)
+        losses = losses - label_smoothing * mean
+        d_logits = d_logits - label_smoothing / vocabulary
+    # Of the right words alone: a one-hot matrix would take more passes.
+    of_right = share - label_smoothing / vocabulary - (1 - label_smoothing)
+    d_logits = ops.scatter_update(
+        d_logits, ops.stack([row, targets], axis=-1), of_right[:, 0]
+    )
+    hits = ops.cast(of_target >= highest, logits.dtype)
+    return losses[:, 0], hits[:, 0], d_logits
+
+
+def _quotient(number, divisor):
+    """Number / divisor, rounded up."""
+    return (number + divisor - 1) // divisor

@@ -1,0 +1,88 @@
+"""The loss of every target word, as pure functions of the logits."""
+
+from keras import ops
+
+from luong_keras.ops import masking
+from luong_keras.special_tokens import PAD_ID
+
+
+def word_losses(logits, targets, label_smoothing=0.0, pad_id=PAD_ID):
+    """Losses and hits of every target word, both (B, T), 0 at padding.
+
+    `masked_cross_entropy` and `word_hits` of the same logits (B, T, V) and
+    target ids (B, T).
+    """
+    return (
+        masked_cross_entropy(logits, targets, label_smoothing, pad_id),
+        word_hits(logits, targets, pad_id),
+    )
+
+
+def masked_cross_entropy(logits, targets, label_smoothing=0.0, pad_id=PAD_ID):
+    """-log p(y_t | y_<t, x) of every target word (eq. 4), 0 at padding.
+
+    The log-softmax is taken in the wider of float32 and the dtype of the
+    logits. With `label_smoothing` e the target distribution is 1 - e on the
+    word plus e / V on every word (Szegedy et al. 2016, section 7).
+
+    Args:
+        logits: unnormalised scores, (B, T, V).
+        targets: word ids, (B, T).
+        label_smoothing: the mass e, at least 0 and less than 1.
+        pad_id: the id whose positions give zero.
+
+    Returns:
+        The losses, (B, T), in at least float32.
+
+    Raises:
+        ValueError: if `label_smoothing` is outside [0, 1).
+
+    Example:
+        >>> import numpy as np
+        >>> logits = np.log([[[0.1, 0.2, 0.7], [0.5, 0.3, 0.2]]])
+        >>> losses = masked_cross_entropy(logits, np.array([[2, 0]]))
+        >>> [f"{p:.3f}" for p in np.exp(-np.array(losses))[0]]
+        ['0.700', '1.000']
+    """
+    check_smoothing(label_smoothing)
+    logits = masking.widen(ops.convert_to_tensor(logits))
+    targets = ops.cast(targets, "int32")
+    losses = ops.sparse_categorical_crossentropy(
+        targets, logits, from_logits=True
+    )
+    if label_smoothing:
+        # (1 - e) loss + e (normaliser - mean), where the loss is
+        # normaliser - logit of the target: no second normaliser is needed.
+        surplus = _of_target(logits, targets) - ops.mean(logits, axis=-1)
+        losses = losses + label_smoothing * surplus
+    return _zero_padding(losses, targets, pad_id)
+
+
+def word_hits(logits, targets, pad_id=PAD_ID):
+    """1.0 where the most probable word is the target, (B, T), 0 at padding."""
+    logits = masking.widen(ops.convert_to_tensor(logits))
+    targets = ops.cast(targets, "int32")
+    # No argmax: a maximum is several times cheaper.
+    hits = _of_target(logits, targets) >= ops.max(logits, axis=-1)
+    return _zero_padding(ops.cast(hits, logits.dtype), targets, pad_id)
+
+
+def check_smoothing(label_smoothing):
+    """Raises unless the smoothing is a probability less than 1."""
+    if not 0.0 <= label_smoothing < 1.0:
+        raise ValueError(
+            "`label_smoothing` is the probability taken from the right word: "
+            "at least 0 and less than 1. Received: "
+            f"label_smoothing={label_smoothing}. Use 0.1, for example."
+        )
+
+
+def _of_target(logits, targets):
+    index = ops.expand_dims(targets, -1)
+    return ops.squeeze(ops.take_along_axis(logits, index, axis=-1), -1)
+
+
+def _zero_padding(values, targets, pad_id):
+    return ops.where(
+        ops.not_equal(targets, pad_id), values, ops.zeros_like(values)
+    )

@@ -1,0 +1,178 @@
+"""Steps of the recurrent units and the order of reading, as functions.
+
+The gates stand in the order of `keras.layers.LSTM` and `keras.layers.GRU`,
+so weights move between those layers and ours. `projected` is the input's
+share of the pre-activation, W x + b, which may have been computed for all
+steps at once before the loop.
+"""
+
+from keras import backend, ops
+
+from luong_keras.ops import masking
+
+
+def product(x, kernel):
+    """X @ kernel in the kernel's dtype, the result in at least float32.
+
+    Under a mixed policy the product is cheap and what is summed up over time
+    stays exact.
+    """
+    x = ops.cast(x, kernel.dtype)
+    *rows, width = x.shape
+    if len(rows) != 2 or rows[1] is None:
+        return masking.widen(ops.matmul(x, kernel))
+    # TensorFlow would compute the sizes of unknown axes in every step.
+    flat = ops.matmul(ops.reshape(x, (-1, width)), kernel)
+    return masking.widen(ops.reshape(flat, (-1, rows[1], kernel.shape[-1])))
+
+
+def masked_product(x, kernel, mask):
+    """`product` of the rows of x (..., E) where `mask` (...) is True.
+
+    The others give zeros. TensorFlow does not multiply them; on JAX, whose
+    shapes cannot depend on values, all rows are multiplied.
+    """
+    if mask is None:
+        return product(x, kernel)
+    if backend.backend() != "tensorflow":
+        return masking.zero_where_masked(product(x, kernel), mask)
+    *places, width = ops.shape(x)
+    units = kernel.shape[-1]
+    mask = ops.reshape(mask, (-1,))
+    rows = ops.nonzero(mask)[0]
+    found = product(ops.take(ops.reshape(x, (-1, width)), rows, axis=0), kernel)
+    found = ops.scatter(
+        ops.expand_dims(rows, -1), found, (ops.shape(mask)[0], units)
+    )
+    return ops.reshape(found, (*places, units))
+
+
+def lstm_step(
+    projected,
+    hidden,
+    carry,
+    recurrent_kernel,
+    cell_clip=None,
+    gradient_clip=None,
+):
+    """A step of a long short-term memory (Zaremba et al. 2015, section 3).
+
+    projected (..., 4U) in the gate order input, forget, candidate, output;
+    hidden and carry (..., U); recurrent_kernel (U, 4U). Returns the new
+    hidden and carry. `cell_clip` bounds the new carry after the hidden state
+    was made of it, `gradient_clip` the gradients of the old states: both as
+    in the authors' program, where they are 50 and 1000.
+    """
+    hidden = clip_gradient(hidden, gradient_clip)
+    carry = clip_gradient(carry, gradient_clip)
+    gates, squashed, carry = lstm_activations(
+        projected + product(hidden, recurrent_kernel), carry
+    )
+    return gates[-1] * squashed, clip_value(carry, cell_clip)
+
+
+def lstm_activations(pre_activations, carry):
+    """The gates (i, f, g, o), tanh of the new carry, and the new carry.
+
+    pre_activations z (..., 4U), carry (..., U):
+
+        i, f, o = sigmoid(z_i), sigmoid(z_f), sigmoid(z_o);  g = tanh(z_g)
+        c_t = f c_{t-1} + i g;  h_t = o tanh(c_t)
+    """
+    i, f, g, o = ops.split(pre_activations, 4, axis=-1)
+    gates = ops.sigmoid(i), ops.sigmoid(f), ops.tanh(g), ops.sigmoid(o)
+    i, f, g, _ = gates
+    carry = f * carry + i * g
+    return gates, ops.tanh(carry), carry
+
+
+def lstm_gradients(gates, squashed, carry, d_hidden, d_carry):
+    """Gradients of `lstm_activations`: of z (..., 4U), and of c_{t-1}.
+
+    gates and squashed as it gave them, carry c_{t-1}; d_hidden and d_carry
+    are the gradients of h_t and c_t.
+    """
+    i, f, g, o = gates
+    d_carry = d_carry + d_hidden * o * (1 - squashed * squashed)
+    d_gates = [
+        d_carry * g * i * (1 - i),
+        d_carry * carry * f * (1 - f),
+        d_carry * i * (1 - g * g),
+        d_hidden * squashed * o * (1 - o),
+    ]
+    return ops.concatenate(d_gates, axis=-1), d_carry * f
+
+
+def bounded(x, limit):
+    """`x` cut to [-limit, limit], or `x` itself where the limit is None."""
+    return x if limit is None else ops.clip(x, -limit, limit)
+
+
+def clip_value(x, limit):
+    """`x` cut to [-limit, limit]; its gradient passes as if uncut.
+
+    Returns `x` itself where the limit is None.
+    """
+    if limit is None:
+        return x
+
+    @ops.custom_gradient
+    def straight_through(x):
+        def gradient(*arguments, upstream=None):
+            return arguments[0] if upstream is None else upstream
+
+        return bounded(x, limit), gradient
+
+    return straight_through(x)
+
+
+def clip_gradient(x, limit):
+    """`x` unchanged; its gradient cut to [-limit, limit], entry by entry.
+
+    Returns `x` itself where the limit is None.
+    """
+    if limit is None:
+        return x
+
+    @ops.custom_gradient
+    def identity(x):
+        def gradient(*arguments, upstream=None):
+            upstream = arguments[0] if upstream is None else upstream
+            return bounded(upstream, limit)
+
+        return ops.convert_to_tensor(x), gradient
+
+    return identity(x)
+
+
+def gru_step(projected, hidden, recurrent_kernel, recurrent_bias):
+    """A step of a gated recurrent unit, reset after the product.
+
+    Cho et al. (2014) in the form of `keras.layers.GRU(reset_after=True)`:
+    projected (..., 3U) in the order update, reset, candidate;
+    recurrent_bias (3U,) or None. Returns the new hidden state.
+    """
+    inner = product(hidden, recurrent_kernel)
+    if recurrent_bias is not None:
+        inner = inner + ops.cast(recurrent_bias, inner.dtype)
+    x_z, x_r, x_h = ops.split(projected, 3, axis=-1)
+    h_z, h_r, h_h = ops.split(inner, 3, axis=-1)
+    update = ops.sigmoid(x_z + h_z)
+    candidate = ops.tanh(x_h + ops.sigmoid(x_r + h_r) * h_h)
+    return update * hidden + (1 - update) * candidate
+
+
+def reverse_within_mask(x, mask):
+    """Reverses the real steps of (B, S, ...); padding stays on the right.
+
+    `mask` boolean (B, S), a right-padded prefix, or None where all steps are
+    real. Applied twice it gives `x` back.
+    """
+    if mask is None:
+        return ops.flip(x, axis=1)
+    lengths = ops.expand_dims(masking.sequence_lengths(mask), -1)
+    steps = ops.arange(ops.shape(x)[1], dtype="int32")
+    index = ops.where(steps < lengths, lengths - 1 - steps, steps)
+    for _ in range(len(x.shape) - 2):
+        index = ops.expand_dims(index, -1)
+    return ops.take_along_axis(x, index, axis=1)

@@ -1,0 +1,190 @@
+"""Loops over time (T, ...), or chunks, whose gradients are written by hand.
+
+Automatic differentiation of a loop adds to the gradient of every weight in
+every step. A loop made of these parts hands back what its steps saved; a
+backward loop over that makes the gradients of the pre-activations alone, and
+each weight's gradient is one product behind it.
+"""
+
+from keras import backend, ops
+
+from luong_keras.ops.recurrence import product
+
+# The backends whose `ops.custom_gradient` takes a function of many results.
+BACKENDS = ("tensorflow", "jax")
+
+
+def time_loop(body, carry, xs, stacked, kept=0, reverse=False):
+    """Runs a body over the first axis of sequences.
+
+    Like `keras.ops.scan`, which on TensorFlow takes one sequence only and
+    copies what a backward loop reads. Nothing is differentiated through it;
+    see `with_gradient`.
+
+    Args:
+        body: `body(carry, x) -> (carry, ys, zs)`, of the carry and one step
+            of every sequence (a dict) to the new carry and two lists.
+        carry: list of tensors of one dtype.
+        xs: dict of tensors (T, ...) and of what `time_loop` has kept.
+        stacked: how many tensors `ys` has, all of the dtype of the carry.
+        kept: the same of `zs`.
+        reverse: whether to start at the last step; the results stay at the
+            places of their steps.
+
+    Returns:
+        The last carry; for each of `ys` all steps, (T, ...); for each of
+        `zs` something that only another `time_loop` reads.
+    """
+    if backend.backend() == "tensorflow":
+        return _tensorflow_loop(body, carry, xs, stacked, kept, reverse)
+
+    def step(carry, x):
+        carry, ys, zs = body(carry, x)
+        return carry, (ys, zs)
+
+    carry, (ys, zs) = ops.scan(step, list(carry), xs, reverse=reverse)
+    return carry, ys, zs
+
+
+def _tensorflow_loop(body, carry, xs, stacked, kept, reverse):
+    import tensorflow as tf
+
+    # The carry's type; a gradient may be computed more than once.
+    options = {"dtype": carry[0].dtype, "clear_after_read": False}
+    first = next(x for x in xs.values() if not isinstance(x, tf.TensorArray))
+    steps, shapes = tf.shape(first)[0], []
+    read = {
+        name: x
+        if isinstance(x, tf.TensorArray)
+        else tf.TensorArray(x.dtype, steps, clear_after_read=False).unstack(x)
+        for name, x in xs.items()
+    }
+    written = [tf.TensorArray(size=steps, **options) for _ in range(stacked)]
+    held = [tf.TensorArray(size=steps, **options) for _ in range(kept)]
+
+    def step(i, carry, arrays):
+        t = steps - 1 - i if reverse else i
+        carry, ys, zs = body(
+            carry, {name: array.read(t) for name, array in read.items()}
+        )
+        shapes[:] = [(first.shape[0], *y.shape) for y in ys]
+        arrays = [
+            array.write(t, y)
+            for array, y in zip(arrays, [*ys, *zs], strict=True)
+        ]
+        return i + 1, carry, arrays
+
+    _, carry, arrays = tf.while_loop(
+        lambda i, *_: i < steps,
+        step,
+        (0, list(carry), [*written, *held]),
+        maximum_iterations=steps,
+    )
+    sequences = [array.stack() for array in arrays[:stacked]]
+    for sequence, shape in zip(sequences, shapes, strict=True):
+        sequence.set_shape(shape)
+    return carry, sequences, arrays[stacked:]
+
+
+def one_by_one(condition, body, number, *variables):
+    """`ops.while_loop` whose bodies run one after the other.
+
+    TensorFlow begins all bodies at once as far as they depend on their
+    `number` alone, and holds what they have made.
+    """
+    if backend.backend() != "tensorflow":
+        return ops.while_loop(condition, body, (number, *variables))
+    import tensorflow as tf
+
+    with tf.control_dependencies(variables):
+        number = tf.identity(number)
+    return tf.while_loop(
+        condition, body, (number, *variables), parallel_iterations=1
+    )
+
+
+def with_gradient(results, gradients, arguments):
+    """`results` as functions of `arguments`, with a gradient of their own.
+
+    Args:
+        results: list of tensors, made of the arguments after
+            `ops.stop_gradient`.
+        gradients: a function of the gradients of the results to those of the
+            arguments, both lists.
+        arguments: list of tensors.
+
+    Returns:
+        The list of results.
+    """
+
+    @ops.custom_gradient
+    def attached(*arguments):
+        def gradient(*upstream):
+            # TensorFlow hands over a tensor a result, JAX one tuple.
+            if isinstance(upstream[0], (tuple, list)):
+                (upstream,) = upstream
+            found = gradients(list(upstream))
+            return tuple(
+                ops.cast(d, x.dtype)
+                for d, x in zip(found, arguments, strict=True)
+            )
+
+        return tuple(results), gradient
+
+    return list(attached(*arguments))
+
+
+# Parts of loop bodies.
+
+
+def split_masks(masks):
+    """Masks that every step shares, without their time axis, and the rest."""
+    repeated = {k: m[0] for k, m in masks.items() if m.shape[0] == 1}
+    return repeated, {k: m for k, m in masks.items() if k not in repeated}
+
+
+def carried(new, old, mask):
+    """New states where the step's mask (B,) is True, elsewhere the old."""
+    if mask is None:
+        return new
+    keep = ops.expand_dims(mask, -1)
+    return [ops.where(keep, n, o) for n, o in zip(new, old, strict=True)]
+
+
+def split_carried(gradients, mask):
+    """The gradients of `carried`: of the new states, and of the old ones."""
+    if mask is None:
+        return gradients, None
+    keep = ops.expand_dims(mask, -1)
+    new = [ops.where(keep, d, ops.zeros_like(d)) for d in gradients]
+    old = [d - n for d, n in zip(gradients, new, strict=True)]
+    return new, old
+
+
+def added(gradients, more):
+    """The sums, entry by entry; `more` may be None."""
+    if more is None:
+        return gradients
+    return [d + m for d, m in zip(gradients, more, strict=True)]
+
+
+# Parts behind a loop.
+
+
+def before(first, sequence):
+    """What every step found: `first` (B, U), then all steps but the last."""
+    return ops.concatenate([first[None], sequence[:-1]], axis=0)
+
+
+def weight_gradient(inputs, d_outputs, kernel):
+    """The gradient of `kernel` in `inputs @ kernel`, over all steps at once."""
+    inputs, d_outputs = (
+        ops.cast(ops.reshape(x, (-1, x.shape[-1])), kernel.dtype)
+        for x in (inputs, d_outputs)
+    )
+    return product(ops.transpose(inputs), d_outputs)
+
+
+def bias_gradient(d_outputs):
+    """The gradient of a bias (U,) that was added at all steps (T, B, U)."""
+    return ops.sum(d_outputs, axis=(0, 1))

@@ -1,0 +1,274 @@
+"""Where local attention looks, and how sharply.
+
+Luong, Pham and Manning (2015), section 3.2. Positions are 0-based and in
+natural word order. A sentence of S words has the positions 0 ... S - 1.
+"""
+
+from typing import Any, NamedTuple
+
+from keras import ops
+
+from luong_keras.ops import masking
+
+ALIGNMENTS = ("monotonic", "predictive")
+GAUSSIANS = ("after_softmax", "renormalized", "inside_softmax", "none")
+
+
+class Window(NamedTuple):
+    """Where local attention looks.
+
+    Attributes:
+        aligned_position: p_t, (B, T), real where it is predicted.
+        centre: floor(p_t), (B, T) int32.
+        mask: boolean (B, T, S), True inside the window and the sentence.
+        gaussian: exp(-(s - p_t)^2 / (2 sigma^2)) (eq. 10), (B, T, S),
+            everywhere.
+    """
+
+    aligned_position: Any
+    centre: Any
+    mask: Any
+    gaussian: Any
+
+
+class Blocks(NamedTuple):
+    """How successive queries share blocks of source positions.
+
+    Attributes:
+        size: L, how many queries share a block.
+        span: by how many positions the centre of the first one's window is
+            passed by those of the others, at most.
+    """
+
+    size: int
+    span: int
+
+
+# Every query has its own.
+SINGLE = Blocks(1, 0)
+
+
+class GatheredWindows(NamedTuple):
+    """The windows of all queries, copied out of the source in blocks.
+
+    A sentence has N = ceil(T / L) `Blocks` of W = 2 D + 1 + span positions.
+
+    Attributes:
+        queries: (B N, L, U), zeros behind the last.
+        keys, values: (B N, W, ...).
+        positions: the `slots` of every query, (B, T, W).
+        where: the `Window` at these positions, (B, T, W).
+        dropout_mask: of these positions, (B, T, W), or None.
+    """
+
+    queries: Any
+    keys: Any
+    values: Any
+    positions: Any
+    where: Window
+    dropout_mask: Any
+
+
+def source_lengths(value, mask):
+    """S of every sentence (B,), int32, of `value` (B, S, M) and its mask."""
+    if mask is not None:
+        return masking.sequence_lengths(mask)
+    batch, source_length = ops.shape(value)[0], ops.shape(value)[1]
+    return ops.full((batch,), source_length, dtype="int32")
+
+
+def monotonic_position(step, lengths, clamp=True):
+    """p_t = t ("local-m"), kept inside the sentence: min(t, S - 1).
+
+    The paper has p_t = t, whose window leaves the sentence (`clamp=False`);
+    the authors' program keeps it at the last word. `step` (..., T) int,
+    `lengths` (B,) int; the result (B, T) int32.
+    """
+    last = ops.expand_dims(ops.cast(lengths, "int32") - 1, -1)
+    step = ops.cast(step, "int32")
+    if clamp:
+        return ops.minimum(step, ops.maximum(last, 0))
+    return step + ops.zeros_like(last)
+
+
+def predictive_position(query, lengths, position_kernel, position_vector):
+    """p_t = S sigmoid(v_p . tanh(W_p h_t)) (eq. 9, "local-p"), real.
+
+    query (B, T, U), `position_kernel` (U, P), `position_vector` (P,);
+    the result (B, T) in at least float32: bfloat16 has no room for position
+    257.
+    """
+    query = masking.widen(query)
+    hidden = ops.tanh(ops.matmul(query, ops.cast(position_kernel, query.dtype)))
+    vector = ops.cast(position_vector, query.dtype)
+    share = ops.sigmoid(ops.sum(hidden * vector, axis=-1))
+    return ops.cast(ops.expand_dims(lengths, -1), share.dtype) * share
+
+
+def window_centre(aligned_position, lengths):
+    """floor(p_t), at most S - 1 (a sigmoid may round to 1); int32 (B, T)."""
+    last = ops.maximum(ops.cast(lengths, "int32") - 1, 0)
+    # The window's place has no gradient; only the Gaussian has.
+    floor = ops.floor(ops.stop_gradient(aligned_position))
+    return ops.minimum(ops.cast(floor, "int32"), ops.expand_dims(last, -1))
+
+
+def slots(centre, half_width, source_length, blocks=SINGLE):
+    """The source positions of every block, (B, N, W) int32.
+
+    `centre` (B, T). W = 2 D + 1 + span, or S in a shorter source. All are
+    inside the source: what would leave it is moved, and `window_mask` says
+    what belongs to a window.
+    """
+    width = 2 * half_width + 1 + blocks.span
+    if isinstance(source_length, int):
+        width = min(width, source_length)
+    else:
+        width = ops.minimum(width, source_length)
+    first = centre[:, :: blocks.size] - half_width
+    first = ops.minimum(first, source_length - width)
+    first = ops.expand_dims(ops.maximum(first, 0), -1)
+    return first + ops.arange(width, dtype="int32")
+
+
+def gather(x, positions):
+    """Rows of `x` (B, S, U) at (B, N, W), each block apart: (B N, W, U)."""
+    batch, length, width = ops.shape(x)
+    rows = ops.arange(batch, dtype="int32")[:, None, None] * length + positions
+    found = ops.take(ops.reshape(x, (-1, width)), rows, axis=0)
+    return ops.reshape(found, (-1, ops.shape(positions)[-1], width))
+
+
+def in_blocks(x, size):
+    """Blocks (B N, L, U) of `x` (B, T, U), zeros behind the last."""
+    batch, steps, width = ops.shape(x)
+    if size > 1:
+        zeros = ops.zeros((batch, -steps % size, width), dtype=x.dtype)
+        x = ops.concatenate([x, zeros], axis=1)
+    return ops.reshape(x, (-1, size, width))
+
+
+def out_of_blocks(x, batch, steps):
+    """What `in_blocks` has arranged, back as (B, T, U)."""
+    _, size, width = ops.shape(x)
+    rows = ops.reshape(x, (batch, steps + -steps % size, width))
+    return rows[:, :steps]
+
+
+def spread(values, positions, source_length):
+    """`values` (B, T, W) back at their positions, zeros elsewhere (B, T, S)."""
+    offset = ops.arange(source_length, dtype="int32") - positions[..., :1]
+    last = ops.shape(positions)[-1] - 1
+    found = ops.take_along_axis(
+        values, ops.minimum(ops.maximum(offset, 0), last), axis=-1
+    )
+    inside = ops.logical_and(offset >= 0, offset <= last)
+    return ops.where(inside, found, ops.zeros((), dtype=found.dtype))
+
+
+def lengthened(weights, source_length):
+    """`weights` (B, T, <= S) with zeros at the end: (B, T, S)."""
+    batch, steps, width = ops.shape(weights)
+    missing = (batch, steps, source_length - width)
+    zeros = ops.zeros(missing, dtype=weights.dtype)
+    return ops.concatenate([weights, zeros], axis=-1)
+
+
+def window_mask(centre, half_width, positions):
+    """Boolean (B, T, S or W): True in [centre - D, centre + D].
+
+    `positions` (S,) for all of the source, or the `slots` (B, T, W).
+    """
+    distance = ops.abs(positions - ops.expand_dims(centre, -1))
+    return distance <= half_width
+
+
+def gaussian(aligned_position, sigma, positions):
+    """exp(-(s - p_t)^2 / (2 sigma^2)) (eq. 10), (B, T, S or W)."""
+    distance = _distance(aligned_position, positions)
+    return ops.exp(-ops.square(distance / sigma) / 2)
+
+
+def _distance(aligned_position, positions):
+    """The distance s - p_t of eq. 10, (B, T, S or W)."""
+    positions = ops.cast(positions, aligned_position.dtype)
+    return positions - ops.expand_dims(aligned_position, -1)
+
+
+def local_weights(scores, mask, favour, form):
+    """Attention weights from scores, a mask and the Gaussian `favour`.
+
+    `form` is one of `GAUSSIANS`: "after_softmax" (eq. 10: the weights do not
+    sum to 1), "renormalized", "inside_softmax" (score times Gaussian, the
+    authors' later program) or "none".
+    """
+    return favoured(softmax_weights(scores, mask, favour, form), favour, form)
+
+
+def softmax_weights(scores, mask, favour, form):
+    """What the softmax gives, before a Gaussian that comes after it."""
+    scores = masking.widen(scores)
+    if form == "inside_softmax":
+        scores = scores * ops.cast(favour, scores.dtype)
+    return masking.masked_softmax(scores, mask)
+
+
+def favoured(weights, favour, form):
+    """Weights with the Gaussian of the two forms that have it behind."""
+    if form not in ("after_softmax", "renormalized"):
+        return weights
+    weights = weights * ops.cast(favour, weights.dtype)
+    return _shares(weights)[0] if form == "renormalized" else weights
+
+
+def _shares(weights):
+    """`weights` divided by their sum, and that sum, 1 where it is 0."""
+    total = ops.sum(weights, axis=-1, keepdims=True)
+    total = ops.where(total > 0, total, ops.ones((), dtype=total.dtype))
+    return weights / total, total
+
+
+# Gradients for a loop whose backward is written by hand.
+
+
+def local_weights_gradient(scores, weights, favour, form, d_local):
+    """Gradients of `local_weights`: of its scores and of its Gaussian.
+
+    `weights` are the `softmax_weights`; `scores` are read by the form
+    "inside_softmax" alone. The second result is None where the form is
+    "none".
+    """
+    if form in ("none", "inside_softmax"):
+        d_scores = masking.softmax_gradient(weights, d_local)
+        if form == "none":
+            return d_scores, None
+        return d_scores * favour, d_scores * masking.widen(scores)
+    if form == "renormalized":
+        shares, total = _shares(weights * favour)
+        shared = ops.sum(shares * d_local, axis=-1, keepdims=True)
+        d_local = (d_local - shared) / total
+    return (
+        masking.softmax_gradient(weights, d_local * favour),
+        d_local * weights,
+    )
+
+
+def gaussian_gradient(aligned_position, sigma, positions, favour, d_favour):
+    """The gradient of p_t (B, T) from that of the Gaussian `favour`."""
+    distance = _distance(aligned_position, positions)
+    return ops.sum(d_favour * favour * distance, axis=-1) / sigma**2
+
+
+def predictive_position_gradient(
+    query, lengths, position_kernel, position_vector, d_position
+):
+    """The gradient of the query (B, T, U) from that of p_t (B, T)."""
+    query = masking.widen(query)
+    kernel = ops.cast(position_kernel, query.dtype)
+    vector = ops.cast(position_vector, query.dtype)
+    hidden = ops.tanh(ops.matmul(query, kernel))
+    share = ops.sigmoid(ops.sum(hidden * vector, axis=-1))
+    d_share = d_position * ops.cast(ops.expand_dims(lengths, -1), share.dtype)
+    d_logit = ops.expand_dims(d_share * share * (1 - share), -1)
+    d_hidden = d_logit * vector * (1 - hidden * hidden)
+    return ops.matmul(d_hidden, ops.transpose(kernel))

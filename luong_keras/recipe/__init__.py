@@ -1,0 +1,1 @@
+"""A run from its settings to its scores."""

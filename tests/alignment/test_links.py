@@ -1,0 +1,23 @@
+"""Links as text: order, marks, positions that count from 1, errors."""
+
+import pytest
+
+from luong_keras.alignment.links import marked_links, parse_links
+
+
+def test_links_keep_their_order_and_repetitions():
+    first, empty = parse_links(["3-0 0p2 1?1 3-0\n", "\n"])
+    assert first == ((3, 0), (0, 2), (1, 1), (3, 0))
+    assert empty == ()
+
+
+def test_marks_say_what_is_sure():
+    (links,) = marked_links(["1-2 10p11 1?1"], one_based=True)
+    assert links == [((0, 1), True), ((9, 10), False), ((0, 0), False)]
+
+
+def test_a_malformed_link_names_its_line():
+    with pytest.raises(ValueError, match="'1:2' in line 2"):
+        parse_links(["0-0", "0-0 1:2"])
+    with pytest.raises(ValueError, match="'0-1' in line 1"):
+        parse_links(["0-1"], one_based=True)

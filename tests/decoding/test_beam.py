@@ -1,0 +1,585 @@
+import itertools
+import math
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from luong_keras.config import AttentionConfig, ModelConfig
+from luong_keras.decoding.beam import beam_search
+from luong_keras.models.translation_model import TranslationModel
+from luong_keras.special_tokens import EOS_ID
+from tests.decoding.toy_step import (
+    ConstantStep,
+    ToyStep,
+    as_lists,
+    log_softmax,
+)
+
+tensorflow = pytest.mark.tensorflow
+
+
+def reference_search(
+    log_probabilities,
+    max_length,
+    min_length,
+    beam_size,
+    stack_size,
+    penalty,
+    keeps="best",
+):
+    """The search for one sentence: (score, words), the best first."""
+    room = stack_size if keeps == "first" else math.inf
+    live, finished = [((), 0.0)], []
+    for t in range(max_length):
+        candidates = []
+        for words, score in live:
+            gains = log_probabilities(words).copy()
+            if t == 0:
+                gains[EOS_ID] = -math.inf
+            best = np.argsort(-gains)[: max(beam_size, 2)]
+            candidates += [
+                (score + gains[word], (*words, int(word)))
+                for word in best
+                if gains[word] > -math.inf
+            ]
+        candidates.sort(key=lambda candidate: -candidate[0])
+        grown = []
+        for score, words in candidates:
+            if len(grown) == beam_size:
+                break
+            if words[-1] != EOS_ID:
+                grown.append((words, score))
+            elif t >= min_length and len(finished) < room:
+                finished.append((score / (t + 1) ** penalty, words[:-1]))
+        finished = sorted(finished, key=lambda f: -f[0])[:stack_size]
+        live = grown
+        hope = live[0][1] / max_length**penalty
+        full = len(finished) == stack_size
+        settled = penalty == 0 or keeps == "first"
+        if full and (settled or finished[-1][0] >= hope):
+            break
+    if finished:
+        return finished
+    return [(score / max_length**penalty, words) for words, score in live][
+        :stack_size
+    ]
+
+
+def check(found, expected, alignment_rows):
+    assert [words for _, words, _ in found] == [w for _, w in expected]
+    np.testing.assert_allclose(
+        [score for score, _, _ in found],
+        [score for score, _ in expected],
+        rtol=1e-5,
+    )
+    for _, words, alignments in found:
+        np.testing.assert_allclose(alignments, alignment_rows(words), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "beam_size, stack_size, penalty, end_logit",
+    [
+        (3, None, 0.0, 1.0),
+        pytest.param(1, None, 0.0, 1.0, marks=tensorflow),
+        pytest.param(1, 3, 0.0, 2.0, marks=tensorflow),
+        pytest.param(2, 5, 0.0, 1.0, marks=tensorflow),
+        pytest.param(5, 2, 0.0, 0.0, marks=tensorflow),
+        pytest.param(4, 4, 1.0, 1.0, marks=tensorflow),
+        pytest.param(4, 4, 1.0, -3.0, marks=tensorflow),
+        pytest.param(3, 6, 0.6, 1.0, marks=tensorflow),
+        pytest.param(12, 3, 1.0, -1.0, marks=tensorflow),  # K > V
+        pytest.param(2, 4, 0.0, -30.0, marks=tensorflow),  # nothing ends
+        pytest.param(4, 2, 0.7, -30.0, marks=tensorflow),
+    ],
+)
+def test_every_sentence_is_searched_as_described(
+    beam_size, stack_size, penalty, end_logit
+):
+    step = ToyStep(end_logit=end_logit, seed=beam_size)
+    sentences = [3, 5, 7, 11, 13]
+    longest = [7, 4, 6, 1, 3]
+    least = [1, 3, 6, 1, 0]
+    found = as_lists(
+        beam_search(
+            step,
+            step.states(*sentences),
+            np.array(longest),
+            max(longest),
+            np.array(least),
+            beam_size,
+            stack_size,
+            penalty,
+        )
+    )
+    for row, sentence in enumerate(sentences):
+        expected = reference_search(
+            lambda words, s=sentence: step.log_probabilities(s, words),
+            longest[row],
+            least[row],
+            beam_size,
+            stack_size or beam_size,
+            penalty,
+        )
+        check(
+            found[row],
+            expected,
+            lambda words, s=sentence: step.alignment_rows(s, words),
+        )
+        for _, words, _ in found[row]:
+            assert 1 <= len(words) <= longest[row]
+            assert EOS_ID not in words
+
+
+class PairStep:
+    """Probabilities of a word given its position and the word before it."""
+
+    def __init__(self, probabilities):
+        with np.errstate(divide="ignore"):
+            self.logits = np.log(np.array(probabilities, "float32"))
+        self.calls = 0  # TensorFlow runs a loop outside a graph step by step
+
+    def __call__(self, ids, states, position):
+        self.calls += 1
+        table = ops.take(ops.convert_to_tensor(self.logits), position, axis=0)
+        zeros = ops.zeros_like(ops.cast(ids, "float32"))[..., None]
+        return ops.take(table, ids, axis=0), states, zeros
+
+
+@tensorflow
+@pytest.mark.parametrize(
+    "stack_size, penalty, best, first, first_steps",
+    [
+        # One finishes at the second step; of the two of the third, both
+        # better, one has room.
+        (2, 0, {(4, 4): 0.27, (5, 4): 0.162}, {(4, 4): 0.27, (6,): 0.1}, 3),
+        # A stack with room for all: the two rules agree.
+        (3, 0, *[{(4, 4): 0.27, (5, 4): 0.162, (6,): 0.1}] * 2, 3),
+        # The full stack ends the search, though a better mean follows.
+        (1, 1, {(4, 4): 0.27 ** (1 / 3)}, {(6,): 0.1**0.5}, 2),
+    ],
+)
+def test_a_stack_keeps_the_best_or_the_first(
+    stack_size, penalty, best, first, first_steps
+):
+    # Words: 3 is `</s>`, then 4, 5, 6. Live after two words: 44 (0.45),
+    # 54 (0.27), 64 (0.06), and 6 </s> (0.1) ranks above the third. Of three:
+    # 444 (0.135), 544 (0.081), 445 (0.045); above them 44 </s>, 54 </s>.
+    size = 7
+    table = np.zeros((4, size, size))
+    table[0, :, 4:] = [0.5, 0.3, 0.2]
+    table[1, :6, 4:] = [0.9, 0.05, 0.05]
+    table[1, 6, 3:6] = [0.5, 0.3, 0.2]
+    table[2:, :, 3:6] = [0.6, 0.3, 0.1]
+    for keeps, expected, steps in (
+        ("best", best, 3),
+        ("first", first, first_steps),
+    ):
+        step = PairStep(table)
+        (found,) = as_lists(
+            beam_search(
+                step,
+                [np.zeros((1, 1), "float32")],
+                np.array([4]),
+                4,
+                beam_size=3,
+                stack_size=stack_size,
+                length_penalty=penalty,
+                stack_keeps=keeps,
+            )
+        )
+        assert step.calls == steps
+        assert [words for _, words, _ in found] == list(expected)
+        np.testing.assert_allclose(
+            [score for score, _, _ in found],
+            np.log(list(expected.values())),
+            rtol=1e-5,
+        )
+
+
+@tensorflow
+@pytest.mark.parametrize(
+    "beam_size, stack_size, penalty, own_sizes",
+    [
+        (8, 3, 0.0, None),
+        (4, 5, 1.0, None),
+        (6, 3, 0.6, None),
+        (6, 5, 0.6, [3, 2, 4]),  # of every sentence its own
+    ],
+)
+def test_the_first_that_finish_are_kept(
+    beam_size, stack_size, penalty, own_sizes
+):
+    step = ToyStep(end_logit=1.0, seed=beam_size)
+    sentences = range(1, 31)
+    sizes = np.resize(own_sizes or stack_size, 30)
+    found = as_lists(
+        beam_search(
+            step,
+            step.states(*sentences),
+            np.full(30, 7),
+            7,
+            beam_size=beam_size,
+            stack_size=stack_size,
+            length_penalty=penalty,
+            stack_sizes=sizes if own_sizes else None,
+            stack_keeps="first",
+        )
+    )
+    differ = 0
+    for row, sentence in enumerate(sentences):
+        first, best = (
+            reference_search(
+                lambda words, s=sentence: step.log_probabilities(s, words),
+                7,
+                1,
+                beam_size,
+                sizes[row],
+                penalty,
+                keeps,
+            )
+            for keeps in ("first", "best")
+        )
+        check(
+            found[row],
+            first,
+            lambda words, s=sentence: step.alignment_rows(s, words),
+        )
+        differ += first != best
+    assert differ >= 3
+
+
+def test_an_unknown_rule_for_the_stack_is_refused():
+    step = ConstantStep([0, 0, 0, 0.2, 0.8])
+    with pytest.raises(ValueError, match="Received: stack_keeps='last'"):
+        beam_search(step, [], [3], 3, stack_keeps="last")
+
+
+@tensorflow
+def test_a_large_vocabulary_is_searched_in_the_same_way():
+    step = ToyStep(vocabulary_size=1500, end_logit=9.0)
+    found = as_lists(beam_search(step, step.states(3, 5), [4, 5], 5, None, 4))
+    for row, (sentence, longest) in enumerate([(3, 4), (5, 5)]):
+        expected = reference_search(
+            lambda words, s=sentence: step.log_probabilities(s, words),
+            longest,
+            1,
+            4,
+            4,
+            0.0,
+        )
+        check(
+            found[row],
+            expected,
+            lambda words, s=sentence: step.alignment_rows(s, words),
+        )
+
+
+def test_a_wide_beam_finds_every_sentence_there_is():
+    step = ToyStep(vocabulary_size=5, seed=1)
+    words = [w for w in range(5) if w != EOS_ID]
+    scored = []
+    for length in (1, 2, 3):
+        for sentence in itertools.product(words, repeat=length):
+            score = sum(
+                step.log_probabilities(2, sentence[:i])[word]
+                for i, word in enumerate([*sentence, EOS_ID])
+            )
+            scored.append((score / (length + 1), sentence))
+    assert len(scored) == 4 + 4**2 + 4**3
+    scored.sort(key=lambda s: -s[0])
+    (found,) = as_lists(
+        beam_search(
+            step,
+            step.states(2),
+            np.array([4]),
+            4,
+            # An end counts where it ranks above the last place, and 4 ** 4
+            # candidates go on from the longest sentences.
+            beam_size=4**4,
+            stack_size=len(scored),
+            length_penalty=1.0,
+        )
+    )
+    check(found, scored, lambda words: step.alignment_rows(2, words))
+
+
+def test_the_end_symbol_takes_no_live_place():
+    # p(</s>) = 0.6 is the best word of every step but the first; the one
+    # live place goes to word 4 nonetheless, and the pool is filled.
+    step = ConstantStep([0, 0, 0, 0.6, 0.3, 0.1])
+    (found,) = as_lists(
+        beam_search(
+            step,
+            [np.zeros((1, 1), "float32")],
+            np.array([9]),
+            9,
+            beam_size=1,
+            stack_size=3,
+        )
+    )
+    assert [words for _, words, _ in found] == [(4,), (4, 4), (4, 4, 4)]
+    np.testing.assert_allclose(
+        [score for score, _, _ in found],
+        [n * math.log(0.3) + math.log(0.6) for n in (1, 2, 3)],
+        rtol=1e-5,
+    )
+
+
+@tensorflow
+def test_a_full_pool_waits_for_a_live_hypothesis_only_with_a_penalty():
+    # One finished hypothesis is asked for. Log-probabilities: word 4 ends
+    # at once with -1.61 for two words, and longer ones have a better mean.
+    step = ConstantStep([0, 0, 0, 0.2, 0.8])
+    options = {"beam_size": 2, "stack_size": 1}
+    states, limit = [np.zeros((1, 1), "float32")], np.array([5])
+    (plain,) = as_lists(beam_search(step, states, limit, 5, **options))
+    assert plain[0][1] == (4,)
+    (mean,) = as_lists(
+        beam_search(step, states, limit, 5, length_penalty=1.0, **options)
+    )
+    assert mean[0][1] == (4, 4, 4, 4)
+    np.testing.assert_allclose(
+        mean[0][0], (4 * math.log(0.8) + math.log(0.2)) / 5, rtol=1e-5
+    )
+
+
+@tensorflow
+def test_what_nothing_finished_lacks_the_probability_of_the_end():
+    step = ConstantStep([0, 0, 0, 0, 0.75, 0.25])
+    (found,) = as_lists(
+        beam_search(
+            step,
+            [np.zeros((1, 1), "float32")],
+            np.array([2]),
+            2,
+            beam_size=3,
+            stack_size=5,
+            length_penalty=1.0,
+        )
+    )
+    # Three live hypotheses, so three of the five ranks are filled.
+    assert [words for _, words, _ in found][0] == (4, 4)
+    assert len(found) == 3
+    np.testing.assert_allclose(
+        [score for score, _, _ in found],
+        [
+            2 * math.log(0.75) / 2,
+            (math.log(0.75) + math.log(0.25)) / 2,
+            (math.log(0.75) + math.log(0.25)) / 2,
+        ],
+        rtol=1e-5,
+    )
+
+
+@tensorflow
+@pytest.mark.parametrize("penalty", [0.0, 1.0])
+def test_places_that_no_word_can_take_stay_empty(penalty):
+    # One word has a probability, so one place of six is alive, and neither
+    # other words nor `</s>` may be written to fill the others.
+    step = ConstantStep([0, 0, 0, 0.01, 0.99])
+    (found,) = as_lists(
+        beam_search(
+            step,
+            [np.zeros((1, 1), "float32")],
+            np.array([4]),
+            4,
+            beam_size=6,
+            length_penalty=penalty,
+        )
+    )
+    assert sorted(words for _, words, _ in found) == [
+        (4,),
+        (4, 4),
+        (4, 4, 4),
+    ]
+
+
+@tensorflow
+def test_a_sentence_without_room_is_empty_with_probability_one():
+    step = ToyStep(end_logit=9)
+    found = as_lists(
+        beam_search(
+            step,
+            step.states(1, 2),
+            np.array([0, 3]),
+            3,
+            np.array([0, 1]),
+            beam_size=2,
+            length_penalty=1.0,
+        )
+    )
+    assert [(score, words) for score, words, _ in found[0]] == [(0.0, ())]
+    assert len(found[1]) == 2
+
+
+@pytest.mark.parametrize(
+    "end_logit, keeps", [(1.0, "best"), (-30.0, "best"), (1.0, "first")]
+)
+def test_every_sentence_may_have_settings_of_its_own(end_logit, keeps):
+    step = ToyStep(end_logit=end_logit, seed=5)
+    sentences = [3, 5, 7, 11, 13, 3]
+    longest = [7, 4, 6, 1, 5, 7]
+    beams, stacks = [1, 2, 4, 3, 3, 4], [1, 4, 2, 3, 3, 4]
+    penalties = [0.0, 1.0, 0.5, 0.0, 1.0, 0.0]
+    found = as_lists(
+        beam_search(
+            step,
+            step.states(*sentences),
+            np.array(longest),
+            max(longest),
+            np.ones(6, "int32"),
+            beam_size=4,
+            length_penalty=np.array(penalties, "float32"),
+            beam_sizes=np.array(beams),
+            stack_sizes=np.array(stacks),
+            stack_keeps=keeps,
+        )
+    )
+    for row, sentence in enumerate(sentences):
+        expected = reference_search(
+            lambda words, s=sentence: step.log_probabilities(s, words),
+            longest[row],
+            1,
+            beams[row],
+            stacks[row],
+            penalties[row],
+            keeps,
+        )
+        check(
+            found[row],
+            expected,
+            lambda words, s=sentence: step.alignment_rows(s, words),
+        )
+
+
+def test_a_prefix_is_imposed_and_scored():
+    step = ToyStep(end_logit=-1.0, seed=4)
+    prefix = np.array([[6, 4, 1], [7, 0, 0]])
+    lengths = np.array([3, 1])
+    found = as_lists(
+        beam_search(
+            step,
+            step.states(5, 9),
+            np.array([7, 6]),
+            7,
+            beam_size=3,
+            prefix=prefix,
+            prefix_lengths=lengths,
+        )
+    )
+    for row, sentence in enumerate((5, 9)):
+        imposed = tuple(prefix[row, : lengths[row]])
+
+        def log_probabilities(words, sentence=sentence, imposed=imposed):
+            gains = step.log_probabilities(sentence, words).copy()
+            if len(words) < len(imposed):
+                others = np.arange(len(gains)) != imposed[len(words)]
+                gains[others] = -math.inf
+            return gains
+
+        expected = reference_search(
+            log_probabilities, [7, 6][row], 1, 3, 3, 0.0
+        )
+        check(
+            found[row],
+            expected,
+            lambda words, s=sentence: step.alignment_rows(s, words),
+        )
+
+
+@tensorflow
+def test_a_prefix_that_ends_forces_the_whole_translation():
+    step = ToyStep(seed=4)
+    words = (6, 4, 4, 1)
+    (found,) = as_lists(
+        beam_search(
+            step,
+            step.states(5),
+            np.array([5]),
+            5,
+            beam_size=1,
+            prefix=np.array([[*words, EOS_ID]]),
+        )
+    )
+    score = sum(
+        step.log_probabilities(5, words[:i])[word]
+        for i, word in enumerate([*words, EOS_ID])
+    )
+    check(found, [(score, words)], lambda words: step.alignment_rows(5, words))
+
+
+@pytest.fixture(scope="module")
+def translation_model():
+    keras.utils.set_random_seed(3)
+    return TranslationModel(
+        ModelConfig(
+            source_vocabulary_size=9,
+            target_vocabulary_size=9,
+            embedding_size=6,
+            units=6,
+            encoder_layers=2,
+            decoder_layers=2,
+            attention=AttentionConfig(half_width=2),
+            dropout=0.0,
+            initial_range=1.5,
+        )
+    )
+
+
+SOURCE = np.array([[4, 5, 6, 7, 8], [5, 8, 4, 0, 0], [7, 0, 0, 0, 0]])
+
+
+def search(model, source, limits, **options):
+    memory, mask, states = model.encode(source)
+    step = model.decoding_step(memory, mask)
+    return beam_search(step, states, np.array(limits), max(limits), **options)
+
+
+@tensorflow
+def test_a_translation_model_is_searched_by_its_own_probabilities(
+    translation_model,
+):
+    limits = [4, 3]
+    options = {"beam_size": 3, "stack_size": 4}
+    found = as_lists(search(translation_model, SOURCE[:2], limits, **options))
+    for row, longest in enumerate(limits):
+
+        def forced(words, row=row):
+            # One shape for all prefixes; what follows changes nothing.
+            target_in = np.zeros((1, 5), "int32")
+            target_in[0, : len(words) + 1] = [2, *words]
+            inputs = [SOURCE[row : row + 1], target_in]
+            logits = translation_model.model(inputs)[0, len(words)]
+            return log_softmax(logits)
+
+        def alignment_rows(words, row=row):
+            target_in = np.array([[2, *words[:-1]]])
+            return translation_model.alignment_model(
+                [SOURCE[row : row + 1], target_in]
+            )[0]
+
+        expected = reference_search(forced, longest, 1, 3, 4, 0.0)
+        assert [words for _, words, _ in found[row]] == [
+            words for _, words in expected
+        ]
+        check(found[row][:1], expected[:1], alignment_rows)
+
+
+@tensorflow
+def test_a_batch_is_searched_as_its_sentences_alone(translation_model):
+    limits = [5, 4, 3]
+    options = {"beam_size": 3, "length_penalty": 1.0}
+    together = as_lists(search(translation_model, SOURCE, limits, **options))
+    for row, length in enumerate([5, 3, 1]):
+        source = SOURCE[row : row + 1, :length]
+        (alone,) = as_lists(
+            search(translation_model, source, limits[row : row + 1], **options)
+        )
+        assert len(alone) == len(together[row])
+        for one, other in zip(alone, together[row], strict=True):
+            assert one[1] == other[1]
+            np.testing.assert_allclose(one[0], other[0], rtol=1e-5)
+            np.testing.assert_allclose(one[2], other[2][:, :length], atol=1e-6)
+            assert (other[2][:, length:] == 0).all()

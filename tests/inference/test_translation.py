@@ -1,0 +1,58 @@
+"""What becomes of the arrays of an answer."""
+
+import json
+
+import numpy as np
+import pytest
+
+from luong_keras.inference.translation import (
+    Translation,
+    scored_translation_of,
+    translations_of,
+)
+from tests.serving.answered_arrays import SCORED, arrays, check, translations
+
+
+@pytest.mark.parametrize("step", ["produces", "reads"])
+def test_the_translations_of_every_sentence(step):
+    answer = arrays("translate")
+    found = [translations_of(answer, row, step) for row in range(3)]
+    check(found, translations(step))
+    if step == "produces":
+        check(translations_of(answer, 2), translations(step)[2])
+
+
+def test_a_translation_that_was_cut_where_the_batch_ends():
+    # No row at all behind its last word, which is aligned as it was produced.
+    answer = arrays("translate")
+    for name in ("tokens", "alignments"):
+        answer[name] = answer[name][:, :, :2]
+    (cut, _) = translations_of(answer, 0, "reads")
+    check(cut, translations("reads")[0][0])
+
+
+def test_without_attention_there_are_no_links():
+    answer = arrays("translate")
+    answer["alignments"] = np.zeros((3, 2, 4, 3), "float32")
+    for step in ("produces", "reads"):
+        for row in range(3):
+            found = translations_of(answer, row, step)
+            assert [t.links for t in found] == [[]] * len(found)
+
+
+def test_the_given_translation_of_every_pair():
+    answer = arrays("score")
+    check([scored_translation_of(answer, row) for row in range(3)], SCORED)
+
+
+def test_a_translation_as_json():
+    weights = np.ones((1, 2))
+    found = Translation("Tür", -0.5, ["t"], ["d", "o"], weights, [(1, 0)], True)
+    assert json.dumps(found.as_dict()) == '{"text": "T\\u00fcr", "score": -0.5}'
+    assert found.as_dict(links=True) == {
+        "text": "Tür",
+        "score": -0.5,
+        "tokens": ["t"],
+        "source_tokens": ["d", "o"],
+        "links": [(1, 0)],
+    }

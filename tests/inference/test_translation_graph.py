@@ -1,0 +1,496 @@
+"""What the graph answers, against arrays that were written by hand."""
+
+from math import log
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from luong_keras.config import DecodingConfig
+from luong_keras.inference.model_ensemble import ModelEnsemble
+from luong_keras.inference.text_translator import Translator
+from luong_keras.inference.translation_graph import (
+    SearchOptions,
+    TranslationGraph,
+)
+from luong_keras.serving.signatures import INPUTS, probes, signatures, specs
+from luong_keras.special_tokens import EOS
+from tests.serving.scripted_model import (
+    SOURCE_PAD_ID,
+    ScriptedModel,
+    tokenizers,
+)
+
+ABSENT = -1e30
+
+
+def graph(model=None, **decoding):
+    settings = {
+        "beam_size": 2,
+        "replace_unknown": False,
+        "max_source_length": 8,
+        **decoding,
+    }
+    model = model or ScriptedModel()
+    return TranslationGraph(model, *tokenizers(), DecodingConfig(**settings))
+
+
+def chosen(count, **changes):
+    """Columns of options, with one value for all or one for each."""
+    options = {
+        "beam_size": 0,
+        "n_best": 0,
+        "length_penalty": -1.0,
+        "prefix": "",
+        "replace_unknown": -1,
+        **changes,
+    }
+    return SearchOptions(
+        *(
+            tf.constant(value if isinstance(value, list) else [value] * count)
+            for value in options.values()
+        )
+    )
+
+
+def ranks(found):
+    """Texts and scores of every sentence, without ranks that are empty."""
+    texts, scores = found["translations"].numpy(), found["scores"].numpy()
+    return [
+        [
+            (text.decode(), pytest.approx(float(score), rel=1e-5, abs=1e-6))
+            for text, score in zip(*row, strict=True)
+            if score > ABSENT / 2
+        ]
+        for row in zip(texts, scores, strict=True)
+    ]
+
+
+def check_arrays(found, expected):
+    assert set(found) == set(expected)
+    for name, value in expected.items():
+        array = found[name].numpy()
+        value = np.array(value, object if array.dtype == object else None)
+        assert array.shape == value.shape, name
+        if array.dtype == np.float32:
+            np.testing.assert_allclose(array, value, rtol=1e-5, atol=1e-6)
+        else:
+            assert array.tolist() == value.tolist(), name
+
+
+NOTHING = [[0, 0, 0]] * 6
+# Sentences of two words, of three and of none: three source positions, and
+# six symbols, what the longest of them may have.
+TRANSLATED = {
+    "translations": [[b"x", b"<unk>"], [b"y <unk>", b"<unk> x"], [b"", b""]],
+    "scores": [
+        [log(0.6 * 0.6), log(0.3 * 0.9)],
+        [log(0.9 * 0.2 * 0.7), log(0.1 * 0.5 * 0.5)],
+        [0, ABSENT],
+    ],
+    "tokens": [
+        [[b"x"] + [b""] * 5, [b"<unk>"] + [b""] * 5],
+        [[b"y", b"<unk>"] + [b""] * 4, [b"<unk>", b"x"] + [b""] * 4],
+        [[b""] * 6] * 2,
+    ],
+    "lengths": [[1, 1], [2, 2], [0, 0]],
+    "alignments": [
+        [
+            [[0.8, 0.2, 0], [0.3, 0.7, 0], *NOTHING[2:]],
+            [[0.8, 0.2, 0], [0.1, 0.9, 0], *NOTHING[2:]],
+        ],
+        [
+            [[0.6, 0.3, 0.1], [0.1, 0.1, 0.8], [0.2, 0.7, 0.1], *NOTHING[3:]],
+            [[0.6, 0.3, 0.1], [0.5, 0.5, 0.0], [0.5, 0.5, 0.0], *NOTHING[3:]],
+        ],
+        [NOTHING] * 2,
+    ],
+    "source_tokens": [
+        [b"a", b"b", b""],
+        [b"b", b"c", b"Q"],
+        [b"", b"", b""],
+    ],
+    "source_lengths": [2, 3, 0],
+    "truncated": [False, False, False],
+}
+TEXT = ["a b", "b c Q", ""]
+
+
+def test_every_output_of_a_batch():
+    model = ScriptedModel()
+    found = graph(model).translate_batch(tf.constant(TEXT))
+    check_arrays(found, TRANSLATED)
+    # The padding is the source's, and `Q` is not known.
+    padding = SOURCE_PAD_ID
+    assert model.encoded == [[[4, 5, padding], [5, 6, 1], [padding] * 3]]
+
+
+def test_options_as_exported_change_nothing():
+    found = graph().translate_batch(tf.constant(TEXT), chosen(3))
+    check_arrays(found, TRANSLATED)
+
+
+BEST = [("x", log(0.36)), ("<unk>", log(0.27))]
+NORMALISED = [("x y", log(0.24 * 0.97) / 3), ("x", log(0.36) / 2)]
+
+
+@pytest.mark.parametrize(
+    ("decoding", "expected"),
+    [
+        ({"beam_size": 1}, BEST[:1]),
+        ({"beam_size": 1, "length_penalty": 1.0}, [("x", log(0.36) / 2)]),
+        ({"beam_size": 2}, BEST),
+        ({"beam_size": 2, "stack_size": 1}, BEST[:1]),
+        ({"beam_size": 2, "length_penalty": 1.0}, NORMALISED),
+        ({"beam_size": 3}, [*BEST, ("y", log(0.08 * 0.97))]),
+        ({"replace_unknown": True}, [BEST[0], ("a", log(0.27))]),
+        (
+            {"replace_unknown": True, "alignment_step": "reads"},
+            [BEST[0], ("b", log(0.27))],
+        ),
+    ],
+)
+def test_settings_of_the_search(decoding, expected):
+    found = graph(**decoding).translate_batch(tf.constant(["a b"]))
+    assert ranks(found) == [expected]
+
+
+def test_every_option_is_its_sentences_own():
+    changes = [
+        {"beam_size": 1},
+        {"beam_size": 2},
+        {"beam_size": 9},  # 3 is the most that was exported
+        {"beam_size": 3, "n_best": 2},
+        {"n_best": 1},
+        {"n_best": 7},
+        {"length_penalty": 1.0},
+        {"length_penalty": 0.0},
+        {"replace_unknown": 1},
+        {"replace_unknown": 0},
+        {"prefix": "."},
+        {"prefix": "x"},
+        {"prefix": "Q", "replace_unknown": 1, "n_best": 1},
+        {"prefix": "Q", "replace_unknown": 0, "n_best": 1},
+    ]
+    three = [*BEST, ("y", log(0.08 * 0.97))]
+    replaced = [BEST[0], ("a", log(0.27))]
+    expected = [
+        BEST[:1], BEST, three, three[:2], BEST[:1], BEST, NORMALISED, BEST,
+        replaced, BEST,
+        [(".", log(0.02 * 0.75)), (". y", log(0.02 * 0.25 * 0.97))],
+        [("x", log(0.36)), ("x y", log(0.24 * 0.97))],
+        [("Q", log(0.27))], [("Q", log(0.27))],
+    ]  # fmt: skip
+    count = len(changes)
+    columns = {
+        name: [change.get(name, default) for change in changes]
+        for name, default in (
+            ("beam_size", 0),
+            ("n_best", 0),
+            ("length_penalty", -1.0),
+            ("prefix", ""),
+            ("replace_unknown", -1),
+        )
+    }
+    exported = graph(max_beam_size=3)
+    text = tf.constant(["a b"] * count)
+    found = exported.translate_batch(text, chosen(count, **columns))
+    assert ranks(found) == expected
+    # The other way round for what is left as exported.
+    exported = graph(replace_unknown=True, length_penalty=1.0)
+    options = chosen(
+        4, length_penalty=[-1.0, 0.0, 0.0, 0.0], replace_unknown=[0, -1, 1, 0]
+    )
+    found = exported.translate_batch(tf.constant(["a b"] * 4), options)
+    assert ranks(found) == [NORMALISED, replaced, replaced, BEST]
+
+
+def test_a_rank_that_is_not_wanted_is_empty():
+    found = graph().translate_batch(
+        tf.constant(["a b", "a b"]), chosen(2, n_best=[1, 2])
+    )
+    assert found["lengths"].numpy().tolist() == [[1, 0], [1, 1]]
+    assert found["tokens"][:, 1, 0].numpy().tolist() == [b"", b"<unk>"]
+    np.testing.assert_allclose(found["scores"][0, 1], ABSENT)
+    sums = found["alignments"].numpy().sum((2, 3))
+    np.testing.assert_allclose(sums, [[2, 0], [2, 2]], rtol=1e-6)
+
+
+X = 0.8
+ENDLESS = ({"x": X, "y": 1 - X}, [10])
+HASTY = ({EOS: X, "x": 1 - X}, [10])
+
+
+@pytest.mark.parametrize(
+    ("beam_size", "script", "ratios", "lengths"),
+    # Of sentences of 0, 1, 2, 3 and 5 words: of their lengths and one more.
+    [
+        (1, ENDLESS, (0.5, 1.5), [0, 3, 4, 6, 9]),
+        (2, ENDLESS, (0.0, 1.0), [0, 2, 3, 4, 6]),
+        (2, ENDLESS, (0.0, 0.5), [0, 2, 2, 2, 3]),
+        (1, HASTY, (0.5, 1.5), [0, 1, 1, 2, 3]),
+        (2, HASTY, (0.0, 1.5), [0, 1, 1, 1, 1]),
+        # One place is left for the end.
+        (2, HASTY, (1.0, 1.0), [0, 1, 2, 3, 5]),
+    ],
+)
+def test_the_shortest_and_the_longest(beam_size, script, ratios, lengths):
+    least, most = ratios
+    found = graph(
+        ScriptedModel({}, script),
+        beam_size=beam_size,
+        stack_size=1,
+        min_length_ratio=least,
+        max_length_ratio=most,
+    ).translate_batch(tf.constant(["", "a", "a b", "a b c", "a b c d a"]))
+    assert found["lengths"][:, 0].numpy().tolist() == lengths
+    # What is cut has no probability of an end; what ends has waited for it.
+    last = X if script is HASTY else 1.0
+    expected = [
+        0 if n == 0 else log((0.2 if script is HASTY else X) ** n * last)
+        for n in lengths
+    ]
+    np.testing.assert_allclose(found["scores"][:, 0], expected, rtol=1e-5)
+
+
+def test_a_prefix_that_is_the_whole_translation():
+    # Four symbols are the most for two words, unless more are imposed.
+    prefix = ["x y x", "x y x x", "x y x x Q", "x y x x x Q", "", "x"]
+    found = graph().translate_batch(
+        tf.constant(["a b"] * 5 + [""]), chosen(6, prefix=prefix, n_best=1)
+    )
+    three = 0.6 * 0.4 * 0.03
+    assert ranks(found) == [
+        [("x y x", log(three * 0.5))],
+        [("x y x x", log(three * 0.5**2))],
+        # `Q` and what is behind it are improbable, and the end is counted.
+        [("x y x x Q", pytest.approx(log(three * 0.5 * 1e-9 * 0.5), rel=1e-4))],
+        [
+            (
+                "x y x x x Q",
+                pytest.approx(log(three * 0.25 * 1e-9 * 0.5), rel=1e-4),
+            )
+        ],
+        [("x", log(0.36))],
+        [("", 0)],
+    ]
+    assert found["lengths"][:, 0].numpy().tolist() == [3, 4, 5, 6, 1, 0]
+
+
+LONG = "x" * (64 * 4 + 1)  # more bytes than four tokens may have
+
+
+@pytest.mark.parametrize(
+    ("source", "prefix", "truncated", "length"),
+    [
+        ("a b c d", "", False, 4),
+        ("a b c d a", "", True, 4),
+        ("a b", "x y x x", False, 2),
+        ("a b", "x y x x x", True, 2),
+        (LONG[1:], "", False, 1),
+        (LONG, "", True, 1),
+        ("a", LONG, True, 1),
+    ],
+)
+def test_a_text_that_was_cut_is_told(source, prefix, truncated, length):
+    # Beside a sentence that was not.
+    found = graph(max_source_length=4).translate_batch(
+        tf.constant(["a", source]), chosen(2, prefix=["", prefix])
+    )
+    assert found["truncated"].numpy().tolist() == [False, truncated]
+    assert found["source_lengths"].numpy().tolist() == [1, length]
+    words = prefix.split()[:4]
+    tokens = found["tokens"][1, 0].numpy().tolist()
+    assert [t.decode() for t in tokens[: len(words)]] == [
+        word[:256] for word in words
+    ]
+
+
+SCORED = {
+    "log_probability": [log(0.6 * 0.4 * 0.97), log(0.1 * 0.5), log(1e-9)],
+    "word_log_probabilities": [
+        [log(0.6), log(0.4), log(0.97)],
+        [log(0.1), log(0.5), 0],
+        [log(1e-9), 0, 0],
+    ],
+    "tokens": [
+        [b"x", b"y", b"</s>"],
+        [b"Q", b"</s>", b""],
+        [b"</s>", b"", b""],
+    ],
+    "lengths": [3, 2, 1],
+    "alignments": [
+        [[0.8, 0.2, 0], [0.3, 0.7, 0], [0.2, 0.8, 0]],
+        [[0.6, 0.3, 0.1], [0.5, 0.5, 0], [0, 0, 0]],
+        [[0.8, 0.2, 0], [0, 0, 0], [0, 0, 0]],
+    ],
+    "source_tokens": [[b"a", b"b", b""], [b"b", b"c", b"Q"], [b"a", b"d", b""]],
+    "source_lengths": [2, 3, 2],
+    "truncated": [False, False, False],
+}
+PAIRS = ["a b", "b c Q", "a d"], ["x y", "Q", ""]
+
+
+def test_every_output_of_given_translations():
+    model = ScriptedModel()
+    found = graph(model).score_batch(*map(tf.constant, PAIRS))
+    check_arrays(found, SCORED)
+    padding = SOURCE_PAD_ID
+    assert model.encoded == [[[4, 5, padding], [5, 6, 1], [4, 7, padding]]]
+
+
+def test_either_side_of_a_given_translation_may_be_cut():
+    found = graph(max_source_length=2).score_batch(
+        tf.constant(["a b", "a b c", "a b", "a b c"]),
+        tf.constant(["x y", "x y", "x y x", "x y x"]),
+    )
+    assert found["truncated"].numpy().tolist() == [False, True, True, True]
+    assert found["source_lengths"].numpy().tolist() == [2] * 4
+    assert found["lengths"].numpy().tolist() == [3] * 4
+    assert found["tokens"].numpy().tolist() == [[b"x", b"y", b"</s>"]] * 4
+    np.testing.assert_allclose(
+        found["log_probability"], [log(0.6 * 0.4 * 0.97)] * 4, rtol=1e-5
+    )
+
+
+MEMORY = [
+    [[4, 8], [5, 10], [SOURCE_PAD_ID, 0]],
+    [[5, 10], [6, 12], [1, 2]],
+    [[SOURCE_PAD_ID, 0]] * 3,
+]
+
+
+def test_the_vectors_of_the_encoder():
+    text = tf.constant(TEXT)
+    expected = {"memory": MEMORY, "lengths": [2, 3, 0]}
+    check_arrays(graph().encode_batch(text), expected)
+    # Of several models side by side.
+    other = ScriptedModel()
+    encode = other.encode
+    other.encode = lambda ids: (encode(ids)[0] * 10, *encode(ids)[1:])
+    both = graph(ModelEnsemble([ScriptedModel(), other])).encode_batch(text)
+    memory = np.array(MEMORY)
+    memory = np.concatenate([memory, memory * 10], -1)
+    check_arrays(both, {"memory": memory, "lengths": [2, 3, 0]})
+
+
+def test_every_signature_answers_by_name():
+    functions = signatures(graph())
+    assert list(functions) == list(INPUTS)
+    columns = {
+        "text": TEXT,
+        "beam_size": [2, 1, 2],
+        "n_best": [1, 2, 0],
+        "length_penalty": [1.0, 0.0, 0.0],
+        "prefix": ["", "y", ""],
+        "replace_unknown": [0, 1, 0],
+        "source": PAIRS[0],
+        "target": PAIRS[1],
+    }
+
+    def ask(name):
+        inputs = [
+            tf.constant(columns[spec.name], spec.dtype) for spec in specs(name)
+        ]
+        return functions[name](*inputs)
+
+    check_arrays(
+        ask("serving_default"),
+        {
+            "translation": [b"x", b"y <unk>", b""],
+            "score": [log(0.36), log(0.9 * 0.2 * 0.7), 0],
+        },
+    )
+    check_arrays(ask("translate"), TRANSLATED)
+    found = ask("translate_with_options")
+    assert set(found) == set(TRANSLATED)
+    assert ranks(found) == [
+        NORMALISED[:1],
+        [("y Q", log(0.9 * 0.2 * 0.7))],
+        [("", 0)],
+    ]
+    check_arrays(ask("score"), SCORED)
+    check_arrays(ask("encode"), {"memory": MEMORY, "lengths": [2, 3, 0]})
+
+
+def test_the_probes_are_inputs_of_every_signature():
+    found = probes([b"a", b"b", b"c"])
+    for name, inputs in INPUTS.items():
+        assert {key: t.dtype for key, t in found[name].items()} == inputs
+    assert found["score"]["target"].numpy().tolist() == [b"c", b"b", b"a"]
+
+
+@pytest.fixture
+def eager():
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+def translator(**decoding):
+    settings = {
+        "beam_size": 1,
+        "replace_unknown": False,
+        "max_source_length": 3,
+        "batch_size": 8,
+        **decoding,
+    }
+    return Translator(
+        ScriptedModel(), *tokenizers(), DecodingConfig(**settings)
+    )
+
+
+@pytest.mark.parametrize(
+    ("step", "links"),
+    [
+        # c d -> x x x <unk>, cut, beside a sentence that may be longer.
+        (
+            "produces",
+            {"c d": [(0, 0), (0, 1), (0, 2), (1, 3)], "a b": [(0, 0)]},
+        ),
+        (
+            "reads",
+            {"c d": [(0, 0), (0, 1), (1, 2), (1, 3)], "a b": [(1, 0)]},
+        ),
+    ],
+)
+def test_a_translator_answers_in_order(eager, step, links):
+    lines = ["b c Q", "c d", "a b c d", "", "a b"]
+    found = translator(alignment_step=step).nbest(lines)
+    assert [nbest[0].text for nbest in found] == [
+        "y <unk>", "x x x <unk>", "x y", "", "x"
+    ]  # fmt: skip
+    assert [nbest[0].source_tokens for nbest in found] == [
+        ["b", "c", "Q"], ["c", "d"], ["a", "b", "c"], [], ["a", "b"]
+    ]  # fmt: skip
+    assert [nbest[0].truncated for nbest in found] == [False] * 2 + [True] + [
+        False
+    ] * 2
+    np.testing.assert_allclose(found[1][0].score, log(0.8**3 * 0.9), rtol=1e-5)
+    np.testing.assert_allclose(
+        found[1][0].alignments,
+        [[0.7, 0.3], [0.6, 0.4], [0.9, 0.1], [0.2, 0.8]],
+        rtol=1e-5,
+    )
+    assert {lines[i]: found[i][0].links for i in (1, 4)} == links
+
+
+def test_a_translator_scores_in_order(eager):
+    sources = ["b c Q", "a b", "a b"]
+    targets = ["Q", "x y x y", "x"]
+    found = translator().score(sources, targets)
+    assert [scored.tokens for scored in found] == [
+        ["Q", "</s>"], ["x", "y", "x", "</s>"], ["x", "</s>"]
+    ]  # fmt: skip
+    assert [scored.truncated for scored in found] == [False, True, False]
+    np.testing.assert_allclose(
+        [scored.log_probability for scored in found],
+        [log(0.05), log(0.6 * 0.4 * 0.03 * 0.5), log(0.36)],
+        rtol=1e-5,
+    )
+    assert found[0].source_tokens == sources[0].split()
+    weights = translator().alignments(sources, targets)
+    ended = translator().alignments(sources, targets, with_end=True)
+    np.testing.assert_allclose(weights[2], [[0.8, 0.2]], rtol=1e-5)
+    np.testing.assert_allclose(ended[2], [[0.8, 0.2], [0.3, 0.7]], rtol=1e-5)
+    assert [len(w) for w in weights] == [1, 3, 1]

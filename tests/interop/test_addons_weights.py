@@ -1,0 +1,257 @@
+"""Our layers with the weights of TensorFlow Addons give its numbers.
+
+The numbers are of the package itself: make_addons_fixtures.py.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import luong_keras as lk
+from luong_keras.interop.addons_names import roles_of
+from tests.layer_checks import prefix_mask
+
+FIXTURES = Path(__file__).with_name("addons_fixtures.npz")
+CLOSE = {"rtol": 0, "atol": 1e-6}
+UNITS, DEPTH = 4, 3
+ATTENTION = {
+    "luong": lk.LuongAttention,
+    "luong_scale": lambda: lk.LuongAttention(use_scale=True),
+    "bahdanau": lambda: lk.BahdanauAttention(DEPTH),
+    "bahdanau_normalize": lambda: lk.BahdanauAttention(DEPTH, normalize=True),
+}
+
+
+def arrays(case, kind):
+    with np.load(FIXTURES) as file:
+        start = f"{case}/{kind}/"
+        return {
+            name.removeprefix(start): file[name]
+            for name in file
+            if name.startswith(start)
+        }
+
+
+SHARED = arrays("shared", "inputs")
+MASK = prefix_mask(SHARED["memory_lengths"], SHARED["memory"].shape[1])
+
+
+def built_attention(name):
+    layer = ATTENTION[name]()
+    layer.build(SHARED["queries"].shape, SHARED["memory"].shape)
+    return layer
+
+
+def built_decoder(
+    attention="luong", layer=lk.InputFeedingLSTM, units=UNITS, **options
+):
+    options = {"attentional_activation": "linear", **options}
+    decoder = layer(
+        units,
+        attention=ATTENTION[attention](),
+        return_state=True,
+        **options,
+    )
+    decoder.build(SHARED["inputs"].shape, SHARED["memory"].shape)
+    return decoder
+
+
+@pytest.mark.parametrize("case", ATTENTION)
+def test_attention(case):
+    layer = built_attention(case)
+    lk.load_addons_attention(layer, arrays(case, "weights"))
+    context, alignments = layer(
+        SHARED["queries"],
+        SHARED["memory"],
+        value_mask=MASK,
+        return_attention_scores=True,
+    )
+    expected = arrays(case, "outputs")
+    np.testing.assert_allclose(context, expected["context"], **CLOSE)
+    np.testing.assert_allclose(alignments, expected["alignments"], **CLOSE)
+
+
+DECODERS = {
+    **{f"wrapper_{name}": {"attention": name} for name in ATTENTION},
+    "wrapper_construction": {"attention": "bahdanau"},
+    "wrapper_stack": {"num_layers": 2},
+    "wrapper_stack_checkpoint": {"num_layers": 2},
+    "wrapper_gru": {"layer": lk.InputFeedingGRU},
+}
+
+
+@pytest.mark.parametrize("case", DECODERS)
+def test_the_wrapper(case):
+    decoder = built_decoder(**DECODERS[case])
+    lk.load_addons_wrapper(decoder.cell, arrays(case, "weights"))
+    pattern = ["hidden", "carry"][: decoder.cell.states_per_layer]
+    initial = [SHARED[name] for name in pattern] * decoder.cell.num_layers
+    outputs, alignments, *states = decoder(
+        SHARED["inputs"],
+        memory=SHARED["memory"],
+        memory_mask=MASK,
+        initial_state=initial,
+        return_attention_scores=True,
+    )
+    expected = arrays(case.removesuffix("_checkpoint"), "outputs")
+    np.testing.assert_allclose(outputs, expected["outputs"], **CLOSE)
+    np.testing.assert_allclose(alignments, expected["alignments"], **CLOSE)
+    names = [f"{n}_{i}" for i in range(2) for n in pattern][: len(initial)]
+    for name, state in zip([*names, "attention"], states, strict=True):
+        np.testing.assert_allclose(state, expected[name], **CLOSE)
+
+
+def test_the_fixtures_are_of_the_last_release():
+    versions = arrays("shared", "versions")
+    assert versions["tensorflow_addons"] == "0.23.0"
+
+
+def test_a_cell_without_biases_and_a_layer_of_ones_own():
+    weights = renamed("wrapper_luong", "attention_layer/", "dense_7/")
+    weights = {k: v for k, v in weights.items() if not k.endswith("bias:0")}
+    weights["decoder/dense_7/bias:0"] = bias = np.arange(4.0)
+    decoder = built_decoder(
+        use_bias=False, attentional_bias=True, attentional_activation="tanh"
+    )
+    lk.load_addons_wrapper(decoder.cell, weights, attention_layer="dense_7")
+    found = decoder.cell.attentional_bias_vector
+    np.testing.assert_array_equal(found, bias)
+
+
+def renamed(case, old, new):
+    found = arrays(case, "weights")
+    return {name.replace(old, new): value for name, value in found.items()}
+
+
+# Names.
+
+
+def test_prefixes_are_ignored():
+    names = list(arrays("wrapper_bahdanau_normalize", "weights"))
+    deeper = [f"model/decoder/{name}" for name in names]
+    roles = roles_of(names)
+    assert list(roles_of(deeper).values()) == list(roles.values())
+    assert sorted(roles.values()) == [
+        "attention_b",
+        "attention_g",
+        "attention_layer/kernel",
+        "attention_v",
+        "cell_0/bias",
+        "cell_0/kernel",
+        "cell_0/recurrent_kernel",
+        "memory_layer/kernel",
+        "query_layer/kernel",
+    ]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_the_querys_kernel_is_the_one_inside_the_wrapper(reverse):
+    names = ["w/mine/attention_v:0", "w/mine/kernel:0", "mine/kernel:0"]
+    roles = roles_of(sorted(names, reverse=reverse))
+    assert roles["w/mine/kernel:0"] == "query_layer/kernel"
+    assert roles["mine/kernel:0"] == "memory_layer/kernel"
+
+
+def test_the_querys_kernel_is_listed_before_the_memorys():
+    roles = roles_of(
+        ["0/BahdanauAttention/kernel:0", "1/BahdanauAttention/kernel:0"]
+    )
+    assert list(roles.values()) == ["memory_layer/kernel", "query_layer/kernel"]
+    assert roles["0/BahdanauAttention/kernel:0"] == "query_layer/kernel"
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["lstm_cell", "lstm_cell_1"],
+        ["lstm_cell_9", "lstm_cell_10"],
+        ["cells/0", "cells/1"],
+    ],
+)
+def test_cells_are_ordered_by_their_numbers(cells):
+    names = [f"w/{cell}/recurrent_kernel:0" for cell in cells]
+    for order in (names, names[::-1]):
+        roles = roles_of(order)
+        assert roles[names[0]] == "cell_0/recurrent_kernel"
+        assert roles[names[1]] == "cell_1/recurrent_kernel"
+
+
+def test_cells_without_numbers_keep_their_order():
+    roles = roles_of(["w/low/recurrent_kernel:0", "w/high/recurrent_kernel:0"])
+    assert roles["w/low/recurrent_kernel:0"] == "cell_0/recurrent_kernel"
+
+
+# Errors.
+
+
+def load(case, attention="luong", without=(), added=None, **options):
+    weights = arrays(case, "weights")
+    weights = {k: v for k, v in weights.items() if not k.endswith(without)}
+    decoder = built_decoder(attention, **options)
+    lk.load_addons_wrapper(decoder.cell, weights | (added or {}))
+
+
+SEVERAL = {"other/memory_layer/kernel:0": np.ones((6, 4))}
+UNKNOWN = {"dense/kernel:0": np.ones((4, 9))}
+MONOTONIC = {"LuongAttention/attention_score_bias:0": np.ones(())}
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"without": ("attention_layer/kernel:0",)}, "cannot be converted"),
+        ({"without": ("lstm_cell_2/bias:0",)}, "No array for `cell_0/bias`"),
+        ({"added": SEVERAL}, "several mechanisms cannot be converted"),
+        ({"added": UNKNOWN}, "'dense/kernel:0' has no place"),
+        ({"added": MONOTONIC}, "Monotonic attention"),
+        ({"attention": "luong_scale"}, "use_scale=True"),
+        ({"attention": "bahdanau"}, "No array for `query_layer/kernel`"),
+        ({"use_bias": False}, "lstm_cell_2/bias:0' has no place"),
+        ({"num_layers": 2}, "No array for `cell_1/kernel`"),
+        ({"layer": lk.InputFeedingGRU}, r"\(9, 12\).*\(9, 16\)"),
+        ({"units": 5}, "`attention_layer_size` must equal"),
+        ({"attentional_activation": "tanh"}, "activation='linear'"),
+        ({"input_feeding": False}, "an input-feeding cell"),
+    ],
+)
+def test_what_does_not_fit_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        load("wrapper_luong", **options)
+
+
+def test_what_the_layer_lacks_is_refused():
+    weights = arrays("bahdanau_normalize", "weights")
+    with pytest.raises(ValueError, match="normalize=True"):
+        lk.load_addons_attention(built_attention("bahdanau"), weights)
+
+
+def test_two_variables_of_one_name():
+    weights = {
+        "BahdanauAttention/attention_v:0": np.ones(DEPTH),
+        "BahdanauAttention/kernel:0": np.ones((6, DEPTH)),
+    }
+    with pytest.raises(ValueError, match="two variables have one name"):
+        lk.load_addons_attention(built_attention("bahdanau"), weights)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        lk.LuongAttention("dot"),
+        lk.LocalAttention("predictive"),
+        lk.BahdanauAttention(DEPTH, use_scale=True),
+        lk.Bridge(4, 1),
+    ],
+    ids=lambda layer: type(layer).__name__,
+)
+def test_attention_that_addons_lacks(layer):
+    with pytest.raises(ValueError, match="Use one of these two"):
+        lk.load_addons_attention(layer, {})
+
+
+def test_layers_without_weights_and_decoders():
+    with pytest.raises(ValueError, match="before loading"):
+        lk.load_addons_attention(lk.LuongAttention(), {})
+    with pytest.raises(ValueError, match="pass its `cell`"):
+        lk.load_addons_wrapper(built_decoder(), {})

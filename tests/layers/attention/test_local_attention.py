@@ -1,0 +1,468 @@
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from luong_keras import LocalAttention, LuongAttention
+from luong_keras.ops import windows
+from tests.layer_checks import (
+    EXACT,
+    check_gradients,
+    gradients,
+    loss_and_gradients,
+    prefix_mask,
+    random,
+    randomize,
+    sigmoid,
+    softmax,
+    to_numpy,
+)
+
+ALIGNMENTS = ["monotonic", "predictive"]
+GAUSSIANS = ["after_softmax", "renormalized", "inside_softmax", "none"]
+LENGTHS = [9, 4]
+MASK = prefix_mask(LENGTHS, 9)
+STEPS = 7
+
+
+def make(alignment, half_width=2, score_mode="dot", **options):
+    layer = LocalAttention(
+        alignment, half_width, score_mode, dtype="float64", **options
+    )
+    layer.build((None, None, 4), (None, None, 4))
+    return randomize(layer)
+
+
+def inputs():
+    return random(2, STEPS, 4), random(2, 9, 4, seed=1)
+
+
+def aligned_position(layer, h, t, length):
+    if layer.alignment == "monotonic":
+        return min(t, length - 1)
+    inner = np.tanh(h @ to_numpy(layer.position_kernel))
+    return length * sigmoid(to_numpy(layer.position_vector) @ inner)
+
+
+def reference(layer, gaussian, sigma, query, memory, lengths):
+    """The weights one query at a time, with the dot score."""
+    weights = np.zeros((*query.shape[:2], memory.shape[1]))
+    for b, length in enumerate(lengths):
+        for t, h in enumerate(query[b]):
+            p = aligned_position(layer, h, t, length)
+            centre = min(int(p), length - 1)
+            first = max(centre - layer.half_width, 0)
+            last = min(centre + layer.half_width, length - 1)
+            window = np.arange(first, last + 1)
+            favour = np.exp(-((window - p) ** 2) / (2 * sigma**2))
+            scores = memory[b, window] @ h
+            if gaussian == "inside_softmax":
+                scores = scores * favour
+            found = softmax(scores)
+            if gaussian in ("after_softmax", "renormalized"):
+                found = found * favour
+            if gaussian == "renormalized":
+                found = found / found.sum()
+            weights[b, t, window] = found
+    return weights
+
+
+@pytest.mark.parametrize("gaussian", GAUSSIANS)
+@pytest.mark.parametrize("alignment", ALIGNMENTS)
+def test_weights_and_context(alignment, gaussian, float64):
+    layer = make(alignment, gaussian=gaussian)
+    query, memory = inputs()
+    context, weights = layer(
+        query, memory, value_mask=MASK, return_attention_scores=True
+    )
+    expected = reference(layer, gaussian, 1.0, query, memory, LENGTHS)
+    np.testing.assert_allclose(weights, expected, **EXACT)
+    np.testing.assert_allclose(context, expected @ memory, **EXACT)
+
+
+@pytest.mark.parametrize(
+    "alignment, gaussian",
+    [("monotonic", "none"), ("predictive", "after_softmax")],
+)
+def test_the_papers_gaussian_is_the_default(alignment, gaussian, float64):
+    query, memory = inputs()
+    for sigma in (None, 3.0):
+        layer = make(alignment, half_width=3, sigma=sigma)
+        weights = layer(query, memory, return_attention_scores=True)[1]
+        expected = reference(
+            layer, gaussian, sigma or 1.5, query, memory, [9, 9]
+        )
+        np.testing.assert_allclose(weights, expected, **EXACT)
+
+
+def test_the_paper_looks_ten_positions_to_each_side():
+    query, memory = random(1, 40, 4), random(1, 40, 4)
+    weights = LocalAttention("monotonic", score_mode="dot")(
+        query, memory, return_attention_scores=True
+    )[1]
+    used = to_numpy(weights)[0, 20].nonzero()[0]
+    assert (used.min(), used.max()) == (10, 30)
+
+
+@pytest.mark.parametrize("score_mode", ["scaled_dot", "general", "concat"])
+def test_a_window_over_everything_is_global_attention(score_mode, float64):
+    query, memory = inputs()
+    layer = make("monotonic", 9, score_mode, use_scale=True)
+    everywhere = LuongAttention(score_mode, use_scale=True, dtype="float64")
+    everywhere.build((None, None, 4), (None, None, 4))
+    everywhere.set_weights(layer.get_weights())
+    np.testing.assert_allclose(
+        layer(query, memory, value_mask=MASK),
+        everywhere(query, memory, value_mask=MASK),
+        **EXACT,
+    )
+
+
+@pytest.mark.parametrize("alignment", ALIGNMENTS)
+def test_padding_moves_nothing(alignment, float64):
+    layer = make(alignment, score_mode="general")
+    query, memory = inputs()
+    short = layer(query[1:], memory[1:, :4])
+    memory[1, 4:] = 1e3
+    padded = layer(query, memory, value_mask=MASK)
+    np.testing.assert_allclose(to_numpy(padded)[1:], short, **EXACT)
+
+
+@pytest.mark.parametrize(
+    "query, window", [(50.0, [6, 7, 8]), (-50.0, [0, 1, 2])]
+)
+def test_a_predicted_position_never_leaves_the_sentence(query, window):
+    layer = LocalAttention(half_width=2, gaussian="none", score_mode="dot")
+    layer.build((None, None, 4), (None, None, 4))
+    layer.position_kernel.assign(np.eye(4))
+    layer.position_vector.assign(np.full(4, 50.0))
+    weights = layer(
+        np.full((1, 1, 4), query),
+        np.zeros((1, 9, 4)),
+        return_attention_scores=True,
+    )[1]
+    used = to_numpy(weights)[0, 0].nonzero()[0]
+    assert used.tolist() == window
+
+
+# One step at a time.
+
+
+@pytest.mark.parametrize("position", ["scalar", "row"])
+@pytest.mark.parametrize("alignment", ALIGNMENTS)
+def test_single_steps_are_the_columns_of_all_steps(
+    alignment, position, float64
+):
+    layer = make(alignment, score_mode="concat", gaussian="after_softmax")
+    query, memory = inputs()
+    options = {"value_mask": MASK, "return_attention_scores": True}
+    context, weights = layer(query, memory, **options)
+    keys = layer.project_keys(ops.convert_to_tensor(memory))
+    for t in (0, 2, 6):
+        step = t if position == "scalar" else np.array([t, t])
+        one = layer(query[:, t], memory, keys=keys, position=step, **options)
+        np.testing.assert_allclose(one[0], to_numpy(context)[:, t], **EXACT)
+        np.testing.assert_allclose(one[1], to_numpy(weights)[:, t], **EXACT)
+
+
+def test_hypotheses_of_a_beam_share_their_position(float64):
+    layer = make("monotonic")
+    query, memory = inputs()
+    found = layer(query, memory, value_mask=MASK, position=3)
+    for k in range(STEPS):
+        one = layer(query[:, k], memory, value_mask=MASK, position=3)
+        np.testing.assert_allclose(to_numpy(found)[:, k], one, **EXACT)
+
+
+def test_a_monotonic_step_must_know_its_position():
+    query, memory = random(2, 4), random(2, 9, 4)
+    with pytest.raises(ValueError, match="position=t.*Received.*position=None"):
+        LocalAttention("monotonic")(query, memory)
+    assert LocalAttention("predictive")(query, memory).shape == (2, 4)
+
+
+def test_a_dropout_mask_multiplies_the_weights(float64):
+    layer = make("predictive")
+    query, memory = inputs()
+    drop = 2.0 * (random(2, STEPS, 9) > 0)
+    options = {"return_attention_scores": True}
+    plain = to_numpy(layer(query, memory, **options)[1])
+    weights = layer(query, memory, dropout_mask=drop, **options)[1]
+    np.testing.assert_allclose(weights, plain * drop, **EXACT)
+
+
+# Gradients and rows without anything.
+
+
+@pytest.mark.parametrize("gaussian", GAUSSIANS)
+def test_gradients(gaussian, float64):
+    layer = make("predictive", score_mode="general", gaussian=gaussian)
+    query, memory = (keras.Variable(x, dtype="float64") for x in inputs())
+
+    def loss():
+        context = layer(query + 0, memory + 0, value_mask=MASK)
+        return ops.sum(ops.square(context))
+
+    check_gradients(loss, [query, memory, *layer.trainable_variables])
+    # Only the Gaussian teaches the layer where to look.
+    (gradient,) = gradients(loss, [layer.position_kernel])
+    assert gradient.any() == (gaussian != "none")
+
+
+@pytest.mark.parametrize("gaussian", GAUSSIANS)
+@pytest.mark.parametrize("alignment", ALIGNMENTS)
+def test_a_sentence_without_words_gives_zeros(alignment, gaussian):
+    layer = LocalAttention(alignment, 2, gaussian=gaussian)
+    query, memory = keras.Variable(random(2, 3, 4)), random(2, 5, 4)
+    mask = prefix_mask([4, 0], 5)
+
+    def attend():
+        return layer(query + 0, memory, value_mask=mask)
+
+    found = to_numpy(attend())
+    assert found[0].any() and not found[1].any()
+    found = gradients(
+        lambda: ops.sum(ops.square(attend())),
+        [query, *layer.trainable_variables],
+    )
+    assert all(np.isfinite(gradient).all() for gradient in found)
+
+
+# Errors.
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"alignment": "global"}, "alignment.*Received: .*'global'"),
+        ({"half_width": 0}, "half_width.*at least 1.*Received: .*0"),
+        ({"gaussian": "before"}, "gaussian.*Received: .*'before'"),
+        ({"sigma": 0.0}, "sigma.*Received: sigma=0.0"),
+        ({"score_mode": "location"}, "score_mode.*Received: .*'location'"),
+        ({"max_length": 9}, "max_length"),
+    ],
+)
+def test_arguments_are_checked(options, message):
+    with pytest.raises(ValueError, match=message):
+        LocalAttention(**options)
+
+
+def test_a_list_as_in_keras_shows_the_new_call():
+    with pytest.raises(ValueError, match=r"layer\(query, value\)"):
+        LocalAttention()([random(2, 3, 4), random(2, 5, 4)])
+
+
+def test_an_unclamped_position_leaves_the_sentence_behind(float64):
+    layer = make("monotonic", half_width=2, clamp_position=False)
+    query, memory = inputs()
+    context, weights = layer(
+        query, memory, value_mask=MASK, return_attention_scores=True
+    )
+    # The second sentence has 4 words: at t = 5 its last word is in reach,
+    # from t = 6 on nothing is.
+    assert to_numpy(weights)[1, 5].nonzero()[0].tolist() == [3]
+    np.testing.assert_array_equal(to_numpy(weights)[1, 6], np.zeros(9))
+    np.testing.assert_array_equal(to_numpy(context)[1, 6], np.zeros(4))
+    clamped = make("monotonic", half_width=2)
+    kept = clamped(query, memory, value_mask=MASK)
+    np.testing.assert_allclose(context[0], kept[0], **EXACT)
+
+
+@pytest.mark.parametrize("alignment", ALIGNMENTS)
+def test_the_window_says_where_the_weights_come_from(alignment, float64):
+    layer = make(alignment)
+    query, memory = inputs()
+    window = layer.window(query, memory, MASK)
+    weights = layer(
+        query, memory, value_mask=MASK, return_attention_scores=True
+    )[1]
+    np.testing.assert_array_equal(to_numpy(weights) > 0, window.mask)
+    for b, length in enumerate(LENGTHS):
+        for t in range(STEPS):
+            p = aligned_position(layer, query[b, t], t, length)
+            found = float(to_numpy(window.aligned_position)[b, t])
+            np.testing.assert_allclose(found, p, **EXACT)
+            assert int(window.centre[b, t]) == int(p)
+    np.testing.assert_allclose(
+        window.gaussian,
+        np.exp(
+            -(
+                (np.arange(9) - to_numpy(window.aligned_position)[..., None])
+                ** 2
+            )
+            / 2
+        ),
+        **EXACT,
+    )
+
+
+# Gathered windows.
+
+
+@pytest.mark.parametrize("gaussian", GAUSSIANS)
+@pytest.mark.parametrize(
+    "alignment, half_width, steps, clamped",
+    [
+        ("predictive", 1, 5, True),
+        # In blocks of two or four, the last of one query.
+        ("monotonic", 1, 53, True),
+        ("monotonic", 1, 53, False),
+        ("monotonic", 2, 53, True),
+        ("monotonic", 2, 64, False),
+    ],
+)
+def test_a_long_source_is_read_in_windows(
+    alignment, half_width, steps, clamped, gaussian, monkeypatch, float64
+):
+    source = 60
+    query = keras.Variable(random(3, steps, 4), dtype="float64")
+    memory = keras.Variable(random(3, source, 4, seed=1), dtype="float64")
+    layer = LocalAttention(
+        alignment,
+        half_width,
+        gaussian=gaussian,
+        clamp_position=clamped,
+        use_scale=True,
+        dtype="float64",
+    )
+    layer.build(query.shape, memory.shape)
+    randomize(layer)
+    options = {
+        "value_mask": prefix_mask([source, 7, 0], source),
+        "query_mask": prefix_mask([steps, steps - 1, 1], steps),
+        "dropout_mask": 2.0 * (random(3, steps, source, seed=2) > 0),
+        "return_attention_scores": True,
+    }
+
+    def loss():
+        context, weights = layer(query + 0, memory + 0, **options)
+        return ops.sum(context * random(3, steps, 4, seed=3)) + ops.sum(
+            weights * random(3, steps, source, seed=4)
+        )
+
+    gathered = watch_gathers(monkeypatch)
+    variables = [query, memory, *layer.trainable_variables]
+    in_windows, found = loss_and_gradients(loss, variables)
+    assert gathered
+    gathered.clear()
+    never = windows.SINGLE, source + 1
+    monkeypatch.setattr(LocalAttention, "_blocks", lambda *_: never)
+    over_all, expected = loss_and_gradients(loss, variables)
+    assert not gathered
+    np.testing.assert_allclose(in_windows, over_all, **EXACT)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, **EXACT)
+
+
+def watch_gathers(monkeypatch):
+    """The numbers of steps for which windows are gathered from now on."""
+    gathered, gather = [], LocalAttention._gather
+
+    def watched(self, query, *arguments, **options):
+        gathered.append(query.shape[1])
+        return gather(self, query, *arguments, **options)
+
+    monkeypatch.setattr(LocalAttention, "_gather", watched)
+    return gathered
+
+
+@pytest.mark.parametrize("source", [8, 9, 10, 500])
+def test_a_monotonic_window_reads_what_it_can_reach(
+    source, monkeypatch, float64
+):
+    layer = make("monotonic", 2, score_mode="dot")
+    query, memory = random(2, STEPS, 4), random(2, source, 4, seed=1)
+    lengths = [source, 4]
+    gathered = watch_gathers(monkeypatch)
+    context, weights = layer(
+        query,
+        memory,
+        value_mask=prefix_mask(lengths, source),
+        return_attention_scores=True,
+    )
+    # Seven steps cannot see beyond the ninth word, however long the source.
+    assert not gathered
+    expected = reference(layer, "none", 1.0, query, memory, lengths)
+    np.testing.assert_allclose(weights, expected, **EXACT)
+    np.testing.assert_allclose(context, expected @ memory, **EXACT)
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("source", [47, 48])
+def test_the_way_is_chosen_by_a_length_unknown_before(source, monkeypatch):
+    import tensorflow as tf
+
+    layer = LocalAttention(half_width=1)
+    layer.build((2, None, 4), (2, None, 4))
+    query = random(2, 5, 4).astype("float32")
+    memory = random(2, source, 4).astype("float32")
+    chosen = []
+
+    def watch(name):
+        way = getattr(LocalAttention, name)
+
+        def watched(self, *arguments):
+            tf.py_function(lambda: chosen.append(name), [], [])
+            return way(self, *arguments)
+
+        monkeypatch.setattr(LocalAttention, name, watched)
+
+    for name in ("_look_at_all", "_look_in_windows"):
+        watch(name)
+    spec = tf.TensorSpec([2, None, 4])
+    found = tf.function(layer, input_signature=[spec, spec])(query, memory)
+    assert chosen == ["_look_in_windows" if source >= 48 else "_look_at_all"]
+    np.testing.assert_allclose(found, layer(query, memory), atol=1e-6)
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("steps, source", [(5, 90), (45, 90), (90, 30)])
+def test_blocks_of_lengths_unknown_before(steps, source):
+    import tensorflow as tf
+
+    layer = make("monotonic", half_width=2, score_mode="concat")
+    query, memory = random(2, steps, 4), random(2, source, 4, seed=1)
+    keys = layer.project_keys(ops.convert_to_tensor(memory))
+    mask = prefix_mask([source, 3], source)
+    lengths = [None, None]
+
+    @tf.function(
+        input_signature=[
+            *[tf.TensorSpec([*lengths, 4], "float64")] * 3,
+            tf.TensorSpec(lengths, "bool"),
+        ]
+    )
+    def attend(query, memory, keys, mask):
+        return layer(
+            query,
+            memory,
+            keys=keys,
+            value_mask=mask,
+            return_attention_scores=True,
+        )
+
+    found = attend(query, memory, keys, mask)
+    # One query at a time, from its window alone.
+    for t in range(steps):
+        context, weights = layer(
+            query[:, t],
+            memory,
+            value_mask=mask,
+            position=t,
+            return_attention_scores=True,
+        )
+        np.testing.assert_allclose(found[0][:, t], context, **EXACT)
+        np.testing.assert_allclose(found[1][:, t], weights, **EXACT)
+
+
+@pytest.mark.parametrize("source", [5, 6])
+def test_one_position_serves_all_hypotheses(source, monkeypatch):
+    layer = make("monotonic", half_width=1)
+    query, memory = random(2, 3, 4), random(2, source, 4, seed=1)
+    gathered = watch_gathers(monkeypatch)
+    found = to_numpy(layer(query, memory, position=3))
+    # One window for all of them, where the source is longer than two.
+    assert gathered == [3] * (source == 6)
+    for k in range(3):
+        alone = to_numpy(layer(query[:, k], memory, position=3))
+        np.testing.assert_allclose(found[:, k], alone, rtol=1e-5, atol=1e-6)

@@ -1,0 +1,92 @@
+"""Chunks of real words against the loss of all logits."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+import luong_keras as lk
+from luong_keras.ops import chunked_loss
+from tests.layer_checks import loss_and_gradients, random, randomize
+
+VOCABULARY, UNITS = 9, 6
+TARGETS = np.random.default_rng(0).integers(1, VOCABULARY, (3, 5))
+TARGETS[0, 0], TARGETS[1, 2:] = 0, 0
+TIGHT = {"rtol": 1e-11, "atol": 1e-12}
+
+
+@pytest.fixture(autouse=True)
+def _only_where_it_is_used():
+    if keras.backend.backend() not in ("tensorflow", "jax"):
+        pytest.skip("hand-written gradients run on TensorFlow and JAX")
+
+
+def compare(monkeypatch, rows, by_word, smoothing=0.1, targets=TARGETS, **kw):
+    monkeypatch.setattr(chunked_loss, "_MOST_LOGITS", rows * VOCABULARY)
+    width = kw.pop("tied", None)
+    embedding = None
+    if width:
+        embedding = keras.layers.Embedding(VOCABULARY, width, dtype="float64")
+    projection = lk.OutputProjection(
+        VOCABULARY, embedding=embedding, dtype="float64", **kw
+    )
+    projection.build((None, None, UNITS))
+    randomize(projection)
+    vectors = keras.Variable(random(3, 5, UNITS), dtype="float64")
+
+    def found(training):
+        def loss():
+            losses, hits = projection.word_losses(
+                vectors + 0, targets, smoothing, training=training
+            )
+            return ops.sum(losses * by_word) + ops.sum(
+                hits * np.arange(15.0).reshape(3, 5)
+            )
+
+        return loss_and_gradients(
+            loss, [vectors, *projection.trainable_variables]
+        )
+
+    in_chunks, gradients = found(True)
+    whole, expected = found(False)
+    np.testing.assert_allclose(in_chunks, whole, **TIGHT)
+    for one, other in zip(gradients, expected, strict=True):
+        np.testing.assert_allclose(one, other, **TIGHT)
+
+
+@pytest.mark.parametrize("rows", [1, 4, 100])
+@pytest.mark.parametrize("by_word", [0.3, random(3, 5)])
+def test_chunks_and_weights(rows, by_word, monkeypatch, float64):
+    compare(monkeypatch, rows, by_word)
+
+
+@pytest.mark.parametrize("tied", [None, UNITS, 4])
+@pytest.mark.parametrize("use_bias", [False, True])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_forms(tied, use_bias, smoothing, monkeypatch, float64):
+    compare(monkeypatch, 4, 0.3, smoothing, tied=tied, use_bias=use_bias)
+
+
+@pytest.mark.parametrize("by_word", [0.3, random(3, 5)])
+def test_padding_alone(by_word, monkeypatch, float64):
+    compare(monkeypatch, 4, by_word, targets=np.zeros((3, 5), "int32"))
+
+
+def test_no_logits_of_all_words(monkeypatch):
+    largest = []
+    real = chunked_loss.losses_and_gradients
+
+    def watched(logits, *rest):
+        largest.append(tuple(logits.shape))
+        return real(logits, *rest)
+
+    monkeypatch.setattr(chunked_loss, "losses_and_gradients", watched)
+    monkeypatch.setattr(chunked_loss, "_MOST_LOGITS", 4 * VOCABULARY)
+    projection = lk.OutputProjection(VOCABULARY)
+    projection.build((None, None, UNITS))
+    losses, _ = projection.word_losses(
+        random(3, 5, UNITS).astype("float32"), TARGETS, training=True
+    )
+    assert np.isfinite(ops.convert_to_numpy(losses)).all()
+    # On JAX one trace serves all chunks but the first.
+    assert largest and all(shape[0] <= 4 for shape in largest)

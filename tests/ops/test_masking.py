@@ -1,0 +1,107 @@
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from luong_keras.ops import masking
+from tests.layer_checks import (
+    EXACT,
+    dtype_of,
+    gradients,
+    prefix_mask,
+    random,
+    softmax,
+    to_numpy,
+)
+
+
+@pytest.mark.parametrize(
+    "dtype, wide",
+    [
+        ("float16", "float32"),
+        ("bfloat16", "float32"),
+        ("float32", "float32"),
+        ("float64", "float64"),
+    ],
+)
+def test_results_are_in_the_wider_of_float32_and_the_dtype(
+    dtype, wide, float64
+):
+    scores = ops.cast(random(2, 3), dtype)
+    mask = prefix_mask([2, 3], 3)
+    assert masking.wider_dtype(dtype) == wide
+    assert dtype_of(masking.widen(scores)) == wide
+    assert dtype_of(masking.masked_softmax(scores)) == wide
+    assert dtype_of(masking.masked_softmax(scores, mask)) == wide
+    assert dtype_of(masking.zero_where_masked(scores, mask[:, 0])) == dtype
+
+
+def test_lengths_make_a_mask_and_a_mask_gives_the_lengths_back():
+    mask = masking.sequence_mask(np.array([0, 2, 3]), 3)
+    assert ops.convert_to_numpy(mask).tolist() == [
+        [False, False, False],
+        [True, True, False],
+        [True, True, True],
+    ]
+    assert ops.convert_to_numpy(masking.sequence_lengths(mask)).tolist() == [
+        0,
+        2,
+        3,
+    ]
+
+
+def test_masks_are_combined_by_and():
+    row, column = np.array([[1, 0, 1]]), np.array([[True], [False]])
+    assert masking.combine_masks(None, None) is None
+    assert ops.convert_to_numpy(
+        masking.combine_masks(None, row, column)
+    ).tolist() == [[True, False, True], [False, False, False]]
+
+
+def test_masked_softmax(float64):
+    scores = 5 * random(3, 4, 6)
+    mask = prefix_mask([6, 2, 1], 6)[:, None]
+    np.testing.assert_allclose(
+        masking.masked_softmax(scores, mask), softmax(scores, mask), **EXACT
+    )
+    np.testing.assert_allclose(
+        masking.masked_softmax(scores), softmax(scores), **EXACT
+    )
+
+
+def test_what_is_masked_has_no_influence_and_extremes_do_not_overflow():
+    scores = np.array([[1e4, 1e4, np.nan], [-1e4, -1e4 - 1, np.inf]])
+    mask = np.array([[True, True, False]])
+    weights = masking.masked_softmax(scores.astype("float32"), mask)
+    e = 1 / (1 + np.exp(-1))
+    np.testing.assert_allclose(
+        weights, [[0.5, 0.5, 0], [e, 1 - e, 0]], rtol=1e-5
+    )
+
+
+def test_a_row_without_a_true_entry_gives_zeros_and_finite_gradients():
+    scores = keras.Variable(random(2, 3))
+    mask = np.array([[True, True, False], [False, False, False]])
+
+    def loss():
+        weights = masking.masked_softmax(ops.convert_to_tensor(scores), mask)
+        return ops.sum(ops.square(weights))
+
+    assert to_numpy(masking.masked_softmax(scores.value, mask))[1].tolist() == [
+        0,
+        0,
+        0,
+    ]
+    (gradient,) = gradients(loss, [scores])
+    assert np.isfinite(gradient).all() and gradient[0, 0] != 0
+    assert gradient[1].tolist() == [0, 0, 0]
+
+
+def test_zero_where_masked_replaces_and_does_not_multiply():
+    x = np.array([[1.0, 2.0], [np.inf, np.nan]], "float32")
+    mask = np.array([True, False])
+    assert to_numpy(masking.zero_where_masked(x, mask)).tolist() == [
+        [1, 2],
+        [0, 0],
+    ]
+    assert masking.zero_where_masked(x, None) is x

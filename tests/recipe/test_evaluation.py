@@ -1,0 +1,141 @@
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+
+from luong_keras.config import DataConfig
+from luong_keras.recipe.evaluation import (
+    Evaluation,
+    preprocessor,
+    write_results,
+)
+from luong_keras.special_tokens import EOS_ID
+from tests.serving.tiny_translator import tiny_translator
+
+PAIRS = [
+    ("the cat sees a dog .", "die Katze sieht einen Hund ."),
+    ("a house", "das Haus"),
+    ("the dog .", "die Hund ."),
+]
+PLAIN = DataConfig(dataset="phrasebook")
+
+
+@pytest.fixture(scope="module")
+def translator():
+    return tiny_translator(beam_size=1, batch_size=2)
+
+
+@pytest.fixture
+def answers(translator, monkeypatch):
+    """Makes the translator say what a test wants, and records its input."""
+    asked = []
+
+    def answer(*lines):
+        def translate(sources):
+            asked.append(list(sources))
+            return list(lines)
+
+        monkeypatch.setattr(translator, "translate", translate)
+        return asked
+
+    return answer
+
+
+def test_perplexity_is_that_of_the_references_words(translator):
+    total = words = 0
+    for source, target in PAIRS:
+        ids = translator.target_tokenizer.encode([target]).to_list()[0]
+        source_ids = translator.source_tokenizer.encode([source]).to_list()
+        logits = translator.translation_model.model(
+            [np.array(source_ids), np.array([[2, *ids]])]
+        )
+        logits = np.asarray(logits, "float64")[0]
+        log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+        total -= sum(log_p[i, w] for i, w in enumerate([*ids, EOS_ID]))
+        words += len(ids) + 1
+    found = Evaluation(translator, PLAIN).perplexity(PAIRS)
+    assert math.isclose(found, math.exp(total / words), rel_tol=1e-5)
+
+
+def test_scores_of_perfect_and_lowercased_translations(translator, answers):
+    sources, references = zip(*PAIRS, strict=True)
+    evaluation = Evaluation(translator, PLAIN)
+    asked = answers(*references)
+    scores, translations = evaluation.scores(sources, references)
+    assert asked == [list(sources)]
+    assert translations == list(references)
+    for name in ("bleu", "bleu_lowercase", "bleu_tokenized"):
+        assert scores[name]["score"] == pytest.approx(100)
+        assert scores[name]["signature"]
+    assert scores["sentences"] == 3
+    assert sum(g["sentences"] for g in scores["bleu_by_length"]) == 3
+    answers(*(line.lower() for line in references))
+    scores, _ = evaluation.scores(sources, references)
+    assert scores["bleu"]["score"] < 50
+    assert scores["bleu_lowercase"]["score"] == pytest.approx(100)
+
+
+def test_text_is_prepared_and_put_back(translator, answers):
+    data = dataclasses.replace(PLAIN, lowercase=True, tokenize=True)
+    evaluation = Evaluation(translator, data)
+    asked = answers("eine katze , ein hund .")
+    sources, references = ["A cat, a dog."], ["Eine Katze, ein Hund."]
+    assert evaluation.translate(sources) == ["eine katze, ein hund."]
+    scores, translations = evaluation.scores(sources, references)
+    assert asked == [["a cat , a dog ."]] * 2
+    assert translations == ["eine katze, ein hund."]
+    assert scores["bleu"]["score"] < 50
+    assert scores["bleu_lowercase"]["score"] == pytest.approx(100)
+    # The references are prepared as the training text was.
+    assert scores["bleu_tokenized"]["score"] == pytest.approx(100)
+
+
+def test_alignment_errors_are_those_of_the_attention(translator, monkeypatch):
+    # The last row is that of the step that reads the last word.
+    weights = [
+        np.array([[1, 0], [0, 1], [0, 1]]),
+        np.array([[0.1, 0.9], [0.8, 0.2], [0.7, 0.3]]),
+    ]
+    asked = []
+
+    def alignments(sources, targets, with_end):
+        assert with_end
+        asked.append((list(sources), list(targets)))
+        return weights
+
+    monkeypatch.setattr(translator, "alignments", alignments)
+    data = dataclasses.replace(PLAIN, lowercase=True)
+    evaluation = Evaluation(translator, data)
+    pairs = [("A b", "x Y"), ("c D", "z w")]
+    # Target word t is linked to its heaviest source word.
+    gold = ["0-0 1-1", "0-1 1-0"]
+    assert evaluation.alignment_error_rate(pairs, gold) == 0
+    gold = ["0-0 1-1", "0-0 1-1"]
+    assert evaluation.alignment_error_rate(pairs, gold) == pytest.approx(0.5)
+    assert asked[0] == (["a b", "c d"], ["x y", "z w"])
+    decoding = dataclasses.replace(translator.decoding, alignment_step="reads")
+    monkeypatch.setattr(translator, "decoding", decoding)
+    gold = ["1-0 1-1", "0-0 0-1"]
+    assert evaluation.alignment_error_rate(pairs, gold) == 0
+
+
+def test_what_prepares_text_is_made_of_the_settings():
+    assert preprocessor(PLAIN, "en") is None
+    found = preprocessor(dataclasses.replace(PLAIN, lowercase=True), "en")
+    assert found("It’s A Cat") == "it’s a cat"
+    data = dataclasses.replace(PLAIN, normalize_punctuation=True)
+    assert preprocessor(data, "en")("It’s") == "It's"
+
+
+def test_results_are_added_line_by_line(tmp_path):
+    path = tmp_path / "results.jsonl"
+    for results in ({"bleu": 1.5}, {"text": "ä"}):
+        write_results(path, results)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line) for line in lines] == [
+        {"bleu": 1.5},
+        {"text": "ä"},
+    ]
+    assert "ä" in lines[1]
