@@ -14,9 +14,8 @@ class Preprocessor:
     r"""Prepares sentences as the Moses scripts do.
 
     The steps are, in this order: lower case, normalised punctuation, words
-    set apart by spaces. They run in Python, so an exported model does not do
-    them: its clients send prepared text, and put the words of the answer
-    together with `postprocess`.
+    set apart by spaces. They run in Python, for a training corpus;
+    `MosesGraph` does the same in the graph of a translator.
 
     Args:
         language: The language's code, such as `"de"`.
@@ -41,7 +40,7 @@ class Preprocessor:
 
     def __post_init__(self) -> None:
         """Loads what is needed, so that a missing package is told at once."""
-        _moses(self.language)
+        moses_tools(self.language)
 
     def __call__(self, text: str) -> str:
         """Prepares one sentence.
@@ -52,7 +51,7 @@ class Preprocessor:
         Returns:
             The prepared sentence.
         """
-        moses = _moses(self.language)
+        moses = moses_tools(self.language)
         if self.lowercase:
             text = text.lower()
         if self.normalize_punctuation:
@@ -77,14 +76,14 @@ class Preprocessor:
         """
         if not self.tokenize:
             return text
-        return _moses(self.language)["detokenizer"].detokenize(
+        return moses_tools(self.language)["detokenizer"].detokenize(
             text.split(), return_str=True, unescape=False
         )
 
 
 @functools.cache
-def _moses(language: str) -> dict[str, Any]:
-    """Loads the tools of a language once."""
+def moses_tools(language: str) -> dict[str, Any]:
+    """The normalizer, tokenizer and detokenizer of a language, loaded once."""
     try:
         import sacremoses
     except ImportError as error:

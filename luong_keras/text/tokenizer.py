@@ -163,7 +163,33 @@ def clean_text(text: tf.Tensor, lowercase: bool) -> tf.Tensor:
         errors="replace",
         replacement_char=0xFFFD,
     )
-    return tf.strings.lower(text, encoding="utf-8") if lowercase else text
+    return lower_case(text) if lowercase else text
+
+
+def lower_case(text: tf.Tensor) -> tf.Tensor:
+    """Lower-cases as Python's `str.lower` does.
+
+    The 40 capital letters of Unicode 14, such as U+2C2F, stay as they are.
+
+    Args:
+        text: Valid UTF-8 strings of any shape.
+
+    Returns:
+        Strings of the same shape.
+
+    Example:
+        >>> lower_case(tf.constant("ÄΣ")).numpy().decode()
+        'äς'
+    """
+    # `tf.strings.lower` ends a string at its first NUL, and no attribute of
+    # an operation can hold one.
+    parts = tf.strings.split(tf.reshape(text, [-1]), "\0")
+    lowered = tf.strings.lower(parts.flat_values, encoding="utf-8")
+    parts = parts.with_flat_values(tf.strings.join([lowered, "\0"]))
+    joined = tf.strings.reduce_join(parts, axis=-1)
+    lengths = tf.strings.length(joined) - 1
+    joined = tf.strings.substr(joined, tf.zeros_like(lengths), lengths)
+    return tf.ensure_shape(tf.reshape(joined, tf.shape(text)), text.shape)
 
 
 def batches_of_lines(lines: Iterable[str]) -> Iterator[tf.Tensor]:

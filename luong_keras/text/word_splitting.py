@@ -14,7 +14,7 @@ except ImportError as error:
     raise missing_package("tensorflow", error) from error
 
 # Everything that `str.split()` of Python takes for white space.
-_SPACES = r"[\s\x{0b}\x{1c}-\x{1f}\x{85}\p{Z}]+"
+WHITE_SPACE = r"[\s\x{0b}\x{1c}-\x{1f}\x{85}\p{Z}]"
 
 _MARKUP = (
     ("<skipped>", ""),
@@ -60,7 +60,9 @@ def split_at_spaces(text: tf.Tensor) -> tf.RaggedTensor:
         >>> words.to_list()
         [[b'a', b'b', b'c'], []]
     """
-    return tf.strings.split(tf.strings.regex_replace(text, _SPACES, " "))
+    return tf.strings.split(
+        tf.strings.regex_replace(text, f"{WHITE_SPACE}+", " ")
+    )
 
 
 def split_13a(text: tf.Tensor) -> tf.RaggedTensor:

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from luong_keras.text.preprocessing import Preprocessor
+from luong_keras.text.preprocessing import Preprocessor, moses_tools
 
 
 def test_steps_are_applied_as_chosen():
@@ -89,5 +89,6 @@ def test_postprocess_attaches_punctuation():
 
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "sacremoses", None)
+    moses_tools.cache_clear()
     with pytest.raises(ImportError, match=r"luong-keras\[train\]"):
         Preprocessor("cs")  # of which nothing was loaded before

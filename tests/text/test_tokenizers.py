@@ -10,6 +10,7 @@ import tensorflow as tf
 from luong_keras.special_tokens import SPECIAL_TOKENS, UNK_ID
 from luong_keras.text.loading import load_tokenizer
 from luong_keras.text.sentencepiece_tokenizer import SentencePieceTokenizer
+from luong_keras.text.tokenizer import lower_case
 from luong_keras.text.word_tokenizer import WordTokenizer
 
 LINES = [
@@ -280,3 +281,18 @@ def test_load_refuses_damaged_folders(tmp_path):
     description.write_text(json.dumps({"kind": "letters"}))
     with pytest.raises(ValueError, match="sentencepiece"):
         load_tokenizer(tmp_path, "x")
+
+
+def test_lower_case_is_pythons_but_for_letters_of_unicode_14():
+    unknown = {0x2C2F, 0xA7C0, 0xA7D0, 0xA7D6, 0xA7D8, *range(0x10570, 0x10596)}
+    texts = [chr(c) for c in (*range(0xD800), *range(0xE000, 0x20000))]
+    lowered = lower_case(tf.constant(texts)).numpy()
+    different = {
+        ord(text)
+        for text, found in zip(texts, lowered, strict=True)
+        if text.lower() != found.decode()
+    }
+    assert different <= unknown
+    texts = ["", "A\0B\0", "\0", "ΑΣ\0ΑΣ. ΣΑ", "İI"]
+    lowered = lower_case(tf.constant([texts])).numpy()[0]
+    assert [text.decode() for text in lowered] == [t.lower() for t in texts]

@@ -1,0 +1,165 @@
+"""The rules by which Moses prepares text, for RE2.
+
+A rule is a pattern and what stands for each of its matches; rules apply one
+after another to the whole sentence. What belongs to a language or to Unicode
+is read from sacremoses, so that the rules are those of the text that a model
+was trained on.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from luong_keras.text.word_splitting import WHITE_SPACE
+
+Rule = tuple[str, str]
+
+# Stands for a final dot that belongs to its word. No text has it: control
+# characters are removed before.
+_KEPT_DOT = "\x01"
+
+
+def normalizer_rules(normalizer: Any) -> list[Rule]:
+    """Those of a `sacremoses.MosesPunctNormalizer`.
+
+    Args:
+        normalizer: The normalizer of a language, with the usual options.
+
+    Returns:
+        The rules, in order.
+    """
+    rules = []
+    for pattern, replacement in normalizer.substitutions:
+        pattern = pattern.replace(r"\d", f"[{_digits()}]")
+        pattern = pattern.replace(r"\s", WHITE_SPACE)
+        rules.append((pattern, re.sub(r"\\g<(\d)>", r"\\\1", replacement)))
+    return [*rules, (f"^{WHITE_SPACE}+|{WHITE_SPACE}+$", "")]
+
+
+def tokenizer_rules(tokenizer: Any) -> list[Rule]:
+    """Those of a `sacremoses.MosesTokenizer`.
+
+    They do what `tokenize(..., aggressive_dash_splits=False, escape=False)`
+    does, but for text that has the word `DOTMULTI`, which sacremoses uses to
+    mark dots and here stays as it is.
+
+    Args:
+        tokenizer: The tokenizer of a language.
+
+    Returns:
+        The rules, in order; words are set apart by single spaces.
+    """
+    letters_and_digits = character_class(tokenizer.IsAlnum)
+    number = character_class(tokenizer.IsN)
+    return [
+        (f"{WHITE_SPACE}+", " "),
+        (r"[\x00-\x1f]", ""),
+        (r"^ +| +$", ""),
+        # Symbols stand alone, but for five with rules of their own.
+        (rf"([^{letters_and_digits} .'`,\-])", r" \1 "),
+        (r"\.{2,}", r" \0 "),
+        # So do commas, except between digits.
+        (rf"([^{number}]),", r"\1 , "),
+        (rf",([^{number}])", r" , \1"),
+        (rf"([{number}]),$", r"\1 , "),
+        *_apostrophe_rules(tokenizer),
+        *_final_dot_rules(tokenizer),
+        (r" +", " "),
+        (r"^ | $", ""),
+        (r"\.' ?$", " . ' "),
+    ]
+
+
+def _apostrophe_rules(tokenizer: Any) -> list[Rule]:
+    """English and French contractions; elsewhere the apostrophe is alone."""
+    letter = character_class(tokenizer.IsAlpha)
+    number = character_class(tokenizer.IsN)
+    if tokenizer.lang == "en":
+        return [
+            (rf"([^{letter}])'([^{letter}])", r"\1 ' \2"),
+            (rf"([^{letter}{number}])'([{letter}])", r"\1 ' \2"),
+            (rf"([{letter}])'([^{letter}])", r"\1 ' \2"),
+            (rf"([{letter}])'([{letter}])", r"\1 '\2"),
+            (rf"([{number}])'(s)", r"\1 '\2"),
+        ]
+    if tokenizer.lang in ("fr", "it"):
+        return [
+            (rf"([^{letter}])'([^{letter}])", r"\1 ' \2"),
+            (rf"([^{letter}])'([{letter}])", r"\1 ' \2"),
+            (rf"([{letter}])'([^{letter}])", r"\1 ' \2"),
+            (rf"([{letter}])'([{letter}])", r"\1' \2"),
+        ]
+    return [("'", " ' ")]
+
+
+def _final_dot_rules(tokenizer: Any) -> list[Rule]:
+    """A dot that ends a word stands alone, unless it is an abbreviation's."""
+    letter = character_class(tokenizer.IsAlpha)
+    lower = character_class(tokenizer.IsLower)
+    numeric = set(tokenizer.NUMERIC_ONLY_PREFIXES)
+    prefixes = set(tokenizer.NONBREAKING_PREFIXES) - numeric
+    kept = rf"\1{_KEPT_DOT}\2"
+    rules = [
+        # Two spaces, so that the matches for two words do not overlap.
+        (r" +", "  "),
+        (r"^ *| *$", " "),
+        # A letter and another dot before it: "U.S.".
+        (rf"([{letter}][^ ]*\.[^ ]*)\.( )", kept),
+        (rf"(\.[^ ]*[{letter}][^ ]*)\.( )", kept),
+        # A small letter after it.
+        (rf"()\.(  [{lower}])", kept),
+    ]
+    if alternatives := _alternatives(prefixes):
+        rules.append((rf"( (?:{alternatives}))\.( )", kept))
+    if alternatives := _alternatives(numeric):
+        rules.append((rf"( (?:{alternatives}))\.(  [0-9])", kept))
+    return [*rules, (r"([^ .])\. ", r"\1 . "), (_KEPT_DOT, ".")]
+
+
+def _alternatives(words: Iterable[str]) -> str:
+    """A pattern of these words; no token is one that has a space."""
+    return "|".join(
+        re.escape(word) for word in sorted(words) if not re.search(r"\s", word)
+    )
+
+
+def character_class(characters: Iterable[str]) -> str:
+    r"""What stands between brackets for these characters.
+
+    Args:
+        characters: The characters, in any order.
+
+    Returns:
+        Their ranges.
+
+    Example:
+        >>> character_class("cab]-!")
+        '!\\-\\]a-c'
+    """
+    codes = sorted({ord(character) for character in characters})
+    groups = itertools.groupby(
+        enumerate(codes), key=lambda place: place[1] - place[0]
+    )
+    ranges = [[code for _, code in group] for _, group in groups]
+    return "".join(
+        _literal(r[0]) if len(r) == 1 else f"{_literal(r[0])}-{_literal(r[-1])}"
+        for r in ranges
+    )
+
+
+def _literal(code: int) -> str:
+    if code < 0x20:
+        return rf"\x{code:02x}"
+    return f"\\{chr(code)}" if chr(code) in r"\[]^-" else chr(code)
+
+
+@functools.cache
+def _digits() -> str:
+    r"""What Python's `\d` matches, which is of another Unicode than RE2's."""
+    everything = "".join(map(chr, range(sys.maxunicode + 1)))
+    return character_class(re.findall(r"\d", everything))
