@@ -17,10 +17,10 @@ import sys
 from pathlib import Path
 
 from luong_keras import (
-    Evaluation,
     RunFolder,
     Translator,
     config_from_dict,
+    preprocessors,
 )
 from luong_keras.alignment.aer import (
     AlignmentLinks,
@@ -47,8 +47,10 @@ def main() -> None:
     languages = data.source_language, data.target_language
     sources, targets, gold = read_gold(languages)
     prepared = [
-        Evaluation(translator, data).prepare(sources),
-        Evaluation(translator, data).prepare_references(targets),
+        [(prepare or str)(line) for line in lines]
+        for prepare, lines in zip(
+            preprocessors(data), (sources, targets), strict=True
+        )
     ]
     tokens = [
         tokens_of(tokenizer, lines)
@@ -58,7 +60,7 @@ def main() -> None:
             strict=True,
         )
     ]
-    weights = translator.alignments(*prepared, with_end=True)
+    weights = translator.alignments(sources, targets, with_end=True)
     for step in ("produces", "reads"):
         found, references, left_out = [], [], 0
         for row, matrix in enumerate(weights):

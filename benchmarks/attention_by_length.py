@@ -14,7 +14,6 @@ import argparse
 import dataclasses
 
 from luong_keras import (
-    Evaluation,
     RunFolder,
     Translator,
     bleu_by_length,
@@ -57,7 +56,7 @@ def groups(run_dir, limits=(10, 20, 30, 40, 50)):
     decoding = dataclasses.replace(config.decoding, replace_unknown=False)
     translator = Translator.from_run(run_dir, decoding=decoding)
     sources, references = zip(*load_datasets(config.data).test, strict=True)
-    translations = Evaluation(translator, config.data).translate(sources)
+    translations = translator.translate(sources)
     lengths = [len(source.split()) for source in sources]
     return bleu_by_length(lengths, translations, references, limits=limits)
 

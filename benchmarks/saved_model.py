@@ -19,7 +19,6 @@ import numpy as np
 
 from luong_keras import (
     DecodingConfig,
-    Evaluation,
     RunConfig,
     RunFolder,
     SavedModelSession,
@@ -57,18 +56,16 @@ def main() -> None:
             decoding, beam_size=arguments.beam_size, stack_size=None
         )
     translator = Translator.from_run(arguments.run_dir, decoding=decoding)
-    evaluation = Evaluation(translator, config.data)
     sources, references = map(
         list, zip(*load_datasets(config.data).test, strict=True)
     )
-    prepared = evaluation.prepare(sources)
-    own = [best[0] for best in translator.nbest(prepared)]
+    own = [best[0] for best in translator.nbest(sources)]
     texts = [translation.text for translation in own]
     scores = np.array([translation.score for translation in own])
 
     def bleu(translations):
         found = corpus_bleu(
-            evaluation.finish(translations),
+            translations,
             references,
             lowercase=config.data.lowercase,
         )
@@ -86,7 +83,7 @@ def main() -> None:
             size = sum(f.stat().st_size for f in files)
             began = time.perf_counter()
             served, served_scores = translate(
-                exported, prepared, decoding.batch_size
+                exported, sources, decoding.batch_size
             )
             seconds = time.perf_counter() - began
         different = np.array(served) != np.array(texts)

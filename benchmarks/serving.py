@@ -30,7 +30,6 @@ from speed.served_model import LoopbackProcess, export_untrained
 from speed.worker import pin, resident_megabytes
 
 from luong_keras import (
-    Evaluation,
     RunFolder,
     TranslationClient,
     Translator,
@@ -119,8 +118,7 @@ def export(options, models, beam_size):
     )
     translator = Translator.from_run(options.run_dir, decoding=decoding)
     export_saved_model(translator, models / "1")
-    sources = [source for source, _ in load_datasets(config.data).test]
-    return Evaluation(translator, config.data).prepare(sources)
+    return [source for source, _ in load_datasets(config.data).test]
 
 
 def measure(options, server, texts):

@@ -15,7 +15,6 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401  (registers the ops of an export)
 
 from luong_keras import (
-    Evaluation,
     RunConfig,
     RunFolder,
     Translator,
@@ -57,19 +56,15 @@ def main() -> None:
     if arguments.check_export:
         sys.exit(check_export(translator, run, config))
     lines = [line.rstrip("\n") for line in sys.stdin]
-    evaluation = Evaluation(translator, config.data)
     if arguments.n_best == 1 and not arguments.alignments:
-        for line in evaluation.translate(lines):
+        for line in translator.translate(lines):
             print(line)
         return
-    for found in translator.nbest(evaluation.prepare(lines)):
+    for found in translator.nbest(lines):
         entries = [
             translation.as_dict(links=arguments.alignments)
             for translation in found[: arguments.n_best]
         ]
-        finished = evaluation.finish([entry["text"] for entry in entries])
-        for entry, text in zip(entries, finished, strict=True):
-            entry["text"] = text
         print(json.dumps(entries, ensure_ascii=False))
 
 

@@ -59,7 +59,7 @@ from luong_keras import (
     override,
     phrasebook,
     plot_alignment,
-    preprocessor,
+    preprocessors,
     translate_word_for_word,
     word_for_word,
     write_results,
@@ -145,16 +145,13 @@ def prepare_corpus(
     datasets: Datasets, config: RunConfig, run: RunFolder
 ) -> Corpus:
     """The checked training text, cached in the run folder."""
+    preprocess_source, preprocess_target = preprocessors(config.data)
     corpus = open_or_write_corpus(
         datasets.train,
         run.corpus,
         corpus_key(datasets, config.data),
-        preprocess_source=preprocessor(
-            config.data, config.data.source_language
-        ),
-        preprocess_target=preprocessor(
-            config.data, config.data.target_language
-        ),
+        preprocess_source=preprocess_source,
+        preprocess_target=preprocess_target,
         on_bad_line=config.data.on_bad_line,
     )
     print(f"{len(corpus)} training pairs; skipped: {corpus.skipped}")
@@ -295,8 +292,8 @@ def train(translation_model, tokenizers, corpus, datasets, config, run):
     )
     stop = StopOnSignal()
     greedy = dataclasses.replace(config.decoding, beam_size=1, stack_size=None)
-    evaluation = Evaluation(
-        Translator(translation_model, *tokenizers, greedy), data
+    translator = Translator(
+        translation_model, *tokenizers, greedy, *preprocessors(data)
     )
     sources, references = zip(*datasets.dev, strict=True)
     started = time.perf_counter()
@@ -310,7 +307,7 @@ def train(translation_model, tokenizers, corpus, datasets, config, run):
         callbacks=[
             WordsPerSecond(count="word_count"),
             TranslationValidation(
-                evaluation.translate,
+                translator.translate,
                 sources,
                 references,
                 functools.partial(corpus_bleu, lowercase=data.lowercase),
@@ -335,13 +332,7 @@ def train(translation_model, tokenizers, corpus, datasets, config, run):
 
 def validation_batches(tokenizers, dev, config):
     """The development pairs, for the perplexity after each epoch."""
-    prepare = [
-        preprocessor(config.data, language) or str
-        for language in (
-            config.data.source_language,
-            config.data.target_language,
-        )
-    ]
+    prepare = [found or str for found in preprocessors(config.data)]
     batches = EvaluationBatches(
         [prepare[0](source) for source, _ in dev],
         tokenizers[0],
@@ -375,7 +366,7 @@ def report(datasets: Datasets, config: RunConfig, run: RunFolder) -> None:
         print(f"reference    {references[i]}")
         print(f"translation  {translations[i]}\n")
     if has_attention and sources[0].strip():
-        best = translator.nbest(evaluation.prepare(sources[:1]))[0][0]
+        best = translator.nbest(sources[:1])[0][0]
         run.plots.mkdir(exist_ok=True)
         plot_alignment(
             best.source_tokens,

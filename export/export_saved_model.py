@@ -19,7 +19,6 @@ from luong_keras import (
     Translator,
     config_from_dict,
     export_saved_model,
-    preprocessor,
 )
 
 
@@ -33,7 +32,7 @@ def main() -> None:
 
 
 def run(arguments) -> None:
-    """Exports, and says what clients have to know."""
+    """Exports, and says where."""
     if not Path(arguments.output).name.isdecimal():
         raise ValueError(
             "Expected: --output with a number as its last part, the version, "
@@ -51,12 +50,6 @@ def run(arguments) -> None:
         translator, arguments.output, arguments.weights_dtype, say=print
     )
     print("exported to", folder)
-    if preprocessor(config.data, config.data.source_language) is not None:
-        print(
-            "The run's text was prepared in Python (data.lowercase, "
-            "data.normalize_punctuation, data.tokenize), which an export does "
-            "not do: clients send prepared text, see export/README.md."
-        )
 
 
 def read_config(run_dir) -> RunConfig:

@@ -21,6 +21,7 @@ from luong_keras.inference.translation import (
 from luong_keras.inference.translation_graph import TranslationGraph
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.text.loading import load_tokenizer
+from luong_keras.text.preprocessing import Preprocessor, preprocessors
 from luong_keras.text.tokenizer import Tokenizer
 from luong_keras.training.run_folder import RunFolder
 
@@ -37,6 +38,11 @@ class Translator(TranslationGraph):
         source_tokenizer: of the source language.
         target_tokenizer: of the target language.
         decoding: the settings of the search.
+        source_preprocessor: what prepared the source text of the training,
+            or None. The translator prepares what it is given in the same
+            way; its tokens and alignments are those of prepared text.
+        target_preprocessor: the same for the target text; translations are
+            put back into running text.
 
     Raises:
         ValueError: where a tokenizer has not the vocabulary of the model.
@@ -48,6 +54,8 @@ class Translator(TranslationGraph):
         source_tokenizer: Tokenizer,
         target_tokenizer: Tokenizer,
         decoding: DecodingConfig | None = None,
+        source_preprocessor: Preprocessor | None = None,
+        target_preprocessor: Preprocessor | None = None,
     ) -> None:
         if keras.backend.backend() != "tensorflow":
             raise RuntimeError(
@@ -76,6 +84,8 @@ class Translator(TranslationGraph):
             source_tokenizer,
             target_tokenizer,
             decoding or DecodingConfig(),
+            source_preprocessor,
+            target_preprocessor,
         )
         text = tf.TensorSpec([None], tf.string)
         self._translate = tf.function(
@@ -115,12 +125,23 @@ class Translator(TranslationGraph):
 
         Raises:
             FileNotFoundError: where a run or its weights are missing.
-            ValueError: where runs have not the same vocabularies.
+            ValueError: where runs have not the same vocabularies, or their
+                text was not prepared alike.
         """
         if isinstance(run_folder, str | Path):
             run_folder = [run_folder]
         runs = [_read_run(folder, weights, precision) for folder in run_folder]
         models, tokenizers, settings = zip(*runs, strict=True)
+        decoding = decoding or settings[0].decoding
+        prepared = [preprocessors(config.data) for config in settings]
+        for folder, own in zip(run_folder, prepared, strict=True):
+            if own != prepared[0]:
+                raise ValueError(
+                    "The runs of an ensemble must have their text prepared "
+                    f"alike. Expected: {prepared[0]}, as {run_folder[0]}. "
+                    f"Received: {own} in {folder}. Train it with the same "
+                    "settings of `data`."
+                )
         for folder, pair in zip(run_folder[1:], tokenizers[1:], strict=True):
             for own, first in zip(pair, tokenizers[0], strict=True):
                 if own.fingerprint != first.fingerprint:
@@ -130,7 +151,7 @@ class Translator(TranslationGraph):
                         f"than {run_folder[0]}. Train it on the corpus of "
                         "that run."
                     )
-        translator = cls(models, *tokenizers[0], decoding or settings[0])
+        translator = cls(models, *tokenizers[0], decoding, *prepared[0])
         if fold_embedding:
             translator.translation_model.fold_embedding()
         return translator
@@ -198,6 +219,17 @@ class Translator(TranslationGraph):
         end = None if with_end else -1
         return [s.alignments[:end] for s in self.score(sources, targets)]
 
+    def join(self, tokens: Sequence[Sequence[str]]) -> list[str]:
+        """Tokens of translations as prepared text, in order.
+
+        `Translation.text` is running text: where the training text was
+        prepared, the words of this one are still set apart.
+        """
+        joined = self.target_tokenizer.join(
+            tf.ragged.constant(tokens, tf.string, ragged_rank=1)
+        )
+        return [line.decode() for line in joined.numpy()]
+
     def _batches(self, lines: Sequence[str]) -> Iterator[list[int]]:
         """Places of lines of like length, so that little is padded."""
         order = sorted(range(len(lines)), key=lambda i: len(lines[i]))
@@ -207,7 +239,7 @@ class Translator(TranslationGraph):
 
 
 def _read_run(folder, weights, precision):
-    """The model, the pair of tokenizers and the search of a run."""
+    """The model, the pair of tokenizers and the settings of a run."""
     if not Path(folder).is_dir():
         raise FileNotFoundError(
             "Expected: the folder of a training run. Received: "
@@ -230,4 +262,4 @@ def _read_run(folder, weights, precision):
         load_tokenizer(run.path, name)
         for name in ("source_vocabulary", "target_vocabulary")
     ]
-    return translation_model, tokenizers, config.decoding
+    return translation_model, tokenizers, config

@@ -14,6 +14,8 @@ from luong_keras.inference.model_ensemble import ModelEnsemble
 from luong_keras.inference.translation import ABSENT_SCORE
 from luong_keras.inference.unknown_words import UnknownWords
 from luong_keras.special_tokens import EOS
+from luong_keras.text.moses import MosesGraph
+from luong_keras.text.preprocessing import Preprocessor
 
 # A text is cut at this many bytes for each token that may be read, so that
 # one line of megabytes costs no more than any other.
@@ -60,16 +62,27 @@ class TranslationGraph(tf.Module):
         source_tokenizer: of the source language.
         target_tokenizer: of the target language.
         decoding: the settings of the search.
+        source_preprocessor: what prepared the source text that the model was
+            trained on, or None for text as it is.
+        target_preprocessor: the same for the target text.
     """
 
     def __init__(
-        self, translation_model, source_tokenizer, target_tokenizer, decoding
+        self,
+        translation_model,
+        source_tokenizer,
+        target_tokenizer,
+        decoding,
+        source_preprocessor: Preprocessor | None = None,
+        target_preprocessor: Preprocessor | None = None,
     ) -> None:
         super().__init__(name="translator")
         self.translation_model = translation_model
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer
         self.decoding: DecodingConfig = decoding
+        self._source_moses = _moses_graph(source_preprocessor)
+        self._target_moses = _moses_graph(target_preprocessor)
         self.unknown_words = UnknownWords(
             decoding.dictionary, decoding.alignment_step
         )
@@ -89,11 +102,11 @@ class TranslationGraph(tf.Module):
         """
         batch, (text, *options) = _at_least_one(text, *(options or ()))
         options = SearchOptions(*options) if options else None
-        source = self._read(text, self.source_tokenizer)
+        source = self._read_source(text)
         source_tokens = _padded(source.tokens, "")
         prefix, truncated = None, source.truncated
         if options is not None:
-            prefix = self._read(options.prefix, self.target_tokenizer)
+            prefix = self._read_target(options.prefix)
             truncated |= prefix.truncated
         found = self._search(source, options, prefix)
         tokens = self._tokens(found, source_tokens, options, prefix)
@@ -131,8 +144,8 @@ class TranslationGraph(tf.Module):
         whether one of the two was cut at the limit.
         """
         batch, (source, target) = _at_least_one(source, target)
-        read = self._read(source, self.source_tokenizer)
-        given = self._read(target, self.target_tokenizer)
+        read = self._read_source(source)
+        given = self._read_target(target)
         config = self.translation_model.config
         ends = tf.ones_like(given.lengths)[:, None]
         ids = tf.concat([given.ids, ends * config.eos_id], axis=1)
@@ -164,7 +177,7 @@ class TranslationGraph(tf.Module):
         side by side, and `lengths` (B,), the number of source words.
         """
         batch, (text,) = _at_least_one(text)
-        read = self._read(text, self.source_tokenizer)
+        read = self._read_source(text)
         memory, _, _ = self._encode(read)
         if isinstance(self.translation_model, ModelEnsemble):
             memory = self.translation_model.joined_memory(memory)
@@ -173,11 +186,19 @@ class TranslationGraph(tf.Module):
 
     # Parts.
 
-    def _read(self, text, tokenizer):
+    def _read_source(self, text):
+        return self._read(text, self._source_moses, self.source_tokenizer)
+
+    def _read_target(self, text):
+        return self._read(text, self._target_moses, self.target_tokenizer)
+
+    def _read(self, text, moses, tokenizer):
         limit = self.decoding.max_source_length
         size = BYTES_OF_A_TOKEN * limit
         truncated = tf.strings.length(text) > size
         text = tf.strings.substr(text, 0, size)
+        if moses is not None:
+            text = moses.prepare(text)
         ids, tokens = tokenizer.encode(text), tokenizer.tokens(text)
         truncated |= ids.row_lengths() > limit
         ids = ids[:, :limit]
@@ -271,7 +292,14 @@ class TranslationGraph(tf.Module):
         shape = tf.shape(tokens)
         rows = tf.reshape(tokens, [shape[0] * shape[1], shape[2]])
         ragged = tf.RaggedTensor.from_tensor(rows, tf.reshape(lengths, [-1]))
-        return tf.reshape(self.target_tokenizer.join(ragged), shape[:2])
+        text = self.target_tokenizer.join(ragged)
+        if self._target_moses is not None:
+            text = self._target_moses.finish(text)
+        return tf.reshape(text, shape[:2])
+
+
+def _moses_graph(preprocessor):
+    return None if preprocessor is None else MosesGraph(preprocessor)
 
 
 def _at_least_one(*tensors):

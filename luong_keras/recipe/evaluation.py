@@ -18,15 +18,14 @@ from luong_keras.config import DataConfig
 from luong_keras.evaluation.bleu_scores import bleu_scores
 from luong_keras.evaluation.length_analysis import bleu_by_length
 from luong_keras.inference.text_translator import Translator
-from luong_keras.text.preprocessing import Preprocessor
+from luong_keras.text.preprocessing import Preprocessor, preprocessor
 
 
 class Evaluation:
     """A translator beside the text it is measured on.
 
-    Sources are prepared as the training text was, translations are put back
-    into running text; the references stay as they are, so that BLEU is that
-    of text as people write it.
+    Sources, translations and references are text as people write it, and so
+    is BLEU.
 
     Args:
         translator: what to evaluate.
@@ -36,24 +35,6 @@ class Evaluation:
     def __init__(self, translator: Translator, data: DataConfig) -> None:
         self.translator = translator
         self.data = data
-        self._source = preprocessor(data, data.source_language)
-        self._target = preprocessor(data, data.target_language)
-
-    def prepare(self, sources: Sequence[str]) -> list[str]:
-        """Sources as the model was trained on them."""
-        if self._source is None:
-            return list(sources)
-        return [self._source(source) for source in sources]
-
-    def finish(self, translations: Sequence[str]) -> list[str]:
-        """Translations of prepared sources as running text."""
-        if self._target is None:
-            return list(translations)
-        return [self._target.postprocess(line) for line in translations]
-
-    def translate(self, sources: Sequence[str]) -> list[str]:
-        """Running text in, running text out."""
-        return self.finish(self.translator.translate(self.prepare(sources)))
 
     def scores(
         self, sources: Sequence[str], references: Sequence[str]
@@ -64,36 +45,38 @@ class Evaluation:
         references prepared as the training text was, where the run trained
         on tokenised text; with both sides tokenised by sacremoses elsewhere.
         """
-        raw = self.translator.translate(self.prepare(sources))
-        finished = self.finish(raw)
+        best = [found[0] for found in self.translator.nbest(sources)]
+        translations = [found.text for found in best]
         tokenizer = Preprocessor(
             self.data.target_language,
             lowercase=self.data.lowercase,
             normalize_punctuation=self.data.normalize_punctuation,
             tokenize=True,
         )
-        found = bleu_scores(finished, references, tokenizer)
+        found = bleu_scores(translations, references, tokenizer)
         if self.data.tokenize:
             # Already tokenised: nothing is tokenised twice.
-            prepared = self.prepare_references(references)
-            exact = bleu_scores(raw, prepared, str)
+            prepare = preprocessor(self.data, self.data.target_language)
+            exact = bleu_scores(
+                self.translator.join([found.tokens for found in best]),
+                [prepare(reference) for reference in references],
+                str,
+            )
             found["bleu_tokenized"] = exact["bleu_tokenized"]
         lengths = [len(source.split()) for source in sources]
         groups = bleu_by_length(
-            lengths, finished, references, lowercase=self.data.lowercase
+            lengths, translations, references, lowercase=self.data.lowercase
         )
         return {
             **{name: s._asdict() for name, s in found.items()},
             "bleu_by_length": [g._asdict() for g in groups],
             "sentences": len(sources),
-        }, finished
+        }, translations
 
     def perplexity(self, pairs: Sequence[tuple[str, str]]) -> float:
         """Exp of the mean negative log-likelihood of a reference's word."""
         sources, targets = zip(*pairs, strict=True)
-        found = self.translator.score(
-            self.prepare(sources), self.prepare_references(targets)
-        )
+        found = self.translator.score(sources, targets)
         total = sum(scored.log_probability for scored in found)
         words = sum(len(scored.tokens) for scored in found)
         return float(np.exp(-total / words))
@@ -103,32 +86,10 @@ class Evaluation:
     ) -> float:
         """AER of the attention when forced to produce the references."""
         sources, targets = zip(*pairs, strict=True)
-        weights = self.translator.alignments(
-            self.prepare(sources),
-            self.prepare_references(targets),
-            with_end=True,
-        )
+        weights = self.translator.alignments(sources, targets, with_end=True)
         step = self.translator.decoding.alignment_step
         found = [best_links(w, w.shape[1], len(w) - 1, step) for w in weights]
         return alignment_error_rate(found, parse_alignments(links))
-
-    def prepare_references(self, references: Sequence[str]) -> list[str]:
-        """References as the model was trained on them."""
-        if self._target is None:
-            return list(references)
-        return [self._target(reference) for reference in references]
-
-
-def preprocessor(data: DataConfig, language: str) -> Preprocessor | None:
-    """What prepares this language's text, or None for text as it is."""
-    if not (data.lowercase or data.normalize_punctuation or data.tokenize):
-        return None
-    return Preprocessor(
-        language,
-        lowercase=data.lowercase,
-        normalize_punctuation=data.normalize_punctuation,
-        tokenize=data.tokenize,
-    )
 
 
 def write_results(path: Path, results: dict[str, Any]) -> None:

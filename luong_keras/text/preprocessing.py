@@ -6,6 +6,7 @@ import dataclasses
 import functools
 from typing import Any
 
+from luong_keras.config import DataConfig
 from luong_keras.missing_package import missing_package
 
 
@@ -79,6 +80,28 @@ class Preprocessor:
         return moses_tools(self.language)["detokenizer"].detokenize(
             text.split(), return_str=True, unescape=False
         )
+
+
+def preprocessor(data: DataConfig, language: str) -> Preprocessor | None:
+    """What prepares this language's text, or None for text as it is."""
+    if not (data.lowercase or data.normalize_punctuation or data.tokenize):
+        return None
+    return Preprocessor(
+        language,
+        lowercase=data.lowercase,
+        normalize_punctuation=data.normalize_punctuation,
+        tokenize=data.tokenize,
+    )
+
+
+def preprocessors(
+    data: DataConfig,
+) -> tuple[Preprocessor | None, Preprocessor | None]:
+    """What prepares source and target text, as `preprocessor`."""
+    return (
+        preprocessor(data, data.source_language),
+        preprocessor(data, data.target_language),
+    )
 
 
 @functools.cache

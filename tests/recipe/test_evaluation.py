@@ -11,6 +11,7 @@ from luong_keras.recipe.evaluation import (
     preprocessor,
     write_results,
 )
+from luong_keras.serving.translation import Translation
 from luong_keras.special_tokens import EOS_ID
 from tests.serving.tiny_translator import tiny_translator
 
@@ -33,11 +34,18 @@ def answers(translator, monkeypatch):
     asked = []
 
     def answer(*lines):
-        def translate(sources):
+        def nbest(sources):
             asked.append(list(sources))
-            return list(lines)
+            return [
+                [
+                    Translation(
+                        text, 0.0, tokens.split(), [], np.ones((1, 1)), []
+                    )
+                ]
+                for text, tokens in lines
+            ]
 
-        monkeypatch.setattr(translator, "translate", translate)
+        monkeypatch.setattr(translator, "nbest", nbest)
         return asked
 
     return answer
@@ -62,7 +70,7 @@ def test_perplexity_is_that_of_the_references_words(translator):
 def test_scores_of_perfect_and_lowercased_translations(translator, answers):
     sources, references = zip(*PAIRS, strict=True)
     evaluation = Evaluation(translator, PLAIN)
-    asked = answers(*references)
+    asked = answers(*((line, line) for line in references))
     scores, translations = evaluation.scores(sources, references)
     assert asked == [list(sources)]
     assert translations == list(references)
@@ -71,20 +79,19 @@ def test_scores_of_perfect_and_lowercased_translations(translator, answers):
         assert scores[name]["signature"]
     assert scores["sentences"] == 3
     assert sum(g["sentences"] for g in scores["bleu_by_length"]) == 3
-    answers(*(line.lower() for line in references))
+    answers(*((line.lower(), line.lower()) for line in references))
     scores, _ = evaluation.scores(sources, references)
     assert scores["bleu"]["score"] < 50
     assert scores["bleu_lowercase"]["score"] == pytest.approx(100)
 
 
-def test_text_is_prepared_and_put_back(translator, answers):
+def test_running_text_is_asked_for_and_scored(translator, answers):
     data = dataclasses.replace(PLAIN, lowercase=True, tokenize=True)
     evaluation = Evaluation(translator, data)
-    asked = answers("eine katze , ein hund .")
+    asked = answers(("eine katze, ein hund.", "eine katze , ein hund ."))
     sources, references = ["A cat, a dog."], ["Eine Katze, ein Hund."]
-    assert evaluation.translate(sources) == ["eine katze, ein hund."]
     scores, translations = evaluation.scores(sources, references)
-    assert asked == [["a cat , a dog ."]] * 2
+    assert asked == [sources]
     assert translations == ["eine katze, ein hund."]
     assert scores["bleu"]["score"] < 50
     assert scores["bleu_lowercase"]["score"] == pytest.approx(100)
@@ -114,7 +121,7 @@ def test_alignment_errors_are_those_of_the_attention(translator, monkeypatch):
     assert evaluation.alignment_error_rate(pairs, gold) == 0
     gold = ["0-0 1-1", "0-0 1-1"]
     assert evaluation.alignment_error_rate(pairs, gold) == pytest.approx(0.5)
-    assert asked[0] == (["a b", "c d"], ["x y", "z w"])
+    assert asked[0] == (["A b", "c D"], ["x Y", "z w"])
     decoding = dataclasses.replace(translator.decoding, alignment_step="reads")
     monkeypatch.setattr(translator, "decoding", decoding)
     gold = ["1-0 1-1", "0-0 0-1"]

@@ -60,7 +60,9 @@ WORDS = [
     "'s 're a 'll '5 '",
     "EU :n x",
 ]
-EVERYTHING = [chr(c) for c in (*range(0xD800), *range(0xE000, 0x20000))]
+# Without the ideographs and syllables, which are all alike.
+CODES = (*range(0x3100), *range(0xFB00, 0x10400), *range(0x1F000, 0x1FA00))
+EVERYTHING = [chr(code) for code in CODES]
 LANGUAGES = ["en", "de", "fr", "cs", "it", "ko"]
 SETTINGS = [
     {},
@@ -106,15 +108,14 @@ def test_every_abbreviation(language):
     )
 
 
-@pytest.mark.parametrize("language", ["en", "de"])
-def test_every_character(language):
+def test_every_character():
     texts = [
         " ".join(
             f"a{c}b,{c},'{c}' z. {c}" for c in EVERYTHING[start : start + 256]
         )
         for start in range(0, len(EVERYTHING), 256)
     ]
-    preprocessor, graph = both(language)
+    preprocessor, graph = both("en")
     prepared = decoded(graph.prepare(tf.constant(texts)))
     assert prepared == [preprocessor(text) for text in texts]
 

@@ -1,0 +1,177 @@
+"""A translator of prepared text takes and gives text as people write it."""
+
+import dataclasses
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from luong_keras.config import DataConfig, RunConfig, config_to_dict
+from luong_keras.serving.evaluate import Evaluation
+from luong_keras.serving.export import export_saved_model
+from luong_keras.serving.server_runtime import run_in_server_runtime
+from luong_keras.serving.signatures import INPUTS, signatures
+from luong_keras.serving.translator import Translator
+from luong_keras.text.preprocessing import preprocessors
+from luong_keras.text.word_tokenizer import WordTokenizer
+from luong_keras.training.run_folder import RunFolder
+from tests.serving.tiny_translator import tiny_translator
+
+DATA = DataConfig(
+    dataset="phrasebook",
+    lowercase=True,
+    normalize_punctuation=True,
+    tokenize=True,
+)
+SOURCE_WORDS = ["the", "cat", "'s", "mr.", '"', ".", ","]
+TARGET_WORDS = ["die", "katze", "(", ")", ",", ".", "z.b.", '"']
+SOURCES = ["The cat’s, Mr. “Cat”.", "THE CAT…", "", "cat, the (cat)"]
+TARGETS = ["„Die Katze“, z.B. die.", "(Die)", "Katze.", "die,die"]
+
+
+@pytest.fixture(scope="module")
+def offline():
+    """Knows of no preparation: both ends are sacremoses's."""
+    model = tiny_translator().translation_model
+    source, target = (
+        WordTokenizer.from_words(words, pretokenized=True)
+        for words in (SOURCE_WORDS, TARGET_WORDS)
+    )
+    decoding = dataclasses.replace(tiny_translator().decoding, batch_size=4)
+    return Translator(model, source, target, decoding)
+
+
+def write_run(folder, offline, data):
+    run = RunFolder(folder)
+    model = offline.translation_model
+    config = RunConfig(model=model.config, data=data, decoding=offline.decoding)
+    run.write_config(config_to_dict(config))
+    offline.source_tokenizer.save(run.path, "source_vocabulary")
+    offline.target_tokenizer.save(run.path, "target_vocabulary")
+    model.model.save_weights(run.best_weights)
+    return run.path
+
+
+@pytest.fixture(scope="module")
+def run_path(offline, tmp_path_factory):
+    return write_run(tmp_path_factory.mktemp("runs"), offline, DATA)
+
+
+@pytest.fixture(scope="module")
+def translator(run_path):
+    return Translator.from_run(run_path)
+
+
+@pytest.fixture(scope="module")
+def prepared():
+    """Prepared sources and targets, and what puts words together."""
+    source, target = preprocessors(DATA)
+    return (
+        [source(line) for line in SOURCES],
+        [target(line) for line in TARGETS],
+        target.postprocess,
+    )
+
+
+def test_translations_are_those_of_prepared_text(translator, offline, prepared):
+    sources, _, finish = prepared
+    different = 0
+    for found, expected in zip(
+        translator.nbest(SOURCES), offline.nbest(sources), strict=True
+    ):
+        for one, other in zip(found, expected, strict=True):
+            assert one.text == finish(other.text)
+            assert one.tokens == other.tokens
+            assert one.source_tokens == other.source_tokens
+            assert one.score == other.score
+            different += one.text != other.text
+            assert translator.join([one.tokens]) == [other.text]
+    assert different  # Some words were put together.
+
+
+def test_given_translations_are_prepared(translator, offline, prepared):
+    sources, targets, _ = prepared
+    for one, other in zip(
+        translator.score(SOURCES, TARGETS),
+        offline.score(sources, targets),
+        strict=True,
+    ):
+        assert one.tokens == other.tokens
+        assert one.log_probability == other.log_probability
+        np.testing.assert_array_equal(one.alignments, other.alignments)
+
+
+def requests(sources, targets):
+    count = len(sources)
+    text, given = tf.constant(sources), tf.constant(targets)
+    options = [tf.zeros(count, tf.int32)] * 2
+    options += [-tf.ones(count), given, tf.zeros(count, tf.int32)]
+    inputs = {
+        "serving_default": [text],
+        "translate": [text],
+        "translate_with_options": [text, *options],
+        "score": [text, given],
+        "encode": [text],
+    }
+    return {
+        name: dict(zip(INPUTS[name], tensors, strict=True))
+        for name, tensors in inputs.items()
+    }
+
+
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"),
+    reason="the C API is loaded from the libraries of the Linux packages",
+)
+def test_an_export_answers_to_running_text_in_every_signature(
+    translator, offline, prepared, tmp_path
+):
+    sources, targets, finish = prepared
+    folder = export_saved_model(translator, tmp_path / "1")
+    calls = [
+        (name, {key: tensor.numpy() for key, tensor in inputs.items()})
+        for name, inputs in requests(SOURCES, TARGETS).items()
+    ]
+    functions = signatures(offline)
+    for (name, inputs), answer in zip(
+        requests(sources, targets).items(),
+        run_in_server_runtime(folder, calls),
+        strict=True,
+    ):
+        expected = functions[name](*inputs.values())
+        for key, tensor in expected.items():
+            value = tensor.numpy()
+            if key.startswith("translation"):
+                value = np.vectorize(
+                    lambda text: finish(text.decode()).encode(), otypes="O"
+                )(value)
+            if value.dtype == object or value.dtype.kind in "ib":
+                assert (answer[key] == value).all(), (name, key)
+            else:
+                np.testing.assert_allclose(answer[key], value, atol=1e-5)
+
+
+def test_tokenised_scores_are_of_words_set_apart(translator, offline, prepared):
+    sources, _, finish = prepared
+    raw = offline.translate(sources)
+    assert any(" " in line for line in raw)
+    # As references in running text, the translations themselves.
+    references = [finish(line) for line in raw]
+    scores, translations = Evaluation(translator, DATA).scores(
+        SOURCES, references
+    )
+    assert translations == references
+    assert scores["bleu"]["score"] == pytest.approx(100)
+    target = preprocessors(DATA)[1]
+    again = [target(line) for line in references]
+    same = again == raw
+    assert (scores["bleu_tokenized"]["score"] > 99.99) == same
+
+
+def test_an_ensemble_is_of_runs_prepared_alike(run_path, offline, tmp_path):
+    cased = dataclasses.replace(DATA, lowercase=False)
+    other = write_run(tmp_path / "cased", offline, cased)
+    assert Translator.from_run([run_path, run_path]).translate(["The cat."])
+    with pytest.raises(ValueError, match=r"lowercase=True.*lowercase=False"):
+        Translator.from_run([run_path, other])
