@@ -37,15 +37,15 @@ def answers(translator, monkeypatch):
         def nbest(sources):
             asked.append(list(sources))
             return [
-                [
-                    Translation(
-                        text, 0.0, tokens.split(), [], np.ones((1, 1)), []
-                    )
-                ]
+                [Translation(text, 0.0, tokens.split(), [], np.eye(1), [])]
                 for text, tokens in lines
             ]
 
+        def join(tokens):
+            return [" ".join(words) for words in tokens]
+
         monkeypatch.setattr(translator, "nbest", nbest)
+        monkeypatch.setattr(translator, "join", join)
         return asked
 
     return answer

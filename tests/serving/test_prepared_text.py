@@ -108,11 +108,8 @@ def requests(sources, targets):
     options = [tf.zeros(count, tf.int32)] * 2
     options += [-tf.ones(count), given, tf.zeros(count, tf.int32)]
     inputs = {
-        "serving_default": [text],
-        "translate": [text],
         "translate_with_options": [text, *options],
         "score": [text, given],
-        "encode": [text],
     }
     return {
         name: dict(zip(INPUTS[name], tensors, strict=True))
@@ -124,7 +121,7 @@ def requests(sources, targets):
     not sys.platform.startswith("linux"),
     reason="the C API is loaded from the libraries of the Linux packages",
 )
-def test_an_export_answers_to_running_text_in_every_signature(
+def test_an_export_answers_to_running_text(
     translator, offline, prepared, tmp_path
 ):
     sources, targets, finish = prepared

@@ -1,0 +1,101 @@
+"""Text prepared in the graph beside sacremoses's, line by line.
+
+    LUONG_KERAS_DATA=folder python benchmarks/preparation.py
+
+`folder` holds `multi30k` and `wmt10k`. For each corpus, language and choice
+of settings: the lines that the two prepare differently, the prepared lines
+that they finish differently, an example of each difference, and the lines a
+second of both.
+"""
+
+import argparse
+import itertools
+import os
+import sys
+import time
+from pathlib import Path
+
+import tensorflow as tf
+
+from luong_keras.data.parallel_text import read_lines
+from luong_keras.text.moses import MosesGraph
+from luong_keras.text.preprocessing import Preprocessor
+from luong_keras.text.tokenizer import batches_of_lines
+
+SETTINGS = ("lowercase", "normalize_punctuation", "tokenize")
+
+
+def main() -> None:
+    """Prints two lines for each corpus, language and choice."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--examples", type=int, default=5)
+    arguments = parser.parse_args()
+    if "LUONG_KERAS_DATA" not in os.environ:
+        sys.exit("Set LUONG_KERAS_DATA to the folder that has multi30k/.")
+    root = Path(os.environ["LUONG_KERAS_DATA"])
+    for corpus, language in itertools.product(
+        ("multi30k", "wmt10k"), ("en", "de", "cs", "fr")
+    ):
+        paths = sorted((root / corpus).glob(f"*.{language}.gz"))
+        lines = [line for path in paths for line in read_lines(path)]
+        if not lines:
+            continue
+        for chosen in itertools.product((False, True), repeat=len(SETTINGS)):
+            settings = dict(zip(SETTINGS, chosen, strict=True))
+            if any(chosen):
+                name = "+".join(key for key in SETTINGS if settings[key])
+                print(f"{corpus} {language} {name}")
+                compare(language, settings, lines, arguments.examples)
+
+
+def compare(language, settings, lines, examples) -> None:
+    """Prints the differences of one choice."""
+    preprocessor = Preprocessor(language, **settings)
+    graph = MosesGraph(preprocessor)
+    prepared = step("prepare", preprocessor, graph.prepare, lines, examples)
+    step("finish", preprocessor.postprocess, graph.finish, prepared, examples)
+
+
+def step(name, in_python, in_graph, lines, examples) -> list[str]:
+    """Prints what differs, and returns what sacremoses makes of the lines."""
+    function = tf.function(
+        in_graph,
+        input_signature=[tf.TensorSpec([None], tf.string)],
+        autograph=False,
+    )
+    function(tf.constant(lines[:1]))  # Traced, and its patterns compiled.
+    began = time.perf_counter()
+    expected = [in_python(line) for line in lines]
+    python_seconds = time.perf_counter() - began
+    began = time.perf_counter()
+    found = [
+        line.decode()
+        for batch in batches_of_lines(lines)
+        for line in function(batch).numpy()
+    ]
+    graph_seconds = time.perf_counter() - began
+    different = [
+        triple
+        for triple in zip(lines, expected, found, strict=True)
+        if triple[1] != triple[2]
+    ]
+    print(
+        f"  {name:<7} {len(lines) - len(different)} lines equal, "
+        f"{len(different)} different; lines a second: sacremoses "
+        f"{len(lines) / python_seconds:.0f}, graph "
+        f"{len(lines) / graph_seconds:.0f}",
+        flush=True,
+    )
+    for texts in different[:examples]:
+        for label, text in zip(
+            ("line", "sacremoses", "graph"), texts, strict=True
+        ):
+            print(f"    {label:<10} {text!r}")
+    return expected
+
+
+if __name__ == "__main__":
+    main()
