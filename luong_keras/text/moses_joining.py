@@ -102,7 +102,7 @@ class MosesJoiner:
     def _contractions(self, words):
         if self.language != "en":
             return words.none
-        return words.match(f"'{self._letter}.*") & ~words.first
+        return words.match(f"'{self._letter}.*")
 
     def _decimals(self, words):
         """Numbers of a Czech sentence that ends in a number and a stop."""

@@ -71,7 +71,7 @@ def tokenizer_rules(tokenizer: Any) -> list[Rule]:
         *_final_dot_rules(tokenizer),
         (r" +", " "),
         (r"^ | $", ""),
-        (r"\.' ?$", " . ' "),
+        (r"\.'$", " . ' "),
     ]
 
 
