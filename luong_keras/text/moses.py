@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from luong_keras.text.missing_package import missing_package
+from luong_keras.missing_package import missing_package
 from luong_keras.text.moses_joining import MosesJoiner
 from luong_keras.text.moses_rules import normalizer_rules, tokenizer_rules
 from luong_keras.text.preprocessing import Preprocessor, moses_tools

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from luong_keras.text.missing_package import missing_package
+from luong_keras.missing_package import missing_package
 from luong_keras.text.moses_rules import character_class
 from luong_keras.text.word_splitting import split_at_spaces
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from luong_keras.config import DataConfig
+from luong_keras.inference.translation import Translation
 from luong_keras.recipe.evaluation import (
     Evaluation,
     preprocessor,
     write_results,
 )
-from luong_keras.serving.translation import Translation
 from luong_keras.special_tokens import EOS_ID
 from tests.serving.tiny_translator import tiny_translator
 

@@ -8,11 +8,11 @@ import pytest
 import tensorflow as tf
 
 from luong_keras.config import DataConfig, RunConfig, config_to_dict
-from luong_keras.serving.evaluate import Evaluation
+from luong_keras.inference.text_translator import Translator
+from luong_keras.recipe.evaluation import Evaluation
 from luong_keras.serving.export import export_saved_model
 from luong_keras.serving.server_runtime import run_in_server_runtime
 from luong_keras.serving.signatures import INPUTS, signatures
-from luong_keras.serving.translator import Translator
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder
