@@ -52,7 +52,7 @@ _MODULES = {
     "TranslationModel": "models.translation_model",
     "TranslationServerError": "client.server_error",
     "TranslationValidation": "training.translation_validation",
-    "Translator": "inference.text_translator",
+    "Translator": "translator",
     "WordAccuracy": "training.metrics",
     "WordCount": "training.metrics",
     "WordLosses": "layers.output_projection",

@@ -34,7 +34,8 @@ LEVELS = {
     "inference": 7,
     "serving": 8,
     "client": 8,
-    "recipe": 8,
+    "recipe": 9,
+    "translator": 10,
 }
 # Those of `ops` import it inside of functions, where it has what `keras.ops`
 # has not: loops over several sequences, and reading some rows of a variable.

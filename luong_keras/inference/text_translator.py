@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from luong_keras.config import DecodingConfig, RunConfig, config_from_dict
+from luong_keras.config import DecodingConfig
 from luong_keras.inference.model_ensemble import ModelEnsemble
 from luong_keras.inference.translation import (
     ScoredTranslation,
@@ -20,13 +18,11 @@ from luong_keras.inference.translation import (
 )
 from luong_keras.inference.translation_graph import TranslationGraph
 from luong_keras.models.translation_model import TranslationModel
-from luong_keras.text.loading import load_tokenizer
-from luong_keras.text.preprocessing import Preprocessor, preprocessors
+from luong_keras.text.preprocessing import Preprocessor
 from luong_keras.text.tokenizer import Tokenizer
-from luong_keras.training.run_folder import RunFolder
 
 
-class Translator(TranslationGraph):
+class TextTranslator(TranslationGraph):
     """A trained model, or several, with tokenizers and a search.
 
     Everything from the string to the string runs in the TensorFlow graph, so
@@ -59,7 +55,7 @@ class Translator(TranslationGraph):
     ) -> None:
         if keras.backend.backend() != "tensorflow":
             raise RuntimeError(
-                "A Translator needs Keras' TensorFlow backend. Received: "
+                "A translator needs Keras' TensorFlow backend. Received: "
                 f"{keras.backend.backend()!r}. Set KERAS_BACKEND=tensorflow."
             )
         if isinstance(translation_model, Sequence):
@@ -94,67 +90,6 @@ class Translator(TranslationGraph):
         self._score = tf.function(
             self.score_batch, input_signature=[text, text], autograph=False
         )
-
-    @classmethod
-    def from_run(
-        cls,
-        run_folder: str | Path | Sequence[str | Path],
-        weights: str = "best",
-        decoding: DecodingConfig | None = None,
-        precision: str | None = None,
-        fold_embedding: bool = False,
-    ) -> Translator:
-        """The translator that a training run has made.
-
-        Args:
-            run_folder: the folder of the run, or those of several runs with
-                the same vocabularies, which translate together.
-            weights: `"best"` or `"last"`.
-            decoding: the search; that of the first run when None.
-            precision: of the computation, as `ModelConfig.precision`; that
-                of the run when None. `"mixed_bfloat16"` translates batches
-                faster where the processor multiplies bfloat16, with scores
-                of two or three digits and, now and then, another word. A
-                greedy search of single sentences is slower: every call
-                rounds the weights.
-            fold_embedding: whether to keep the product of the target
-                embedding and the decoder's input weights, some percent
-                faster for V rows of 4 U numbers more, 16,000 of 2,048 in a
-                decoder of 512 units. Weights that are loaded later need
-                `translation_model.fold_embedding()` again.
-
-        Raises:
-            FileNotFoundError: where a run or its weights are missing.
-            ValueError: where runs have not the same vocabularies, or their
-                text was not prepared alike.
-        """
-        if isinstance(run_folder, str | Path):
-            run_folder = [run_folder]
-        runs = [_read_run(folder, weights, precision) for folder in run_folder]
-        models, tokenizers, settings = zip(*runs, strict=True)
-        decoding = decoding or settings[0].decoding
-        prepared = [preprocessors(config.data) for config in settings]
-        for folder, own in zip(run_folder, prepared, strict=True):
-            if own != prepared[0]:
-                raise ValueError(
-                    "The runs of an ensemble must have their text prepared "
-                    f"alike. Expected: {prepared[0]}, as {run_folder[0]}. "
-                    f"Received: {own} in {folder}. Train it with the same "
-                    "settings of `data`."
-                )
-        for folder, pair in zip(run_folder[1:], tokenizers[1:], strict=True):
-            for own, first in zip(pair, tokenizers[0], strict=True):
-                if own.fingerprint != first.fingerprint:
-                    raise ValueError(
-                        "The runs of an ensemble must have the same "
-                        f"vocabularies. Received: {folder}, which has others "
-                        f"than {run_folder[0]}. Train it on the corpus of "
-                        "that run."
-                    )
-        translator = cls(models, *tokenizers[0], decoding, *prepared[0])
-        if fold_embedding:
-            translator.translation_model.fold_embedding()
-        return translator
 
     def translate(self, lines: Sequence[str]) -> list[str]:
         """The best translation of every line, in order."""
@@ -236,30 +171,3 @@ class Translator(TranslationGraph):
         size = self.decoding.batch_size
         for start in range(0, len(order), size):
             yield order[start : start + size]
-
-
-def _read_run(folder, weights, precision):
-    """The model, the pair of tokenizers and the settings of a run."""
-    if not Path(folder).is_dir():
-        raise FileNotFoundError(
-            "Expected: the folder of a training run. Received: "
-            f"{folder}, which does not exist."
-        )
-    run = RunFolder(folder)
-    config: RunConfig = config_from_dict(run.read_config())
-    model_config = config.model
-    if precision is not None:
-        model_config = dataclasses.replace(model_config, precision=precision)
-    translation_model = TranslationModel(model_config)
-    path = run.best_weights if weights == "best" else run.last_weights
-    if not path.exists():
-        raise FileNotFoundError(
-            f"Expected: the weights {path}. Received: no such file. Has "
-            "the run finished its first epoch?"
-        )
-    translation_model.model.load_weights(path)
-    tokenizers = [
-        load_tokenizer(run.path, name)
-        for name in ("source_vocabulary", "target_vocabulary")
-    ]
-    return translation_model, tokenizers, config

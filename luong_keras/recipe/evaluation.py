@@ -17,7 +17,7 @@ from luong_keras.alignment.aer import (
 from luong_keras.config import DataConfig
 from luong_keras.evaluation.bleu_scores import bleu_scores
 from luong_keras.evaluation.length_analysis import bleu_by_length
-from luong_keras.inference.text_translator import Translator
+from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.text.preprocessing import Preprocessor, preprocessor
 
 
@@ -32,7 +32,7 @@ class Evaluation:
         data: the data settings of its run.
     """
 
-    def __init__(self, translator: Translator, data: DataConfig) -> None:
+    def __init__(self, translator: TextTranslator, data: DataConfig) -> None:
         self.translator = translator
         self.data = data
 

@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from luong_keras.inference.model_ensemble import ModelEnsemble
-from luong_keras.inference.text_translator import Translator
+from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.serving.rounded_weights import RoundedWeights
 from luong_keras.serving.saved_model_checks import check_saved_model
 from luong_keras.serving.signatures import probes, signatures, specs
@@ -26,7 +26,7 @@ STRANGE_TEXTS = [b"", b" \t", b"caf\xe9 \xff\xfe", "\u00df \U0001f600".encode()]
 
 
 def export_saved_model(
-    translator: Translator,
+    translator: TextTranslator,
     folder: str | Path,
     weights_dtype: str | None = None,
     say: Callable[[str], None] | None = None,
@@ -83,7 +83,7 @@ def export_saved_model(
     return folder
 
 
-def probe_sentences(translator: Translator, count: int = 6) -> list[bytes]:
+def probe_sentences(translator: TextTranslator, count: int = 6) -> list[bytes]:
     """Sentences of the source vocabulary, and some that are none."""
     tokenizer = translator.source_tokenizer
     generator = np.random.default_rng(0)

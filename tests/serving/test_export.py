@@ -12,7 +12,6 @@ import pytest
 import tensorflow as tf
 
 from luong_keras.config import RunConfig, config_from_dict, config_to_dict
-from luong_keras.inference.text_translator import Translator
 from luong_keras.serving.export import export_saved_model
 from luong_keras.serving.rounded_weights import RoundedWeights
 from luong_keras.serving.saved_model_checks import (
@@ -27,6 +26,7 @@ from luong_keras.serving.signatures import INPUTS, probes, signatures, specs
 from luong_keras.serving.warmup import read_warmup, write_warmup
 from luong_keras.special_tokens import SPECIAL_TOKENS
 from luong_keras.training.run_folder import RunFolder
+from luong_keras.translator import Translator
 from tests.serving.tiny_translator import SOURCE_WORDS, tiny_translator
 
 TEXTS = [

@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from luong_keras.config import DecodingConfig, ModelConfig
-from luong_keras.inference.text_translator import Translator
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.serving.export import export_saved_model
 from luong_keras.serving.saved_model_session import SavedModelSession
 from luong_keras.serving.server_runtime import read_meta_graph
 from luong_keras.text.sentencepiece_tokenizer import SentencePieceTokenizer
+from luong_keras.translator import Translator
 
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux"),

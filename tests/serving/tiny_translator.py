@@ -4,10 +4,10 @@ import keras
 import numpy as np
 
 from luong_keras.config import AttentionConfig, DecodingConfig, ModelConfig
-from luong_keras.inference.text_translator import Translator
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.special_tokens import UNK_ID
 from luong_keras.text.word_tokenizer import WordTokenizer
+from luong_keras.translator import Translator
 
 SOURCE_WORDS = ["the", "cat", "sees", "a", "dog", ".", "house"]
 TARGET_WORDS = ["die", "Katze", "sieht", "einen", "Hund", ".", "Haus", "das"]

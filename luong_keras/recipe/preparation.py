@@ -1,0 +1,66 @@
+"""The checked text and the vocabularies of a run."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from luong_keras.config import RunConfig
+from luong_keras.data.corpus import Corpus
+from luong_keras.data.corpus_writer import open_or_write_corpus
+from luong_keras.data.datasets import Datasets, corpus_key
+from luong_keras.text.loading import load_tokenizer
+from luong_keras.text.preprocessing import preprocessors
+from luong_keras.text.sentencepiece_tokenizer import SentencePieceTokenizer
+from luong_keras.text.word_tokenizer import WordTokenizer
+from luong_keras.training.run_folder import RunFolder
+
+
+def prepare_corpus(
+    datasets: Datasets, config: RunConfig, run: RunFolder
+) -> Corpus:
+    """The checked training text, cached in the run folder."""
+    preprocess_source, preprocess_target = preprocessors(config.data)
+    corpus = open_or_write_corpus(
+        datasets.train,
+        run.corpus,
+        corpus_key(datasets, config.data),
+        preprocess_source=preprocess_source,
+        preprocess_target=preprocess_target,
+        on_bad_line=config.data.on_bad_line,
+    )
+    print(f"{len(corpus)} training pairs; skipped: {corpus.skipped}")
+    return corpus
+
+
+def prepare_tokenizers(corpus: Corpus, config: RunConfig, run: RunFolder):
+    """Source and target tokenizer, of the run or trained on the corpus."""
+    names = ("source_vocabulary", "target_vocabulary")
+    if all((run.path / f"{name}.json").exists() for name in names):
+        return [load_tokenizer(run.path, name) for name in names]
+    data, model = config.data, config.model
+    sizes = (model.source_vocabulary_size, model.target_vocabulary_size)
+    sides = (["source"], ["target"])
+    if data.joint_vocabulary:
+        sides = (["source", "target"],) * 2
+    tokenizers = []
+    for name, size, parts in zip(names, sizes, sides, strict=True):
+        lines = (line for part in parts for line in corpus.side_lines(part))
+        if data.tokenizer == "sentencepiece":
+            tokenizer = SentencePieceTokenizer.train(lines, size)
+        else:
+            tokenizer = WordTokenizer.train(
+                lines, size, pretokenized=data.tokenize
+            )
+        tokenizer.save(run.path, name)
+        tokenizers.append(tokenizer)
+    return tokenizers
+
+
+def fit_vocabulary_sizes(config: RunConfig, source, target) -> RunConfig:
+    """A small corpus may have fewer words than were asked for."""
+    model = dataclasses.replace(
+        config.model,
+        source_vocabulary_size=source.vocabulary_size,
+        target_vocabulary_size=target.vocabulary_size,
+    )
+    return dataclasses.replace(config, model=model)

@@ -1,0 +1,86 @@
+"""What a finished run leaves: scores, samples, a figure, an export."""
+
+from __future__ import annotations
+
+import json
+import time
+
+from luong_keras.config import RunConfig
+from luong_keras.data import phrasebook
+from luong_keras.data.datasets import Datasets
+from luong_keras.evaluation.bleu import corpus_bleu
+from luong_keras.evaluation.plots import plot_alignment
+from luong_keras.evaluation.word_for_word import (
+    translate_word_for_word,
+    word_for_word,
+)
+from luong_keras.inference.text_translator import TextTranslator
+from luong_keras.recipe.evaluation import Evaluation, write_results
+from luong_keras.recipe.run_reading import load_run
+from luong_keras.serving.export import export_saved_model
+from luong_keras.training.run_folder import RunFolder
+
+
+def report(datasets: Datasets, config: RunConfig, run: RunFolder) -> None:
+    """Scores the best weights on the test pairs, exports, shows samples."""
+    translator = TextTranslator(*load_run(run.path))
+    evaluation = Evaluation(translator, config.data)
+    sources, references = map(list, zip(*datasets.test, strict=True))
+    results, translations = evaluation.scores(sources, references)
+    results["perplexity"] = evaluation.perplexity(datasets.test)
+    has_attention = translator.translation_model.has_attention
+    if has_attention and datasets.test_links is not None:
+        results["aer"] = evaluation.alignment_error_rate(
+            datasets.test, datasets.test_links
+        )
+    if config.data.dataset == "phrasebook":
+        results["bleu_word_for_word"] = word_for_word_bleu(config)
+    run.translations.write_text(
+        "".join(line + "\n" for line in translations), encoding="utf-8"
+    )
+    for i in range(0, len(sources), max(len(sources) // 5, 1)):
+        print(f"source       {sources[i]}")
+        print(f"reference    {references[i]}")
+        print(f"translation  {translations[i]}\n")
+    if has_attention and sources[0].strip():
+        best = translator.nbest(sources[:1])[0][0]
+        run.plots.mkdir(exist_ok=True)
+        plot_alignment(
+            best.source_tokens,
+            best.tokens,
+            best.alignments,
+            run.plots / "alignment.png",
+        )
+    write_results(run.results, {"set": "test", **results})
+    print(json.dumps(results, indent=2, ensure_ascii=False))
+    version = run.export / str(int(time.time()))
+    folder = export_saved_model(translator, version, say=print)
+    print("exported to", folder)
+    print(run.tree())
+
+
+def is_reported(run: RunFolder) -> bool:
+    """Whether an earlier call came to its very end, the export."""
+    # What is still being written has another name.
+    return run.export.is_dir() and any(
+        path.name.isdecimal() for path in run.export.iterdir()
+    )
+
+
+def word_for_word_bleu(config: RunConfig) -> float:
+    """What a dictionary learnt from the gold links reaches."""
+    size = config.data.train_size or 30_000
+    parts = [
+        phrasebook.split_pairs(*part)
+        for part in (("train", size), ("test", 1000))
+    ]
+    if config.data.source_language == "de":
+        parts = [[phrasebook.turned(pair) for pair in part] for part in parts]
+    train, test = parts
+    dictionary = word_for_word(train)
+    translated = [
+        " ".join(translate_word_for_word(pair.source_tokens, dictionary))
+        for pair in test
+    ]
+    references = [" ".join(pair.target_tokens) for pair in test]
+    return corpus_bleu(translated, references).score

@@ -1,0 +1,97 @@
+"""Reads what a training run has made."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+from luong_keras.config import DecodingConfig, RunConfig, config_from_dict
+from luong_keras.models.translation_model import TranslationModel
+from luong_keras.text.loading import load_tokenizer
+from luong_keras.text.preprocessing import Preprocessor, preprocessors
+from luong_keras.text.tokenizer import Tokenizer
+from luong_keras.training.run_folder import RunFolder
+
+
+def load_run(
+    run_folder: str | Path | Sequence[str | Path],
+    weights: str = "best",
+    decoding: DecodingConfig | None = None,
+    precision: str | None = None,
+) -> tuple[
+    list[TranslationModel],
+    Tokenizer,
+    Tokenizer,
+    DecodingConfig,
+    Preprocessor | None,
+    Preprocessor | None,
+]:
+    """Models, tokenizers, search and preparation of one run, or of several.
+
+    Args:
+        run_folder: the folder of the run, or those of several runs with the
+            same vocabularies.
+        weights: `"best"` or `"last"`.
+        decoding: the search; that of the first run when None.
+        precision: of the computation; that of the run when None.
+
+    Returns:
+        The arguments of a `TextTranslator`.
+
+    Raises:
+        FileNotFoundError: where a run or its weights are missing.
+        ValueError: where runs have not the same vocabularies, or their
+            text was not prepared alike.
+    """
+    if isinstance(run_folder, str | Path):
+        run_folder = [run_folder]
+    runs = [_read_run(folder, weights, precision) for folder in run_folder]
+    models, tokenizers, settings = zip(*runs, strict=True)
+    prepared = [preprocessors(config.data) for config in settings]
+    for folder, own in zip(run_folder, prepared, strict=True):
+        if own != prepared[0]:
+            raise ValueError(
+                "The runs of an ensemble must have their text prepared "
+                f"alike. Expected: {prepared[0]}, as {run_folder[0]}. "
+                f"Received: {own} in {folder}. Train it with the same "
+                "settings of `data`."
+            )
+    for folder, pair in zip(run_folder[1:], tokenizers[1:], strict=True):
+        for own, first in zip(pair, tokenizers[0], strict=True):
+            if own.fingerprint != first.fingerprint:
+                raise ValueError(
+                    "The runs of an ensemble must have the same "
+                    f"vocabularies. Received: {folder}, which has others "
+                    f"than {run_folder[0]}. Train it on the corpus of "
+                    "that run."
+                )
+    decoding = decoding or settings[0].decoding
+    return list(models), *tokenizers[0], decoding, *prepared[0]
+
+
+def _read_run(folder, weights, precision):
+    """The model, the pair of tokenizers and the settings of a run."""
+    if not Path(folder).is_dir():
+        raise FileNotFoundError(
+            "Expected: the folder of a training run. Received: "
+            f"{folder}, which does not exist."
+        )
+    run = RunFolder(folder)
+    config: RunConfig = config_from_dict(run.read_config())
+    model_config = config.model
+    if precision is not None:
+        model_config = dataclasses.replace(model_config, precision=precision)
+    translation_model = TranslationModel(model_config)
+    path = run.best_weights if weights == "best" else run.last_weights
+    if not path.exists():
+        raise FileNotFoundError(
+            f"Expected: the weights {path}. Received: no such file. Has "
+            "the run finished its first epoch?"
+        )
+    translation_model.model.load_weights(path)
+    tokenizers = [
+        load_tokenizer(run.path, name)
+        for name in ("source_vocabulary", "target_vocabulary")
+    ]
+    return translation_model, tokenizers, config
