@@ -14,7 +14,8 @@ The same command again resumes a run that was interrupted.
 
 import argparse
 
-from luong_keras.config import RunConfig, override
+from luong_keras.config import RunConfig
+from luong_keras.config_values import override
 from luong_keras.presets import PRESETS
 
 

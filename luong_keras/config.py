@@ -6,7 +6,6 @@ resolved configuration of a run is written into its folder.
 """
 
 import dataclasses
-import json
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -133,10 +132,12 @@ class DataConfig:
     dataset: str = "wmt14_translate"
     source_language: str = "en"
     target_language: str = "de"
-    # files: path prefixes, language codes are appended (train -> train.en)
-    train: str | None = None
-    dev: str | None = None
-    test: str | None = None
+    # files: a file of two columns (`.tsv`, `.tsv.gz`), the paths of a source
+    # and a target file, or a prefix to which the language codes are appended
+    # (train -> train.en); without dev or test, pairs of train are held out
+    train: str | tuple[str, str] | None = None
+    dev: str | tuple[str, str] | None = None
+    test: str | tuple[str, str] | None = None
     # WMT: sacrebleu test sets, and a file of line numbers to keep
     dev_set: str = "wmt13"
     test_set: str = "wmt14/full"
@@ -280,6 +281,50 @@ class DecodingConfig:
                 f"{self.max_length_ratio}."
             )
 
+    def with_(
+        self, *, n_best: int | None = None, **changes: Any
+    ) -> "DecodingConfig":
+        """This search with other settings, and what has to follow them.
+
+        - A new `beam_size` alone sets `stack_size` back to None, the beam's
+          own size: a stack was chosen for the beam it stood beside. It sets
+          `max_beam_size` back to None where that would be smaller.
+        - `n_best`, the translations wanted of a sentence, makes room where
+          there are fewer: a `stack_size` of its own grows; without one the
+          beam grows, or, where the beam is given too, the stack.
+        - Whatever is given by name stays as given.
+
+        Args:
+            n_best: the translations wanted of a sentence; any when None.
+            **changes: fields and their new values.
+
+        Raises:
+            ValueError: for values that contradict each other.
+
+        Example:
+            >>> DecodingConfig(10, stack_size=100).with_(beam_size=1).stack_size
+            >>> DecodingConfig(beam_size=5).with_(n_best=8).beam_size
+            8
+        """
+        beam = changes.get("beam_size", self.beam_size)
+        if beam != self.beam_size:
+            changes.setdefault("stack_size", None)
+        stack = changes.get("stack_size", self.stack_size)
+        if n_best is not None and n_best > (stack or beam):
+            if changes.get("stack_size") is not None:
+                raise ValueError(
+                    "n_best must be at most stack_size. Received: "
+                    f"n_best={n_best} and stack_size={stack}."
+                )
+            if stack is None and "beam_size" not in changes:
+                changes["beam_size"] = beam = n_best
+            else:
+                changes["stack_size"] = n_best
+        most = self.max_beam_size
+        if most is not None and most < beam:
+            changes.setdefault("max_beam_size", None)
+        return dataclasses.replace(self, **changes)
+
 
 @dataclass(frozen=True)
 class RunConfig:
@@ -331,67 +376,3 @@ def _check_share(config, name: str) -> None:
             f"{name} must be at least 0 and less than 1. Received: "
             f"{name}={share}."
         )
-
-
-def config_to_dict(config) -> dict[str, Any]:
-    """A configuration as plain nested dictionaries, ready for JSON."""
-    return dataclasses.asdict(config)
-
-
-def config_from_dict(values: dict[str, Any], kind: type = RunConfig):
-    """The configuration of type `kind` with these values, each checked.
-
-    Raises:
-        ValueError: for an unknown name or a value of the wrong type; the
-            message has the full name of each.
-    """
-    try:
-        from pydantic import TypeAdapter, ValidationError
-    except ImportError as error:
-        raise ImportError(
-            "Reading a configuration needs pydantic: "
-            "`pip install luong-keras[train]`."
-        ) from error
-    try:
-        return TypeAdapter(kind).validate_python(values)
-    except ValidationError as error:
-        problems = "; ".join(
-            f"{'.'.join(str(part) for part in e['loc'])}: {e['msg']}. "
-            f"Received: {e['input']!r}"
-            for e in error.errors()
-        )
-        raise ValueError(f"Wrong settings: {problems}") from None
-
-
-def override(config: RunConfig, assignments: list[str]) -> RunConfig:
-    """`config` with `key=value` assignments such as `model.units=512`.
-
-    A value is read as JSON where it is JSON (`null`, `true`, `0.5`), as
-    text otherwise.
-
-    Example:
-    >>> override(RunConfig(), ["model.units=64"]).model.units
-    64
-    """
-    values = config_to_dict(config)
-    for assignment in assignments:
-        name, equals, text = assignment.partition("=")
-        *path, last = name.strip().split(".")
-        section = values
-        for part in path:
-            section = section.get(part) if isinstance(section, dict) else None
-        if not equals or not isinstance(section, dict) or last not in section:
-            raise ValueError(
-                "Expected an assignment `section.name=value` such as "
-                f"`model.units=512`. Received: {assignment!r}. The sections "
-                f"are {', '.join(config_to_dict(config))}."
-            )
-        section[last] = _json_or_text(text.strip())
-    return config_from_dict(values)
-
-
-def _json_or_text(text: str):
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return text

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from luong_keras.config import DecodingConfig
+from luong_keras.config_values import with_values
 from luong_keras.inference.text_translator import TextTranslator
+from luong_keras.presets import PRESETS
+from luong_keras.recipe.own_text import Text, text_settings
+from luong_keras.recipe.run import run_recipe
 from luong_keras.recipe.run_reading import load_run
+from luong_keras.serving.export import export_saved_model
+from luong_keras.training.run_folder import RunFolder
 
 
 class Translator(TextTranslator):
     """A trained model, or several, with tokenizers and a search.
 
-    It translates, scores and aligns as `TextTranslator` does.
+    `translate`, `nbest`, `score` and `alignments` are those of
+    `TextTranslator`; `fit` makes one of sentence pairs, `from_run` one of the
+    folder of a run, and `export` writes it for a server.
 
     Args:
         translation_model: the trained `TranslationModel`, or several of the
@@ -62,3 +71,80 @@ class Translator(TextTranslator):
         if fold_embedding:
             translator.translation_model.fold_embedding()
         return translator
+
+    @classmethod
+    def fit(
+        cls,
+        pairs: Text,
+        preset: str = "small",
+        *,
+        run_dir: str | Path,
+        validation: Text | None = None,
+        test: Text | None = None,
+        **settings: Any,
+    ) -> Translator:
+        """Trains a translator on sentence pairs, in a folder of its own.
+
+        The run is that of `luong-keras train`: it is scored on the test
+        pairs and exported, and the same call goes on with one that was
+        interrupted, or, with more `epochs`, with one that is finished.
+
+        Args:
+            pairs: (source, target) strings; or the path of a UTF-8 file of
+                two columns, `.tsv` or `.tsv.gz`; or the paths of a source
+                and a target file.
+            preset: the settings to begin with, a name in `PRESETS`.
+            run_dir: the folder of the run.
+            validation: the pairs that the best epoch is chosen by, in the
+                same forms. 2 % of `pairs`, at most 1,000, are held out for
+                it when None, chosen by a hash of each pair.
+            test: the pairs to score; held out likewise when None.
+            **settings: other settings: `epochs`, `batch_size`,
+                `learning_rate`, `units` and the like by the names of the
+                flags of `luong-keras train`, any other by its full name, as
+                in `**{"model.attention.kind": "global"}`.
+
+        Returns:
+            The translator of the best epoch.
+
+        Raises:
+            ValueError: for wrong settings or text, or where `run_dir` has a
+                run of others.
+            InterruptedError: where a signal stopped the training.
+
+        Example:
+            >>> pairs = [("a cat", "eine Katze"), ("a dog", "ein Hund")]
+            >>> Translator.fit(pairs, run_dir="runs/mine", epochs=3) \
+            ...     # doctest: +SKIP
+        """
+        if preset not in PRESETS:
+            raise ValueError(
+                f"Expected: a preset, one of {', '.join(PRESETS)}. Received: "
+                f"preset={preset!r}."
+            )
+        text = text_settings(RunFolder(run_dir), pairs, validation, test)
+        config = with_values(PRESETS[preset], {**text, **settings})
+        if not run_recipe(config, run_dir):
+            raise InterruptedError(
+                f"The training in {run_dir} was stopped by a signal. The same "
+                "call goes on from there."
+            )
+        return cls.from_run(run_dir)
+
+    def export(
+        self,
+        folder: str | Path,
+        weights_dtype: str | None = None,
+        say: Callable[[str], None] | None = None,
+    ) -> Path:
+        """Writes a SavedModel for TensorFlow Serving; `export_saved_model`.
+
+        Args:
+            folder: where; its name is the version, a number.
+            weights_dtype: `"bfloat16"` or `"float16"` for rounded weights.
+            say: is told of every check, for example `print`.
+
+        Returns:
+            The folder.
+        """
+        return export_saved_model(self, folder, weights_dtype, say)

@@ -8,10 +8,8 @@ from luong_keras.config import (
     DecodingConfig,
     ModelConfig,
     RunConfig,
-    config_from_dict,
-    config_to_dict,
-    override,
 )
+from luong_keras.config_values import config_from_dict, config_to_dict, override
 from luong_keras.presets import PRESETS
 
 # What checks the types comes with `pip install luong-keras[train]`.

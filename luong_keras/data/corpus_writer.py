@@ -31,6 +31,7 @@ _REASONS = {
     "empty source": "the source sentence is empty",
     "empty target": "the target sentence is empty",
     "not UTF-8": "a sentence cannot be written as UTF-8",
+    "no second column": "there is no tab between source and target",
 }
 
 
@@ -49,7 +50,8 @@ def write_corpus(
     characters inside a sentence, line ends among them, become a space.
 
     Args:
-        pairs: Source and target sentences.
+        pairs: Source and target sentences. One that has a `place`, such as
+            `train.en:7`, is named by it, the others by their number from 1.
         folder: Where to write; made if absent. A corpus there is replaced.
         preprocess_source: Applied to each source sentence, for example a
             `luong_keras.text.preprocessing.Preprocessor`.
@@ -63,8 +65,8 @@ def write_corpus(
         The corpus, opened.
 
     Raises:
-        ValueError: A bad pair with `on_bad_line="error"`, named by its line
-            number from 1, or no good pair at all.
+        ValueError: A bad pair with `on_bad_line="error"`, named by its place,
+            or no good pair at all.
 
     Example:
         >>> import tempfile
@@ -95,13 +97,14 @@ def write_corpus(
     try:
         number = 0
         for number, pair in enumerate(pairs, start=1):
+            place = getattr(pair, "place", number)
             lines, reason = _checked(pair, preprocess)
             if reason is None:
                 for writer, line in zip(writers, lines, strict=True):
                     writer.write(line)
             elif on_bad_line == "error":
                 raise ValueError(
-                    f"Pair {number} cannot be used: {_REASONS[reason]}. "
+                    f"Pair {place} cannot be used: {_REASONS[reason]}. "
                     f"Received: {_shown(pair)}. Correct it, or leave such "
                     "pairs out with `on_bad_line='skip'`."
                 )
@@ -111,7 +114,7 @@ def write_corpus(
                 )
                 entry["count"] += 1
                 if len(entry["first_lines"]) < _SHOWN_LINES:
-                    entry["first_lines"].append(number)
+                    entry["first_lines"].append(place)
     finally:
         for writer in writers:
             writer.close()
@@ -184,6 +187,8 @@ def _checked(
 ) -> tuple[list[bytes], str | None]:
     """Returns the two lines, or the reason why there are none."""
     lines = []
+    if pair[1] is None:
+        return [], "no second column"
     for side, sentence, prepare in zip(SIDES, pair, preprocess, strict=True):
         if prepare is not None:
             sentence = prepare(sentence)
@@ -199,7 +204,7 @@ def _checked(
 
 
 def _shown(pair: tuple[str, str]) -> str:
-    return " ||| ".join(repr(sentence[:80]) for sentence in pair)
+    return " ||| ".join(repr(side and side[:80]) for side in pair)
 
 
 def _finish(

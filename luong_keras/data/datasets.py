@@ -7,7 +7,6 @@ import functools
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from luong_keras.config import DataConfig
 from luong_keras.data import phrasebook
@@ -28,6 +27,7 @@ class Datasets:
         test: test pairs, scored once.
         test_links: gold alignments of the test pairs, a line each such as
             `0-0 1p2`, or None.
+        note: what a reader of the run should know of them, or None.
     """
 
     train: Callable[[], Iterable[tuple[str, str]]]
@@ -35,15 +35,19 @@ class Datasets:
     dev: Pairs
     test: Pairs
     test_links: Sequence[str] | None = None
+    note: str | None = None
 
 
 def load_datasets(config: DataConfig) -> Datasets:
     """Finds the data that `config` names.
 
     `dataset="phrasebook"` is the built-in English-German corpus; `"files"`
-    reads `train`, `dev` and `test` prefixes with the language codes appended
-    (`train.en`, `train.de`, also with `.gz`); any other name is a builder of
-    tensorflow_datasets, with sacrebleu's test sets.
+    reads what `train`, `dev` and `test` name: a file of two columns
+    (`.tsv`, `.tsv.gz`), a source and a target file, or a prefix with the
+    language codes appended (`train.en`, `train.de`, also with `.gz`). Where
+    dev or test is not given, a share of the training pairs, 2 % and at most
+    1,000, is held out for it by a hash of each pair. Any other name is a
+    builder of tensorflow_datasets, with sacrebleu's test sets.
 
     Raises:
         ValueError: for settings that do not name a data set.
@@ -91,51 +95,74 @@ def _phrasebook(config: DataConfig) -> Datasets:
 
 
 def _files(config: DataConfig) -> Datasets:
-    from luong_keras.data.parallel_text import read_pairs
+    from luong_keras.data.text_files import read_text, text_files
 
-    paths = {}
-    for part in ("train", "dev", "test"):
-        prefix = getattr(config, part)
-        if prefix is None:
-            raise ValueError(
-                f"dataset='files' needs data.{part}, a path that becomes a "
-                "file's name by the language code. Received: None. Add "
-                f"`--set data.{part}=path/{part}`, which stands for "
-                f"path/{part}.{config.source_language} and "
-                f"path/{part}.{config.target_language}."
-            )
-        paths[part] = [
-            _with_language(prefix, language)
-            for language in (config.source_language, config.target_language)
-        ]
-
-    def pairs(part: str) -> Iterable[tuple[str, str]]:
-        # Of the training text bad lines may be skipped, and are counted.
-        skip = part == "train" and config.on_bad_line == "skip"
-        return ((s, t) for _, s, t in read_pairs(*paths[part], skip))
-
+    if config.train is None:
+        raise ValueError(
+            "dataset='files' needs data.train. Expected: a file of two "
+            "columns (`.tsv`), a source and a target file, or a prefix such "
+            "as path/train, which stands for "
+            f"path/train.{config.source_language} and "
+            f"path/train.{config.target_language}. Received: None. Add "
+            "`--set data.train=path/train`."
+        )
+    languages = (config.source_language, config.target_language)
+    paths = {
+        part: text_files(given, languages)
+        for part in ("train", "dev", "test")
+        if (given := getattr(config, part)) is not None
+    }
     stamps = [
         [str(path), path.stat().st_size, path.stat().st_mtime_ns]
         for path in paths["train"]
     ]
-    return Datasets(
-        lambda: pairs("train"),
+    # Of the training text bad lines may be skipped, and are counted.
+    skip = config.on_bad_line == "skip"
+    found = Datasets(
+        lambda: read_text(paths["train"], skip),
         json.dumps(stamps),
-        list(pairs("dev")),
-        list(pairs("test")),
+        *(
+            [tuple(pair) for pair in read_text(paths[part], False)]
+            if part in paths
+            else []
+            for part in ("dev", "test")
+        ),
     )
+    absent = [part for part in ("dev", "test") if part not in paths]
+    return _with_held_out(found, absent) if absent else found
 
 
-def _with_language(prefix: str, language: str) -> Path:
-    """prefix.language, or prefix.language.gz where only that exists."""
-    path = Path(f"{prefix}.{language}")
-    packed = Path(f"{path}.gz")
-    if not path.exists() and not packed.exists():
-        raise FileNotFoundError(
-            f"Expected: a text file of one sentence a line, {path} or "
-            f"{packed}. Received: neither exists."
-        )
-    return path if path.exists() else packed
+def _with_held_out(datasets: Datasets, absent: list[str]) -> Datasets:
+    """With pairs of the training text in the parts that are absent."""
+    from luong_keras.data.held_out import held_out, pair_hash
+
+    sets = held_out(datasets.train(), len(absent))
+    chosen = frozenset().union(*sets)
+
+    def hashed():
+        for pair in datasets.train():
+            # A line without a second column is no pair yet.
+            yield pair, None if pair[1] is None else pair_hash(*pair)
+
+    found: dict[int, tuple[str, str]] = {
+        number: tuple(pair) for pair, number in hashed() if number in chosen
+    }
+    parts = {
+        part: [pair for number, pair in found.items() if number in hashes]
+        for part, hashes in zip(absent, sets, strict=True)
+    }
+    counts = " and ".join(
+        f"{len(pairs)} as data.{part}" for part, pairs in parts.items()
+    )
+    return dataclasses.replace(
+        datasets,
+        train=lambda: (
+            pair for pair, number in hashed() if number not in chosen
+        ),
+        train_key=f"{datasets.train_key} without {absent}",
+        note=f"held out of the training pairs, by a hash of each: {counts}",
+        **parts,
+    )
 
 
 def _tensorflow_datasets(config: DataConfig) -> Datasets:

@@ -1,4 +1,4 @@
-"""Reads the two files of a parallel text."""
+"""Reads a parallel text: two files, or one of two columns."""
 
 from __future__ import annotations
 
@@ -50,6 +50,39 @@ def read_pairs(
     for path in paths:
         _check_is_file(path)
     return _pairs(*paths, "surrogateescape" if keep_bad_bytes else "strict")
+
+
+def read_columns(
+    path: str | Path, keep_bad_lines: bool = False
+) -> Iterator[tuple[int, str, str | None]]:
+    r"""Reads sentence pairs of one file, `source<tab>target` a line.
+
+    Further columns are left out. Otherwise as `read_pairs`.
+
+    Args:
+        path: The file.
+        keep_bad_lines: Whether bytes that are not UTF-8 become lone
+            surrogates, and the target None where there is no tab, by which
+            `write_corpus` counts such a line, instead of an error.
+
+    Yields:
+        The line's number, from 1, and the two sentences.
+
+    Raises:
+        FileNotFoundError: The file is missing; raised by the call.
+        ValueError: The file is empty, or a line is not UTF-8 or has no tab;
+            raised when the reading gets there.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp(), "pairs.tsv")
+        >>> size = path.write_text("a cat\teine Katze\na dog\tein Hund\n")
+        >>> list(read_columns(path))
+        [(1, 'a cat', 'eine Katze'), (2, 'a dog', 'ein Hund')]
+    """
+    path = Path(path)
+    _check_is_file(path)
+    return _columns(path, keep_bad_lines)
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
@@ -105,6 +138,25 @@ def _decode(line: bytes, number: int, path: Path, errors: str) -> str:
             f"{error.start}). Received: {line[:80]!r}. Convert the file to "
             "UTF-8, or remove the pair from both files."
         ) from error
+
+
+def _columns(
+    path: Path, keep_bad_lines: bool
+) -> Iterator[tuple[int, str, str | None]]:
+    errors = "surrogateescape" if keep_bad_lines else "strict"
+    number = 0
+    for number, raw in enumerate(_raw_lines(path), start=1):
+        line = _decode(raw, number, path, errors)
+        source, tab, target = line.partition("\t")
+        if not tab and not keep_bad_lines:
+            raise ValueError(
+                f"Line {number} of {path} has not two columns. Expected: "
+                "source and target, a tab between them. Received: "
+                f"{line[:80]!r}. Correct the line, or remove it."
+            )
+        yield number, source, target.partition("\t")[0] if tab else None
+    if not number:
+        raise ValueError(f"The parallel text has no sentence: {path} is empty.")
 
 
 def _pairs(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator, Sequence
 
 from luong_keras.config import RunConfig
 from luong_keras.data.corpus import Corpus
@@ -10,7 +11,10 @@ from luong_keras.data.corpus_writer import open_or_write_corpus
 from luong_keras.data.datasets import Datasets, corpus_key
 from luong_keras.text.loading import load_tokenizer
 from luong_keras.text.preprocessing import preprocessors
-from luong_keras.text.sentencepiece_tokenizer import SentencePieceTokenizer
+from luong_keras.text.sentencepiece_tokenizer import (
+    SentencePieceTokenizer,
+    VocabularyTooLargeError,
+)
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder
 
@@ -28,6 +32,8 @@ def prepare_corpus(
         preprocess_target=preprocess_target,
         on_bad_line=config.data.on_bad_line,
     )
+    if datasets.note is not None:
+        print(datasets.note)
     print(f"{len(corpus)} training pairs; skipped: {corpus.skipped}")
     return corpus
 
@@ -44,16 +50,33 @@ def prepare_tokenizers(corpus: Corpus, config: RunConfig, run: RunFolder):
         sides = (["source", "target"],) * 2
     tokenizers = []
     for name, size, parts in zip(names, sizes, sides, strict=True):
-        lines = (line for part in parts for line in corpus.side_lines(part))
         if data.tokenizer == "sentencepiece":
-            tokenizer = SentencePieceTokenizer.train(lines, size)
+            tokenizer = _subwords(corpus, parts, size)
         else:
             tokenizer = WordTokenizer.train(
-                lines, size, pretokenized=data.tokenize
+                _lines(corpus, parts), size, pretokenized=data.tokenize
             )
         tokenizer.save(run.path, name)
         tokenizers.append(tokenizer)
     return tokenizers
+
+
+def _lines(corpus: Corpus, sides: Sequence[str]) -> Iterator[str]:
+    return (line for side in sides for line in corpus.side_lines(side))
+
+
+def _subwords(
+    corpus: Corpus, sides: Sequence[str], size: int
+) -> SentencePieceTokenizer:
+    """As many subwords as were asked for, or as many as the text has."""
+    try:
+        return SentencePieceTokenizer.train(_lines(corpus, sides), size)
+    except VocabularyTooLargeError as error:
+        print(
+            f"the {' and '.join(sides)} text is small: {error.most} subwords "
+            f"instead of {size}"
+        )
+        return SentencePieceTokenizer.train(_lines(corpus, sides), error.most)
 
 
 def fit_vocabulary_sizes(config: RunConfig, source, target) -> RunConfig:

@@ -59,14 +59,6 @@ def report(datasets: Datasets, config: RunConfig, run: RunFolder) -> None:
     print(run.tree())
 
 
-def is_reported(run: RunFolder) -> bool:
-    """Whether an earlier call came to its very end, the export."""
-    # What is still being written has another name.
-    return run.export.is_dir() and any(
-        path.name.isdecimal() for path in run.export.iterdir()
-    )
-
-
 def word_for_word_bleu(config: RunConfig) -> float:
     """What a dictionary learnt from the gold links reaches."""
     size = config.data.train_size or 30_000

@@ -6,7 +6,8 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from luong_keras.config import DecodingConfig, RunConfig, config_from_dict
+from luong_keras.config import DecodingConfig, RunConfig
+from luong_keras.config_values import config_from_dict
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.text.loading import load_tokenizer
 from luong_keras.text.preprocessing import Preprocessor, preprocessors
@@ -70,15 +71,30 @@ def load_run(
     return list(models), *tokenizers[0], decoding, *prepared[0]
 
 
-def _read_run(folder, weights, precision):
-    """The model, the pair of tokenizers and the settings of a run."""
+def run_config(folder: str | Path) -> RunConfig:
+    """The settings of a run.
+
+    Raises:
+        FileNotFoundError: where there is no run.
+        ValueError: where its configuration is damaged.
+    """
     if not Path(folder).is_dir():
         raise FileNotFoundError(
             "Expected: the folder of a training run. Received: "
             f"{folder}, which does not exist."
         )
     run = RunFolder(folder)
-    config: RunConfig = config_from_dict(run.read_config())
+    values = run.read_config()
+    try:
+        return config_from_dict(values)
+    except ValueError as error:
+        raise ValueError(f"{run.config}: {error}") from None
+
+
+def _read_run(folder, weights, precision):
+    """The model, the pair of tokenizers and the settings of a run."""
+    config = run_config(folder)
+    run = RunFolder(folder)
     model_config = config.model
     if precision is not None:
         model_config = dataclasses.replace(model_config, precision=precision)

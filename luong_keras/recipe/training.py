@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import sys
 import time
@@ -133,7 +132,7 @@ def train(translation_model, tokenizers, corpus, datasets, config, run):
         jit_compile=training.jit_compile,
     )
     stop = StopOnSignal()
-    greedy = dataclasses.replace(config.decoding, beam_size=1, stack_size=None)
+    greedy = config.decoding.with_(beam_size=1, stack_size=None)
     translator = TextTranslator(
         translation_model, *tokenizers, greedy, *preprocessors(data)
     )

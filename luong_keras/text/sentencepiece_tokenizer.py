@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,18 @@ except ImportError as error:
     raise missing_package("tensorflow-text", error) from error
 
 _MODEL_TYPES = ("bpe", "unigram")
+
+
+class VocabularyTooLargeError(ValueError):
+    """A text does not have as many subwords as were asked for.
+
+    Attributes:
+        most: how many it has, the special tokens included.
+    """
+
+    def __init__(self, message: str, most: int) -> None:
+        super().__init__(message)
+        self.most = most
 
 
 class SentencePieceTokenizer(Tokenizer):
@@ -128,8 +141,10 @@ class SentencePieceTokenizer(Tokenizer):
             The tokenizer; `save` it to keep it.
 
         Raises:
-            ValueError: The text has not enough, or too many different,
-                characters for this size, or an argument is unknown.
+            VocabularyTooLargeError: The text has too few different
+                characters and words for this size.
+            ValueError: The text has too many different characters for this
+                size, or an argument is unknown.
         """
         try:
             import sentencepiece
@@ -221,8 +236,12 @@ def _training_error(vocabulary_size: int, error: RuntimeError) -> ValueError:
         fix = "The text has no sentence: give one that is not empty."
     else:
         fix = "Check the arguments and the text."
-    return ValueError(
+    text = (
         f"SentencePiece made no model of this text. Received: "
         f"vocabulary_size={vocabulary_size}. {fix} SentencePiece says: "
         f"{message.splitlines()[0]}"
     )
+    most = re.search(r"too high .* value <= (\d+)", message)
+    if most:
+        return VocabularyTooLargeError(text, int(most[1]))
+    return ValueError(text)

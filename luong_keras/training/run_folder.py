@@ -2,9 +2,11 @@
 
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from luong_keras.config_values import leaf_values
 from luong_keras.training.atomic_file import write_json
 
 _CONTENTS = {
@@ -23,6 +25,8 @@ _CONTENTS = {
     "samples": ("samples", "the translations after each epoch"),
     "plots": ("plots", "figures"),
     "export": ("export", "the SavedModel, for serving"),
+    "finished": ("finished.json", "what was scored and exported last"),
+    "pairs": ("pairs", "the text that the run was given in memory"),
 }
 
 
@@ -32,7 +36,8 @@ class RunFolder:
     Every path is an attribute: `config`, `data`, `source_vocabulary`,
     `target_vocabulary`, `snapshot`, `best_weights`, `last_weights`, `log`,
     `results`, `translations`, and the folders `corpus`, `tensorboard`,
-    `samples`, `plots`, `export`.
+    `samples`, `plots`, `export`, `pairs`; `finished` is what the run comes to
+    its end with.
 
     Args:
         path: The folder; made by the first writing.
@@ -62,27 +67,72 @@ class RunFolder:
     samples: Path
     plots: Path
     export: Path
+    finished: Path
+    pairs: Path
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         for attribute, (name, _) in _CONTENTS.items():
             setattr(self, attribute, self.path / name)
 
-    def write_config(self, config: dict[str, Any]) -> None:
+    def write_config(
+        self,
+        config: dict[str, Any],
+        may_change: Iterable[str] = (),
+        defaults: dict[str, Any] | None = None,
+    ) -> None:
         """Write the configuration; a run that goes on must have the same.
 
         Args:
             config: What JSON can hold.
+            may_change: See `check_config`.
+            defaults: See `check_config`.
 
         Raises:
             ValueError: If the folder holds another configuration.
         """
-        # Through JSON, so that tuples compare equal to what was read.
-        config = json.loads(json.dumps(config))
-        if self.config.exists():
-            _check_same(self.config, self.read_config(), config)
+        self.check_config(config, may_change, defaults)
         self.path.mkdir(parents=True, exist_ok=True)
         write_json(self.config, config)
+
+    def check_config(
+        self,
+        config: dict[str, Any],
+        may_change: Iterable[str] = (),
+        defaults: dict[str, Any] | None = None,
+    ) -> None:
+        """Check that the run, if there is one, has this configuration.
+
+        Args:
+            config: What JSON can hold.
+            may_change: Settings by full name (`training.epochs`), or whole
+                sections (`decoding`), that may differ.
+            defaults: The values of settings that the run does not know
+                because it is older than they are.
+
+        Raises:
+            ValueError: If the folder holds another configuration.
+        """
+        if not self.config.exists():
+            return
+        # Through JSON, so that tuples compare equal to what was read.
+        new = leaf_values(json.loads(json.dumps(config)))
+        older = json.loads(json.dumps(defaults or {}))
+        old = leaf_values(older) | leaf_values(self.read_config())
+        free = tuple(may_change)
+        different = [
+            f"{name}: {old.get(name)!r} → {new.get(name)!r}"
+            for name in sorted({*old, *new})
+            if old.get(name) != new.get(name)
+            and not any(f"{name}.".startswith(f"{part}.") for part in free)
+        ]
+        if different:
+            may = f" except for {', '.join(free)}" if free else ""
+            raise ValueError(
+                "A run goes on with the configuration it began with, that in "
+                f"{str(self.config)!r}{may}. Received another: "
+                f"{'; '.join(different)}. Use a new folder for a new run."
+            )
 
     def write_data(self, fingerprint: str) -> None:
         """Write what the batches are made of; a resumed run must have it.
@@ -112,13 +162,27 @@ class RunFolder:
 
         Raises:
             FileNotFoundError: If the folder holds no run.
+            ValueError: If the file is damaged.
         """
         if not self.config.exists():
             raise FileNotFoundError(
                 f"Expected a run in {str(self.path)!r}. Received: a folder "
                 f"without {self.config.name}. Check the path, or train first."
             )
-        return json.loads(self.config.read_text(encoding="utf-8"))
+        try:
+            config = json.loads(self.config.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise self._damaged(str(error)) from error
+        if not isinstance(config, dict):
+            raise self._damaged(f"a {type(config).__name__} is in it")
+        return config
+
+    def _damaged(self, why: str) -> ValueError:
+        return ValueError(
+            f"Expected the configuration of a run in {str(self.config)!r}. "
+            f"Received: what is none ({why}). Put a copy in its place, or "
+            "use a new folder for a new run."
+        )
 
     def tree(self) -> str:
         """Draw what the folder holds so far.
@@ -143,20 +207,6 @@ class RunFolder:
                 name += "/"
             lines.append(f"  {name:<22} {_size(path):>9}  {meaning}")
         return "\n".join(lines)
-
-
-def _check_same(path: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
-    different = [
-        f"{key}: {old.get(key)!r} there, {new.get(key)!r} now"
-        for key in sorted({*old, *new})
-        if old.get(key) != new.get(key)
-    ]
-    if different:
-        raise ValueError(
-            "A run goes on with the configuration it began with, "
-            f"{str(path)!r}. Received another: {'; '.join(different)}. Use a "
-            "new folder for a new run."
-        )
 
 
 def _size(path: Path) -> str:

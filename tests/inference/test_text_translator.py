@@ -233,7 +233,8 @@ def test_vocabularies_must_be_those_of_the_model(translator):
 
 
 def test_a_run_gives_its_translator(tmp_path, translator):
-    from luong_keras.config import RunConfig, config_to_dict
+    from luong_keras.config import RunConfig
+    from luong_keras.config_values import config_to_dict
 
     with pytest.raises(FileNotFoundError, match="does not exist"):
         Translator.from_run(tmp_path / "nowhere")

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from luong_keras.config import RunConfig, config_from_dict, config_to_dict
+from luong_keras.config import RunConfig
+from luong_keras.config_values import config_from_dict, config_to_dict
 from luong_keras.serving.export import export_saved_model
 from luong_keras.serving.rounded_weights import RoundedWeights
 from luong_keras.serving.saved_model_checks import (

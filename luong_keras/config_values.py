@@ -1,0 +1,344 @@
+"""A configuration as plain values: dictionaries, files, `key=value`."""
+
+import dataclasses
+import difflib
+import functools
+import json
+import types
+import typing
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from luong_keras.config import RunConfig
+from luong_keras.missing_package import missing_package
+
+# What people change most, without the section; some are several settings.
+SHORT_NAMES = {
+    "epochs": ("training.epochs",),
+    "batch_size": ("training.batch_size",),
+    "learning_rate": ("training.learning_rate",),
+    "optimizer": ("training.optimizer",),
+    "seed": ("training.seed",),
+    "units": ("model.units",),
+    "embedding_size": ("model.embedding_size",),
+    "layers": ("model.encoder_layers", "model.decoder_layers"),
+    "dropout": ("model.dropout",),
+    "precision": ("model.precision",),
+    "vocabulary_size": (
+        "model.source_vocabulary_size",
+        "model.target_vocabulary_size",
+    ),
+    "max_length": ("data.max_length",),
+    "beam_size": ("decoding.beam_size",),
+    "length_penalty": ("decoding.length_penalty",),
+}
+
+
+def config_to_dict(config) -> dict[str, Any]:
+    """A configuration as plain nested dictionaries, ready for JSON."""
+    return dataclasses.asdict(config)
+
+
+def config_from_dict(values: dict[str, Any], kind: type = RunConfig):
+    """The configuration of type `kind` with these values, each checked.
+
+    Raises:
+        ValueError: for an unknown name or a value of the wrong type; the
+            message has the full name of each.
+    """
+    pydantic = _pydantic()
+    try:
+        return pydantic.TypeAdapter(kind).validate_python(values)
+    except pydantic.ValidationError as error:
+        problems = [_problem(e, kind) for e in error.errors()]
+        raise _wrong(problems) from None
+
+
+def leaf_values(values: Mapping[str, Any], prefix="") -> dict[str, Any]:
+    """Nested dictionaries as one, by full names.
+
+    Example:
+        >>> leaf_values({"model": {"attention": {"kind": "local"}}, "a": 1})
+        {'model.attention.kind': 'local', 'a': 1}
+    """
+    leaves = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            leaves.update(leaf_values(value, f"{prefix}{name}."))
+        else:
+            leaves[prefix + name] = value
+    return leaves
+
+
+def with_values(config: RunConfig, values: Mapping[str, Any]) -> RunConfig:
+    """`config` with other values, by full names or those of `SHORT_NAMES`.
+
+    The search follows the rules of `DecodingConfig.with_`.
+
+    Raises:
+        ValueError: for an unknown name, a value of the wrong type, or values
+            that contradict each other.
+
+    Example:
+        >>> config = with_values(RunConfig(), {"model.units": 64, "epochs": 3})
+        >>> config.model.units, config.training.epochs
+        (64, 3)
+    """
+    given: dict[str, Any] = {}
+    for name, value in leaf_values(values).items():
+        for full in _full_names(name, name):
+            given[full] = value
+    problems = [
+        _wrong_value(name, value)
+        for name, value in given.items()
+        if not _fits(value, _LEAVES.get(name))
+    ]
+    if problems:
+        raise _wrong(problems)
+    nested = config_to_dict(config)
+    search = {}
+    for name, value in given.items():
+        *path, last = name.split(".")
+        value = _validated(value, _LEAVES[name])
+        if path == ["decoding"]:
+            search[last] = value
+            continue
+        section = nested
+        for part in path:
+            section = section[part]
+        section[last] = value
+    try:
+        nested["decoding"] = config_to_dict(config.decoding.with_(**search))
+    except ValueError as error:
+        raise _wrong([f"decoding: {error}"]) from None
+    return config_from_dict(nested)
+
+
+def override(config: RunConfig, assignments: Iterable[str]) -> RunConfig:
+    """`config` with `key=value` assignments such as `model.units=512`.
+
+    A value is read as JSON where that fits the setting (`null`, `true`,
+    `0.5`), as text otherwise. See `with_values`.
+
+    Example:
+        >>> override(RunConfig(), ["model.units=64"]).model.units
+        64
+    """
+    return with_values(config, parse_assignments(assignments))
+
+
+def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
+    """The values that `key=value` assignments give, by full names.
+
+    Raises:
+        ValueError: for what is no assignment, or none of a known setting.
+    """
+    values = {}
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
+        if not equals:
+            raise _unknown(name.strip(), assignment)
+        for full in _full_names(name.strip(), assignment):
+            values[full] = _parsed(text.strip(), _LEAVES.get(full))
+    return leaf_values(values)
+
+
+def read_values(path: str | Path) -> dict[str, Any]:
+    """The settings of a YAML or JSON file, by full names.
+
+    Raises:
+        FileNotFoundError: where there is no such file.
+        ValueError: where it holds no settings.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"Expected: a file of settings, YAML or JSON. Received: {path}, "
+            "which does not exist."
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} cannot be read: {error}.") from None
+    values = _parsed_json(path, text) if path.suffix == ".json" else None
+    if values is None:
+        values = _parsed_yaml(path, text)
+    if not isinstance(values, dict):
+        raise ValueError(
+            f"Expected: sections of settings in {path}, such as `model:` with "
+            f"`units: 512` below it. Received: {type(values).__name__}."
+        )
+    leaves = leaf_values(values)
+    for name in leaves:
+        _full_names(name, f"{name} in {path}")
+    return leaves
+
+
+def _parsed_json(path, text):
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path} is not JSON: {error}.") from None
+
+
+def _parsed_yaml(path, text):
+    try:
+        import yaml
+    except ImportError as error:
+        raise missing_package("pyyaml", error) from error
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        message = " ".join(str(error).split())
+        raise ValueError(f"{path} is not YAML: {message}.") from None
+
+
+# Names and types.
+
+
+def _leaf_types(kind: type, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, annotation in typing.get_type_hints(kind).items():
+        if dataclasses.is_dataclass(annotation):
+            yield from _leaf_types(annotation, f"{prefix}{name}.")
+        else:
+            yield prefix + name, annotation
+
+
+_LEAVES = dict(_leaf_types(RunConfig))
+_SECTIONS = {
+    ".".join(parts[:end])
+    for parts in (name.split(".") for name in _LEAVES)
+    for end in range(1, len(parts))
+}
+
+
+def _full_names(name: str, received: str) -> tuple[str, ...]:
+    """Those that a name stands for; a section stands for itself."""
+    if name in _LEAVES or name in _SECTIONS:
+        return (name,)
+    if name in SHORT_NAMES:
+        return SHORT_NAMES[name]
+    raise _unknown(name, received)
+
+
+def _unknown(name: str, received: str) -> ValueError:
+    known = name in _LEAVES or name in SHORT_NAMES
+    said = "" if known else f"There is no setting {name!r}. "
+    near = "" if known else _near(name, _LEAVES).strip() + " "
+    return ValueError(
+        f"{said}{near}Expected an assignment `section.name=value` such as "
+        f"`model.units=512`. Received: {received!r}. The sections are "
+        f"{', '.join(typing.get_type_hints(RunConfig))}."
+    )
+
+
+def _near(name: str, names: Iterable[str]) -> str:
+    """` Did you mean …?` where a name is like it, in full or at its end."""
+    names = list(names)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.75)
+    last = name.rpartition(".")[2]
+    ends = {full.rpartition(".")[2]: full for full in reversed(names)}
+    if not near:
+        found = difflib.get_close_matches(last, ends, n=1, cutoff=0.75)
+        near = [ends[end] for end in found]
+    return f" Did you mean {near[0]}?" if near else ""
+
+
+def _parsed(text: str, annotation):
+    """A value of the setting's type; else as it looks, to be refused."""
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError:
+        return text
+    if annotation is not None and not _fits(value, annotation):
+        return text if _fits(text, annotation) else value
+    return value
+
+
+def _pydantic():
+    try:
+        import pydantic
+    except ImportError as error:
+        raise missing_package("pydantic", error) from error
+    return pydantic
+
+
+@functools.cache
+def _adapter(annotation):
+    return _pydantic().TypeAdapter(annotation)
+
+
+def _validated(value, annotation):
+    return _adapter(annotation).validate_python(value)
+
+
+def _fits(value, annotation) -> bool:
+    if annotation is None:
+        return False
+    try:
+        _validated(value, annotation)
+    except _pydantic().ValidationError:
+        return False
+    return True
+
+
+def expected(annotation) -> str:
+    """What a setting of this type may be, in words.
+
+    Example:
+        >>> expected(float | None)
+        'float or null'
+        >>> expected(typing.Literal["sgd", "adam"])
+        "one of 'sgd', 'adam'"
+    """
+    if typing.get_origin(annotation) is typing.Literal:
+        return "one of " + ", ".join(map(repr, typing.get_args(annotation)))
+    if typing.get_origin(annotation) in (types.UnionType, typing.Union):
+        return " or ".join(map(expected, typing.get_args(annotation)))
+    if annotation is type(None):
+        return "null"
+    if typing.get_origin(annotation) is tuple:
+        return "a list of " + ", ".join(
+            map(expected, typing.get_args(annotation))
+        )
+    return annotation.__name__
+
+
+def _wrong_value(name: str, value) -> str:
+    if name in _SECTIONS:
+        return (
+            f"{name}: Expected settings of this section, such as "
+            f"{next(n for n in _LEAVES if n.startswith(name + '.'))}. "
+            f"Received: {value!r}."
+        )
+    annotation = _LEAVES[name]
+    near = ""
+    if isinstance(value, str):
+        choices = [
+            choice
+            for part in (annotation, *typing.get_args(annotation))
+            if typing.get_origin(part) is typing.Literal
+            for choice in typing.get_args(part)
+        ]
+        found = difflib.get_close_matches(value, choices, n=1)
+        near = f" Did you mean {found[0]!r}?" if found else ""
+    return (
+        f"{name}: Expected {expected(annotation)}. Received: {value!r}.{near}"
+    )
+
+
+def _problem(error: Mapping[str, Any], kind: type) -> str:
+    """One line of what pydantic found in a dictionary."""
+    name = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "value_error":
+        where = f"{name}: " if name else ""
+        return where + str(error["ctx"]["error"])
+    leaves = dict(_leaf_types(kind))
+    near = "" if name in leaves else _near(name, leaves)
+    message = error["msg"].removesuffix(".")
+    return f"{name}: {message}. Received: {error['input']!r}.{near}"
+
+
+def _wrong(problems: list[str]) -> ValueError:
+    return ValueError(f"Wrong settings: {'; '.join(problems)}")

@@ -1,0 +1,66 @@
+"""A share of the training pairs, kept apart to choose and to test a model."""
+
+from __future__ import annotations
+
+import array
+import hashlib
+from collections.abc import Iterable
+
+import numpy as np
+
+SHARE = 0.02
+MOST = 1000  # pairs a part
+
+
+def pair_hash(source: str, target: str) -> int:
+    """A number that depends on nothing but the pair."""
+    text = f"{source}\t{target}".encode("utf-8", "surrogateescape")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest())
+
+
+def held_out(
+    pairs: Iterable[tuple[str, str]], parts: int
+) -> list[frozenset[int]]:
+    """Chooses the pairs of some parts by their hashes.
+
+    The pairs with the smallest hashes: whatever the order of the text, the
+    same ones, and with a pair all that are equal to it.
+
+    Args:
+        pairs: The training pairs; none with an empty side is chosen.
+        parts: How many parts to make.
+
+    Returns:
+        The hashes of each part: 2 % of the different pairs, at least one and
+        at most 1,000.
+
+    Raises:
+        ValueError: There are too few pairs.
+
+    Example:
+        >>> pairs = [(str(i), str(i)) for i in range(200)]
+        >>> dev, test = held_out(pairs, 2)
+        >>> len(dev), len(test), len(dev & test)
+        (4, 4, 0)
+    """
+    hashes = np.unique(
+        array.array("Q", (pair_hash(*pair) for pair in pairs if _usable(pair)))
+    )
+    if len(hashes) <= parts:
+        raise ValueError(
+            f"Expected: at least {parts + 1} different sentence pairs, to "
+            f"hold {parts} out of them. Received: {len(hashes)}. Give more, "
+            "or give data.dev and data.test."
+        )
+    size = min(max(round(SHARE * len(hashes)), 1), MOST)
+    return [
+        frozenset(hashes[part * size : (part + 1) * size].tolist())
+        for part in range(parts)
+    ]
+
+
+def _usable(pair) -> bool:
+    try:
+        return all(side and side.strip() and side.encode() for side in pair)
+    except UnicodeEncodeError:
+        return False

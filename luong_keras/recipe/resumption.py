@@ -1,0 +1,97 @@
+"""What may differ between two calls of one run, and what it makes anew."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+from luong_keras.config import DecodingConfig, RunConfig
+from luong_keras.config_values import config_from_dict, config_to_dict
+from luong_keras.recipe.run_reading import run_config
+from luong_keras.training.atomic_file import write_json
+from luong_keras.training.json_lines_log import JsonLinesLog
+from luong_keras.training.run_folder import RunFolder
+
+# Everything else decides the weights, so that a run that goes on with it
+# changed would be no run that can be repeated: `training.jit_compile` too,
+# which rounds otherwise.
+MAY_CHANGE = (
+    # More: a run goes on, a finished one too. No rate depends on the last.
+    "training.epochs",
+    # How much is lost where a run is killed.
+    "training.snapshot_steps",
+    # How many translations are shown.
+    "training.samples",
+    # The weights are trained on given translations; the epochs to come are
+    # validated by the new search, and the test set is translated again.
+    "decoding",
+)
+
+
+def check_resumable(config: RunConfig, run: RunFolder) -> None:
+    """Checks that a run, if there is one, can go on with these settings.
+
+    Raises:
+        ValueError: where it cannot, with the full name of every setting
+            that differs.
+    """
+    if not run.config.exists():
+        return
+    old = run_config(run.path)
+    # A text may have fewer words than were asked for.
+    model = dataclasses.replace(
+        config.model,
+        source_vocabulary_size=old.model.source_vocabulary_size,
+        target_vocabulary_size=old.model.target_vocabulary_size,
+    )
+    run.check_config(
+        config_to_dict(dataclasses.replace(config, model=model)),
+        MAY_CHANGE,
+        config_to_dict(RunConfig()),
+    )
+    trained = len(JsonLinesLog(run.log).read())
+    if config.training.epochs < trained:
+        raise ValueError(
+            f"The run {str(run.path)!r} has been trained for {trained} "
+            "epochs, which cannot be taken back. Expected: training.epochs "
+            f"of at least {trained}. Received: {config.training.epochs}. Use "
+            "a new folder for a shorter run."
+        )
+    _mark_older_run(old, run)
+
+
+def write_config(config: RunConfig, run: RunFolder) -> None:
+    """Writes the settings with which the run goes on from here."""
+    run.write_config(
+        config_to_dict(config), MAY_CHANGE, config_to_dict(RunConfig())
+    )
+
+
+def is_finished(config: RunConfig, run: RunFolder) -> bool:
+    """Whether an earlier call scored and exported just what this one would."""
+    if not run.finished.exists():
+        return False
+    found = json.loads(run.finished.read_text(encoding="utf-8"))
+    return (
+        found["epochs"] == config.training.epochs
+        and config_from_dict(found["decoding"], DecodingConfig)
+        == config.decoding
+    )
+
+
+def mark_finished(config: RunConfig, run: RunFolder) -> None:
+    """Notes what was scored and exported."""
+    found = {
+        "epochs": config.training.epochs,
+        "decoding": config_to_dict(config.decoding),
+    }
+    write_json(run.finished, found)
+
+
+def _mark_older_run(old: RunConfig, run: RunFolder) -> None:
+    """Version 0.1.0 left no such mark, but the export as its last file."""
+    if run.finished.exists() or not run.export.is_dir():
+        return
+    # What is still being written has another name.
+    if any(path.name.isdecimal() for path in run.export.iterdir()):
+        mark_finished(old, run)
