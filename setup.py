@@ -23,6 +23,8 @@ TRAIN = [
     "sacrebleu>=2.4",
     "sacremoses>=0.1",
     "pydantic>=2.7",
+    "pyyaml>=6",
+    "tyro>=1.0",
     "matplotlib>=3.8",
     "tensorflow-serving-api>=2.21,<2.22",  # the protocol of warm-up requests
 ]
@@ -39,6 +41,9 @@ setup(
     python_requires=">=3.11,<3.14",
     packages=find_packages(include=["luong_keras", "luong_keras.*"]),
     install_requires=["keras>=3.15,<3.16", "numpy>=2.0"],
+    entry_points={
+        "console_scripts": ["luong-keras = luong_keras.cli.main:main"]
+    },
     extras_require={
         "train": TRAIN,
         "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
@@ -52,7 +57,6 @@ setup(
             "pytest-xdist>=3.5",
             "hypothesis>=6.100",
             "playwright>=1.50",
-            "pyyaml>=6",
             "ruff>=0.12",
             "pre-commit>=4",
             "pydot>=3",

@@ -85,22 +85,11 @@ def with_values(config: RunConfig, values: Mapping[str, Any]) -> RunConfig:
         >>> config.model.units, config.training.epochs
         (64, 3)
     """
-    given: dict[str, Any] = {}
-    for name, value in leaf_values(values).items():
-        for full in _full_names(name, name):
-            given[full] = value
-    problems = [
-        _wrong_value(name, value)
-        for name, value in given.items()
-        if not _fits(value, _LEAVES.get(name))
-    ]
-    if problems:
-        raise _wrong(problems)
+    given = checked_values(values)
     nested = config_to_dict(config)
     search = {}
     for name, value in given.items():
         *path, last = name.split(".")
-        value = _validated(value, _LEAVES[name])
         if path == ["decoding"]:
             search[last] = value
             continue
@@ -113,6 +102,27 @@ def with_values(config: RunConfig, values: Mapping[str, Any]) -> RunConfig:
     except ValueError as error:
         raise _wrong([f"decoding: {error}"]) from None
     return config_from_dict(nested)
+
+
+def checked_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by full names, each of its setting's type.
+
+    Raises:
+        ValueError: for unknown names and values of the wrong type, all of
+            them at once.
+    """
+    given: dict[str, Any] = {}
+    for name, value in leaf_values(values).items():
+        for full in _full_names(name, name):
+            given[full] = value
+    problems = [
+        _wrong_value(name, value)
+        for name, value in given.items()
+        if not _fits(value, _LEAVES.get(name))
+    ]
+    if problems:
+        raise _wrong(problems)
+    return {n: _validated(v, _LEAVES[n]) for n, v in given.items()}
 
 
 def override(config: RunConfig, assignments: Iterable[str]) -> RunConfig:

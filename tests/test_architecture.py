@@ -37,6 +37,8 @@ LEVELS = {
     "client": 8,
     "recipe": 9,
     "translator": 10,
+    "cli": 11,
+    "__main__": 12,
 }
 # Those of `ops` import it inside of functions, where it has what `keras.ops`
 # has not: loops over several sequences, and reading some rows of a variable.

@@ -15,6 +15,7 @@ from luong_keras.text.sentencepiece_tokenizer import (
     SentencePieceTokenizer,
     VocabularyTooLargeError,
 )
+from luong_keras.text.tokenizer import Tokenizer
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder
 
@@ -48,9 +49,11 @@ def prepare_tokenizers(corpus: Corpus, config: RunConfig, run: RunFolder):
     sides = (["source"], ["target"])
     if data.joint_vocabulary:
         sides = (["source", "target"],) * 2
-    tokenizers = []
+    tokenizers: list[Tokenizer] = []
     for name, size, parts in zip(names, sizes, sides, strict=True):
-        if data.tokenizer == "sentencepiece":
+        if data.joint_vocabulary and tokenizers:
+            tokenizer = tokenizers[0]
+        elif data.tokenizer == "sentencepiece":
             tokenizer = _subwords(corpus, parts, size)
         else:
             tokenizer = WordTokenizer.train(

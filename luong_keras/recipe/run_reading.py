@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from luong_keras.config import DecodingConfig, RunConfig
-from luong_keras.config_values import config_from_dict
+from luong_keras.config import DecodingConfig
 from luong_keras.models.translation_model import TranslationModel
+from luong_keras.recipe.run_settings import run_config
 from luong_keras.text.loading import load_tokenizer
 from luong_keras.text.preprocessing import Preprocessor, preprocessors
 from luong_keras.text.tokenizer import Tokenizer
@@ -69,26 +69,6 @@ def load_run(
                 )
     decoding = decoding or settings[0].decoding
     return list(models), *tokenizers[0], decoding, *prepared[0]
-
-
-def run_config(folder: str | Path) -> RunConfig:
-    """The settings of a run.
-
-    Raises:
-        FileNotFoundError: where there is no run.
-        ValueError: where its configuration is damaged.
-    """
-    if not Path(folder).is_dir():
-        raise FileNotFoundError(
-            "Expected: the folder of a training run. Received: "
-            f"{folder}, which does not exist."
-        )
-    run = RunFolder(folder)
-    values = run.read_config()
-    try:
-        return config_from_dict(values)
-    except ValueError as error:
-        raise ValueError(f"{run.config}: {error}") from None
 
 
 def _read_run(folder, weights, precision):

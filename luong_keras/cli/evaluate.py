@@ -1,0 +1,83 @@
+"""`luong-keras evaluate`: the scores of a run."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tyro.conf import FlagCreatePairsOff
+
+from luong_keras.cli.parsing import Own, parse_arguments
+from luong_keras.cli.searching import changed_search
+from luong_keras.recipe.run_settings import run_config
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Scores a trained run on its test pairs and prints a JSON line.
+
+    The line is added to results.jsonl of the run.
+    """
+
+    # the folder of the run
+    run_dir: Path
+    # of the epoch of best validation BLEU, or of the last one
+    weights: Literal["best", "last"] = "best"
+    # the pairs to score
+    part: Literal["dev", "test"] = "test"
+    # sacreBLEU's name of another test set, such as wmt15
+    test_set: Own[str | None] = None
+    # file of line numbers to keep
+    test_subset: Own[str | None] = None
+    # hypotheses of the search; default: the run's
+    beam_size: Own[int | None] = None
+    # leave unknown words as <unk>
+    no_replacement: FlagCreatePairsOff[bool] = False
+
+
+parse = functools.partial(parse_arguments, Evaluate, "luong-keras evaluate")
+
+
+def run(arguments: Evaluate) -> int:
+    """Scores, prints and notes the results."""
+    config = run_config(arguments.run_dir)
+    decoding = changed_search(
+        config.decoding,
+        beam_size=arguments.beam_size,
+        replace_unknown=False if arguments.no_replacement else None,
+    )
+    given = {
+        name: value
+        for name in ("test_set", "test_subset")
+        if (value := getattr(arguments, name)) is not None
+    }
+    data = dataclasses.replace(config.data, **given)
+    from luong_keras.data.datasets import load_datasets
+    from luong_keras.recipe.evaluation import Evaluation, write_results
+    from luong_keras.training.run_folder import RunFolder
+    from luong_keras.translator import Translator
+
+    datasets = load_datasets(data)
+    pairs = datasets.test if arguments.part == "test" else datasets.dev
+    translator = Translator.from_run(
+        arguments.run_dir, arguments.weights, decoding
+    )
+    evaluation = Evaluation(translator, data)
+    results, _ = evaluation.scores(*map(list, zip(*pairs, strict=True)))
+    results["perplexity"] = evaluation.perplexity(pairs)
+    links = datasets.test_links if arguments.part == "test" else None
+    if links is not None and translator.translation_model.has_attention:
+        results["aer"] = evaluation.alignment_error_rate(pairs, links)
+    results = {
+        "set": arguments.part,
+        "weights": arguments.weights,
+        "decoding": dataclasses.asdict(decoding),
+        **results,
+    }
+    write_results(RunFolder(arguments.run_dir).results, results)
+    print(json.dumps(results, ensure_ascii=False))
+    return 0

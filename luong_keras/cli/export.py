@@ -1,0 +1,95 @@
+"""`luong-keras export`: a SavedModel for TensorFlow Serving."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tyro.conf import FlagCreatePairsOff
+
+from luong_keras.cli.parsing import Own, parse_arguments
+from luong_keras.cli.searching import changed_search
+from luong_keras.recipe.run_settings import run_config
+
+
+@dataclass(frozen=True)
+class Export:
+    """Exports a trained run as a SavedModel for TensorFlow Serving.
+
+    The export is checked as a server would run it; what fails a check is not
+    left.
+    """
+
+    # the folder of the run; several with the same vocabularies: an ensemble
+    run_dir: tuple[Path, ...]
+    # folder to make; its name is the version, a number
+    output: Path
+    # of the epoch of best validation BLEU, or of the last one
+    weights: Literal["best", "last"] = "best"
+    # hypotheses of the search; default: the run's
+    beam_size: Own[int | None] = None
+    # the most that a request may ask for, which then every request with
+    # options costs; default: the run's, or the beam size
+    max_beam_size: Own[int | None] = None
+    # write rounded weights, of half the size
+    weights_dtype: Own[Literal["bfloat16", "float16"] | None] = None
+    # write the product of the target embedding and the decoder's input
+    # weights: larger, and some percent faster; not with --weights-dtype
+    fold_embedding: FlagCreatePairsOff[bool] = False
+
+
+parse = functools.partial(parse_arguments, Export, "luong-keras export")
+
+
+def run(arguments: Export) -> int:
+    """Exports, and says what clients have to know; 1 where a check fails."""
+    _check(arguments)
+    config = run_config(arguments.run_dir[0])
+    decoding = changed_search(
+        config.decoding,
+        beam_size=arguments.beam_size,
+        max_beam_size=arguments.max_beam_size,
+    )
+    from luong_keras.recipe.evaluation import preprocessor
+    from luong_keras.serving.server_runtime import SavedModelError
+    from luong_keras.translator import Translator
+
+    translator = Translator.from_run(
+        arguments.run_dir,
+        arguments.weights,
+        decoding,
+        fold_embedding=arguments.fold_embedding,
+    )
+    try:
+        folder = translator.export(
+            arguments.output, arguments.weights_dtype, say=print
+        )
+    except SavedModelError as error:
+        print(f"Nothing was exported. {error}", file=sys.stderr)
+        return 1
+    print("exported to", folder)
+    if preprocessor(config.data, config.data.source_language) is not None:
+        print(
+            "The run's text was prepared in Python (data.lowercase, "
+            "data.normalize_punctuation, data.tokenize), which an export does "
+            "not do: clients send prepared text, see export/README.md."
+        )
+    return 0
+
+
+def _check(arguments: Export) -> None:
+    """What can be told before a model is made."""
+    if not arguments.output.name.isdecimal():
+        raise ValueError(
+            "Expected: --output with a number as its last part, the version, "
+            "as in models/demo/1; a server loads no other. Received: "
+            f"{arguments.output}."
+        )
+    if arguments.weights_dtype is not None and arguments.fold_embedding:
+        raise ValueError(
+            "Expected: one of --weights-dtype, which makes a model smaller, "
+            "and --fold-embedding, which makes it larger. Received: both."
+        )

@@ -1,0 +1,91 @@
+"""Finds the subcommand, runs it, and says in one line what is wrong."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+COMMANDS = {
+    "train": "train a translator, or go on with one",
+    "translate": "translate text with a trained run",
+    "evaluate": "score a trained run on its test pairs",
+    "score": "say how probable given translations are",
+    "export": "write a SavedModel for TensorFlow Serving",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line.
+
+    Args:
+        argv: the arguments; those of the process when None.
+
+    Returns:
+        The exit status: 2 for what the user can put right, and 1 where what
+        was asked for came to another end.
+    """
+    # What TensorFlow says of itself at every start is no message of ours.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+    argv = list(sys.argv[1:] if argv is None else argv)
+    if not argv or argv[0] in ("-h", "--help"):
+        print(usage())
+        return 0
+    if argv[0] == "--version":
+        from luong_keras import __version__
+
+        print(__version__)
+        return 0
+    name = argv.pop(0)
+    if name not in COMMANDS:
+        near = difflib.get_close_matches(name, COMMANDS, n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        return _fail(
+            "luong-keras",
+            f"Expected a command, one of {', '.join(COMMANDS)}. Received: "
+            f"{name}.{hint}",
+        )
+    return _run(name, argv)
+
+
+def usage() -> str:
+    """What `luong-keras --help` prints."""
+    lines = "\n".join(f"  {name:<10} {what}" for name, what in COMMANDS.items())
+    return (
+        "usage: luong-keras COMMAND …\n\nAttention-based translation, from "
+        f"text to a served model.\n\n{lines}\n\n"
+        "`luong-keras COMMAND --help` has the rest. Errors are one line; "
+        "--debug shows\nwhere they come from."
+    )
+
+
+def _run(name: str, argv: list[str]) -> int:
+    program = f"luong-keras {name}"
+    debug = "--debug" in argv
+    argv = [argument for argument in argv if argument != "--debug"]
+    try:
+        if os.environ["KERAS_BACKEND"] != "tensorflow":
+            raise ValueError(
+                "The command needs Keras' TensorFlow backend. Received: "
+                f"KERAS_BACKEND={os.environ['KERAS_BACKEND']}. Unset it."
+            )
+        command = importlib.import_module(f"luong_keras.cli.{name}")
+        return command.run(command.parse(argv)) or 0
+    except BrokenPipeError:
+        # Whoever read the output has seen enough.
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except (ValueError, OSError, ImportError) as error:
+        if debug:
+            raise
+        return _fail(program, str(error))
+
+
+def _fail(program: str, message: str) -> int:
+    print(f"{program}: error: {' '.join(message.split())}", file=sys.stderr)
+    return 2

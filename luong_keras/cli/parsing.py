@@ -1,0 +1,94 @@
+"""Dataclasses as command lines."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import io
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any, TypeVar
+
+from luong_keras.missing_package import missing_package
+
+try:
+    import tyro
+except ImportError as error:
+    raise missing_package("tyro", error) from error
+
+Arguments = TypeVar("Arguments")
+# What tyro says of a value, to be said as the rest of the library does.
+_VALUE = re.compile(
+    r"Error parsing (?P<flag>--\S+): no type matching (?P<expected>\S+) could "
+    r"be instantiated from \['(?P<received>.*?)'\]"
+)
+_CHOICE = re.compile(
+    r"invalid choice '(?P<received>.*)' for argument '(?P<flag>.*)'. "
+    r"Expected one of \((?P<expected>.*)\)"
+)
+Value = TypeVar("Value")
+# An option whose comment says what stands in the place of None.
+Own = Annotated[
+    Value, tyro.conf.DisallowNone, tyro.conf.arg(help_behavior_hint="")
+]
+
+
+def parse_arguments(
+    kind: type[Arguments],
+    program: str,
+    argv: Sequence[str],
+    default: Any = None,
+) -> Arguments:
+    """Reads the arguments into their dataclass.
+
+    Args:
+        kind: the dataclass; its comments are the help.
+        program: what was called, such as `luong-keras train`.
+        argv: what follows it.
+        default: an instance with the values of what is not given.
+
+    Raises:
+        ValueError: for a wrong command line, in one line.
+        SystemExit: after `--help`.
+    """
+    said = io.StringIO()
+    given = {} if default is None else {"default": default}
+    with contextlib.redirect_stderr(said):
+        try:
+            return tyro.cli(kind, prog=program, args=list(argv), **given)
+        except SystemExit as stop:
+            if not stop.code:
+                raise
+    raise ValueError(f"{_one_line(said.getvalue())} See {program} --help.")
+
+
+def _one_line(text: str) -> str:
+    """What a box of tyro's says, without the box."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    sections: list[list[str]] = [[]]
+    for line in text.splitlines()[1:-1] or text.splitlines():
+        content = line.strip("│ ")
+        if content and not content.strip("─"):
+            sections.append([])
+        else:
+            sections[-1].append(content)
+    message = " ".join(sections[0]).strip().removesuffix(".") + "."
+    known = _VALUE.match(message) or _CHOICE.match(message)
+    if known:
+        return _wrong_value(**known.groupdict())
+    for lines in sections[1:]:
+        flags = [line for line in lines[1:] if line.startswith("--")]
+        if lines[0].startswith("Perhaps") and flags:
+            message += f" Did you mean {flags[0].split()[0]}?"
+        elif lines[0].startswith("Argument helptext") and flags:
+            message += f" Expected: {flags[0]}."
+    return message
+
+
+def _wrong_value(flag: str, expected: str, received: str) -> str:
+    choices = [c for c in re.findall(r"'([^']*)'", expected) if c != "None"]
+    if choices:
+        expected = f"one of {', '.join(choices)}"
+    near = difflib.get_close_matches(received, choices, n=1)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    return f"{flag}: Expected {expected}. Received: {received}.{hint}"

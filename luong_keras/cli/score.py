@@ -1,0 +1,69 @@
+"""`luong-keras score`: how probable given translations are."""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tyro.conf import Positional
+
+from luong_keras.cli.parsing import parse_arguments
+from luong_keras.data.text_files import is_columns, read_text, text_files
+from luong_keras.recipe.run_settings import run_config
+
+
+@dataclass(frozen=True)
+class Score:
+    """Prints what a trained run thinks of given translations.
+
+    One line a pair, its columns set apart by tabs: the log-probability, the
+    number of words or subwords with the end of the sentence, and the
+    perplexity. That of all pairs together goes to standard error.
+    """
+
+    # one file of two columns (.tsv, .tsv.gz), or a source and a target file
+    files: Positional[tuple[Path, ...]]
+    # the folder of the run
+    run_dir: Path
+    # of the epoch of best validation BLEU, or of the last one
+    weights: Literal["best", "last"] = "best"
+
+
+parse = functools.partial(parse_arguments, Score, "luong-keras score")
+
+
+def run(arguments: Score) -> int:
+    """Scores the pairs and prints a line each."""
+    files = arguments.files
+    if len(files) != 2 and not (len(files) == 1 and is_columns(files[0])):
+        raise ValueError(
+            "Expected: one file of two columns (.tsv, .tsv.gz), or a source "
+            f"and a target file. Received: {' '.join(map(str, files))}."
+        )
+    config = run_config(arguments.run_dir)
+    paths = text_files([str(path) for path in files], ())
+    sources, targets = zip(*read_text(paths, False), strict=True)
+    from luong_keras.recipe.evaluation import Evaluation
+    from luong_keras.translator import Translator
+
+    translator = Translator.from_run(arguments.run_dir, arguments.weights)
+    evaluation = Evaluation(translator, config.data)
+    found = translator.score(
+        evaluation.prepare(sources), evaluation.prepare_references(targets)
+    )
+    for scored in found:
+        words = len(scored.tokens)
+        perplexity = math.exp(-scored.log_probability / words)
+        print(f"{scored.log_probability:.4f}\t{words}\t{perplexity:.3f}")
+    total = sum(scored.log_probability for scored in found)
+    words = sum(len(scored.tokens) for scored in found)
+    print(
+        f"perplexity {math.exp(-total / words):.3f} of {words} words in "
+        f"{len(found)} pairs",
+        file=sys.stderr,
+    )
+    return 0

@@ -1,0 +1,254 @@
+"""`luong-keras train`: from text to a scored, exported translator."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from tyro.conf import DisallowNone, Positional, UseAppendAction, arg
+
+from luong_keras.cli.parsing import parse_arguments
+from luong_keras.cli.settings_flags import (
+    changed_leaves,
+    settings_flags,
+    without_checks,
+)
+from luong_keras.config import RunConfig
+from luong_keras.config_values import (
+    SHORT_NAMES,
+    checked_values,
+    parse_assignments,
+    read_values,
+    with_values,
+)
+from luong_keras.data.text_files import is_columns, text_files
+from luong_keras.presets import PRESETS
+from luong_keras.recipe.own_text import text_settings
+from luong_keras.training.run_folder import RunFolder
+
+PROGRAM = "luong-keras train"
+_OWN = arg(help_behavior_hint="(default: the preset's)")
+OwnInt = Annotated[int | None, DisallowNone, _OWN]
+OwnFloat = Annotated[float | None, DisallowNone, _OWN]
+# The comment says what stands in the place of None.
+_FILES = arg(metavar="FILE [FILE]", help_behavior_hint="")
+_SAID = arg(help_behavior_hint="")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\.\w+)*=")
+
+
+@dataclass(frozen=True)
+class Train:
+    """Trains a translator, scores it and exports it.
+
+    Without arguments: the preset demo on the built-in English-German corpus,
+    a few minutes on two cores. With text of your own: the preset small. The
+    same command again goes on with a run that was interrupted; with more
+    epochs, with one that is finished.
+
+    What is given later in this list counts: preset, --config, --set, flags.
+    """
+
+    # your text: one file of two columns (.tsv, .tsv.gz), source and target,
+    # or a source and a target file
+    text: Annotated[
+        Positional[tuple[str, ...]],
+        arg(metavar="[TEXT [TEXT]]", help_behavior_hint=""),
+    ] = ()
+    # settings to begin with; default: small for text of your own, else demo
+    preset: Annotated[
+        Literal["paper", "authors", "small", "demo"] | None,
+        DisallowNone,
+        _SAID,
+    ] = None
+    # folder of the run; default: runs/PRESET
+    run_dir: Annotated[Path | None, DisallowNone, _SAID] = None
+    # pairs to choose the best epoch by: a .tsv file, or two files; a
+    # share of the training pairs is held out where there are none
+    dev: Annotated[tuple[str, ...], _FILES] = ()
+    # pairs to score, likewise
+    test: Annotated[tuple[str, ...], _FILES] = ()
+    # phrasebook (built in), files, wmt14_translate, or another builder of
+    # tensorflow_datasets; default: the preset's
+    dataset: Annotated[str | None, DisallowNone, _SAID] = None
+    # file of line numbers of the test set to keep
+    test_subset: Annotated[str | None, DisallowNone, _SAID] = None
+    # settings in YAML or JSON, such as the config.json of another run
+    config: Annotated[Path | None, DisallowNone, _SAID] = None
+    # any setting, such as model.units=512; several, and more than once
+    settings: Annotated[
+        UseAppendAction[tuple[str, ...]],
+        arg(name="set", metavar="KEY=VALUE …", help_behavior_hint=""),
+    ] = ()
+    # epochs in all, those of earlier calls included
+    epochs: OwnInt = None
+    # pairs a step
+    batch_size: OwnInt = None
+    # of the first epoch
+    learning_rate: OwnFloat = None
+    # of the updates
+    optimizer: Annotated[Literal["sgd", "adam"] | None, DisallowNone, _OWN] = (
+        None
+    )
+    # of the weights and of the order of the pairs
+    seed: OwnInt = None
+    # of the recurrent layers
+    units: OwnInt = None
+    # of the word vectors
+    embedding_size: OwnInt = None
+    # of the encoder and of the decoder
+    layers: OwnInt = None
+    # the share of what is set to zero in training
+    dropout: OwnFloat = None
+    # float32, mixed_bfloat16, mixed_float16 or float64
+    precision: Annotated[str | None, DisallowNone, _OWN] = None
+    # words or subwords of each language, or of both together
+    vocabulary_size: OwnInt = None
+    # tokens; longer training pairs are left out
+    max_length: OwnInt = None
+    # hypotheses of the search that translates the test set
+    beam_size: OwnInt = None
+    # 0: sum of log-probabilities, 1: their mean
+    length_penalty: OwnFloat = None
+
+
+def parse(argv: Sequence[str]) -> tuple[RunConfig, Path]:
+    """The settings that a command line gives, and the folder of the run."""
+    argv = spread_assignments(argv)
+    if "--help-all" in argv:
+        _read(["--help"], _value_of(argv, "--preset") or "demo")
+    if "-h" in argv or "--help" in argv:
+        _print_short_help()
+    preset = _value_of(argv, "--preset")
+    arguments, values = _read(argv, preset or "demo")
+    preset = arguments.preset
+    if preset is None and arguments.text:
+        preset = "small"
+        arguments, values = _read(argv, preset)
+    config = with_values(_start(argv, preset or "demo"), values)
+    if preset is None and arguments.dataset is None:
+        print(
+            "No --preset: training the demo on the built-in corpus. For "
+            "WMT14 English-German as in the paper: --preset paper (downloads "
+            "through tensorflow_datasets, wants a GPU). For text of your "
+            "own: luong-keras train pairs.tsv"
+        )
+    return config, arguments.run_dir or Path("runs", preset or "demo")
+
+
+def run(arguments: tuple[RunConfig, Path]) -> int:
+    """Trains as far as the run has not come yet."""
+    from luong_keras.recipe.run import run_recipe
+
+    # Stopped by a signal, it has said so, and goes on another time.
+    run_recipe(*arguments)
+    return 0
+
+
+def spread_assignments(argv: Sequence[str]) -> list[str]:
+    """`--set a=1 b=2` as `--set a=1 --set b=2`, which leaves files alone."""
+    spread: list[str] = []
+    inside = False
+    for argument in argv:
+        if inside and spread[-1] != "--set":
+            if _ASSIGNMENT.match(argument):
+                spread.append("--set")
+            else:
+                inside = False
+        inside = inside or argument == "--set"
+        spread.append(argument)
+    return spread
+
+
+def _read(argv: list[str], preset: str) -> tuple[Train, dict[str, Any]]:
+    """The command line as it reads on top of a preset, and its values."""
+    start = _start(argv, preset)
+    values = checked_values(parse_assignments(_values_of(argv, "--set")))
+    base = without_checks(start, values)
+    kind = settings_flags(Train)
+    arguments = parse_arguments(
+        kind, PROGRAM, argv, kind(**dataclasses.asdict(Train()) | vars(base))
+    )
+    values |= _named_text(arguments)
+    values |= changed_leaves(base, arguments)
+    for name, fulls in SHORT_NAMES.items():
+        if (value := getattr(arguments, name)) is not None:
+            values |= dict.fromkeys(fulls, value)
+    return arguments, values
+
+
+def _start(argv: Sequence[str], preset: str) -> RunConfig:
+    """The preset with the settings of a file, if one is given."""
+    path = _value_of(argv, "--config")
+    # The parser refuses another name in a moment.
+    config = PRESETS.get(preset, RunConfig())
+    return config if path is None else with_values(config, read_values(path))
+
+
+def _named_text(arguments: Train) -> dict[str, Any]:
+    """The settings that name the data."""
+    given = {
+        name: _files(name, getattr(arguments, name))
+        for name in ("text", "dev", "test")
+    }
+    values: dict[str, Any] = {}
+    if given["text"] is not None:
+        folder = RunFolder(arguments.run_dir or ".")
+        values |= text_settings(folder, *given.values())
+    elif given["dev"] is not None or given["test"] is not None:
+        raise ValueError(
+            "--dev and --test belong to text of your own. Expected: the "
+            "training text as well, as in `luong-keras train pairs.tsv`. "
+            "Received: none. Beside --set data.train=PREFIX, use "
+            "--set data.dev=PREFIX and --set data.test=PREFIX."
+        )
+    if arguments.dataset is not None:
+        short = {"wmt14": "wmt14_translate", "wmt15": "wmt15_translate"}
+        values["data.dataset"] = short.get(arguments.dataset, arguments.dataset)
+    if arguments.test_subset is not None:
+        values["data.test_subset"] = arguments.test_subset
+    return values
+
+
+def _files(name: str, paths: tuple[str, ...]) -> str | tuple[str, ...] | None:
+    """One file of two columns or two files, which exist."""
+    if not paths:
+        return None
+    if len(paths) > 2 or (len(paths) == 1 and not is_columns(paths[0])):
+        raise ValueError(
+            f"Expected: as {name} one file of two columns (.tsv, .tsv.gz), or "
+            f"a source and a target file. Received: {' '.join(paths)}."
+        )
+    given = paths[0] if len(paths) == 1 else paths
+    text_files(given, ())
+    return given
+
+
+def _values_of(argv: Sequence[str], flag: str) -> list[str]:
+    """What follows a flag, wherever it stands."""
+    values = [
+        value
+        for name, value in zip(argv, argv[1:], strict=False)
+        if name == flag
+    ]
+    equal = [a.partition("=")[2] for a in argv if a.startswith(f"{flag}=")]
+    return values + equal
+
+
+def _value_of(argv: Sequence[str], flag: str) -> str | None:
+    return (_values_of(argv, flag) or [None])[-1]
+
+
+def _print_short_help() -> None:
+    try:
+        parse_arguments(Train, PROGRAM, ["--help"])
+    except SystemExit:
+        print(
+            "--help-all has every setting as a flag, such as "
+            "--model.attention.kind."
+        )
+        sys.exit(0)

@@ -1,0 +1,120 @@
+"""`luong-keras translate`: text in, text out."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tyro.conf import FlagCreatePairsOff, Positional
+
+from luong_keras.cli.parsing import Own, parse_arguments
+from luong_keras.cli.searching import changed_search
+from luong_keras.recipe.run_settings import run_config
+
+
+@dataclass(frozen=True)
+class Translate:
+    """Translates text with a trained run, to standard output.
+
+    `--n-best` and `--alignments` print JSON lines instead of text.
+    """
+
+    # the folder of the run
+    run_dir: Path
+    # UTF-8 files, one sentence a line, also .gz; default: standard input
+    files: Own[Positional[tuple[Path, ...]]] = ()
+    # of the epoch of best validation BLEU, or of the last one
+    weights: Literal["best", "last"] = "best"
+    # hypotheses of the search; default: the run's
+    beam_size: Own[int | None] = None
+    # 0: sum of log-probabilities, 1: their mean; default: the run's
+    length_penalty: Own[float | None] = None
+    # translations a sentence
+    n_best: int = 1
+    # also the links [source position, target position] of each word
+    alignments: FlagCreatePairsOff[bool] = False
+    # translate the test set through the run's newest export and compare it
+    # with the model, instead of reading text
+    check_export: FlagCreatePairsOff[bool] = False
+
+
+parse = functools.partial(parse_arguments, Translate, "luong-keras translate")
+
+
+def run(arguments: Translate) -> int:
+    """Translates; 1 where an export differs from its model."""
+    config = run_config(arguments.run_dir)
+    decoding = changed_search(
+        config.decoding,
+        beam_size=arguments.beam_size,
+        length_penalty=arguments.length_penalty,
+        n_best=arguments.n_best,
+    )
+    # Read first: a missing file is told before a model is made.
+    lines = [] if arguments.check_export else list(_lines(arguments.files))
+    from luong_keras.recipe.evaluation import Evaluation
+    from luong_keras.translator import Translator
+
+    translator = Translator.from_run(
+        arguments.run_dir, arguments.weights, decoding
+    )
+    if arguments.check_export:
+        return check_export(translator, arguments.run_dir, config)
+    evaluation = Evaluation(translator, config.data)
+    if arguments.n_best == 1 and not arguments.alignments:
+        for line in evaluation.translate(lines):
+            print(line)
+        return 0
+    for found in translator.nbest(evaluation.prepare(lines)):
+        entries = [
+            translation.as_dict(links=arguments.alignments)
+            for translation in found[: arguments.n_best]
+        ]
+        finished = evaluation.finish([entry["text"] for entry in entries])
+        for entry, text in zip(entries, finished, strict=True):
+            entry["text"] = text
+        print(json.dumps(entries, ensure_ascii=False))
+    return 0
+
+
+def _lines(files: tuple[Path, ...]) -> Iterator[str]:
+    from luong_keras.data.parallel_text import read_lines
+
+    for path in files:
+        yield from read_lines(path)
+    if not files:
+        try:
+            yield from (line.rstrip("\n") for line in sys.stdin)
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                "Expected: UTF-8 text in standard input. Received: "
+                f"{error.object[error.start : error.start + 20]!r}."
+            ) from error
+
+
+def check_export(translator, run_dir, config) -> int:
+    """0 where the newest export translates as the model does."""
+    from luong_keras.data.datasets import load_datasets
+    from luong_keras.serving.exported_translations import (
+        exported_translations,
+        newest_version,
+    )
+    from luong_keras.training.run_folder import RunFolder
+
+    newest = newest_version(RunFolder(run_dir).export)
+    sources = [source for source, _ in load_datasets(config.data).test]
+    expected = translator.translate(sources)
+    served = exported_translations(newest, sources)
+    for source, translation in list(zip(sources, served, strict=True))[:3]:
+        print(f"{source}\n  {translation}")
+    different = sum(a != b for a, b in zip(expected, served, strict=True))
+    print(
+        f"export {newest}: {len(served) - different} of {len(served)} "
+        "translations equal those of the model"
+    )
+    return int(different > 0)
