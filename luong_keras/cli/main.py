@@ -8,6 +8,8 @@ import os
 import sys
 from collections.abc import Sequence
 
+import luong_keras
+
 COMMANDS = {
     "train": "train a translator, or go on with one",
     "translate": "translate text with a trained run",
@@ -35,9 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(usage())
         return 0
     if argv[0] == "--version":
-        from luong_keras import __version__
-
-        print(__version__)
+        print(luong_keras.__version__)
         return 0
     name = argv.pop(0)
     if name not in COMMANDS:

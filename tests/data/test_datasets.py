@@ -185,8 +185,8 @@ def test_the_corpus_depends_on_its_preprocessing_too(files):
 
 
 def test_missing_prefixes_and_files_are_named(files, tmp_path):
-    with pytest.raises(ValueError, match="--set data.dev=path/dev"):
-        load_datasets(DataConfig(**{**vars(files), "dev": None}))
+    with pytest.raises(ValueError, match="--set data.train=path/train"):
+        load_datasets(DataConfig(**{**vars(files), "train": None}))
     (tmp_path / "dev.en").unlink()
     with pytest.raises(FileNotFoundError, match=r"dev\.en or .*dev\.en\.gz"):
         load_datasets(files)
@@ -232,3 +232,60 @@ def test_another_name_is_a_builder_with_test_sets(monkeypatch, tmp_path):
     ]
     assert [s for s, _ in turned.test] == ["t 0", "t 1", "t 2"]
     assert turned.train_key != found.train_key
+
+
+@pytest.fixture
+def columns(tmp_path):
+    """A file of 200 pairs in two columns, and two files of the same."""
+    pairs = [(f"word {i}", f"Wort {i}") for i in range(200)]
+    text = "".join(f"{s}\t{t}\tmore\n" for s, t in pairs)
+    (tmp_path / "pairs.tsv").write_text(text)
+    with gzip.open(tmp_path / "pairs.tsv.gz", "wt") as file:
+        file.write(text)
+    for name, side in (("one.txt", 0), ("other.txt", 1)):
+        lines = "".join(pair[side] + "\n" for pair in pairs)
+        (tmp_path / name).write_text(lines)
+    return tmp_path, pairs
+
+
+@pytest.mark.parametrize(
+    "names", [("pairs.tsv",), ("pairs.tsv.gz",), ("one.txt", "other.txt")]
+)
+def test_files_without_languages_and_the_pairs_held_out(columns, names):
+    folder, pairs = columns
+    paths = tuple(str(folder / name) for name in names)
+    given = paths[0] if len(paths) == 1 else paths
+    found = load_datasets(DataConfig("files", train=given))
+    train = list(found.train())
+    assert sorted([*train, *found.dev, *found.test]) == sorted(pairs)
+    assert (len(found.dev), len(found.test)) == (4, 4)
+    assert train == [pair for pair in pairs if pair in set(train)]
+    assert "4 as data.dev and 4 as data.test" in found.note
+    # A part that is given is no longer held out, the other one is.
+    again = load_datasets(DataConfig("files", train=given, dev=given))
+    assert again.dev == pairs and len(list(again.train())) == 196
+    assert len(again.test) == 4
+    assert again.train_key != found.train_key
+
+
+def test_a_bad_line_is_told_with_its_file(columns):
+    from luong_keras.data.corpus_writer import write_corpus
+
+    folder, _ = columns
+    path = folder / "bad.tsv"
+    path.write_bytes(b"a\tb\nno tab\n\tempty\nc\t\xff\nd\te\nf\tg\nh\ti\n")
+    found = load_datasets(DataConfig("files", train=str(path)))
+    corpus = write_corpus(found.train(), folder / "corpus")
+    assert len(corpus) == 2
+    assert corpus.skipped == {
+        "no second column": {"count": 1, "first_lines": ["bad.tsv:2"]},
+        "empty source": {"count": 1, "first_lines": ["bad.tsv:3"]},
+        "not UTF-8": {"count": 1, "first_lines": ["bad.tsv:4"]},
+    }
+    strict = DataConfig("files", train=str(path), on_bad_line="error")
+    with pytest.raises(ValueError, match=r"Line 2 of .*bad\.tsv has not two"):
+        load_datasets(strict)
+    path.write_text("a\tb\n\tempty\nc\td\ne\tf\n")
+    with pytest.raises(ValueError, match=r"Pair bad\.tsv:2 .* is empty"):
+        found = load_datasets(strict)
+        write_corpus(found.train(), folder / "corpus", on_bad_line="error")

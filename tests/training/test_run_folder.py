@@ -7,9 +7,33 @@ def test_a_run_keeps_its_configuration(tmp_path):
     run = RunFolder(tmp_path / "run")
     run.write_config({"units": 8, "epochs": 3, "layers": (1, 2)})
     run.write_config({"units": 8, "epochs": 3, "layers": (1, 2)})
-    with pytest.raises(ValueError, match="units: 8 there, 9 now"):
+    with pytest.raises(ValueError, match="units: 8 → 9"):
         run.write_config({"units": 9, "epochs": 3, "layers": (1, 2)})
     assert run.read_config() == {"units": 8, "epochs": 3, "layers": [1, 2]}
+
+
+def test_what_may_change_and_what_is_new_is_let_pass(tmp_path):
+    run = RunFolder(tmp_path / "run")
+    run.write_config({"model": {"units": 8}, "fit": {"epochs": 3, "size": 64}})
+    new = {"model": {"units": 8, "layers": 2}, "fit": {"epochs": 5, "size": 32}}
+    free = ("fit.epochs",)
+    with pytest.raises(ValueError) as caught:
+        run.write_config(new, free, {"model": {"layers": 1}})
+    # Every one that may not change, by its full name, and no other.
+    message = str(caught.value)
+    assert "fit.size: 64 → 32; model.layers: 1 → 2." in message
+    assert "fit.epochs: 3" not in message and "fit.epochs" in message
+    assert run.read_config()["fit"]["epochs"] == 3
+    run.write_config(new, ("fit",), {"model": {"layers": 2}})
+    assert run.read_config() == new
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", "\xff"])
+def test_a_damaged_configuration_is_told(tmp_path, text):
+    run = RunFolder(tmp_path)
+    run.config.write_bytes(text.encode("latin-1"))
+    with pytest.raises(ValueError, match="configuration of a run in .*config"):
+        run.read_config()
 
 
 def test_a_run_goes_on_with_its_data(tmp_path):

@@ -1,0 +1,143 @@
+import json
+
+import pytest
+
+from luong_keras.config import DecodingConfig, RunConfig
+from luong_keras.config_values import (
+    SHORT_NAMES,
+    config_to_dict,
+    leaf_values,
+    override,
+    read_values,
+    with_values,
+)
+from luong_keras.presets import PRESETS
+
+pytest.importorskip("pydantic", reason="settings are checked by pydantic")
+
+
+@pytest.mark.parametrize(
+    "before, changes, after",
+    [
+        # (beam_size, stack_size, max_beam_size), what is asked for, and what
+        # the three then are.
+        ((10, 100, None), {"beam_size": 1}, (1, None, None)),
+        ((10, 100, None), {"beam_size": 10}, (10, 100, None)),
+        ((10, 100, None), {"beam_size": 5, "stack_size": 7}, (5, 7, None)),
+        ((10, 100, None), {"stack_size": 7}, (10, 7, None)),
+        ((10, 100, None), {"length_penalty": 1.0}, (10, 100, None)),
+        ((10, None, 12), {"beam_size": 11}, (11, None, 12)),
+        ((10, None, 12), {"beam_size": 20}, (20, None, None)),
+        ((10, 5, 12), {"beam_size": 20}, (20, None, None)),
+        ((10, None, 12), {"max_beam_size": 30}, (10, None, 30)),
+        ((5, None, None), {"n_best": 5}, (5, None, None)),
+        ((5, None, None), {"n_best": 8}, (8, None, None)),
+        ((5, None, 6), {"n_best": 8}, (8, None, None)),
+        ((10, 100, None), {"n_best": 50}, (10, 100, None)),
+        ((10, 100, None), {"n_best": 150}, (10, 150, None)),
+        ((10, 100, None), {"n_best": 8, "beam_size": 2}, (2, 8, None)),
+        ((5, None, None), {"n_best": 8, "beam_size": 2}, (2, 8, None)),
+        ((5, None, None), {"n_best": 8, "stack_size": 9}, (5, 9, None)),
+    ],
+)
+def test_a_changed_search_follows_its_rules(before, changes, after):
+    names = ("beam_size", "stack_size", "max_beam_size")
+    decoding = DecodingConfig(**dict(zip(names, before, strict=True)))
+    found = decoding.with_(**changes)
+    assert tuple(getattr(found, name) for name in names) == after
+    # What was not asked for stays.
+    assert found.replace_unknown == decoding.replace_unknown
+    assert found.length_penalty == changes.get("length_penalty", 0.0)
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"beam_size": 8, "max_beam_size": 4}, "at least beam_size"),
+        ({"n_best": 8, "stack_size": 4}, "n_best=8 and stack_size=4"),
+        ({"beam_size": 0}, "at least 1"),
+    ],
+)
+def test_a_search_that_contradicts_itself_is_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        DecodingConfig().with_(**changes)
+
+
+def test_assignments_follow_the_rules_of_the_search():
+    authors = PRESETS["authors"]
+    assert override(authors, ["decoding.beam_size=1"]).decoding == (
+        authors.decoding.with_(beam_size=1)
+    )
+    both = ["decoding.beam_size=1", "decoding.stack_size=3"]
+    assert override(authors, both).decoding.stack_size == 3
+
+
+@pytest.mark.parametrize(
+    "assignment, parts",
+    [
+        ("model.unit=4", ["model.units", "Received: 'model.unit=4'"]),
+        ("model.kind=none", ["model.attention.kind"]),
+        ("training.optimizer=adm", ["'sgd', 'adam'", "'adm'", "mean 'adam'"]),
+        ("model.units=many", ["model.units", "Expected int", "'many'"]),
+        ("training.clip_norm=x", ["Expected float or null", "'x'"]),
+        ("model=4", ["model: Expected settings", "Received: 4"]),
+        ("units", ["key", "'units'"]),
+    ],
+)
+def test_what_is_wrong_is_named_expected_and_received(assignment, parts):
+    with pytest.raises(ValueError) as caught:
+        override(RunConfig(), [assignment])
+    for part in parts:
+        assert part in str(caught.value).replace("section.name=value", "key")
+
+
+def test_a_value_is_text_where_the_setting_is():
+    config = override(
+        RunConfig(), ["data.train=2014", 'data.dev=["a.en", "b"]']
+    )
+    assert config.data.train == "2014"
+    assert config.data.dev == ("a.en", "b")
+
+
+def test_short_names_stand_for_settings():
+    leaves = leaf_values(config_to_dict(RunConfig()))
+    for name, fulls in SHORT_NAMES.items():
+        assert set(fulls) <= set(leaves)
+        value = {"optimizer": "adam", "precision": "float64"}.get(name, 3)
+        value = 0.25 if name in ("dropout", "length_penalty") else value
+        changed = leaf_values(
+            config_to_dict(with_values(RunConfig(), {name: value}))
+        )
+        assert {n for n in leaves if changed[n] != leaves[n]} == set(fulls)
+        assert {changed[n] for n in fulls} == {value}
+
+
+@pytest.mark.parametrize(
+    "name, text",
+    [
+        ("run.json", json.dumps({"model": {"units": 7}, "seed": 3})),
+        ("run.yaml", "model:\n  units: 7\nseed: 3\n"),
+    ],
+)
+def test_a_file_of_settings(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text)
+    config = with_values(RunConfig(), read_values(path))
+    assert (config.model.units, config.training.seed) == (7, 3)
+
+
+@pytest.mark.parametrize(
+    "name, text, message",
+    [
+        ("a.json", "{", "is not JSON"),
+        ("a.yaml", "a: [", "is not YAML"),
+        ("a.yaml", "- 1", "sections of settings"),
+        ("a.json", '{"model": {"unit": 3}}', "Did you mean model.units"),
+    ],
+)
+def test_a_damaged_file_of_settings(tmp_path, name, text, message):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_values(tmp_path / name)
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        read_values(tmp_path / "other.yaml")
