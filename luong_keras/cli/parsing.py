@@ -66,12 +66,14 @@ def _one_line(text: str) -> str:
     """What a box of tyro's says, without the box."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", text)
     sections: list[list[str]] = [[]]
-    for line in text.splitlines()[1:-1] or text.splitlines():
-        content = line.strip("│ ")
-        if content and not content.strip("─"):
-            sections.append([])
-        else:
+    # The first line is the box's title; boxes are also drawn in ASCII.
+    for line in text.splitlines()[1:]:
+        content = line.strip("│╰╯ ")
+        if content.strip("─-"):
             sections[-1].append(content)
+        elif content:
+            sections.append([])
+    sections = [section for section in sections if section] or [[text]]
     message = " ".join(sections[0]).strip().removesuffix(".") + "."
     known = _VALUE.match(message) or _CHOICE.match(message)
     if known:

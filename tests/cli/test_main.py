@@ -1,0 +1,108 @@
+"""What is wrong is one line, status 2, and told before Keras is loaded."""
+
+import subprocess
+import sys
+
+import pytest
+
+from luong_keras.cli.main import COMMANDS, main, usage
+
+
+def error_of(argv, capsys):
+    assert main(list(map(str, argv))) == 2
+    printed = capsys.readouterr()
+    (line,) = printed.err.splitlines()
+    return line
+
+
+@pytest.fixture
+def places(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "config.json").write_text("{")
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "config.json").write_text('{"model": {"unit": 3}}')
+    (tmp_path / "wrong.yaml").write_text("model: {units: x}")
+    (tmp_path / "pairs.tsv").write_text("a\tb\n")
+
+
+@pytest.mark.parametrize(
+    "argv, parts",
+    [
+        ("tran", ["luong-keras: error:", "Received: tran", "mean train"]),
+        ("train --set model.unit=3", ["train: error:", "mean model.units"]),
+        ("train --set epochs", ["key=value", "Received: 'epochs'"]),
+        ("train --epoch 3", ["--epoch", "mean --epochs"]),
+        ("train --model.unit 3", ["mean --model.units"]),
+        ("train --epochs x", ["--epochs", "Expected INT", "Received: x"]),
+        ("train --epochs 0", ["training", "at least 1", "epochs=0"]),
+        ("train --preset smal", ["small", "Received: smal", "mean small"]),
+        ("train --config wrong.yaml", ["model.units", "int", "'x'"]),
+        ("train --config no.yaml", ["no.yaml", "does not exist"]),
+        ("train none.tsv", ["none.tsv, which does not exist"]),
+        ("train a.txt", ["two columns", "Received: a.txt"]),
+        ("train pairs.tsv b c", ["Received: pairs.tsv b c"]),
+        ("train --dev pairs.tsv", ["training text as well"]),
+        ("translate", ["--run-dir", "required"]),
+        ("translate --run-dir nowhere", ["nowhere, which does not exist"]),
+        ("translate --run-dir empty", ["without config.json"]),
+        ("translate --run-dir damaged", ["damaged/config.json", "none"]),
+        ("evaluate --run-dir old", ["model.unit", "mean model.units"]),
+        ("evaluate --run-dir old --part tst", ["dev, test", "mean test"]),
+        ("score --run-dir old pairs.txt", ["two columns", "pairs.txt"]),
+        ("export --run-dir old --output first", ["a number", "first"]),
+        (
+            "export --run-dir old --output 1 --weights-dtype float16 "
+            "--fold-embedding",
+            ["one of --weights-dtype", "Received: both"],
+        ),
+    ],
+)
+def test_an_error_is_one_line(places, capsys, argv, parts):
+    line = error_of(argv.split(), capsys)
+    assert line.startswith("luong-keras")
+    for part in parts:
+        assert part in line.replace("section.name=value", "key=value")
+
+
+def test_debug_shows_where_it_comes_from(places):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        main(["translate", "--run-dir", "nowhere", "--debug"])
+
+
+def test_another_backend_is_refused(places, capsys, monkeypatch):
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    line = error_of(["translate", "--run-dir", "empty"], capsys)
+    assert "Received: KERAS_BACKEND=jax" in line
+
+
+def test_every_command_is_listed():
+    for name, what in COMMANDS.items():
+        assert name in usage() and what in usage()
+    assert main([]) == 0
+
+
+def test_nothing_loads_keras_before_the_command_is_read(tmp_path):
+    program = (
+        "import os, sys\n"
+        "os.environ.pop('TF_CPP_MIN_LOG_LEVEL', None)\n"
+        "from luong_keras.cli.main import COMMANDS, main\n"
+        "for name in COMMANDS:\n"
+        "    for arguments in (['--help'], ['--nothing'], ['--help-all']):\n"
+        "        try:\n"
+        "            main([name, *arguments])\n"
+        "        except SystemExit as stop:\n"
+        "            assert not stop.code\n"
+        "main(['translate', '--run-dir', 'nowhere'])\n"
+        "loaded = {'keras', 'tensorflow'} & set(sys.modules)\n"
+        "assert not loaded, loaded\n"
+        "assert os.environ['TF_CPP_MIN_LOG_LEVEL'] == '2'\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    # The short help has what people change, the other one everything.
+    assert "--learning-rate" in done.stdout
+    assert done.stdout.count("--model.attention.kind ") == 1

@@ -1,0 +1,140 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from luong_keras.cli.train import Train, parse, spread_assignments
+from luong_keras.config_values import SHORT_NAMES, config_to_dict, override
+from luong_keras.presets import PRESETS
+
+
+@pytest.fixture(autouse=True)
+def places(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("pairs.tsv", "dev.tsv", "text.en", "text.de"):
+        (tmp_path / name).write_text("a\tb\n")
+    (tmp_path / "some.yaml").write_text(
+        "training: {epochs: 7, batch_size: 7}\nmodel: {units: 8}\n"
+    )
+    whole = override(PRESETS["authors"], ["training.epochs=7", "model.units=8"])
+    (tmp_path / "whole.json").write_text(json.dumps(config_to_dict(whole)))
+
+
+@pytest.mark.parametrize(
+    "argv, preset, assignments",
+    [
+        ("", "demo", []),
+        ("--preset paper", "paper", []),
+        ("--epochs 3 --units 32", "demo", ["epochs=3", "units=32"]),
+        ("--layers 2", "demo", ["model.encoder_layers=2", "layers=2"]),
+        # A flag is stronger than --set, this than a file, that than a preset.
+        (
+            "--config some.yaml --set training.epochs=9",
+            "demo",
+            ["epochs=9", "batch_size=7", "units=8"],
+        ),
+        (
+            "--set epochs=9 --epochs 4 --config some.yaml",
+            "demo",
+            ["epochs=4", "batch_size=7", "units=8"],
+        ),
+        (
+            "--config some.yaml --training.epochs 4",
+            "demo",
+            ["epochs=4", "batch_size=7", "units=8"],
+        ),
+        # 4 is what the preset has: the flag counts all the same.
+        ("--set epochs=9 --training.epochs 4", "demo", []),
+        ("--preset=small --set epochs=9 --epochs 8", "small", []),
+        # Several after one --set, and several times.
+        (
+            "--set epochs=3 units=32 --preset small --set seed=2 "
+            "model.attention.kind=none",
+            "small",
+            ["epochs=3", "units=32", "seed=2", "model.attention.kind=none"],
+        ),
+        (
+            "--model.attention.kind none --model.no-bidirectional "
+            "--model.reverse-source",
+            "demo",
+            [
+                "model.attention.kind=none",
+                "model.bidirectional=false",
+                "model.reverse_source=true",
+            ],
+        ),
+        ("--training.clip-norm None", "demo", ["training.clip_norm=null"]),
+        ("--preset authors --beam-size 1", "authors", ["beam_size=1"]),
+        ("--dataset wmt15", "demo", ["data.dataset=wmt15_translate"]),
+        ("--preset paper --test-subset f", "paper", ["data.test_subset=f"]),
+    ],
+)
+def test_the_command_line_gives_settings(argv, preset, assignments):
+    config, run_dir = parse(argv.split())
+    assert config == override(PRESETS[preset], assignments)
+    assert run_dir == Path("runs", preset)
+
+
+def test_a_file_of_another_run_is_the_whole_configuration():
+    config, _ = parse(["--config", "whole.json"])
+    changed = ["training.epochs=7", "model.units=8"]
+    assert config == override(PRESETS["authors"], changed)
+    # On top of it, the search follows its rules.
+    config, _ = parse(["--config", "whole.json", "--set", "beam_size=1"])
+    assert config.decoding.stack_size is None
+
+
+@pytest.mark.parametrize(
+    "argv, data",
+    [
+        ("pairs.tsv", {"train": "pairs.tsv"}),
+        (
+            "text.en text.de --dev dev.tsv",
+            {
+                "train": ("text.en", "text.de"),
+                "dev": "dev.tsv",
+                "source_language": "en",
+            },
+        ),
+        (
+            "--set epochs=2 pairs.tsv --test text.en text.de",
+            {"train": "pairs.tsv", "test": ("text.en", "text.de")},
+        ),
+    ],
+)
+def test_text_of_ones_own_is_named_by_its_files(argv, data, capsys):
+    config, run_dir = parse(argv.split())
+    assert run_dir == Path("runs/small")
+    assert config.data.dataset == "files"
+    for name in ("train", "dev", "test"):
+        assert getattr(config.data, name) == data.get(name)
+    small = PRESETS["small"]
+    assert config.model == small.model
+    assert "No --preset" not in capsys.readouterr().out
+
+
+def test_the_flags_with_short_names_are_settings():
+    fields = Train.__dataclass_fields__
+    assert set(SHORT_NAMES) <= set(fields)
+
+
+def test_assignments_end_where_a_file_begins():
+    argv = ["--set", "a=1", "b.c=2", "x.tsv", "d=3", "--set", "e", "--f"]
+    assert spread_assignments(argv) == [
+        *("--set", "a=1", "--set", "b.c=2", "x.tsv", "d=3"),
+        *("--set", "e", "--f"),
+    ]
+
+
+def test_the_settings_reach_the_recipe(monkeypatch):
+    from luong_keras.cli.main import main
+    from luong_keras.recipe import run
+
+    asked = []
+    monkeypatch.setattr(
+        run, "run_recipe", lambda *given: asked.append(given) or True
+    )
+    assert main(["train", "pairs.tsv", "--run-dir", "here", "--seed", "5"]) == 0
+    ((config, folder),) = asked
+    assert (config.training.seed, config.data.train) == (5, "pairs.tsv")
+    assert folder == Path("here")

@@ -1,0 +1,65 @@
+import pytest
+
+from luong_keras.config import DataConfig
+from luong_keras.data.datasets import load_datasets
+from luong_keras.recipe.own_text import text_settings
+from luong_keras.training.run_folder import RunFolder
+
+PAIRS = [("a\tb\ncat", "eine Katze"), ["a dog", "ein Hund"]]
+
+
+def data_of(settings):
+    fields = {n.removeprefix("data."): v for n, v in settings.items()}
+    return DataConfig(**fields)
+
+
+def test_pairs_in_memory_are_written_once(tmp_path):
+    run = RunFolder(tmp_path / "run")
+    settings = text_settings(run, iter(PAIRS), dev=PAIRS[:1], test=PAIRS)
+    found = load_datasets(data_of(settings))
+    expected = [("a b cat", "eine Katze"), ("a dog", "ein Hund")]
+    assert list(found.train()) == found.test == expected
+    assert found.dev == expected[:1]
+    before = (run.pairs / "train.tsv").stat().st_mtime_ns
+    assert text_settings(run, PAIRS, PAIRS[:1], PAIRS) == settings
+    assert (run.pairs / "train.tsv").stat().st_mtime_ns == before
+    text_settings(run, PAIRS[1:])
+    assert (run.pairs / "train.tsv").read_text() == "a dog\tein Hund\n"
+
+
+@pytest.mark.parametrize(
+    "train, expected",
+    [
+        ("x/pairs.tsv", {"train": "x/pairs.tsv"}),
+        (("a.txt", "b.txt"), {"train": ("a.txt", "b.txt")}),
+        (
+            ("a.fr", "b.de.gz"),
+            {
+                "train": ("a.fr", "b.de.gz"),
+                "source_language": "fr",
+                "target_language": "de",
+            },
+        ),
+    ],
+)
+def test_files_are_named_as_they_are(tmp_path, train, expected):
+    settings = text_settings(RunFolder(tmp_path / "run"), train)
+    given = {f"data.{name}": value for name, value in expected.items()}
+    none = {"data.dataset": "files", "data.dev": None, "data.test": None}
+    assert settings == none | given
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "pairs, message",
+    [
+        ([("a", "b"), ("c",)], r"Received: \('c',\) as pair 2"),
+        ([("a", "b"), "cd", "ef"], "Received: 'cd' as pair 2"),
+        ([("a", 3)], "both str"),
+        ([("a", "\udcff")], "Pair 1 cannot be written as UTF-8"),
+        (("a.tsv", "b.tsv"), "one file of two columns"),
+    ],
+)
+def test_what_is_no_pair_is_refused(tmp_path, pairs, message):
+    with pytest.raises(ValueError, match=message):
+        text_settings(RunFolder(tmp_path), pairs)

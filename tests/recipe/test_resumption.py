@@ -1,0 +1,114 @@
+import json
+
+import pytest
+
+from luong_keras.config import RunConfig
+from luong_keras.config_values import config_to_dict, override
+from luong_keras.recipe.resumption import (
+    MAY_CHANGE,
+    check_resumable,
+    is_finished,
+    mark_finished,
+    write_config,
+)
+from luong_keras.training.run_folder import RunFolder
+
+
+@pytest.fixture
+def run(tmp_path):
+    run = RunFolder(tmp_path / "run")
+    write_config(RunConfig(), run)
+    return run
+
+
+def trained(run, epochs):
+    lines = [json.dumps({"epoch": e + 1, "loss": 1.0}) for e in range(epochs)]
+    run.log.write_text("".join(line + "\n" for line in lines))
+
+
+@pytest.mark.parametrize(
+    "assignment",
+    [
+        "training.epochs=20",
+        "training.snapshot_steps=7",
+        "training.samples=1",
+        "decoding.beam_size=3",
+        "decoding.max_source_length=50",
+        # The run has the size that its text gave.
+        "model.source_vocabulary_size=70000",
+    ],
+)
+def test_what_may_change(run, assignment):
+    check_resumable(override(RunConfig(), [assignment]), run)
+
+
+@pytest.mark.parametrize(
+    "assignment, said",
+    [
+        ("training.batch_size=64", "training.batch_size: 128 → 64"),
+        ("training.jit_compile=true", "training.jit_compile: False → True"),
+        ("training.seed=2", "training.seed: 1 → 2"),
+        ("model.attention.half_width=5", "model.attention.half_width: 10 → 5"),
+        ("data.train=x", "data.train: None → 'x'"),
+    ],
+)
+def test_what_may_not_change_is_told_in_full(run, assignment, said):
+    before = run.config.read_text()
+    with pytest.raises(ValueError) as caught:
+        check_resumable(override(RunConfig(), [assignment]), run)
+    assert said in str(caught.value)
+    assert "Use a new folder" in str(caught.value)
+    assert run.config.read_text() == before
+
+
+def test_every_difference_is_told(run):
+    changed = ["training.batch_size=64", "training.epochs=20", "model.units=8"]
+    with pytest.raises(ValueError) as caught:
+        check_resumable(override(RunConfig(), changed), run)
+    told = str(caught.value).partition("another: ")[2]
+    assert told.startswith("model.units: 1000 → 8; training.batch_size: 128")
+    assert "epochs" not in told
+
+
+def test_trained_epochs_are_not_taken_back(run):
+    trained(run, 5)
+    check_resumable(override(RunConfig(), ["training.epochs=5"]), run)
+    with pytest.raises(ValueError, match="trained for 5 .* Received: 4"):
+        check_resumable(override(RunConfig(), ["training.epochs=4"]), run)
+
+
+def test_an_older_run_has_the_defaults_of_newer_settings(run):
+    values = config_to_dict(RunConfig())
+    del values["data"]["batching"], values["model"]["attention"]["use_scale"]
+    run.config.write_text(json.dumps(values))
+    check_resumable(RunConfig(), run)
+    changed = override(RunConfig(), ["data.batching=authors"])
+    with pytest.raises(ValueError, match="data.batching: 'sorted_pools' →"):
+        check_resumable(changed, run)
+
+
+def test_a_run_is_finished_for_what_it_was_scored_with(run):
+    config = RunConfig()
+    assert not is_finished(config, run)
+    mark_finished(config, run)
+    assert is_finished(config, run)
+    for assignment in ("training.epochs=13", "decoding.length_penalty=0.5"):
+        assert not is_finished(override(config, [assignment]), run)
+    assert is_finished(override(config, ["training.samples=9"]), run)
+
+
+@pytest.mark.parametrize("name, finished", [("1700", True), (".1700-x", False)])
+def test_an_older_run_is_finished_where_it_was_exported(run, name, finished):
+    (run.export / name).mkdir(parents=True)
+    more = override(RunConfig(), ["training.epochs=20"])
+    check_resumable(more, run)
+    # For the epochs that it had then, not for those asked for now.
+    assert is_finished(RunConfig(), run) == finished
+    assert not is_finished(more, run)
+
+
+def test_the_list_names_settings():
+    names = set(config_to_dict(RunConfig())["training"])
+    for name in MAY_CHANGE:
+        section, _, setting = name.partition(".")
+        assert section == "decoding" or setting in names
