@@ -290,8 +290,9 @@ class DecodingConfig:
           own size: a stack was chosen for the beam it stood beside. It sets
           `max_beam_size` back to None where that would be smaller.
         - `n_best`, the translations wanted of a sentence, makes room where
-          there are fewer: a `stack_size` of its own grows; without one the
-          beam grows, or, where the beam is given too, the stack.
+          there is less: the beam grows, unless it is given too, and so does
+          a `stack_size` of its own. (A stack larger than the beam is full
+          only where enough hypotheses come to their end.)
         - Whatever is given by name stays as given.
 
         Args:
@@ -316,10 +317,9 @@ class DecodingConfig:
                     "n_best must be at most stack_size. Received: "
                     f"n_best={n_best} and stack_size={stack}."
                 )
-            if stack is None and "beam_size" not in changes:
-                changes["beam_size"] = beam = n_best
-            else:
+            if stack is not None or "beam_size" in changes:
                 changes["stack_size"] = n_best
+            beam = changes.setdefault("beam_size", max(beam, n_best))
         most = self.max_beam_size
         if most is not None and most < beam:
             changes.setdefault("max_beam_size", None)

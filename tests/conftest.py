@@ -18,7 +18,7 @@ TESTS = Path(__file__).parent
 # What reads text, batches it or serves it runs on TensorFlow alone.
 TENSORFLOW_ONLY = (
     *("data", "text", "inference", "serving", "client", "recipe"),
-    "examples",
+    *("examples", "cli", "test_translator.py"),
 )
 
 

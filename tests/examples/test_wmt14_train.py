@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 
 from luong_keras.data import phrasebook
+from luong_keras.recipe import report
+from luong_keras.training.run_folder import RunFolder
 from luong_keras.training.snapshot import Snapshot
 
 ROOT = Path(__file__).parents[2]
@@ -161,6 +163,47 @@ def test_the_same_command_again_trains_no_more(straight, command):
         run_here(
             [*command[:-1], "--set", "model.units=8", command[-1]], straight
         )
+
+
+def test_a_run_of_an_older_version_is_finished(straight, command):
+    run = RunFolder(straight)
+    before, config = weights(straight), run.read_config()
+    older = json.loads(json.dumps(config))
+    # Version 0.1.0 had no mark, and not every setting there is now.
+    del older["data"]["batching"], older["decoding"]["max_beam_size"]
+    run.config.write_text(json.dumps(older))
+    run.finished.unlink()
+    run_here(command, straight)
+    equal(weights(straight), before)
+    assert run.read_config() == config and run.finished.exists()
+    assert len(run.results.read_text().splitlines()) == 1
+
+
+def test_a_finished_run_goes_on_to_more_epochs(
+    straight, command, tmp_path, monkeypatch
+):
+    exported = []
+
+    def export(translator, folder, say):
+        exported.append(folder)
+        return folder
+
+    monkeypatch.setattr(report, "export_saved_model", export)
+    folder = tmp_path / "run"
+    fewer = ["--set", "training.epochs=1", "decoding.beam_size=1"]
+    run_here([*command[:-1], *fewer, command[-1]], folder)
+    assert len(exported) == 1 and len(read_log(folder)) == 1
+    run_here(command, folder)
+    equal(weights(folder), weights(straight))
+    equal(weights(folder, "best"), weights(straight, "best"))
+    assert read_log(folder) == read_log(straight)
+    assert len((folder / "results.jsonl").read_text().splitlines()) == 2
+    assert (folder / "test.txt").read_text() == (
+        straight / "test.txt"
+    ).read_text()
+    assert len(exported) == 2
+    with pytest.raises(ValueError, match="trained for 2 epochs"):
+        run_here([*command[:-1], *fewer, command[-1]], folder)
 
 
 def test_a_run_without_attention_comes_to_its_end(command, tmp_path):

@@ -1,0 +1,193 @@
+"""The commands that read a run, on one that was never trained."""
+
+import io
+import json
+import math
+
+import pytest
+import tensorflow as tf
+
+from luong_keras.cli.main import main
+from luong_keras.config import DataConfig, RunConfig
+from luong_keras.recipe.resumption import write_config
+from luong_keras.training.run_folder import RunFolder
+from luong_keras.translator import Translator
+from tests.serving.tiny_translator import tiny_translator
+
+PAIRS = [
+    ("the cat sees a dog .", "die Katze sieht einen Hund ."),
+    ("a house", "das Haus"),
+    ("the dog .", "der Hund ."),
+]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def eager():
+    """Saves the time in which each translator's graph is built."""
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+@pytest.fixture(scope="module")
+def translator():
+    return tiny_translator(stack_size=4, length_penalty=1.0, beam_size=2)
+
+
+@pytest.fixture(scope="module")
+def run(translator, tmp_path_factory):
+    """The folder of a run, with its test pairs."""
+    run = RunFolder(tmp_path_factory.mktemp("runs") / "tiny")
+    text = "".join(f"{s}\t{t}\n" for s, t in PAIRS)
+    (run.path.parent / "test.tsv").write_text(text)
+    paths = dict.fromkeys(
+        ("train", "dev", "test"), str(run.path.parent / "test.tsv")
+    )
+    config = RunConfig(
+        model=translator.translation_model.config,
+        decoding=translator.decoding,
+        data=DataConfig("files", **paths),
+    )
+    write_config(config, run)
+    translator.source_tokenizer.save(run.path, "source_vocabulary")
+    translator.target_tokenizer.save(run.path, "target_vocabulary")
+    translator.translation_model.model.save_weights(run.best_weights)
+    return run
+
+
+@pytest.fixture
+def call(run, capsys):
+    """Calls a command on the run; what it prints."""
+
+    def call(name, *arguments, status=0):
+        argv = [name, "--run-dir", run.path, *arguments]
+        assert main([str(argument) for argument in argv]) == status
+        return capsys.readouterr().out.splitlines()
+
+    return call
+
+
+@pytest.fixture
+def searched(monkeypatch):
+    """The searches with which translators are made."""
+    found = []
+    before = Translator.from_run.__func__
+
+    def from_run(cls, run_folder, weights="best", decoding=None, **options):
+        found.append(decoding)
+        return before(cls, run_folder, weights, decoding, **options)
+
+    monkeypatch.setattr(Translator, "from_run", classmethod(from_run))
+    return found
+
+
+def test_text_is_translated_from_files_and_from_standard_input(
+    call, translator, tmp_path, monkeypatch
+):
+    sources = [source for source, _ in PAIRS]
+    expected = translator.translate(sources)
+    (tmp_path / "one").write_text(sources[0] + "\n")
+    (tmp_path / "rest").write_text("\n".join(sources[1:]) + "\n")
+    files = tmp_path / "one", tmp_path / "rest"
+    assert call("translate", *files) == expected
+    text = io.StringIO("".join(source + "\n" for source in sources))
+    monkeypatch.setattr("sys.stdin", text)
+    assert call("translate") == expected
+
+
+def test_several_translations_with_their_links(
+    call, run, translator, tmp_path, searched
+):
+    (tmp_path / "text").write_text(PAIRS[0][0])
+    options = ("--n-best", 3, "--alignments")
+    (line,) = call("translate", tmp_path / "text", *options)
+    found = json.loads(line)
+    (expected,) = translator.nbest([PAIRS[0][0]])
+    assert [entry["text"] for entry in found] == [
+        translation.text for translation in expected[:3]
+    ]
+    assert found[0]["links"] == [list(link) for link in expected[0].links]
+    assert searched[-1] == translator.decoding
+    # More than the stack has room for.
+    (line,) = call("translate", tmp_path / "text", "--n-best", 6)
+    assert len(json.loads(line)) == 6
+    assert searched[-1] == translator.decoding.with_(n_best=6)
+    call("translate", tmp_path / "text", "--beam-size", 1)
+    assert (searched[-1].beam_size, searched[-1].stack_size) == (1, None)
+
+
+def test_scores_of_a_run_are_printed_and_kept(call, run, searched):
+    (line,) = call("evaluate", "--beam-size", 1, "--no-replacement")
+    found = json.loads(line)
+    assert found["set"] == "test" and found["sentences"] == 3
+    assert found["decoding"]["stack_size"] is None
+    assert not searched[-1].replace_unknown
+    assert {"bleu", "bleu_by_length", "perplexity"} <= set(found)
+    assert json.loads(run.results.read_text().splitlines()[-1]) == found
+
+
+def test_given_translations_are_scored(call, run, translator, capsys, tmp_path):
+    columns = run.path.parent / "test.tsv"
+    lines = call("score", columns)
+    scored = translator.score(*zip(*PAIRS, strict=True))
+    for line, expected in zip(lines, scored, strict=True):
+        total, words, perplexity = line.split("\t")
+        assert float(total) == pytest.approx(expected.log_probability, abs=1e-3)
+        assert int(words) == len(expected.tokens)
+        assert float(perplexity) == pytest.approx(
+            math.exp(-expected.log_probability / len(expected.tokens)), rel=1e-3
+        )
+    for name, side in (("a", 0), ("b", 1)):
+        (tmp_path / name).write_text("".join(p[side] + "\n" for p in PAIRS))
+    argv = ["score", "--run-dir", run.path, tmp_path / "a", tmp_path / "b"]
+    assert main([str(argument) for argument in argv]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.splitlines() == lines
+    words = sum(len(expected.tokens) for expected in scored)
+    total = sum(expected.log_probability for expected in scored)
+    assert f"{math.exp(-total / words):.3f} of {words} words" in printed.err
+
+
+def test_an_export_is_compared_with_its_model(
+    call, run, translator, monkeypatch
+):
+    from luong_keras.serving import exported_translations as exported
+
+    for version in ("9", "10", ".11-x"):
+        (run.export / version).mkdir(parents=True, exist_ok=True)
+    answers = translator.translate([source for source, _ in PAIRS])
+    asked = []
+
+    def answer(folder, sources):
+        asked.append(folder)
+        return answers
+
+    monkeypatch.setattr(exported, "exported_translations", answer)
+    assert (
+        "3 of 3 translations equal" in call("translate", "--check-export")[-1]
+    )
+    assert asked == [run.export / "10"]
+    answers[1] = "else"
+    lines = call("translate", "--check-export", status=1)
+    assert "2 of 3 translations equal" in lines[-1]
+
+
+def test_an_export_has_the_search_that_was_asked_for(
+    call, run, tmp_path, monkeypatch, searched
+):
+    asked = []
+
+    def export(translator, folder, weights_dtype, say):
+        asked.append((translator.decoding, folder, weights_dtype))
+        return folder
+
+    monkeypatch.setattr("luong_keras.translator.export_saved_model", export)
+    output = tmp_path / "1"
+    options = ("--weights-dtype", "bfloat16", "--max-beam-size", 7)
+    lines = call("export", "--output", output, *options)
+    assert lines[-1] == f"exported to {output}"
+    ((decoding, *rest),) = asked
+    assert (decoding.max_beam_size, decoding.stack_size) == (7, 4)
+    assert rest == [output, "bfloat16"]
+    call("export", "--output", output, "--beam-size", 3)
+    assert asked[-1][0].stack_size is None

@@ -1,0 +1,108 @@
+"""A translator from pairs to its folder, in one call."""
+
+import pytest
+import tensorflow as tf
+
+from luong_keras.config_values import config_from_dict
+from luong_keras.data import phrasebook
+from luong_keras.recipe import report
+from luong_keras.training.run_folder import RunFolder
+from luong_keras.translator import Translator
+
+PAIRS = [(p.source, p.target) for p in phrasebook.split_pairs("train", 40)]
+SETTINGS = {
+    "units": 8,
+    "embedding_size": 6,
+    "batch_size": 64,  # more than there are pairs
+    "beam_size": 1,
+    "training.samples": 1,
+}
+
+
+@pytest.fixture
+def eager():
+    """Saves the time in which graphs are built, of one step each."""
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+@pytest.fixture
+def exports(monkeypatch):
+    """Where models were exported, which other tests do in earnest."""
+    folders = []
+
+    def export(translator, folder, say):
+        folders.append(folder)
+        folder.mkdir(parents=True)
+        return folder
+
+    monkeypatch.setattr(report, "export_saved_model", export)
+    return folders
+
+
+def test_pairs_become_a_translator(tmp_path, exports, eager, capsys):
+    folder = tmp_path / "run"
+    translator = Translator.fit(PAIRS, run_dir=folder, epochs=1, **SETTINGS)
+    printed = capsys.readouterr().out
+    assert "1 as data.dev and 1 as data.test" in printed
+    assert "38 training pairs; skipped: {}" in printed
+    assert "subwords instead of 8000" in printed
+    assert "1 batches an epoch; pairs dropped: 0" in printed
+    assert isinstance(translator, Translator)
+    config = config_from_dict(RunFolder(folder).read_config())
+    assert (config.training.epochs, config.model.units) == (1, 8)
+    assert config.data.train == str(folder / "pairs" / "train.tsv")
+    again = Translator.from_run(folder)
+    sources = [source for source, _ in PAIRS[:2]]
+    assert translator.translate(sources) == again.translate(sources)
+    assert len(exports) == 1
+    # The same call again is finished, one of other pairs is refused.
+    Translator.fit(PAIRS, run_dir=folder, epochs=1, **SETTINGS)
+    assert "is finished" in capsys.readouterr().out and len(exports) == 1
+    with pytest.raises(ValueError, match="training text .* is not the one"):
+        Translator.fit(PAIRS[1:], run_dir=folder, epochs=1, **SETTINGS)
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"preset": "smal"}, "paper, authors, small, demo. Received: .*smal"),
+        ({"unit": 3}, "no setting 'unit'. Did you mean model.units"),
+        ({"units": "many"}, "model.units: Expected int. Received: 'many'"),
+        ({"epochs": 0}, "at least 1"),
+        ({"validation": ["a", 3]}, "pairs of a source"),
+    ],
+)
+def test_wrong_arguments_are_told_at_once(tmp_path, settings, message):
+    with pytest.raises(ValueError, match=message):
+        Translator.fit(PAIRS, run_dir=tmp_path / "run", **settings)
+    assert not (tmp_path / "run" / "config.json").exists()
+
+
+def test_a_training_that_was_stopped_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "luong_keras.translator.run_recipe", lambda config, folder: False
+    )
+    with pytest.raises(InterruptedError, match="same call goes on"):
+        Translator.fit(PAIRS, run_dir=tmp_path / "run")
+
+
+def test_files_reach_the_recipe(tmp_path, monkeypatch):
+    asked = []
+
+    def recipe(config, folder):
+        asked.append(config.data)
+        return False
+
+    monkeypatch.setattr("luong_keras.translator.run_recipe", recipe)
+    with pytest.raises(InterruptedError):
+        Translator.fit(
+            (tmp_path / "a.en", tmp_path / "a.fr"),
+            run_dir=tmp_path / "run",
+            validation=tmp_path / "dev.tsv",
+        )
+    (data,) = asked
+    assert data.train == (str(tmp_path / "a.en"), str(tmp_path / "a.fr"))
+    assert (data.dev, data.test) == (str(tmp_path / "dev.tsv"), None)
+    assert data.target_language == "fr"
