@@ -53,7 +53,6 @@ def run(arguments: Export) -> int:
         beam_size=arguments.beam_size,
         max_beam_size=arguments.max_beam_size,
     )
-    from luong_keras.recipe.evaluation import preprocessor
     from luong_keras.serving.server_runtime import SavedModelError
     from luong_keras.translator import Translator
 
@@ -71,12 +70,6 @@ def run(arguments: Export) -> int:
         print(f"Nothing was exported. {error}", file=sys.stderr)
         return 1
     print("exported to", folder)
-    if preprocessor(config.data, config.data.source_language) is not None:
-        print(
-            "The run's text was prepared in Python (data.lowercase, "
-            "data.normalize_punctuation, data.tokenize), which an export does "
-            "not do: clients send prepared text, see export/README.md."
-        )
     return 0
 
 

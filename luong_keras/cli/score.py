@@ -44,17 +44,13 @@ def run(arguments: Score) -> int:
             "Expected: one file of two columns (.tsv, .tsv.gz), or a source "
             f"and a target file. Received: {' '.join(map(str, files))}."
         )
-    config = run_config(arguments.run_dir)
+    run_config(arguments.run_dir)  # tells at once where there is no run
     paths = text_files([str(path) for path in files], ())
     sources, targets = zip(*read_text(paths, False), strict=True)
-    from luong_keras.recipe.evaluation import Evaluation
     from luong_keras.translator import Translator
 
     translator = Translator.from_run(arguments.run_dir, arguments.weights)
-    evaluation = Evaluation(translator, config.data)
-    found = translator.score(
-        evaluation.prepare(sources), evaluation.prepare_references(targets)
-    )
+    found = translator.score(sources, targets)
     for scored in found:
         words = len(scored.tokens)
         perplexity = math.exp(-scored.log_probability / words)

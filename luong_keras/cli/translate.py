@@ -57,7 +57,6 @@ def run(arguments: Translate) -> int:
     )
     # Read first: a missing file is told before a model is made.
     lines = [] if arguments.check_export else list(_lines(arguments.files))
-    from luong_keras.recipe.evaluation import Evaluation
     from luong_keras.translator import Translator
 
     translator = Translator.from_run(
@@ -65,19 +64,15 @@ def run(arguments: Translate) -> int:
     )
     if arguments.check_export:
         return check_export(translator, arguments.run_dir, config)
-    evaluation = Evaluation(translator, config.data)
     if arguments.n_best == 1 and not arguments.alignments:
-        for line in evaluation.translate(lines):
+        for line in translator.translate(lines):
             print(line)
         return 0
-    for found in translator.nbest(evaluation.prepare(lines)):
+    for found in translator.nbest(lines):
         entries = [
             translation.as_dict(links=arguments.alignments)
             for translation in found[: arguments.n_best]
         ]
-        finished = evaluation.finish([entry["text"] for entry in entries])
-        for entry, text in zip(entries, finished, strict=True):
-            entry["text"] = text
         print(json.dumps(entries, ensure_ascii=False))
     return 0
 
