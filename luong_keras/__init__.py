@@ -70,6 +70,7 @@ _MODULES = {
     "config_to_dict": "config_values",
     "corpus_bleu": "evaluation.bleu",
     "corpus_key": "data.datasets",
+    "enable_float64": "ops.double_precision",
     "ensemble_step": "decoding.ensemble",
     "export_saved_model": "serving.export",
     "fit": "training.fit",

@@ -7,6 +7,7 @@ import numpy as np
 from keras import ops
 
 import luong_keras as lk
+from luong_keras.ops.double_precision import enable_float64
 
 BACKEND = keras.backend.backend()
 EXACT = {"rtol": 1e-12, "atol": 1e-12}
@@ -14,25 +15,12 @@ EXACT = {"rtol": 1e-12, "atol": 1e-12}
 
 @contextlib.contextmanager
 def double_precision():
-    """JAX, and Keras on it, round to float32 unless told not to.
-
-    Keras has no public setting: many of its operations cast to what a
-    private table names. It is changed here and put back.
-    """
-    if BACKEND != "jax":
-        yield
-        return
-    import jax
-    from keras.src.backend.common.dtypes import BIT64_TO_BIT32_DTYPE as table
-
-    narrow = table["float64"]
-    jax.config.update("jax_enable_x64", True)
-    table["float64"] = "float64"
+    """float64 on every backend, as a user asks for it."""
+    enable_float64()
     try:
         yield
     finally:
-        jax.config.update("jax_enable_x64", False)
-        table["float64"] = narrow
+        enable_float64(False)
 
 
 def random(*shape, seed=0):
@@ -127,7 +115,7 @@ def reference_attention(score, query, memory, mask=True, drop=1.0):
 
 
 def general_score(cell):
-    kernel = to_numpy(cell.attention.attention_kernel)
+    kernel = to_numpy(cell.attention.score.attention_kernel)
     return lambda h, vector: vector @ kernel @ h
 
 

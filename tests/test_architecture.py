@@ -44,8 +44,10 @@ LEVELS = {
 # has not: loops over several sequences, and reading some rows of a variable.
 WITH_TENSORFLOW = (
     *("text", "data", "inference", "serving", "client"),
-    *("ops.time_loop", "ops.lookup"),
+    *("ops.time_loop", "ops.lookup", "ops.vector_jacobian"),
 )
+# A gradient inside a loop, and float64: Keras has neither.
+WITH_JAX = ("ops.vector_jacobian", "ops.double_precision")
 TENSORFLOW = ("tensorflow", "tensorflow_text", "tensorflow_datasets")
 MODULES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts): path
@@ -110,8 +112,9 @@ def test_tensorflow_stays_in_its_places(module):
     allowed = module.startswith(WITH_TENSORFLOW) and "phrasebook" not in module
     if not allowed:
         assert not top.intersection(TENSORFLOW)
-    assert not top.intersection({"jax", "torch"})
-    assert not [name for name in names if name.startswith("keras.src")]
+    if module not in WITH_JAX:
+        assert not top.intersection({"jax", "torch"})
+        assert not [name for name in names if name.startswith("keras.src")]
 
 
 @pytest.mark.parametrize("module", MODULES)

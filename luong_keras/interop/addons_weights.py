@@ -128,18 +128,18 @@ def load_addons_wrapper(cell, weights, attention_layer=None):
 def _attention_variables(layer):
     _check_attention(layer)
     if not isinstance(layer, BahdanauAttention):
-        variables = {"memory_layer/kernel": layer.attention_kernel}
+        variables = {"memory_layer/kernel": layer.score.attention_kernel}
         if layer.use_scale:
             variables["attention_g"] = layer.scale
         return variables
     variables = {
-        "query_layer/kernel": layer.query_kernel,
-        "memory_layer/kernel": layer.key_kernel,
-        "attention_v": layer.attention_vector,
+        "query_layer/kernel": layer.score.query_kernel,
+        "memory_layer/kernel": layer.score.key_kernel,
+        "attention_v": layer.score.attention_vector,
     }
     if layer.normalize:
-        variables["attention_g"] = layer.gain
-        variables["attention_b"] = layer.bias
+        variables["attention_g"] = layer.score.gain
+        variables["attention_b"] = layer.score.bias
     return variables
 
 

@@ -140,9 +140,9 @@ def _encoder_parts(encoder) -> dict[str, _Part]:
 def _attention_parts(attention) -> dict[str, _Part]:
     parts = {}
     if attention.score_mode == "general":
-        parts["W_a"] = _as_is(attention.attention_kernel)
+        parts["W_a"] = _as_is(attention.score.attention_kernel)
     elif attention.score_mode == "location":
-        parts["W_loc"] = _transposed(attention.location_kernel)
+        parts["W_loc"] = _transposed(attention.score.location_kernel)
     elif attention.score_mode == "concat":
         if attention.concat_form != "query_only":
             raise ValueError(
@@ -150,8 +150,8 @@ def _attention_parts(attention) -> dict[str, _Part]:
                 "Expected: concat_form='query_only'. Received: "
                 f"concat_form={attention.concat_form!r}."
             )
-        parts["W_a"] = _transposed(attention.query_kernel)
-        parts["v_a"] = _as_is(attention.attention_vector)
+        parts["W_a"] = _transposed(attention.score.query_kernel)
+        parts["v_a"] = _as_is(attention.score.attention_vector)
     if getattr(attention, "alignment", None) == "predictive":
         parts["W_pos"] = _transposed(attention.position_kernel)
         parts["v_pos"] = _as_is(attention.position_vector)

@@ -2,6 +2,9 @@
 
 import keras
 
+from luong_keras.layers.argument_checks import check_numbers
+from luong_keras.ops.double_precision import check_float64
+
 
 @keras.saving.register_keras_serializable(package="luong_keras")
 class Bridge(keras.layers.Layer):
@@ -16,7 +19,7 @@ class Bridge(keras.layers.Layer):
         units: U, the decoder's width.
         num_states: how many states the decoder's layers have together.
         kernel_initializer: initializer of the matrices.
-        **kwargs: `name`, `dtype` and the other arguments of a Keras layer.
+        name, dtype, trainable: as in every Keras layer.
 
     Call arguments:
         states: the last states of the encoder's highest layer, a list of
@@ -39,9 +42,13 @@ class Bridge(keras.layers.Layer):
         units,
         num_states,
         kernel_initializer="glorot_uniform",
-        **kwargs,
+        name=None,
+        dtype=None,
+        trainable=True,
     ):
-        super().__init__(**kwargs)
+        check_numbers(units=units, num_states=num_states)
+        super().__init__(name=name, dtype=dtype, trainable=trainable)
+        check_float64(self)
         self.units = units
         self.num_states = num_states
         self.kernel_initializer = keras.initializers.get(kernel_initializer)

@@ -3,6 +3,13 @@
 import keras
 from keras import backend, ops
 
+from luong_keras.layers.argument_checks import (
+    check_choice,
+    check_floats,
+    check_mask,
+    check_numbers,
+    check_share,
+)
 from luong_keras.layers.decoder.cell_weights import drawn_wide
 from luong_keras.layers.decoder.input_feeding_lstm_cell import (
     InputFeedingLSTMCell,
@@ -10,6 +17,7 @@ from luong_keras.layers.decoder.input_feeding_lstm_cell import (
 from luong_keras.layers.decoder.lstm_sequence import lstm_sequence
 from luong_keras.layers.decoder.memory_rnn import DROPOUT_STYLES, MemoryRNN
 from luong_keras.ops import time_loop
+from luong_keras.ops.double_precision import check_float64
 from luong_keras.ops.recurrence import masked_product, reverse_within_mask
 
 _RECURRENCES = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}
@@ -21,8 +29,10 @@ class Encoder(keras.layers.Layer):
 
     Stacked `keras.layers.LSTM` or `GRU` (section 3 of Luong et al. 2015),
     fused by cuDNN in training on a GPU; with `cell_clip` or `gradient_clip`,
-    which those have not, a `MemoryRNN` without a memory. Sequences are padded
-    on the right, whatever the direction.
+    which those have not, a `MemoryRNN` without a memory. Padding may stand on
+    either side: each direction reads a sentence from its first or last word,
+    and the last states are those behind its other end. A False inside a
+    sentence is stepped over.
 
     Args:
         units: M, width of the memory; a bidirectional encoder gives half of
@@ -32,7 +42,7 @@ class Encoder(keras.layers.Layer):
         bidirectional: whether every layer reads both ways (Bahdanau et al.
             2015).
         reverse: whether the words of each sentence are read from the last to
-            the first (section 4.1). Padding stays on the right and the
+            the first (section 4.1). Padding stays where it is and the
             memory comes back in natural order; the last states are those
             after the first word.
         dropout: share dropped of the input of each layer, in training.
@@ -42,11 +52,11 @@ class Encoder(keras.layers.Layer):
         gradient_clip: as in `InputFeedingLSTMCell`; LSTM only.
         kernel_initializer: of all kernels; Keras' own when None.
         seed: seed of the dropout.
-        **kwargs: `name`, `dtype` and the other arguments of a Keras layer.
+        name, dtype, trainable: as in every Keras layer.
 
     Call arguments:
         inputs: embedded words or float features, (B, S, F).
-        mask: boolean (B, S), True = real; a right-padded prefix.
+        mask: boolean (B, S), True = real.
         training: whether dropout applies.
         dropout_masks: dict of masks in place of drawn ones, already divided
             by the share kept, time first, in the order of reading; one step
@@ -82,19 +92,16 @@ class Encoder(keras.layers.Layer):
         gradient_clip=None,
         kernel_initializer=None,
         seed=None,
-        **kwargs,
+        name=None,
+        dtype=None,
+        trainable=True,
     ):
-        super().__init__(**kwargs)
-        if recurrence not in _RECURRENCES:
-            raise ValueError(
-                f"`recurrence` must be one of {tuple(_RECURRENCES)}. "
-                f"Received: recurrence={recurrence!r}."
-            )
-        if dropout_style not in DROPOUT_STYLES:
-            raise ValueError(
-                f"`dropout_style` must be one of {DROPOUT_STYLES}. "
-                f"Received: dropout_style={dropout_style!r}."
-            )
+        check_numbers(units=units, num_layers=num_layers)
+        check_choice(_RECURRENCES, recurrence=recurrence)
+        check_choice(DROPOUT_STYLES, dropout_style=dropout_style)
+        check_share(dropout=dropout)
+        super().__init__(name=name, dtype=dtype, trainable=trainable)
+        check_float64(self)
         if bidirectional and (reverse or units % 2):
             raise ValueError(
                 "A bidirectional encoder needs even `units` and no "
@@ -129,6 +136,11 @@ class Encoder(keras.layers.Layer):
             [self._layer(f"{name}_{i}") for name in directions]
             for i in range(num_layers)
         ]
+        # A tuple of functions: Keras would save the layers in it once more.
+        self._readers = tuple(
+            tuple(_without_cudnn(layer) for layer in layers)
+            for layers in self.stacks
+        )
 
     def _layer(self, name):
         kernel, recurrent = "glorot_uniform", keras.initializers.Orthogonal()
@@ -151,6 +163,7 @@ class Encoder(keras.layers.Layer):
     def _clipped_layer(self, units, name, kernel, recurrent):
         cell = InputFeedingLSTMCell(
             units,
+            attention=None,
             input_feeding=False,
             use_bias=self.use_bias,
             cell_clip=self.cell_clip,
@@ -177,6 +190,17 @@ class Encoder(keras.layers.Layer):
         return (previous_mask, *[None] * states)
 
     def call(self, inputs, mask=None, training=False, dropout_masks=None):
+        check_floats("inputs", inputs)
+        check_mask("mask", mask, "inputs", inputs)
+        if 0 in inputs.shape:
+            return self._nothing(inputs)
+        if mask is not None:
+            mask = ops.cast(mask, "bool")
+        # As the layers that read backwards meet it: other than `mask` where
+        # a sentence has holes.
+        turned = mask if mask is None else reverse_within_mask(mask, mask)
+        first = turned if self.reverse else mask
+
         def drop(x, name):
             if dropout_masks is None:
                 return self._drop(x, training)
@@ -191,10 +215,13 @@ class Encoder(keras.layers.Layer):
         states = []
         for height, directions in enumerate(self.stacks):
             x = drop(x, f"layer_{height}" if height else "inputs")
-            results = [
-                self._read(layer, x, mask, training, backward=index == 1)
-                for index, layer in enumerate(directions)
-            ]
+            results = [self._read(height, 0, x, first, training)]
+            if len(directions) > 1:
+                backwards = reverse_within_mask(x, mask)
+                outputs, *last = self._read(
+                    height, 1, backwards, turned, training
+                )
+                results.append([reverse_within_mask(outputs, turned), *last])
             x, *last = (
                 ops.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0]
                 for parts in zip(*results, strict=True)
@@ -203,24 +230,25 @@ class Encoder(keras.layers.Layer):
         if dropout_masks is not None or self.dropout_style != "authors":
             x = drop(x, "outputs")
         if self.reverse:
-            x = reverse_within_mask(x, mask)
+            x = reverse_within_mask(x, turned)
         return (x, *states)
 
-    def _read(self, layer, x, mask, training, backward):
-        if backward:
-            x = reverse_within_mask(x, mask)
+    def _nothing(self, inputs):
+        """What no sentence, or sentences without a place, give."""
+        dtype = self.compute_dtype
+        return tuple(
+            ops.zeros(spec.shape, dtype=dtype)
+            for spec in self.compute_output_spec(inputs)
+        )
+
+    def _read(self, height, direction, x, mask, training):
+        """Outputs (B, S, M) and the last states of one layer."""
+        layer = self.stacks[height][direction]
         if training and self._sequential(layer):
-            outputs, *last = _run_lstm(layer, x, mask)
-            if backward:
-                outputs = reverse_within_mask(outputs, mask)
-            return [outputs, *last]
-        if hasattr(layer, "use_cudnn"):
-            # cuDNN is for training alone: it refuses an empty sentence, and
-            # its operations cannot be served on a machine without a GPU.
-            layer.use_cudnn = "auto" if training else False
+            return _run_lstm(layer, x, mask)
+        if not training:
+            layer = self._readers[height][direction]()
         outputs, *last = layer(x, mask=mask, training=training)
-        if backward:
-            outputs = reverse_within_mask(outputs, mask)
         return [outputs, *last[: self._states_per_layer]]
 
     def _sequential(self, layer):
@@ -252,6 +280,8 @@ class Encoder(keras.layers.Layer):
     def compute_output_spec(
         self, inputs, mask=None, training=False, dropout_masks=None
     ):
+        check_floats("inputs", inputs)
+        check_mask("mask", mask, "inputs", inputs)
         batch, length = inputs.shape[:2]
         dtype = self.compute_dtype
         return (
@@ -287,6 +317,28 @@ class Encoder(keras.layers.Layer):
 def _has_gpu():
     """Whether the backend has a GPU to compute on."""
     return any("gpu" in name for name in keras.distribution.list_devices())
+
+
+def _without_cudnn(layer):
+    """A function that returns the layer, or one of the same cell.
+
+    cuDNN is for training alone: it refuses an empty sentence, and its
+    operations cannot be served on a machine without a GPU.
+    """
+    if not hasattr(layer, "use_cudnn"):
+        return lambda: layer
+    plain = type(layer)(
+        layer.units,
+        return_sequences=True,
+        return_state=True,
+        use_bias=layer.use_bias,
+        use_cudnn=False,
+        name=layer.name,
+        dtype=layer.dtype_policy,
+    )
+    plain.cell = layer.cell
+    plain.built = True
+    return lambda: plain
 
 
 def _run_lstm(layer, x, mask):

@@ -3,9 +3,11 @@
 import keras
 from keras import backend, ops
 
+from luong_keras.layers.argument_checks import check_numbers
 from luong_keras.ops import time_loop
 from luong_keras.ops.chunked_loss import chunked_word_losses
 from luong_keras.ops.cross_entropy import check_smoothing, word_losses
+from luong_keras.ops.double_precision import check_float64
 from luong_keras.ops.recurrence import product
 from luong_keras.special_tokens import PAD_ID
 
@@ -24,7 +26,7 @@ class OutputProjection(keras.layers.Layer):
             None for a matrix of its own.
         use_bias: whether every word has a bias (none in the paper).
         kernel_initializer: initializer of the matrices.
-        **kwargs: `name`, `dtype` and the other arguments of a Keras layer.
+        name, dtype, trainable: as in every Keras layer.
 
     Call arguments:
         vectors: h̃, (..., U).
@@ -49,9 +51,13 @@ class OutputProjection(keras.layers.Layer):
         embedding=None,
         use_bias=False,
         kernel_initializer="glorot_uniform",
-        **kwargs,
+        name=None,
+        dtype=None,
+        trainable=True,
     ):
-        super().__init__(**kwargs)
+        check_numbers(vocabulary_size=vocabulary_size)
+        super().__init__(name=name, dtype=dtype, trainable=trainable)
+        check_float64(self)
         if embedding is not None and embedding.input_dim != vocabulary_size:
             raise ValueError(
                 "A tied embedding needs one row a word. Expected: "
@@ -175,6 +181,7 @@ class WordLosses(keras.layers.Layer):
         label_smoothing: applied in training only, so that a validation
             perplexity is that of the words.
         pad_id: the padding id of the targets.
+        name, dtype, trainable: as in every Keras layer.
 
     Call arguments:
         vectors: h̃, (B, T, U).
@@ -195,9 +202,17 @@ class WordLosses(keras.layers.Layer):
     """
 
     def __init__(
-        self, projection, label_smoothing=0.0, pad_id=PAD_ID, **kwargs
+        self,
+        projection,
+        label_smoothing=0.0,
+        pad_id=PAD_ID,
+        name=None,
+        dtype=None,
+        trainable=True,
     ):
-        super().__init__(**kwargs)
+        check_smoothing(label_smoothing)
+        super().__init__(name=name, dtype=dtype, trainable=trainable)
+        check_float64(self)
         self.supports_masking = True
         self.projection = projection
         self.label_smoothing = label_smoothing

@@ -1,10 +1,25 @@
 """Masks, and the softmax that respects them.
 
-A mask is boolean and True means "use". Sentences are padded on the right, so
-a mask over positions is a prefix and its sum is the sentence's length.
+A mask is boolean and True means "use". A sentence goes from its first True to
+its last, wherever it was padded. A False between them is a hole: it keeps its
+place among the positions and is never attended, read or counted as a word.
 """
 
+from typing import Any, NamedTuple
+
 from keras import backend, ops
+
+
+class Span(NamedTuple):
+    """Where sentences stand in their rows, int32 (...) each.
+
+    Attributes:
+        first: the place of the first word; 0 in an empty row.
+        length: S, the places from the first word to the last.
+    """
+
+    first: Any
+    length: Any
 
 
 def wider_dtype(dtype) -> str:
@@ -27,9 +42,16 @@ def sequence_mask(lengths, max_length):
     return positions < ops.expand_dims(ops.cast(lengths, "int32"), -1)
 
 
-def sequence_lengths(mask):
-    """int32 (...): how many positions of a right-padded mask are True."""
-    return ops.sum(ops.cast(mask, "int32"), axis=-1)
+def span(mask):
+    """The `Span` of every sentence of a mask (..., S)."""
+    places = ops.arange(mask.shape[-1] or ops.shape(mask)[-1], dtype="int32")
+    size = ops.shape(mask)[-1]
+    mask = ops.cast(mask, "bool")
+    end = ops.max(ops.where(mask, places + 1, 0), axis=-1)
+    first = size - ops.max(ops.where(mask, size - places, 0), axis=-1)
+    # In an empty row `first` is behind the end.
+    first = ops.minimum(first, end)
+    return Span(first, end - first)
 
 
 def combine_masks(*masks):

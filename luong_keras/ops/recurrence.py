@@ -163,16 +163,19 @@ def gru_step(projected, hidden, recurrent_kernel, recurrent_bias):
 
 
 def reverse_within_mask(x, mask):
-    """Reverses the real steps of (B, S, ...); padding stays on the right.
+    """Reverses the sentences of (B, S, ...); padding stays where it is.
 
-    `mask` boolean (B, S), a right-padded prefix, or None where all steps are
-    real. Applied twice it gives `x` back.
+    `mask` boolean (B, S), or None where all steps are real; what it says of
+    the result is `reverse_within_mask(mask, mask)`, the same mask where a
+    sentence has no holes. Applied twice, with the masks that belong to it,
+    it gives `x` back.
     """
     if mask is None:
         return ops.flip(x, axis=1)
-    lengths = ops.expand_dims(masking.sequence_lengths(mask), -1)
+    first, length = (ops.expand_dims(n, -1) for n in masking.span(mask))
     steps = ops.arange(ops.shape(x)[1], dtype="int32")
-    index = ops.where(steps < lengths, lengths - 1 - steps, steps)
+    inside = ops.logical_and(steps >= first, steps < first + length)
+    index = ops.where(inside, 2 * first + length - 1 - steps, steps)
     for _ in range(len(x.shape) - 2):
         index = ops.expand_dims(index, -1)
     return ops.take_along_axis(x, index, axis=1)

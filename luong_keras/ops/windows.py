@@ -1,12 +1,13 @@
 """Where local attention looks, and how sharply.
 
 Luong, Pham and Manning (2015), section 3.2. Positions are 0-based and in
-natural word order. A sentence of S words has the positions 0 ... S - 1.
+natural word order. A sentence of S words has the positions 0 ... S - 1; where
+it is padded on the left, position 0 stands at another place of its row.
 """
 
 from typing import Any, NamedTuple
 
-from keras import ops
+from keras import backend, ops
 
 from luong_keras.ops import masking
 
@@ -18,8 +19,9 @@ class Window(NamedTuple):
     """Where local attention looks.
 
     Attributes:
-        aligned_position: p_t, (B, T), real where it is predicted.
-        centre: floor(p_t), (B, T) int32.
+        aligned_position: p_t, (B, T), real where it is predicted; counted
+            from the first word of the sentence.
+        centre: the place of floor(p_t) in the row, (B, T) int32.
         mask: boolean (B, T, S), True inside the window and the sentence.
         gaussian: exp(-(s - p_t)^2 / (2 sigma^2)) (eq. 10), (B, T, S),
             everywhere.
@@ -69,12 +71,15 @@ class GatheredWindows(NamedTuple):
     dropout_mask: Any
 
 
-def source_lengths(value, mask):
-    """S of every sentence (B,), int32, of `value` (B, S, M) and its mask."""
+def sentence_span(value, mask):
+    """The `masking.Span` of every sentence, of `value` (B, S, M), its mask."""
     if mask is not None:
-        return masking.sequence_lengths(mask)
+        return masking.span(mask)
     batch, source_length = ops.shape(value)[0], ops.shape(value)[1]
-    return ops.full((batch,), source_length, dtype="int32")
+    return masking.Span(
+        ops.zeros((batch,), dtype="int32"),
+        ops.full((batch,), source_length, dtype="int32"),
+    )
 
 
 def monotonic_position(step, lengths, clamp=True):
@@ -105,7 +110,7 @@ def predictive_position(query, lengths, position_kernel, position_vector):
     return ops.cast(ops.expand_dims(lengths, -1), share.dtype) * share
 
 
-def window_centre(aligned_position, lengths):
+def floor_position(aligned_position, lengths):
     """floor(p_t), at most S - 1 (a sigmoid may round to 1); int32 (B, T)."""
     last = ops.maximum(ops.cast(lengths, "int32") - 1, 0)
     # The window's place has no gradient; only the Gaussian has.
@@ -133,10 +138,26 @@ def slots(centre, half_width, source_length, blocks=SINGLE):
 
 def gather(x, positions):
     """Rows of `x` (B, S, U) at (B, N, W), each block apart: (B N, W, U)."""
-    batch, length, width = ops.shape(x)
-    rows = ops.arange(batch, dtype="int32")[:, None, None] * length + positions
+    width = ops.shape(x)[-1]
+    rows = _rows_in_batch(x, positions)
     found = ops.take(ops.reshape(x, (-1, width)), rows, axis=0)
     return ops.reshape(found, (-1, ops.shape(positions)[-1], width))
+
+
+def gather_mask(mask, positions):
+    """What a mask (B, S) says of the positions (B, T, W); None stays None."""
+    if mask is None:
+        return None
+    return ops.take(ops.reshape(mask, (-1,)), _rows_in_batch(mask, positions))
+
+
+def _rows_in_batch(x, positions):
+    """Where places (B, ...) of each sentence of x (B, S, ...) are in all."""
+    batch, length = ops.shape(x)[:2]
+    first = ops.arange(batch, dtype="int32") * length
+    return (
+        ops.reshape(first, (-1, *[1] * (len(positions.shape) - 1))) + positions
+    )
 
 
 def in_blocks(x, size):
@@ -166,6 +187,23 @@ def spread(values, positions, source_length):
     return ops.where(inside, found, ops.zeros((), dtype=found.dtype))
 
 
+def from_first(x, first, reach):
+    """The rows of x (B, S, ...) from `first` (B,) on, at most `reach`.
+
+    Behind the end of x stand copies of its last row, False in a mask.
+    """
+    length = ops.shape(x)[1]
+    places = first[:, None] + ops.arange(ops.shape(x[:, :reach])[1])
+    inside = places < length
+    flat = ops.reshape(x, (-1, *x.shape[2:]))
+    found = ops.take(
+        flat, _rows_in_batch(x, ops.minimum(places, length - 1)), axis=0
+    )
+    if backend.standardize_dtype(x.dtype) == "bool":
+        return ops.logical_and(found, inside)
+    return found
+
+
 def lengthened(weights, source_length):
     """`weights` (B, T, <= S) with zeros at the end: (B, T, S)."""
     batch, steps, width = ops.shape(weights)
@@ -184,7 +222,11 @@ def window_mask(centre, half_width, positions):
 
 
 def gaussian(aligned_position, sigma, positions):
-    """exp(-(s - p_t)^2 / (2 sigma^2)) (eq. 10), (B, T, S or W)."""
+    """exp(-(s - p_t)^2 / (2 sigma^2)) (eq. 10), (B, T, S or W).
+
+    `positions` (B, T, S or W), or of fewer axes, count from the same word as
+    p_t (B, T).
+    """
     distance = _distance(aligned_position, positions)
     return ops.exp(-ops.square(distance / sigma) / 2)
 
@@ -195,29 +237,33 @@ def _distance(aligned_position, positions):
     return positions - ops.expand_dims(aligned_position, -1)
 
 
-def local_weights(scores, mask, favour, form):
-    """Attention weights from scores, a mask and the Gaussian `favour`.
+def local_weights(scores, mask, factor, form):
+    """Attention weights from scores, a mask and the Gaussian `factor`.
 
     `form` is one of `GAUSSIANS`: "after_softmax" (eq. 10: the weights do not
     sum to 1), "renormalized", "inside_softmax" (score times Gaussian, the
     authors' later program) or "none".
     """
-    return favoured(softmax_weights(scores, mask, favour, form), favour, form)
+    return times_gaussian(
+        softmax_weights(scores, mask, factor, form),
+        factor,
+        form,
+    )
 
 
-def softmax_weights(scores, mask, favour, form):
+def softmax_weights(scores, mask, factor, form):
     """What the softmax gives, before a Gaussian that comes after it."""
     scores = masking.widen(scores)
     if form == "inside_softmax":
-        scores = scores * ops.cast(favour, scores.dtype)
+        scores = scores * ops.cast(factor, scores.dtype)
     return masking.masked_softmax(scores, mask)
 
 
-def favoured(weights, favour, form):
+def times_gaussian(weights, factor, form):
     """Weights with the Gaussian of the two forms that have it behind."""
     if form not in ("after_softmax", "renormalized"):
         return weights
-    weights = weights * ops.cast(favour, weights.dtype)
+    weights = weights * ops.cast(factor, weights.dtype)
     return _shares(weights)[0] if form == "renormalized" else weights
 
 
@@ -231,7 +277,7 @@ def _shares(weights):
 # Gradients for a loop whose backward is written by hand.
 
 
-def local_weights_gradient(scores, weights, favour, form, d_local):
+def local_weights_gradient(scores, weights, factor, form, d_local):
     """Gradients of `local_weights`: of its scores and of its Gaussian.
 
     `weights` are the `softmax_weights`; `scores` are read by the form
@@ -242,21 +288,21 @@ def local_weights_gradient(scores, weights, favour, form, d_local):
         d_scores = masking.softmax_gradient(weights, d_local)
         if form == "none":
             return d_scores, None
-        return d_scores * favour, d_scores * masking.widen(scores)
+        return d_scores * factor, d_scores * masking.widen(scores)
     if form == "renormalized":
-        shares, total = _shares(weights * favour)
+        shares, total = _shares(weights * factor)
         shared = ops.sum(shares * d_local, axis=-1, keepdims=True)
         d_local = (d_local - shared) / total
     return (
-        masking.softmax_gradient(weights, d_local * favour),
+        masking.softmax_gradient(weights, d_local * factor),
         d_local * weights,
     )
 
 
-def gaussian_gradient(aligned_position, sigma, positions, favour, d_favour):
-    """The gradient of p_t (B, T) from that of the Gaussian `favour`."""
+def gaussian_gradient(aligned_position, sigma, positions, factor, d_factor):
+    """The gradient of p_t (B, T) from that of the Gaussian `factor`."""
     distance = _distance(aligned_position, positions)
-    return ops.sum(d_favour * favour * distance, axis=-1) / sigma**2
+    return ops.sum(d_factor * factor * distance, axis=-1) / sigma**2
 
 
 def predictive_position_gradient(

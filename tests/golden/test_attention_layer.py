@@ -34,15 +34,15 @@ def assign(cell, arrays):
     attention, named = cell.attention, {"W_h": cell.attentional_kernel}
     cell.attentional_kernel.assign(arrays["W_h"].T)
     if attention.score_mode == "general":
-        named["W_a"] = attention.attention_kernel
-        attention.attention_kernel.assign(arrays["W_a"])
+        named["W_a"] = attention.score.attention_kernel
+        attention.score.attention_kernel.assign(arrays["W_a"])
     elif attention.score_mode == "concat":
         named |= {
-            "W_a": attention.query_kernel,
-            "v_a": attention.attention_vector,
+            "W_a": attention.score.query_kernel,
+            "v_a": attention.score.attention_vector,
         }
-        attention.query_kernel.assign(arrays["W_a"].T)
-        attention.attention_vector.assign(arrays["v_a"])
+        attention.score.query_kernel.assign(arrays["W_a"].T)
+        attention.score.attention_vector.assign(arrays["v_a"])
     if getattr(attention, "alignment", None) == "predictive":
         named |= {
             "W_pos": attention.position_kernel,

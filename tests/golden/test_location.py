@@ -4,7 +4,6 @@ import pytest
 from keras import ops
 
 from luong_keras import InputFeedingLSTMCell, LuongAttention
-from luong_keras.layers.attention import scores
 from luong_keras.ops import masking
 from tests.golden.golden_files import cases
 from tests.layer_checks import loss_and_gradients, to_numpy
@@ -30,7 +29,7 @@ def test_a_fixed_number_of_positions(case, dtype, compare, float64):
     )
     cell = InputFeedingLSTMCell(units, attention=attention, dtype=dtype)
     cell.build((None, units), memory_shape=enc.shape)
-    attention.location_kernel.assign(arrays["W_loc"].T)
+    attention.score.location_kernel.assign(arrays["W_loc"].T)
     cell.attentional_kernel.assign(arrays["W_h"].T)
 
     def attentional_vector():
@@ -41,7 +40,7 @@ def test_a_fixed_number_of_positions(case, dtype, compare, float64):
             mask,
         )[0]
 
-    by_slot = scores.location_scores(h.value, attention.location_kernel.value)
+    by_slot = ops.matmul(h.value, attention.score.location_kernel.value)
     by_slot = to_numpy(masking.masked_softmax(by_slot))
     check.check("align_slots", by_slot)
     context, weights = attention(
@@ -59,7 +58,7 @@ def test_a_fixed_number_of_positions(case, dtype, compare, float64):
     d_htilde = ops.convert_to_tensor(arrays["d_htilde"], dtype)
     _, found = loss_and_gradients(
         lambda: ops.sum(attentional_vector() * d_htilde),
-        [h, enc, attention.location_kernel, cell.attentional_kernel],
+        [h, enc, attention.score.location_kernel, cell.attentional_kernel],
     )
     check.check("d_h", found[0], gradient=True)
     check.check("d_enc", found[1], gradient=True)

@@ -36,18 +36,21 @@ def test_results_are_in_the_wider_of_float32_and_the_dtype(
     assert dtype_of(masking.zero_where_masked(scores, mask[:, 0])) == dtype
 
 
-def test_lengths_make_a_mask_and_a_mask_gives_the_lengths_back():
+def test_lengths_make_a_mask():
     mask = masking.sequence_mask(np.array([0, 2, 3]), 3)
     assert ops.convert_to_numpy(mask).tolist() == [
         [False, False, False],
         [True, True, False],
         [True, True, True],
     ]
-    assert ops.convert_to_numpy(masking.sequence_lengths(mask)).tolist() == [
-        0,
-        2,
-        3,
-    ]
+
+
+def test_a_sentence_goes_from_its_first_word_to_its_last():
+    rows = ["....", "xx..", "xxxx", "..xx", ".x..", ".x.x"]
+    mask = np.array([[place == "x" for place in row] for row in rows])
+    first, length = masking.span(mask)
+    assert ops.convert_to_numpy(first).tolist() == [0, 0, 0, 2, 1, 1]
+    assert ops.convert_to_numpy(length).tolist() == [0, 2, 4, 2, 1, 3]
 
 
 def test_masks_are_combined_by_and():

@@ -45,7 +45,7 @@ def test_half_precision_is_no_reason_to_lose_a_position(dtype):
 
 def test_the_centre_is_the_floor_and_at_most_the_last_position():
     position = np.array([[0.0, 3.9, 5.0], [0.2, 1.99, 2.0]], "float32")
-    found = windows.window_centre(position, np.array([5, 2]))
+    found = windows.floor_position(position, np.array([5, 2]))
     assert to_numpy(found).tolist() == [[0, 3, 4], [0, 1, 1]]
 
 

@@ -2,40 +2,23 @@
 
 For loops whose backward is written by hand. All else that an attention layer
 reads gets its gradient from one call for all steps, see `feeding_sequence`.
-To give a new score a gradient, write it in `scores` and call it in
-`_score_gradient`; without one, decoders differentiate automatically.
 """
 
 from keras import ops
 
-from luong_keras.layers.attention import scores
-from luong_keras.layers.attention.bahdanau_attention import BahdanauAttention
-from luong_keras.layers.attention.local_attention import LocalAttention
-from luong_keras.layers.attention.luong_attention import LuongAttention
 from luong_keras.ops import masking, windows
+from luong_keras.ops.vector_jacobian import vector_jacobian
 
 
-def attention_step(attention, keys, values, mask):
-    """The `GlobalStep` or `LocalStep` over a memory; None without attention.
+class AttentionStep:
+    """A step of any attention layer, its gradient by the backend.
 
-    keys (B, S, ...) from `project_keys`, values (B, S, M), mask boolean
-    (B, S) or None.
+    Args:
+        attention: the layer, built.
+        keys: (B, S, ...) from its `project_keys`.
+        values: (B, S, M).
+        mask: boolean (B, S) or None.
     """
-    if attention is None:
-        return None
-    return _STEPS[type(attention)](attention, keys, values, mask)
-
-
-def has_step(attention):
-    """Whether the layer is of a type that is known here, no subclass of it.
-
-    A subclass may compute something else.
-    """
-    return attention is None or type(attention) in _STEPS
-
-
-class GlobalStep:
-    """A step of `LuongAttention` or `BahdanauAttention`."""
 
     def __init__(self, attention, keys, values, mask):
         self.layer = attention
@@ -44,15 +27,22 @@ class GlobalStep:
         self.mask = mask
 
     def attend(self, query, position=None, dropout_mask=None):
-        """Context (B, M) of a query (B, U), and what the softmax gave.
+        """Context (B, M) of a query (B, U), and what `query_gradient` reads.
 
         The same numbers as a call of the layer.
         """
-        query = ops.expand_dims(query, 1)
-        weights = self.layer._weights(query, self.values, self.mask, self.keys)
-        weights = weights[:, 0]
-        kept = _dropped(weights, dropout_mask)
-        return masking.widen(masking.rows_times(kept, self.values)), weights
+        options = {"position": position} if self.layer.uses_position else {}
+        context, weights = self.layer(
+            query,
+            self.values,
+            value_mask=self.mask,
+            keys=self.keys,
+            dropout_mask=dropout_mask,
+            training=False,
+            return_attention_scores=True,
+            **options,
+        )
+        return masking.widen(context), masking.widen(weights)
 
     def query_gradient(
         self, d_context, query, weights, position=None, dropout_mask=None
@@ -61,44 +51,64 @@ class GlobalStep:
 
         `weights` are the second result of `attend`.
         """
+
+        def context_of(query):
+            return self.attend(query, position, dropout_mask)[0]
+
+        return masking.widen(vector_jacobian(context_of, query, d_context))
+
+
+class GlobalStep(AttentionStep):
+    """A step of `LuongAttention` or `BahdanauAttention`."""
+
+    def attend(self, query, position=None, dropout_mask=None):
+        weights = self._weights(query)
+        kept = _dropped(weights, dropout_mask)
+        return masking.widen(masking.rows_times(kept, self.values)), weights
+
+    def _weights(self, query):
+        """The weights (B, S) of a query (B, U), in at least float32."""
+        query = ops.expand_dims(query, 1)
+        return self.layer._weights(query, self.values, self.mask, self.keys)[
+            :, 0
+        ]
+
+    def query_gradient(
+        self, d_context, query, weights, position=None, dropout_mask=None
+    ):
         d_weights = masking.rows_dot(self.values, d_context)
         d_weights = _dropped(d_weights, dropout_mask)
-        if self.layer.score_mode == "location":
-            return self._location_gradient(d_weights, query, weights)
+        if self.layer.score.by_position:
+            found = vector_jacobian(self._weights, query, d_weights)
+            return masking.widen(found)
         d_scores = masking.softmax_gradient(weights, d_weights)
-        return _score_gradient(self.layer, d_scores, query, self.keys)
+        return self._score_gradient(query, self.keys, d_scores)
 
-    def _location_gradient(self, d_weights, query, weights):
-        layer = self.layer
-        kernel = ops.convert_to_tensor(layer.location_kernel)
-        positions = kernel.shape[-1]
-        if layer.mask_location:
-            d_fitted = masking.softmax_gradient(weights, d_weights)
-            d_scores = scores.fit_positions_gradient(d_fitted, positions)
-        else:
-            if self.mask is not None:
-                d_weights = ops.where(self.mask, d_weights, 0.0)
-            by_position = masking.masked_softmax(
-                layer._scaled(scores.location_scores(query, kernel))
-            )
-            d_scores = masking.softmax_gradient(
-                by_position, scores.fit_positions_gradient(d_weights, positions)
-            )
-        d_scores = ops.cast(layer._scaled(d_scores), kernel.dtype)
-        return masking.widen(ops.matmul(d_scores, ops.transpose(kernel)))
+    def _score_gradient(self, query, keys, d_scores):
+        """The query's gradient (B, U) from that of its scores (B, S)."""
+        d_query = self.layer.score.query_gradient(
+            ops.expand_dims(query, 1),
+            keys,
+            ops.expand_dims(self.layer.scaled(d_scores), 1),
+        )
+        return masking.widen(d_query)[:, 0]
 
 
 class LocalStep(GlobalStep):
     """A step of `LocalAttention`, in gathered windows of any source length."""
 
+    def __init__(self, attention, keys, values, mask):
+        super().__init__(attention, keys, values, mask)
+        self.span = windows.sentence_span(values, mask)
+
     def attend(self, query, position=None, dropout_mask=None):
         layer = self.layer
-        window, _ = self._window(query, position, dropout_mask)
-        favour, form = window.where.gaussian, layer._gaussian_form()
+        window = self._window(query, position, dropout_mask)
+        factor, form = window.where.gaussian, layer.gaussian_form
         weights = windows.softmax_weights(
-            layer._window_scores(window), window.where.mask, favour, form
+            layer.window_scores(window), window.where.mask, factor, form
         )
-        kept = windows.favoured(weights, favour, form)
+        kept = windows.times_gaussian(weights, factor, form)
         kept = _dropped(kept, window.dropout_mask)[:, 0]
         context = masking.rows_times(kept, window.values)
         return masking.widen(context), weights[:, 0]
@@ -107,30 +117,30 @@ class LocalStep(GlobalStep):
         self, d_context, query, weights, position=None, dropout_mask=None
     ):
         layer = self.layer
-        window, lengths = self._window(query, position, dropout_mask)
-        favour, form = window.where.gaussian, layer._gaussian_form()
+        window = self._window(query, position, dropout_mask)
+        factor, form = window.where.gaussian, layer.gaussian_form
         in_softmax = form == "inside_softmax"
         d_local = ops.expand_dims(masking.rows_dot(window.values, d_context), 1)
-        d_scores, d_favour = windows.local_weights_gradient(
-            layer._window_scores(window) if in_softmax else None,
+        d_scores, d_factor = windows.local_weights_gradient(
+            layer.window_scores(window) if in_softmax else None,
             ops.expand_dims(weights, 1),
-            favour,
+            factor,
             form,
             _dropped(d_local, window.dropout_mask),
         )
-        d_query = _score_gradient(layer, d_scores[:, 0], query, window.keys)
-        if layer.alignment == "monotonic" or d_favour is None:
+        d_query = self._score_gradient(query, window.keys, d_scores[:, 0])
+        if layer.alignment == "monotonic" or d_factor is None:
             return d_query
         d_position = windows.gaussian_gradient(
             window.where.aligned_position,
-            layer._gaussian_width,
-            window.positions,
-            favour,
-            d_favour,
+            layer.gaussian_width,
+            window.positions - self.span.first[:, None, None],
+            factor,
+            d_factor,
         )
         through_position = windows.predictive_position_gradient(
             ops.expand_dims(query, 1),
-            lengths,
+            self.span.length,
             ops.convert_to_tensor(layer.position_kernel),
             ops.convert_to_tensor(layer.position_vector),
             d_position,
@@ -138,50 +148,14 @@ class LocalStep(GlobalStep):
         return d_query + through_position[:, 0]
 
     def _window(self, query, position, dropout_mask):
-        """The gathered window of a query (B, U), and the lengths (B,)."""
+        """The gathered window of a query (B, U)."""
         layer = self.layer
-        position = layer._step_position(query, position, single_step=True)
+        position = layer.step_position(query, position, single_step=True)
         query = ops.expand_dims(query, 1)
         if dropout_mask is not None:
             dropout_mask = ops.expand_dims(dropout_mask, 1)
-        lengths = windows.source_lengths(self.values, self.mask)
-        place = *layer._centre(query, lengths, position), lengths
-        window = layer._gather(
-            query, self.keys, self.values, place, dropout_mask
-        )
-        return window, lengths
-
-
-_STEPS = {
-    LuongAttention: GlobalStep,
-    BahdanauAttention: GlobalStep,
-    LocalAttention: LocalStep,
-}
-
-
-def _score_gradient(layer, d_scores, query, keys):
-    """The query's gradient (B, U) from that of its scores (B, S)."""
-    d_scores = ops.expand_dims(layer._scaled(d_scores), 1)
-    query = ops.expand_dims(query, 1)
-    if layer.score_mode == "scaled_dot":
-        d_scores = d_scores / query.shape[-1] ** 0.5
-    if layer.score_mode == "concat":
-        kernel = layer._concat_kernels()[0]
-        d_projected = scores.concat_query_gradient(
-            ops.matmul(query, kernel),
-            keys,
-            ops.cast(layer._score_vector(), query.dtype),
-            ops.cast(d_scores, query.dtype),
-        )
-        d_query = ops.matmul(d_projected, ops.transpose(kernel))
-    else:
-        d_query = scores.dot_query_gradient(d_scores, keys)
-    if layer.score_mode == "general" and layer.in_windows:
-        kernel = ops.cast(layer.attention_kernel, d_query.dtype)
-        d_query = ops.matmul(d_query, kernel)
-    if layer.score_mode == "cosine":
-        d_query = scores.unit_vectors_gradient(query, d_query)
-    return masking.widen(d_query)[:, 0]
+        place = layer.place(query, self.span, position, self.mask)
+        return layer.gather(query, self.keys, self.values, place, dropout_mask)
 
 
 def _dropped(weights, mask):

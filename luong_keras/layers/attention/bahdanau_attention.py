@@ -1,11 +1,11 @@
 """Additive attention of Bahdanau, Cho and Bengio (2015)."""
 
 import keras
-from keras import ops
 
-from luong_keras.layers.attention import scores
+from luong_keras.layers.argument_checks import check_numbers
+from luong_keras.layers.attention.attention_step import GlobalStep
 from luong_keras.layers.attention.luong_attention import LuongAttention
-from luong_keras.ops import masking
+from luong_keras.layers.attention.scores import BahdanauScore
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
@@ -28,8 +28,8 @@ class BahdanauAttention(LuongAttention):
         units: A, the width of the comparison; the query's width when None.
         normalize: whether the score has the second form. The gain g starts
             at sqrt(1 / A), the bias b at zero.
-        **kwargs: `use_scale`, `dropout`, `seed`, `kernel_initializer` of
-            `LuongAttention`, and `name`, `dtype`, ….
+        use_scale, dropout, seed, kernel_initializer: as in `LuongAttention`.
+        name, dtype, trainable: as in every Keras layer.
 
     Call arguments and output: as in `LuongAttention`.
 
@@ -49,50 +49,43 @@ class BahdanauAttention(LuongAttention):
         arXiv:1602.07868.
     """
 
-    def __init__(self, units=None, normalize=False, **kwargs):
-        super().__init__(
-            score_mode="concat", units=units, concat_form="separate", **kwargs
-        )
-        if normalize and self.use_scale:
+    step_class = GlobalStep
+
+    def __init__(
+        self,
+        units=None,
+        normalize=False,
+        use_scale=False,
+        dropout=0.0,
+        seed=None,
+        kernel_initializer="glorot_uniform",
+        name=None,
+        dtype=None,
+        trainable=True,
+    ):
+        if normalize and use_scale:
             raise ValueError(
                 "`normalize=True` has a learned gain already, so a second "
                 "factor would be redundant. Expected: `use_scale=False`. "
                 "Received: normalize=True, use_scale=True. Leave `use_scale` "
                 "out."
             )
+        check_numbers(units=units)
+        super().__init__(
+            score_mode=BahdanauScore(units, normalize),
+            use_scale=use_scale,
+            dropout=dropout,
+            seed=seed,
+            kernel_initializer=kernel_initializer,
+            name=name,
+            dtype=dtype,
+            trainable=trainable,
+        )
+        self.units = units
         self.normalize = normalize
 
-    def build(self, query_shape, value_shape):
-        super().build(query_shape, value_shape)
-        if self.normalize:
-            width = self.attention_vector.shape[0]
-            self.gain = self.add_weight(
-                name="gain",
-                shape=(),
-                initializer=keras.initializers.Constant(width**-0.5),
-            )
-            self.bias = self.add_weight(
-                name="bias", shape=(width,), initializer="zeros"
-            )
-
-    def project_keys(self, value):
-        """U_a h̄_s, and with `normalize` + b, to be passed as `keys`."""
-        keys = super().project_keys(value)
-        return (
-            keys + ops.cast(self.bias, keys.dtype) if self.normalize else keys
-        )
-
-    def _score_vector(self):
-        if not self.normalize:
-            return super()._score_vector()
-        vector, gain = (
-            masking.widen(ops.convert_to_tensor(weight))
-            for weight in (self.attention_vector, self.gain)
-        )
-        return gain * scores.unit_vectors(vector)
-
     def get_config(self):
-        config = {**super().get_config(), "normalize": self.normalize}
+        config = super().get_config()
         for fixed in (
             "score_mode",
             "concat_form",
@@ -100,4 +93,4 @@ class BahdanauAttention(LuongAttention):
             "mask_location",
         ):
             del config[fixed]
-        return config
+        return {**config, "normalize": self.normalize}

@@ -1,15 +1,23 @@
 """Local attention of Luong, Pham and Manning (2015), section 3.2."""
 
+import numbers
+
 import keras
 from keras import ops
 
-from luong_keras.layers.attention import scores
+from luong_keras.layers.argument_checks import (
+    check_call,
+    check_choice,
+    check_numbers,
+)
+from luong_keras.layers.attention.attention_step import LocalStep
+from luong_keras.layers.attention.looking import Looking
 from luong_keras.layers.attention.luong_attention import LuongAttention
 from luong_keras.ops import masking, windows
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
-class LocalAttention(LuongAttention):
+class LocalAttention(Looking, LuongAttention):
     """Attention over a window of 2 D + 1 source positions around p_t.
 
     For a source sentence of S words:
@@ -27,8 +35,9 @@ class LocalAttention(LuongAttention):
     Args:
         alignment: `"predictive"` or `"monotonic"`.
         half_width: D, at least 1; the paper uses 10.
-        score_mode: any content score of `LuongAttention`. `"location"` is
-            refused: its scores are absolute positions already.
+        score_mode: any content score of `LuongAttention`, or an object of
+            your own. `"location"` is refused: its scores are absolute
+            positions already.
         gaussian: `"after_softmax"`, the paper's eq. 10, whose weights sum to
             less than 1; `"renormalized"` to sum 1 inside the window;
             `"inside_softmax"`, score times Gaussian before the softmax (the
@@ -40,17 +49,21 @@ class LocalAttention(LuongAttention):
             last word when t has passed it, as in the authors' program.
             False is the paper's p_t = t: beyond S - 1 + D nothing is left
             to attend, and the context is zero.
-        **kwargs: `units`, `concat_form`, `use_scale`, `dropout`, `seed`,
-            `kernel_initializer` of `LuongAttention`, and `name`, `dtype`, ….
+        units, concat_form, use_scale, dropout, seed, kernel_initializer: as
+            in `LuongAttention`.
+        name, dtype, trainable: as in every Keras layer.
 
     Call arguments:
         query, value, query_mask, value_mask, keys, training,
         return_attention_scores, dropout_mask: as in `LuongAttention`.
-            `value_mask` must be a right-padded prefix: its sum is S.
-        position: integer decoder step t for monotonic alignment, a scalar or
-            broadcastable to (B, T). None means 0 ... T - 1 for queries
-            (B, T, U), and is an error for a single step (B, U). Ignored by
-            predictive alignment.
+            S is counted from a sentence's first word to its last, so
+            padding on either side gives the same numbers. A hole between
+            them, a False inside a sentence, keeps its position and is never
+            attended.
+        position: integer decoder step t for monotonic alignment, a scalar,
+            (B,) for a single step, or broadcastable to (B, T). None means
+            0 ... T - 1 for queries (B, T, U), and is an error for a single
+            step (B, U). Ignored by predictive alignment.
 
     Output:
         context (B, T, M); with `return_attention_scores` also the weights
@@ -72,9 +85,8 @@ class LocalAttention(LuongAttention):
         Luong, Pham and Manning (2015), section 3.2, eq. 9 and 10.
     """
 
-    score_modes = scores.CONTENT_SCORES
     uses_position = True
-    in_windows = True
+    step_class = LocalStep
 
     def __init__(
         self,
@@ -84,39 +96,53 @@ class LocalAttention(LuongAttention):
         gaussian="auto",
         sigma=None,
         clamp_position=True,
-        **kwargs,
+        units=None,
+        concat_form=None,
+        use_scale=False,
+        dropout=0.0,
+        seed=None,
+        kernel_initializer="glorot_uniform",
+        name=None,
+        dtype=None,
+        trainable=True,
     ):
-        # Before super().__init__, which checks them.
-        arguments = (alignment, half_width, gaussian, sigma)
-        self._check_window(*arguments)
-        super().__init__(score_mode=score_mode, **kwargs)
-        self.alignment, self.half_width, self.gaussian, self.sigma = arguments
+        check_choice(windows.ALIGNMENTS, alignment=alignment)
+        check_choice(("auto", *windows.GAUSSIANS), gaussian=gaussian)
+        # D, the positions on each side of the window's centre.
+        check_numbers(half_width=half_width)
+        if sigma is not None and (
+            not isinstance(sigma, numbers.Real) or sigma <= 0
+        ):
+            raise ValueError(
+                f"`sigma` must be a positive number. Received: sigma={sigma!r}."
+            )
+        super().__init__(
+            score_mode=score_mode,
+            units=units,
+            concat_form=concat_form,
+            use_scale=use_scale,
+            dropout=dropout,
+            seed=seed,
+            kernel_initializer=kernel_initializer,
+            name=name,
+            dtype=dtype,
+            trainable=trainable,
+        )
+        if self.score.by_position:
+            raise ValueError(
+                "Local attention looks at a window, so its `score_mode` must "
+                "compare with the memory, as 'general' does. Received: "
+                f"score_mode={score_mode!r}, a score of absolute positions. "
+                "Choose another, or use `LuongAttention`."
+            )
+        self.score = self.score.for_windows()
+        self.alignment = alignment
+        self.half_width = half_width
+        self.gaussian = gaussian
+        self.sigma = sigma
         self.clamp_position = clamp_position
 
-    @staticmethod
-    def _check_window(alignment, half_width, gaussian, sigma):
-        if alignment not in windows.ALIGNMENTS:
-            raise ValueError(
-                f"`alignment` must be one of {windows.ALIGNMENTS}. "
-                f"Received: alignment={alignment!r}."
-            )
-        if half_width < 1:
-            raise ValueError(
-                "`half_width` is D, the positions on each side of the "
-                "window's centre, and must be at least 1. "
-                f"Received: half_width={half_width}."
-            )
-        if gaussian not in ("auto", *windows.GAUSSIANS):
-            raise ValueError(
-                f"`gaussian` must be 'auto' or one of {windows.GAUSSIANS}. "
-                f"Received: gaussian={gaussian!r}."
-            )
-        if sigma is not None and sigma <= 0:
-            raise ValueError(
-                f"`sigma` must be positive. Received: sigma={sigma}."
-            )
-
-    def build(self, query_shape, value_shape):
+    def build(self, query_shape, value_shape=None):
         units = query_shape[-1]
         if self.alignment == "predictive":
             self.position_kernel = self._add_kernel(
@@ -125,10 +151,14 @@ class LocalAttention(LuongAttention):
             self.position_vector = self._add_kernel("position_vector", (units,))
         super().build(query_shape, value_shape)
 
+    def project_values(self, value, kernel):
+        """The memory itself, and what multiplies the context: few are seen."""
+        return value, kernel
+
     def call(
         self,
         query,
-        value,
+        value=None,
         query_mask=None,
         value_mask=None,
         keys=None,
@@ -137,208 +167,47 @@ class LocalAttention(LuongAttention):
         return_attention_scores=False,
         dropout_mask=None,
     ):
+        value = query if value is None else value
+        check_call(self, query, value, query_mask, value_mask, keys)
         single_step = len(query.shape) == 2
         successive = self.alignment == "monotonic" and position is None
-        position = self._step_position(query, position, single_step)
+        position = self.step_position(query, position, single_step)
         if single_step:
             query = ops.expand_dims(query, 1)
             query_mask, dropout_mask = (
                 None if mask is None else ops.expand_dims(mask, 1)
                 for mask in (query_mask, dropout_mask)
             )
-        lengths = windows.source_lengths(value, value_mask)
-        source_length = ops.shape(value)[1]
-        if successive:
-            keys, value, dropout_mask = self._within_reach(
-                ops.shape(query)[1], keys, value, dropout_mask
+        if value_mask is not None:
+            value_mask = ops.cast(value_mask, "bool")
+        if 0 in (*query.shape, *value.shape):
+            context, weights = self._nothing(query, value)
+        elif successive:
+            context, weights = self._look_in_succession(
+                query, keys, value, value_mask, dropout_mask, training
             )
-        if keys is None:
-            keys = self.project_keys(value)
-        blocks, long = self._blocks(query, position, successive)
-        place = *self._centre(query, lengths, position), lengths
-        arguments = query, keys, value, place, dropout_mask, training
-        context, weights = _either(
-            ops.shape(value)[1] >= long,
-            lambda: self._look_in_windows(blocks, *arguments),
-            lambda: self._look_at_all(*arguments),
-        )
+        else:
+            span = windows.sentence_span(value, value_mask)
+            place = self.place(query, span, position, value_mask)
+            context, weights = self._look(
+                self._blocks(query, position),
+                *(query, keys, value, place, dropout_mask, training),
+            )
         if query_mask is not None:
             query_mask = ops.cast(query_mask, "bool")
             context = masking.zero_where_masked(context, query_mask)
         if single_step:
-            context = ops.squeeze(context, 1)
-        if not return_attention_scores:
-            return context
-        if successive:
-            weights = windows.lengthened(weights, source_length)
-        return context, ops.squeeze(weights, 1) if single_step else weights
-
-    def _within_reach(self, steps, keys, value, dropout_mask):
-        """The first T + D positions: no window of T steps goes further."""
-        reach = steps + self.half_width
-        near = value[:, :reach]
-        if keys is not None:
-            keys = near if keys is value else keys[:, :reach]
-        if dropout_mask is not None:
-            dropout_mask = dropout_mask[..., :reach]
-        return keys, near, dropout_mask
-
-    def _blocks(self, query, position, successive):
-        """The `Blocks`, and the source length from which they are gathered.
-
-        Blocks are copied out of the source, while a short source is faster
-        read as a whole, in one product. Where the better of the two changes
-        was measured with D = 10 (`benchmarks/local_attention.py`).
-        """
-        width, steps = 2 * self.half_width + 1, query.shape[1]
-        if steps == 1:
-            return windows.SINGLE, 0
-        if successive:
-            size = 2 * self.half_width
-            return windows.Blocks(size, size - 1), 8 * width
-        # The hypotheses of a beam are at the same step. Predictive alignment
-        # has no position.
-        if position is not None and steps is not None and _is_one(position):
-            return windows.Blocks(steps, 0), 2 * width
-        return windows.SINGLE, 16 * width
-
-    def _look_at_all(self, query, keys, value, place, dropout_mask, training):
-        """Context (B, T, M) and weights (B, T, S), of the whole source."""
-        positions = ops.arange(ops.shape(value)[1], dtype="int32")
-        where = self._where(*place, positions)
-        weights = windows.local_weights(
-            self.score(query, keys),
-            where.mask,
-            where.gaussian,
-            self._gaussian_form(),
-        )
-        return self._attend(weights, value, None, dropout_mask, training)
-
-    def _look_in_windows(
-        self, blocks, query, keys, value, place, dropout_mask, training
-    ):
-        """The same, of the windows gathered in `blocks`."""
-        window = self._gather(query, keys, value, place, dropout_mask, blocks)
-        weights = windows.local_weights(
-            self._window_scores(window),
-            window.where.mask,
-            window.where.gaussian,
-            self._gaussian_form(),
-        )
-        weights = self._drop(weights, window.dropout_mask, training)
-        weights = ops.cast(weights, value.dtype)
-        context = windows.out_of_blocks(
-            ops.matmul(windows.in_blocks(weights, blocks.size), window.values),
-            *ops.shape(query)[:2],
-        )
-        source_length = ops.shape(value)[1]
-        return context, windows.spread(weights, window.positions, source_length)
-
-    def _gather(
-        self,
-        query,
-        keys,
-        value,
-        place,
-        dropout_mask,
-        blocks=windows.SINGLE,
-    ):
-        """The windows of the queries (B, T, U), gathered from the source."""
-        _, centre, _ = place
-        positions = windows.slots(
-            centre, self.half_width, ops.shape(value)[1], blocks
-        )
-        gathered_keys = windows.gather(keys, positions)
-        gathered_values = gathered_keys
-        if keys is not value:
-            gathered_values = windows.gather(value, positions)
-        if blocks.size > 1:
-            positions = ops.repeat(positions, blocks.size, axis=1)
-            positions = positions[:, : ops.shape(query)[1]]
-        if dropout_mask is not None:
-            dropout_mask = ops.take_along_axis(dropout_mask, positions, axis=-1)
-        return windows.GatheredWindows(
-            windows.in_blocks(query, blocks.size),
-            gathered_keys,
-            gathered_values,
-            positions,
-            self._where(*place, positions),
-            dropout_mask,
-        )
-
-    def _window_scores(self, window):
-        """The scores (B, T, W) inside of gathered windows."""
-        return windows.out_of_blocks(
-            self.score(window.queries, window.keys),
-            *ops.shape(window.positions)[:2],
-        )
-
-    def _step_position(self, query, position, single_step):
-        """The decoder step as int32, broadcastable to (B, T)."""
-        if self.alignment == "predictive":
-            return None
-        if position is not None:
-            position = ops.cast(position, "int32")
-            if single_step and len(position.shape) == 1:
-                position = ops.expand_dims(position, -1)
-            return position
-        if single_step:
-            raise ValueError(
-                "Monotonic alignment needs to know the decoder step t of a "
-                "single query. Expected: `position=t` with a query (B, U), "
-                "or a query (B, T, U) of all steps. Received: "
-                f"query.shape={tuple(query.shape)}, position=None."
-            )
-        return ops.arange(ops.shape(query)[1], dtype="int32")
-
-    def window(self, query, value, value_mask=None, position=None):
-        """The `Window` of every query, for plots and checks.
-
-        query (B, T, U); value, value_mask and position as in a call. The
-        layer must be built.
-        """
-        position = self._step_position(query, position, single_step=False)
-        lengths = windows.source_lengths(value, value_mask)
-        positions = ops.arange(ops.shape(value)[1], dtype="int32")
-        place = self._centre(query, lengths, position)
-        return self._where(*place, lengths, positions)
-
-    def _centre(self, query, lengths, position):
-        """p_t and the middle of its window, both (B, T)."""
-        if self.alignment == "monotonic":
-            aligned = windows.monotonic_position(
-                position, lengths, self.clamp_position
-            )
-            # One position may serve several queries, as in a beam.
-            aligned = ops.broadcast_to(aligned, ops.shape(query)[:2])
-            return aligned, aligned
-        aligned = windows.predictive_position(
-            query,
-            lengths,
-            ops.convert_to_tensor(self.position_kernel),
-            ops.convert_to_tensor(self.position_vector),
-        )
-        return aligned, windows.window_centre(aligned, lengths)
-
-    def _where(self, aligned, centre, lengths, positions):
-        """The `Window` at these positions, (S,) or (B, T, W)."""
-        lengths = ops.reshape(lengths, (-1, 1, 1))
-        mask = ops.logical_and(
-            windows.window_mask(centre, self.half_width, positions),
-            positions < lengths,
-        )
-        aligned_real = ops.cast(
-            aligned, masking.wider_dtype(self.compute_dtype)
-        )
-        favour = windows.gaussian(aligned_real, self._gaussian_width, positions)
-        return windows.Window(aligned, centre, mask, favour)
+            context, weights = (ops.squeeze(x, 1) for x in (context, weights))
+        return (context, weights) if return_attention_scores else context
 
     @property
-    def _gaussian_width(self):
+    def gaussian_width(self):
         """Sigma of eq. 10, D / 2 in the paper."""
         return self.sigma or self.half_width / 2
 
-    def _gaussian_form(self):
+    @property
+    def gaussian_form(self):
+        """The form of the Gaussian, "auto" resolved."""
         if self.gaussian != "auto":
             return self.gaussian
         return "none" if self.alignment == "monotonic" else "after_softmax"
@@ -355,15 +224,3 @@ class LocalAttention(LuongAttention):
             "sigma": self.sigma,
             "clamp_position": self.clamp_position,
         }
-
-
-def _is_one(position):
-    """Whether a position, (...) or (B, T), is the same for all T."""
-    return len(position.shape) == 0 or position.shape[-1] == 1
-
-
-def _either(condition, when_true, when_false):
-    """`ops.cond`, of one side alone where the condition is known."""
-    if isinstance(condition, bool):
-        return when_true() if condition else when_false()
-    return ops.cond(condition, when_true, when_false)

@@ -3,8 +3,18 @@
 import keras
 from keras import ops
 
+from luong_keras.layers.argument_checks import (
+    check_call,
+    check_numbers,
+    check_share,
+)
 from luong_keras.layers.attention import scores
+from luong_keras.layers.attention.attention_step import (
+    AttentionStep,
+    GlobalStep,
+)
 from luong_keras.ops import masking
+from luong_keras.ops.double_precision import check_float64
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
@@ -26,7 +36,8 @@ class LuongAttention(keras.layers.Layer):
             root of the width (Vaswani et al. 2017); `"cosine"`, the cosine
             of their angle (Graves et al. 2014), best with `use_scale`;
             `"general"` h_t^T W_a h̄_s; `"concat"` v_a . tanh(W_a [h_t; h̄_s]);
-            `"location"` (W_a h_t)_s, which does not look at the memory.
+            `"location"` (W_a h_t)_s, which does not look at the memory. Or
+            an object of your own, see `Score`.
         concat_form: what stands inside the tanh of `"concat"`: `"joint"`
             W_a [h_t; h̄_s], the paper's (the default); `"separate"`
             W_a h_t + U_a h̄_s, the same function with two matrices, as later
@@ -46,15 +57,15 @@ class LuongAttention(keras.layers.Layer):
             are divided by 1 - dropout.
         seed: seed of the dropout.
         kernel_initializer: initializer of every learned matrix and vector.
-        **kwargs: `name`, `dtype` and the other arguments of a Keras layer.
+        name, dtype, trainable: as in every Keras layer.
 
     Call arguments:
         query: (B, T, U), or (B, U) for a single step.
-        value: the memory h̄, (B, S, M).
+        value: the memory h̄, (B, S, M); the query itself when None.
         query_mask: boolean (B, T) or (B,); rows with False give a context
             of zeros. Taken from the query's Keras mask when None.
-        value_mask: boolean (B, S), True = may be attended; a right-padded
-            prefix. Taken from the value's Keras mask when None. A sentence
+        value_mask: boolean (B, S), True = may be attended, whichever side is
+            padded. Taken from the value's Keras mask when None. A sentence
             with no True position gives zeros.
         keys: what `project_keys(value)` returned, to project once and use
             often; None projects here.
@@ -66,7 +77,14 @@ class LuongAttention(keras.layers.Layer):
 
     Output:
         context (B, T, M), or (B, M) for a query (B, U); with
-        `return_attention_scores` the pair (context, weights).
+        `return_attention_scores` the pair (context, weights). An empty batch,
+        query or memory gives empty results, or zeros where there is nothing
+        to attend.
+
+    Raises:
+        ValueError: for arguments that do not fit together, masks that are
+            not boolean or of another length than what they mask, and queries
+            that are ids.
 
     Example:
 
@@ -84,11 +102,10 @@ class LuongAttention(keras.layers.Layer):
         Attention-based Neural Machine Translation", arXiv:1508.04025.
     """
 
-    score_modes = scores.SCORE_MODES
     uses_position = False
-    # Whether it looks at few positions, so that nothing should be computed
-    # for all of them.
-    in_windows = False
+    # In training loops. A subclass may compute something else, so it does
+    # not inherit this: see `step`.
+    step_class = GlobalStep
 
     def __init__(
         self,
@@ -101,11 +118,29 @@ class LuongAttention(keras.layers.Layer):
         dropout=0.0,
         seed=None,
         kernel_initializer="glorot_uniform",
-        **kwargs,
+        name=None,
+        dtype=None,
+        trainable=True,
     ):
-        super().__init__(**kwargs)
+        check_numbers(units=units, max_length=max_length)
+        check_share(dropout=dropout)
+        if isinstance(score_mode, dict):  # as a saved configuration has it
+            score_mode = keras.saving.deserialize_keras_object(score_mode)
+        score = scores.score_of(
+            score_mode,
+            {
+                "units": units,
+                "concat_form": concat_form,
+                "max_length": max_length,
+                # True is what all other scores do.
+                "mask_location": None if mask_location else False,
+            },
+        )
+        super().__init__(name=name, dtype=dtype, trainable=trainable)
+        check_float64(self)
         self.supports_masking = True
         self.score_mode = score_mode
+        self.score = score
         self.units = units
         self.concat_form = concat_form
         self.use_scale = use_scale
@@ -114,152 +149,63 @@ class LuongAttention(keras.layers.Layer):
         self.dropout = dropout
         self.seed = seed
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self._check_arguments()
         if dropout > 0:
             self.seed_generator = keras.random.SeedGenerator(seed)
 
-    def _check_arguments(self):
-        if self.score_mode not in self.score_modes:
+    def build(self, query_shape, value_shape=None):
+        value_shape = query_shape if value_shape is None else value_shape
+        owner = getattr(self.score, "owner", self)
+        if owner is not self:
             raise ValueError(
-                f"`score_mode` must be one of {self.score_modes}. "
-                f"Received: score_mode={self.score_mode!r}."
+                "A score belongs to one attention layer, which has its "
+                f"weights. Received: score_mode={self.score_mode!r}, which "
+                f"is that of {owner.name!r} already. Make another object."
             )
-        if self.max_length is not None and self.score_mode != "location":
-            raise ValueError(
-                "`max_length` belongs to `score_mode='location'` alone; the "
-                "other scores take sources of any length. Received: "
-                f"score_mode={self.score_mode!r}, "
-                f"max_length={self.max_length}. Leave `max_length` out."
-            )
-        if self.units is not None and self.score_mode != "concat":
-            raise ValueError(
-                "`units` is the width inside `score_mode='concat'`; the "
-                "other scores have none. Received: "
-                f"score_mode={self.score_mode!r}, units={self.units}. "
-                "Leave `units` out."
-            )
-        if self.concat_form is not None:
-            self._check_concat_form()
-        for name in ("max_length", "units"):
-            number = getattr(self, name)
-            if number is not None and number < 1:
-                raise ValueError(
-                    f"`{name}` must be at least 1. Received: {name}={number}."
-                )
-        if not 0 <= self.dropout < 1:
-            raise ValueError(
-                "`dropout` must be at least 0 and less than 1. "
-                f"Received: dropout={self.dropout}."
-            )
-
-    def _check_concat_form(self):
-        if self.score_mode != "concat":
-            raise ValueError(
-                "`concat_form` belongs to `score_mode='concat'` alone. "
-                f"Received: score_mode={self.score_mode!r}, "
-                f"concat_form={self.concat_form!r}. Leave `concat_form` out."
-            )
-        if self.concat_form not in scores.CONCAT_FORMS:
-            raise ValueError(
-                f"`concat_form` must be one of {scores.CONCAT_FORMS}. "
-                f"Received: concat_form={self.concat_form!r}."
-            )
-        if self.concat_form == "query_only" and self.units is not None:
-            raise ValueError(
-                "`concat_form='query_only'` compares in the width of the "
-                "memory, which it does not project. Received: "
-                f"units={self.units}. Leave `units` out."
-            )
-
-    def build(self, query_shape, value_shape):
-        query_units, memory_units = query_shape[-1], value_shape[-1]
-        if self.score_mode in ("dot", "scaled_dot", "cosine"):
-            self._check_equal_widths(query_shape, value_shape)
-        elif self.score_mode == "general":
-            self.attention_kernel = self._add_kernel(
-                "attention_kernel", (memory_units, query_units)
-            )
-        elif self.score_mode == "concat":
-            self._build_concat(query_units, memory_units)
-        else:
-            self.location_kernel = self._add_kernel(
-                "location_kernel", (query_units, self.max_length or 50)
-            )
+        self.score.owner = self
+        self.score.build(self._add_kernel, query_shape, value_shape)
         if self.use_scale:
             self.scale = self.add_weight(
                 name="scale", shape=(), initializer="ones"
             )
         self.built = True
 
-    def _build_concat(self, query_units, memory_units):
-        width = self.units or query_units
-        if self.concat_form == "query_only":
-            width = memory_units
-            self.query_kernel = self._add_kernel(
-                "query_kernel", (query_units, width)
-            )
-        elif self.concat_form == "separate":
-            self.query_kernel = self._add_kernel(
-                "query_kernel", (query_units, width)
-            )
-            self.key_kernel = self._add_kernel(
-                "key_kernel", (memory_units, width)
-            )
-        else:
-            # W_a [h; h̄]: the first rows are the query's.
-            self.attention_kernel = self._add_kernel(
-                "attention_kernel", (query_units + memory_units, width)
-            )
-            self._query_units = query_units
-        self.attention_vector = self._add_kernel("attention_vector", (width,))
-
-    def _concat_kernels(self):
-        """The halves of W_a for the query and for the memory, or None."""
-        if self.concat_form == "query_only":
-            return ops.convert_to_tensor(self.query_kernel), None
-        if self.concat_form == "separate":
-            kernels = self.query_kernel, self.key_kernel
-            return tuple(ops.convert_to_tensor(kernel) for kernel in kernels)
-        kernel = ops.convert_to_tensor(self.attention_kernel)
-        return kernel[: self._query_units], kernel[self._query_units :]
-
-    def _check_equal_widths(self, query_shape, value_shape):
-        if query_shape[-1] != value_shape[-1]:
-            raise ValueError(
-                f"`score_mode={self.score_mode!r}` compares `query` and "
-                "`value` directly, so their last dimensions must be equal. "
-                f"Received: query.shape={tuple(query_shape)}, "
-                f"value.shape={tuple(value_shape)}. Use "
-                "`score_mode='general'`, which learns a projection, or make "
-                "the two widths equal."
-            )
-
-    def _add_kernel(self, name, shape):
+    def _add_kernel(self, name, shape, initializer=None):
         return self.add_weight(
-            name=name, shape=shape, initializer=self.kernel_initializer.clone()
+            name=name,
+            shape=shape,
+            initializer=initializer or self.kernel_initializer.clone(),
         )
 
+    # For those who drive a loop.
+
     def project_keys(self, value):
-        """W_a h̄_s for all positions, to be passed as `keys`.
+        """What is compared with queries, made once, to be passed as `keys`.
 
-        (h̄_s / |h̄_s| for the cosine.)
-
-        `value` (B, S, M); returns `value` itself where the score projects
-        nothing. The layer must be built.
+        (W_a h̄_s for "general".) `value` (B, S, M); returns `value` itself
+        where the score projects nothing. The layer must be built.
         """
-        if self.score_mode == "general" and not self.in_windows:
-            return ops.matmul(value, self.attention_kernel)
-        if self.score_mode == "concat":
-            _, kernel = self._concat_kernels()
-            return value if kernel is None else ops.matmul(value, kernel)
-        if self.score_mode == "cosine":
-            return scores.unit_vectors(value)
-        return value
+        return self.score.project_keys(value)
+
+    def project_values(self, value, kernel):
+        """Values (B, S, U), and what has to multiply the context.
+
+        Attention is linear in its values: attending to h̄ W gives c W. So the
+        memory is multiplied once, and nothing (None) is left for the steps;
+        in attention that sees a few positions alone the steps do it.
+        """
+        return ops.matmul(value, kernel), None
+
+    def step(self, keys, values, mask):
+        """A step over this memory, with the gradient of its query."""
+        own = vars(type(self)).get("step_class", AttentionStep)
+        return own(self, keys, values, mask)
+
+    # A call.
 
     def call(
         self,
         query,
-        value,
+        value=None,
         query_mask=None,
         value_mask=None,
         keys=None,
@@ -267,6 +213,8 @@ class LuongAttention(keras.layers.Layer):
         return_attention_scores=False,
         dropout_mask=None,
     ):
+        value = query if value is None else value
+        check_call(self, query, value, query_mask, value_mask, keys)
         single_step = len(query.shape) == 2
         if single_step:
             query = ops.expand_dims(query, 1)
@@ -274,71 +222,62 @@ class LuongAttention(keras.layers.Layer):
                 None if mask is None else ops.expand_dims(mask, 1)
                 for mask in (query_mask, dropout_mask)
             )
-        weights = self._weights(query, value, value_mask, keys)
-        context, weights = self._attend(
-            weights, value, query_mask, dropout_mask, training
-        )
+        if 0 in (*query.shape, *value.shape):
+            context, weights = self._nothing(query, value)
+        else:
+            weights = self._weights(query, value, value_mask, keys)
+            context, weights = self._attend(
+                weights, value, query_mask, dropout_mask, training
+            )
         if single_step:
             context = ops.squeeze(context, 1)
             weights = ops.squeeze(weights, 1)
         return (context, weights) if return_attention_scores else context
 
+    def _nothing(self, query, value):
+        """The context and weights where there is no query or no memory."""
+        rows = ops.shape(query)[:2]
+        return (
+            ops.zeros((*rows, value.shape[-1]), dtype=self.compute_dtype),
+            ops.zeros((*rows, value.shape[1]), dtype=self.compute_dtype),
+        )
+
     def _weights(self, query, value, value_mask, keys):
         """Weights (B, T, S) in at least float32, before dropout."""
-        source_length = ops.shape(value)[1]
-        if self.score_mode == "location":
-            return self._location_weights(query, value_mask, source_length)
-        mask = None
         if value_mask is not None:
-            mask = ops.expand_dims(ops.cast(value_mask, "bool"), -2)
+            value_mask = ops.cast(value_mask, "bool")
         if keys is None:
             keys = self.project_keys(value)
-        return masking.masked_softmax(self.score(query, keys), mask)
-
-    def score(self, query, keys):
-        """The score of every pair h_t, h̄_s, (B, T, S), before the softmax.
-
-        query (B, T, U) and keys from `project_keys`; not for "location".
-        """
-        if self.score_mode == "concat":
-            result = scores.concat_scores(
-                ops.matmul(query, self._concat_kernels()[0]),
-                keys,
-                ops.cast(self._score_vector(), query.dtype),
+        found = self._scores(query, keys)
+        if self.score.by_position:
+            return self._weights_by_position(
+                found, value_mask, ops.shape(value)[1]
             )
-        else:
-            if self.score_mode == "cosine":
-                query = scores.unit_vectors(query)
-            if self.score_mode == "general" and self.in_windows:
-                kernel = ops.convert_to_tensor(self.attention_kernel)
-                query = ops.matmul(query, ops.transpose(kernel))
-            result = scores.dot_scores(query, keys)
-        if self.score_mode == "scaled_dot":
-            result = result / query.shape[-1] ** 0.5
-        return self._scaled(result)
+        if value_mask is not None:
+            value_mask = ops.expand_dims(value_mask, -2)
+        return masking.masked_softmax(found, value_mask)
 
-    def _score_vector(self):
-        """v_a of the "concat" score."""
-        return self.attention_vector
+    def _scores(self, query, keys):
+        return self.scaled(self.score(query, keys))
 
-    def _scaled(self, result):
-        return result * self.scale if self.use_scale else result
+    def scaled(self, found):
+        """Scores, or gradients of them, times the learned scalar."""
+        return found * self.scale if self.use_scale else found
 
-    def _location_weights(self, query, value_mask, source_length):
-        by_position = self._scaled(
-            scores.location_scores(query, self.location_kernel)
-        )
+    def _weights_by_position(self, by_position, value_mask, source_length):
+        first = None
+        if value_mask is not None:
+            first = masking.span(value_mask).first
         inside = masking.combine_masks(
-            scores.positions_within(by_position.shape[-1], source_length),
+            scores.places_within(by_position.shape[-1], first, source_length),
             value_mask,
         )
-        if len(inside.shape) == 2:
-            inside = ops.expand_dims(inside, -2)
-        if self.mask_location:
-            fitted = scores.fit_positions(by_position, source_length)
-            return masking.masked_softmax(fitted, inside)
+        inside = ops.expand_dims(inside, -2)
+        if self.score.mask_location:
+            placed = scores.at_places(by_position, first, source_length)
+            return masking.masked_softmax(placed, inside)
         weights = masking.masked_softmax(by_position)
-        weights = scores.fit_positions(weights, source_length)
+        weights = scores.at_places(weights, first, source_length)
         return ops.where(inside, weights, ops.zeros((), weights.dtype))
 
     def _attend(self, weights, value, query_mask, dropout_mask, training):
@@ -360,9 +299,22 @@ class LuongAttention(keras.layers.Layer):
             )
         return weights
 
+    def compute_output_shape(self, query_shape, value_shape=None):
+        value_shape = query_shape if value_shape is None else value_shape
+        return (*query_shape[:-1], value_shape[-1])
+
     def compute_output_spec(
-        self, query, value, return_attention_scores=False, **kwargs
+        self,
+        query,
+        value=None,
+        query_mask=None,
+        value_mask=None,
+        keys=None,
+        return_attention_scores=False,
+        **kwargs,
     ):
+        value = query if value is None else value
+        check_call(self, query, value, query_mask, value_mask, keys)
         steps = tuple(query.shape[:-1])
         dtype = self.compute_dtype
         context = keras.KerasTensor((*steps, value.shape[-1]), dtype=dtype)
@@ -385,7 +337,11 @@ class LuongAttention(keras.layers.Layer):
     def get_config(self):
         return {
             **super().get_config(),
-            "score_mode": self.score_mode,
+            "score_mode": (
+                self.score_mode
+                if isinstance(self.score_mode, str)
+                else keras.saving.serialize_keras_object(self.score_mode)
+            ),
             "units": self.units,
             "concat_form": self.concat_form,
             "use_scale": self.use_scale,

@@ -1,85 +1,323 @@
-"""The score functions of content-based and location-based attention.
+"""The scores that attention layers compare queries and memory with.
 
-Luong, Pham and Manning (2015), section 3.1. Every function returns scores
-(..., T, S) before the softmax. B batch, T target length, S source length,
-U width of the query, M width of the memory, A width of the comparison.
+Luong, Pham and Manning (2015), section 3.1. A score is an object that has its
+weights, projects the memory once a sentence, and compares. B batch, T target
+length, S source length, U width of the query, M width of the memory, A width
+of the comparison.
 
-To add a score: write its function here, name its weights in
-`layers.LuongAttention.build` and call it in `LuongAttention.score`.
+To add a score: a subclass of `Score` here and its name in `SCORES`. For one
+of your own nothing has to be added: attention layers take the object.
 """
 
 from keras import ops
 
-CONTENT_SCORES = ("dot", "scaled_dot", "cosine", "general", "concat")
-SCORE_MODES = (*CONTENT_SCORES, "location")
+from luong_keras.layers.attention.score import Score
+from luong_keras.ops import masking
+
 CONCAT_FORMS = ("joint", "separate", "query_only")
 
 
-def dot_scores(query, keys):
-    """score(h_t, k_s) = h_t . k_s ("dot", below eq. 7, where k_s = h̄_s).
+class DotScore(Score):
+    """score(h_t, h̄_s) = h_t . h̄_s ("dot", below eq. 7)."""
 
-    With keys k_s = W_a h̄_s it is "general": h_t^T W_a h̄_s (below eq. 7).
-    query (B, T, U), keys (B, S, U).
+    name = "dot"
+
+    def build(self, add_weight, query_shape, value_shape):
+        if query_shape[-1] != value_shape[-1]:
+            raise ValueError(
+                f"`score_mode={self.name!r}` compares `query` and "
+                "`value` directly, so their last dimensions must be equal. "
+                f"Received: query.shape={tuple(query_shape)}, "
+                f"value.shape={tuple(value_shape)}. Use "
+                "`score_mode='general'`, which learns a projection, or make "
+                "the two widths equal."
+            )
+
+    def __call__(self, query, keys):
+        return _dots(query, keys)
+
+    def query_gradient(self, query, keys, d_scores):
+        return ops.matmul(ops.cast(d_scores, keys.dtype), keys)
+
+
+class ScaledDotScore(DotScore):
+    """score(h_t, h̄_s) = h_t . h̄_s / sqrt(U) (Vaswani et al. 2017, eq. 1)."""
+
+    name = "scaled_dot"
+
+    def __call__(self, query, keys):
+        return super().__call__(query, keys) / query.shape[-1] ** 0.5
+
+    def query_gradient(self, query, keys, d_scores):
+        d_scores = d_scores / query.shape[-1] ** 0.5
+        return super().query_gradient(query, keys, d_scores)
+
+
+class CosineScore(DotScore):
+    """The cosine of the angle (Graves et al. 2014, section 3.3.1, eq. 6)."""
+
+    name = "cosine"
+
+    def project_keys(self, value):
+        return unit_vectors(value)
+
+    def __call__(self, query, keys):
+        return super().__call__(unit_vectors(query), keys)
+
+    def query_gradient(self, query, keys, d_scores):
+        d_units = super().query_gradient(query, keys, d_scores)
+        return unit_vectors_gradient(query, d_units)
+
+
+class GeneralScore(Score):
+    """score(h_t, h̄_s) = h_t^T W_a h̄_s ("general", below eq. 7).
+
+    The memory is projected, once a sentence.
     """
+
+    def build(self, add_weight, query_shape, value_shape):
+        self.attention_kernel = add_weight(
+            "attention_kernel", (value_shape[-1], query_shape[-1])
+        )
+
+    def project_keys(self, value):
+        return ops.matmul(value, self.attention_kernel)
+
+    def __call__(self, query, keys):
+        return _dots(query, keys)
+
+    def query_gradient(self, query, keys, d_scores):
+        return ops.matmul(ops.cast(d_scores, keys.dtype), keys)
+
+    def for_windows(self):
+        return GeneralScoreOfFew()
+
+
+class GeneralScoreOfFew(GeneralScore):
+    """The same numbers for few positions: the query is projected instead."""
+
+    def project_keys(self, value):
+        return value
+
+    def __call__(self, query, keys):
+        kernel = ops.convert_to_tensor(self.attention_kernel)
+        return _dots(ops.matmul(query, ops.transpose(kernel)), keys)
+
+    def query_gradient(self, query, keys, d_scores):
+        d_projected = super().query_gradient(query, keys, d_scores)
+        kernel = ops.cast(self.attention_kernel, d_projected.dtype)
+        return ops.matmul(d_projected, kernel)
+
+
+class ConcatScore(Score):
+    """score(h_t, h̄_s) = v_a . tanh(W_a [h_t; h̄_s]) ("concat", below eq. 7).
+
+    Args:
+        units: A; the width of the query when None.
+        concat_form: `"joint"`, `"separate"` or `"query_only"`, as in
+            `LuongAttention`; joint when None.
+    """
+
+    options = ("units", "concat_form")
+
+    def __init__(self, units=None, concat_form=None):
+        if concat_form not in (None, *CONCAT_FORMS):
+            raise ValueError(
+                f"`concat_form` must be one of {CONCAT_FORMS}. "
+                f"Received: concat_form={concat_form!r}."
+            )
+        if concat_form == "query_only" and units is not None:
+            raise ValueError(
+                "`concat_form='query_only'` compares in the width of the "
+                "memory, which it does not project. Received: "
+                f"units={units}. Leave `units` out."
+            )
+        self.units = units
+        self.concat_form = concat_form or "joint"
+
+    def build(self, add_weight, query_shape, value_shape):
+        query_units, memory_units = query_shape[-1], value_shape[-1]
+        width = self.units or query_units
+        if self.concat_form == "query_only":
+            width = memory_units
+        if self.concat_form == "joint":
+            # W_a [h; h̄]: the first rows are the query's.
+            self.attention_kernel = add_weight(
+                "attention_kernel", (query_units + memory_units, width)
+            )
+            self._query_units = query_units
+        else:
+            self.query_kernel = add_weight("query_kernel", (query_units, width))
+        if self.concat_form == "separate":
+            self.key_kernel = add_weight("key_kernel", (memory_units, width))
+        self.attention_vector = add_weight("attention_vector", (width,))
+
+    def _kernels(self):
+        """The halves of W_a for the query and for the memory, or None."""
+        if self.concat_form == "query_only":
+            return ops.convert_to_tensor(self.query_kernel), None
+        if self.concat_form == "separate":
+            kernels = self.query_kernel, self.key_kernel
+            return tuple(ops.convert_to_tensor(kernel) for kernel in kernels)
+        kernel = ops.convert_to_tensor(self.attention_kernel)
+        return kernel[: self._query_units], kernel[self._query_units :]
+
+    def _vector(self):
+        """v_a."""
+        return self.attention_vector
+
+    def project_keys(self, value):
+        _, kernel = self._kernels()
+        return value if kernel is None else ops.matmul(value, kernel)
+
+    def __call__(self, query, keys):
+        projected = ops.matmul(query, self._kernels()[0])
+        vector = ops.cast(self._vector(), query.dtype)
+        return ops.sum(self._compared(projected, keys) * vector, axis=-1)
+
+    def query_gradient(self, query, keys, d_scores):
+        kernel = self._kernels()[0]
+        compared = self._compared(ops.matmul(query, kernel), keys)
+        d_scores = ops.expand_dims(ops.cast(d_scores, query.dtype), -1)
+        slopes = ops.sum(d_scores * (1 - compared * compared), axis=-2)
+        d_projected = slopes * ops.cast(self._vector(), query.dtype)
+        return ops.matmul(d_projected, ops.transpose(kernel))
+
+    @staticmethod
+    def _compared(projected, keys):
+        """tanh(W_a [h_t; h̄_s]) of every pair, (B, T, S, A)."""
+        projected = ops.expand_dims(projected, -2)
+        return ops.tanh(projected + ops.expand_dims(keys, -3))
+
+
+class BahdanauScore(ConcatScore):
+    """score(s, h̄_j) = v_a . tanh(W_a s + U_a h̄_j) (Bahdanau et al. 2015).
+
+    Args:
+        units: A; the width of the query when None.
+        normalize: whether it is g v_a / |v_a| . tanh(W_a s + U_a h̄_j + b)
+            (Salimans and Kingma 2016, eq. 2).
+    """
+
+    def __init__(self, units=None, normalize=False):
+        super().__init__(units, "separate")
+        self.normalize = normalize
+
+    def build(self, add_weight, query_shape, value_shape):
+        super().build(add_weight, query_shape, value_shape)
+        if self.normalize:
+            width = self.attention_vector.shape[0]
+            self.gain = add_weight("gain", (), _constant(width**-0.5))
+            self.bias = add_weight("bias", (width,), "zeros")
+
+    def project_keys(self, value):
+        keys = super().project_keys(value)
+        return (
+            keys + ops.cast(self.bias, keys.dtype) if self.normalize else keys
+        )
+
+    def _vector(self):
+        if not self.normalize:
+            return super()._vector()
+        vector, gain = (
+            masking.widen(ops.convert_to_tensor(weight))
+            for weight in (self.attention_vector, self.gain)
+        )
+        return gain * unit_vectors(vector)
+
+
+class LocationScore(Score):
+    """a_t = softmax(W_a h_t) (eq. 8): a score a position, whatever is there.
+
+    Args:
+        max_length: P, how many positions have a score; 50 when None.
+        mask_location: as in `LuongAttention`.
+    """
+
+    by_position = True
+    options = ("max_length", "mask_location")
+
+    def __init__(self, max_length=None, mask_location=True):
+        self.max_length = max_length or 50
+        self.mask_location = mask_location
+
+    def build(self, add_weight, query_shape, value_shape):
+        self.location_kernel = add_weight(
+            "location_kernel", (query_shape[-1], self.max_length)
+        )
+
+    def __call__(self, query, keys):
+        return ops.matmul(query, self.location_kernel)
+
+
+SCORES = {
+    "dot": DotScore,
+    "scaled_dot": ScaledDotScore,
+    "cosine": CosineScore,
+    "general": GeneralScore,
+    "concat": ConcatScore,
+    "location": LocationScore,
+}
+
+
+def score_of(score_mode, options):
+    """The score that an attention layer is told to have.
+
+    Args:
+        score_mode: a name of `SCORES`, or a `Score`.
+        options: all arguments of the layer that belong to a score, None
+            where they are not given.
+
+    Raises:
+        ValueError: for another name or object, or a given option of another
+            score; the message names the scores it belongs to.
+    """
+    given = {name: x for name, x in options.items() if x is not None}
+    if isinstance(score_mode, Score):
+        _check_options(type(score_mode).__name__, (), given)
+        return score_mode
+    if isinstance(score_mode, type) and issubclass(score_mode, Score):
+        raise ValueError(
+            "`score_mode` must be an object. Received: the class "
+            f"{score_mode.__name__}. Write `{score_mode.__name__}()`."
+        )
+    if not isinstance(score_mode, str) or score_mode not in SCORES:
+        raise ValueError(
+            f"`score_mode` must be one of {tuple(SCORES)}, or an object of a "
+            f"subclass of `Score`. Received: score_mode={score_mode!r}."
+        )
+    kind = SCORES[score_mode]
+    _check_options(score_mode, kind.options, given)
+    return kind(**given)
+
+
+def _check_options(score, own, given):
+    for name, value in given.items():
+        if name not in own:
+            owners = [n for n, kind in SCORES.items() if name in kind.options]
+            raise ValueError(
+                f"`{name}` belongs to `score_mode={owners[0]!r}` alone. "
+                f"Received: score_mode={score!r}, {name}={value!r}. Leave "
+                f"`{name}` out."
+            )
+
+
+def _dots(query, keys):
+    """h_t . k_s of all pairs: (B, T, S) of (B, T, U) and (B, S, U)."""
     return ops.matmul(query, ops.swapaxes(keys, -1, -2))
 
 
-def unit_vectors(x):
-    """`x` divided by its length along the last axis; zeros stay zeros.
+def _constant(number):
+    """An initializer of one number."""
+    return lambda shape, dtype=None: ops.full(shape, number, dtype=dtype)
 
-    The dot product of two such vectors is their cosine similarity (Graves et
-    al. 2014, section 3.3.1, eq. 6).
-    """
+
+def unit_vectors(x):
+    """`x` divided by its length along the last axis; zeros stay zeros."""
     squares = ops.sum(ops.square(x), axis=-1, keepdims=True)
     # The square root has no finite gradient at zero.
     safe = ops.where(squares > 0, squares, 1.0)
     return x / ops.sqrt(safe)
-
-
-def concat_scores(projected_query, keys, attention_vector):
-    """Score = v_a . tanh(W_a [h_t; h̄_s]) ("concat", below eq. 7).
-
-    W_a is split in two: `projected_query` (B, T, A) is the half that
-    multiplies h_t, `keys` (B, S, A) the half that multiplies h̄_s, or h̄_s
-    itself in the authors' program; `attention_vector` v_a (A,).
-    """
-    compared = ops.tanh(
-        ops.expand_dims(projected_query, -2) + ops.expand_dims(keys, -3)
-    )
-    return ops.sum(compared * attention_vector, axis=-1)
-
-
-def location_scores(query, location_kernel):
-    """a_t = softmax(W_a h_t) (eq. 8): a score a position, whatever is there.
-
-    query (B, T, U), `location_kernel` (U, max_length); the result is
-    (B, T, max_length).
-    """
-    return ops.matmul(query, location_kernel)
-
-
-def fit_positions(by_position, source_length):
-    """Cuts or extends (..., max_length) to (..., S) along the last axis.
-
-    Positions from `max_length` on get a copy of the last column: the caller
-    masks them (`positions_within`).
-    """
-    last = by_position.shape[-1] - 1
-    index = ops.minimum(ops.arange(source_length, dtype="int32"), last)
-    return ops.take(by_position, index, axis=-1)
-
-
-def positions_within(max_length, source_length):
-    """Boolean (S,): True where a location score exists."""
-    return ops.arange(source_length, dtype="int32") < max_length
-
-
-# Gradients of the query alone, for a loop whose backward is written by hand.
-
-
-def dot_query_gradient(d_scores, keys):
-    """Of `dot_scores`: d_scores (B, T, S), keys (B, S, U), to (B, T, U)."""
-    return ops.matmul(ops.cast(d_scores, keys.dtype), keys)
 
 
 def unit_vectors_gradient(x, d_units):
@@ -91,19 +329,32 @@ def unit_vectors_gradient(x, d_units):
     return (d_units - units * along) / ops.sqrt(safe)
 
 
-def concat_query_gradient(projected_query, keys, attention_vector, d_scores):
-    """Of `concat_scores`, that of `projected_query` (B, T, A)."""
-    compared = ops.tanh(
-        ops.expand_dims(projected_query, -2) + ops.expand_dims(keys, -3)
-    )
-    d_scores = ops.expand_dims(d_scores, -1)
-    slopes = d_scores * (1 - compared * compared)
-    return ops.sum(slopes, axis=-2) * attention_vector
+def at_places(by_position, first, source_length):
+    """Scores or weights (B, T, P) of positions at their places (B, T, S).
+
+    The sentences begin at `first` (B,). Places without a position get a copy
+    of another: the caller masks them (`places_within`).
+    """
+    last = by_position.shape[-1] - 1
+    places = ops.arange(source_length, dtype="int32")
+
+    def from_the_left():
+        index = ops.minimum(places, last)
+        return ops.take(by_position, index, axis=-1)
+
+    def from_first():
+        index = ops.clip(places - first[:, None], 0, last)
+        index = ops.broadcast_to(
+            index[:, None], (*ops.shape(by_position)[:2], source_length)
+        )
+        return ops.take_along_axis(by_position, index, axis=-1)
+
+    if first is None:
+        return from_the_left()
+    return ops.cond(ops.any(first > 0), from_first, from_the_left)
 
 
-def fit_positions_gradient(d_fitted, max_length):
-    """Of `fit_positions`, for scores that are masked from `max_length` on."""
-    by_position = ops.arange(max_length, dtype="int32")
-    length = ops.shape(d_fitted)[-1]
-    found = ops.take(d_fitted, ops.minimum(by_position, length - 1), axis=-1)
-    return ops.where(by_position < length, found, 0.0)
+def places_within(max_length, first, source_length):
+    """Boolean (B or 1, S): True where a position has a score."""
+    places = ops.arange(source_length, dtype="int32")[None]
+    return places < max_length + (0 if first is None else first[:, None])

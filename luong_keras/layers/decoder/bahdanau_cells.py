@@ -11,6 +11,16 @@ from luong_keras.layers.decoder.input_feeding_lstm_cell import (
 )
 
 
+def _needs_attention(cell, attention):
+    if attention is None:
+        raise ValueError(
+            f"`{type(cell).__name__}` feeds the context to the "
+            "recurrence and needs an attention layer. Received: "
+            'attention=None. Pass `attention="bahdanau"`.'
+        )
+    return attention
+
+
 class _BahdanauPath:
     """Attention before the recurrence: h_{t-1} -> a_t -> c_t -> h_t.
 
@@ -24,18 +34,6 @@ class _BahdanauPath:
     the path alone. The context takes the place of the fed vector: input
     feeding is off.
     """
-
-    def __init__(self, units, attention, **kwargs):
-        if attention is None:
-            raise ValueError(
-                f"`{type(self).__name__}` feeds the context to the "
-                "recurrence and needs an attention layer. Received: "
-                "attention=None. Pass `attention=BahdanauAttention()`."
-            )
-        kwargs.pop("input_feeding", None)
-        super().__init__(
-            units, attention=attention, input_feeding=False, **kwargs
-        )
 
     def _build_feeding(self, memory_shape):
         self.feeding_kernel = self.add_weight(
@@ -100,8 +98,11 @@ class BahdanauLSTMCell(_BahdanauPath, InputFeedingLSTMCell):
 
     Args:
         units: U, width of every layer and of the attentional vector.
-        attention: the attention layer, required.
-        **kwargs: those of `InputFeedingLSTMCell`, without `input_feeding`.
+        attention: a layer or a name, as in `InputFeedingLSTMCell`; not None.
+        num_layers, use_bias, unit_forget_bias, cell_clip, gradient_clip,
+            attentional_bias, attentional_activation, kernel_initializer,
+            recurrent_initializer, bias_initializer, name, dtype, trainable:
+            as in `InputFeedingLSTMCell`.
 
     Call arguments and output: as in `InputFeedingLSTMCell`; there is no
     `"feeding"` among the dropout masks.
@@ -109,8 +110,8 @@ class BahdanauLSTMCell(_BahdanauPath, InputFeedingLSTMCell):
     Example:
 
     >>> import numpy as np
-    >>> from luong_keras import BahdanauAttention, BahdanauLSTMCell
-    >>> cell = BahdanauLSTMCell(8, attention=BahdanauAttention())
+    >>> from luong_keras import BahdanauLSTMCell
+    >>> cell = BahdanauLSTMCell(8)
     >>> vector, states = cell(
     ...     np.ones((2, 5)),
     ...     cell.get_initial_state(2),
@@ -124,6 +125,43 @@ class BahdanauLSTMCell(_BahdanauPath, InputFeedingLSTMCell):
         (2015), arXiv:1409.0473.
     """
 
+    def __init__(
+        self,
+        units,
+        num_layers=1,
+        attention="bahdanau",
+        use_bias=True,
+        unit_forget_bias=True,
+        cell_clip=None,
+        gradient_clip=None,
+        attentional_bias=False,
+        attentional_activation="tanh",
+        kernel_initializer="glorot_uniform",
+        recurrent_initializer="orthogonal",
+        bias_initializer="zeros",
+        name=None,
+        dtype=None,
+        trainable=True,
+    ):
+        super().__init__(
+            units,
+            num_layers=num_layers,
+            attention=_needs_attention(self, attention),
+            input_feeding=False,
+            use_bias=use_bias,
+            unit_forget_bias=unit_forget_bias,
+            cell_clip=cell_clip,
+            gradient_clip=gradient_clip,
+            attentional_bias=attentional_bias,
+            attentional_activation=attentional_activation,
+            kernel_initializer=kernel_initializer,
+            recurrent_initializer=recurrent_initializer,
+            bias_initializer=bias_initializer,
+            name=name,
+            dtype=dtype,
+            trainable=trainable,
+        )
+
 
 @keras.saving.register_keras_serializable(package="luong_keras")
 class BahdanauGRUCell(_BahdanauPath, InputFeedingGRUCell):
@@ -132,8 +170,8 @@ class BahdanauGRUCell(_BahdanauPath, InputFeedingGRUCell):
     Example:
 
     >>> import numpy as np
-    >>> from luong_keras import BahdanauAttention, BahdanauGRUCell
-    >>> cell = BahdanauGRUCell(8, attention=BahdanauAttention())
+    >>> from luong_keras import BahdanauGRUCell
+    >>> cell = BahdanauGRUCell(8)
     >>> vector, states = cell(
     ...     np.ones((2, 5)),
     ...     cell.get_initial_state(2),
@@ -142,3 +180,34 @@ class BahdanauGRUCell(_BahdanauPath, InputFeedingGRUCell):
     >>> tuple(vector.shape), len(states)
     ((2, 8), 2)
     """
+
+    def __init__(
+        self,
+        units,
+        num_layers=1,
+        attention="bahdanau",
+        use_bias=True,
+        attentional_bias=False,
+        attentional_activation="tanh",
+        kernel_initializer="glorot_uniform",
+        recurrent_initializer="orthogonal",
+        bias_initializer="zeros",
+        name=None,
+        dtype=None,
+        trainable=True,
+    ):
+        super().__init__(
+            units,
+            num_layers=num_layers,
+            attention=_needs_attention(self, attention),
+            input_feeding=False,
+            use_bias=use_bias,
+            attentional_bias=attentional_bias,
+            attentional_activation=attentional_activation,
+            kernel_initializer=kernel_initializer,
+            recurrent_initializer=recurrent_initializer,
+            bias_initializer=bias_initializer,
+            name=name,
+            dtype=dtype,
+            trainable=trainable,
+        )

@@ -3,7 +3,10 @@
 import keras
 from keras import ops
 
+from luong_keras.layers.argument_checks import check_numbers
+from luong_keras.layers.attention.attention_names import attention_of
 from luong_keras.ops import masking
+from luong_keras.ops.double_precision import check_float64
 
 
 class CellWeights(keras.layers.Layer):
@@ -21,7 +24,7 @@ class CellWeights(keras.layers.Layer):
         self,
         units,
         num_layers=1,
-        attention=None,
+        attention="general",
         input_feeding=True,
         use_bias=True,
         attentional_bias=False,
@@ -29,18 +32,16 @@ class CellWeights(keras.layers.Layer):
         kernel_initializer="glorot_uniform",
         recurrent_initializer="orthogonal",
         bias_initializer="zeros",
-        **kwargs,
+        name=None,
+        dtype=None,
+        trainable=True,
     ):
-        super().__init__(**kwargs)
-        for name, number in (("units", units), ("num_layers", num_layers)):
-            if not isinstance(number, int) or number < 1:
-                raise ValueError(
-                    f"`{name}` must be an integer of at least 1. "
-                    f"Received: {name}={number!r}."
-                )
+        check_numbers(units=units, num_layers=num_layers)
+        super().__init__(name=name, dtype=dtype, trainable=trainable)
+        check_float64(self)
         self.units = units
         self.num_layers = num_layers
-        self.attention = attention
+        self.attention = attention_of(attention, self.dtype_policy)
         self.input_feeding = input_feeding
         self.use_bias = use_bias
         self.attentional_bias = attentional_bias
@@ -111,9 +112,9 @@ class CellWeights(keras.layers.Layer):
         )
 
     def _build_attention(self, memory_shape):
+        self._check_memory(memory_shape)
         if self.attention is None:
             return
-        self._check_memory(memory_shape)
         query_shape = (memory_shape[0], None, self.units)
         if not self.attention.built:
             self.attention.build(query_shape, tuple(memory_shape))
@@ -128,13 +129,21 @@ class CellWeights(keras.layers.Layer):
             )
 
     def _check_memory(self, memory):
+        if memory is not None and self.attention is None:
+            raise ValueError(
+                f"`{type(self).__name__}` has no attention and cannot read a "
+                "memory. Received: `memory`, with attention=None. Leave "
+                "`memory` out, or give the cell an attention, such as "
+                '`attention="general"`.'
+            )
         if memory is None and self.attention is not None:
             raise ValueError(
                 f"`{type(self).__name__}` has an attention layer and needs "
                 "something to attend to. Expected: `memory` (B, S, M). "
                 "Received: memory=None. Pass `memory=`; to run the cell over "
                 "a sequence use `MemoryRNN(cell)`, since `keras.layers.RNN` "
-                "cannot hand a memory to its cell."
+                "cannot hand a memory to its cell. For a plain recurrent "
+                "layer say `attention=None`."
             )
 
     def _build_feeding(self, memory_shape):
@@ -162,16 +171,6 @@ class CellWeights(keras.layers.Layer):
             "recurrent_initializer": serialize(self.recurrent_initializer),
             "bias_initializer": serialize(self.bias_initializer),
         }
-
-    @classmethod
-    def from_config(cls, config):
-        config = dict(config)
-        attention = config.pop("attention", None)
-        if isinstance(attention, dict):
-            attention = keras.saving.deserialize_keras_object(attention)
-        if attention is not None:
-            config["attention"] = attention
-        return cls(**config)
 
 
 def drawn_wide(initializer):

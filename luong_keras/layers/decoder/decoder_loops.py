@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import keras
 from keras import activations, backend, ops
 
-from luong_keras.layers.attention.attention_step import has_step
 from luong_keras.layers.decoder.feeding_sequence import FeedingSequence
 from luong_keras.layers.decoder.input_feeding_lstm_cell import (
     InputFeedingLSTMCell,
@@ -54,8 +53,6 @@ def why_not_deferred(cell):
         return f"the backend is {backend.backend()!r}"
     if type(cell) is not InputFeedingLSTMCell:
         return f"the cell is a {type(cell).__name__}"
-    if cell.input_feeding and not has_step(cell.attention):
-        return f"the attention is a {type(cell.attention).__name__}"
     if cell.attentional_activation not in (
         activations.tanh,
         activations.linear,
@@ -104,6 +101,7 @@ def attend_in_deferred_loop(cell, sequence):
         sequence.memory_mask,
         _swapped(sequence.mask),
         masks,
+        _real_steps(sequence.mask),
     ).run(projected, sequence.states, with_top=sequence.with_alignments)
     alignments = _alignments(cell, sequence, projected_memory, _swapped(top))
     return _swapped(vectors), alignments, last
@@ -118,7 +116,7 @@ def attend_behind_loop(cell, sequence, deferred):
         top,
         cell.project_memory(sequence.memory),
         sequence.memory_mask,
-        _last_real_step(sequence.mask),
+        _real_steps(sequence.mask),
         _swapped(sequence.masks.get("attention")),
     )
     return vectors, alignments, [*last, vectors[:, -1]]
@@ -169,7 +167,7 @@ def _alignments(cell, sequence, projected_memory, top):
         cell.alignment_queries(top, first),
         projected_memory,
         sequence.memory_mask,
-        None,
+        _real_steps(sequence.mask),
         _swapped(sequence.masks.get("attention")),
     )
     return alignments
@@ -189,8 +187,11 @@ def _project_inputs(cell, sequence, time_first=False):
     return cell.project_inputs(inputs), masks
 
 
-def _last_real_step(mask):
-    """The position that the states of every step belong to, (B, T)."""
+def _real_steps(mask):
+    """The number of every step, (B, T), which masked ones do not raise.
+
+    None where no step is masked.
+    """
     if mask is None:
         return None
     real = ops.cumsum(ops.cast(mask, "int32"), axis=1)
@@ -209,10 +210,12 @@ def _scan_states(one_step, states, projected, masks, mask):
     xs |= {name: ops.swapaxes(m, 0, 1) for name, m in masks.items()}
     if mask is not None:
         xs["mask"] = ops.expand_dims(mask, -1)
-    position = ops.expand_dims(ops.arange(steps, dtype="int32"), -1)
+    position = _real_steps(mask)
+    if position is None:
+        position = ops.arange(steps, dtype="int32")
     xs["position"] = ops.broadcast_to(
-        position, (ops.shape(projected)[0], steps, 1)
-    )
+        position, (ops.shape(projected)[0], steps)
+    )[..., None]
     widths = [x.shape[-1] or ops.shape(x)[-1] for x in xs.values()]
     packed = ops.concatenate(
         [ops.cast(x, projected.dtype) for x in xs.values()], axis=-1

@@ -21,7 +21,6 @@ automatically, with dp as the gradient of its contexts.
 import keras
 from keras import activations, ops
 
-from luong_keras.layers.attention.attention_step import attention_step
 from luong_keras.ops.recurrence import (
     bounded,
     lstm_activations,
@@ -53,13 +52,18 @@ class FeedingSequence:
         memory_mask: boolean (B, S) or None.
         mask: boolean (T, B) or None; False carries the states over.
         masks: dropout masks by name, time first.
+        real_steps: the number of every step (B, T), or None where they are
+            numbered in their order.
     """
 
-    def __init__(self, cell, projected_memory, memory_mask, mask, masks):
+    def __init__(
+        self, cell, projected_memory, memory_mask, mask, masks, real_steps=None
+    ):
         self.cell = cell
         self.layers = range(cell.num_layers)
         self.attention = cell.attention
         self.memory_mask = memory_mask
+        self.real_steps = real_steps
         self.repeated, self.steps = split_masks(masks)
         self.masks, self.constants, self.attention_step = masks, [], None
         if mask is not None:
@@ -69,9 +73,7 @@ class FeedingSequence:
             keys, values, self.value_kernel = map(_constant, projected_memory)
             if projected_memory[0] is projected_memory[1]:
                 keys = values  # so that a window is gathered once
-            self.attention_step = attention_step(
-                cell.attention, keys, values, memory_mask
-            )
+            self.attention_step = cell.attention.step(keys, values, memory_mask)
             self.constants = [
                 (variable, ops.stop_gradient(variable.value))
                 for variable in self.attention.trainable_variables
@@ -149,7 +151,11 @@ class FeedingSequence:
         names = [f"{name}_{i}" for i in self.layers for name in _KEPT]
         if self.attention is not None:
             names += ["vector", "top", "weights"]
-        xs = {"projected": projected, **_positions(projected), **self.steps}
+        xs = {
+            "projected": projected,
+            "position": self._positions(projected),
+            **self.steps,
+        }
         with self._constant_attention():
             last, sequences, kept = time_loop(
                 self._step,
@@ -210,7 +216,7 @@ class FeedingSequence:
             ops.swapaxes(top, 0, 1),
             self.projected_memory,
             self.memory_mask,
-            None,
+            self.real_steps,
             None if mask is None else ops.swapaxes(mask, 0, 1),
         )
         return context
@@ -219,7 +225,7 @@ class FeedingSequence:
 
     def _backward(self, d_last, xs):
         """The gradients of the first states, all dz_l, and dp in a list."""
-        xs |= _positions(xs["d_vector"])
+        xs["position"] = self._positions(xs["d_vector"])
         self.transposed = [ops.transpose(kernel) for kernel in self.kernels]
         if self.attention is not None:
             self.vector_transposed = ops.transpose(self.vector_kernel)
@@ -314,11 +320,11 @@ class FeedingSequence:
     def _bounded(self, gradient):
         return bounded(gradient, self.cell.gradient_clip)
 
-
-def _positions(sequence):
-    """The step's number, for attention that depends on it."""
-    count = ops.shape(sequence)[0]
-    return {"position": ops.arange(count, dtype="int32")}
+    def _positions(self, sequence):
+        """The number of every step, (T,) or (T, B)."""
+        if self.real_steps is not None:
+            return ops.swapaxes(self.real_steps, 0, 1)
+        return ops.arange(ops.shape(sequence)[0], dtype="int32")
 
 
 def _constant(x):

@@ -3,6 +3,12 @@
 import keras
 from keras import ops
 
+from luong_keras.layers.argument_checks import (
+    check_floats,
+    check_mask,
+    check_same_batch,
+    check_states,
+)
 from luong_keras.layers.decoder.cell_weights import CellWeights
 from luong_keras.ops import masking
 from luong_keras.ops.recurrence import clip_gradient, product
@@ -73,9 +79,9 @@ class InputFeedingCell(CellWeights):
             return None
         memory = ops.cast(memory, self.compute_dtype)
         keys = self.attention.project_keys(memory)
-        if self.attention.in_windows:
-            return keys, memory, self._value_kernel()
-        return keys, ops.matmul(memory, self._value_kernel()), None
+        return keys, *self.attention.project_values(
+            memory, self._value_kernel()
+        )
 
     def step(
         self,
@@ -235,7 +241,9 @@ class InputFeedingCell(CellWeights):
         return_attention_scores=False,
     ):
         masks = dropout_masks or {}
-        self._check_memory(memory)
+        self._check_call(inputs, states, memory, memory_mask)
+        places = None if memory is None else ops.shape(memory)[1]
+        memory, memory_mask = with_a_place(memory, memory_mask)
         projected_memory = self.project_memory(memory)
         if keys is not None and projected_memory is not None:
             projected_memory = keys, *projected_memory[1:]
@@ -250,17 +258,28 @@ class InputFeedingCell(CellWeights):
         )
         outputs = ops.cast(new_states[-1], self.compute_dtype)
         if return_attention_scores:
-            return outputs, new_states, alignments
+            return outputs, new_states, alignments[..., :places]
         return outputs, new_states
+
+    def _check_call(self, inputs, states, memory, memory_mask):
+        self._check_memory(memory)
+        check_floats("inputs", inputs)
+        check_states("states", states, len(self.state_size))
+        check_same_batch(inputs=inputs, memory=memory, states=states[0])
+        if memory is not None:
+            check_floats("memory", memory)
+            check_mask("memory_mask", memory_mask, "memory", memory)
 
     def compute_output_spec(
         self,
         inputs,
         states,
         memory=None,
+        memory_mask=None,
         return_attention_scores=False,
         **kwargs,
     ):
+        self._check_call(inputs, states, memory, memory_mask)
         rows = tuple(inputs.shape[:-1])
         dtype = self.compute_dtype
         wide = masking.wider_dtype(dtype)
@@ -277,3 +296,17 @@ class InputFeedingCell(CellWeights):
 
 def _dropped(x, mask):
     return x if mask is None else x * ops.cast(mask, x.dtype)
+
+
+def with_a_place(memory, mask):
+    """The memory (B, S, M) and its mask; a place without a word where S = 0.
+
+    So no loop meets an empty axis, and every context is zero there.
+    """
+    if memory is None or memory.shape[1] != 0:
+        return memory, mask
+    batch, _, width = ops.shape(memory)
+    return (
+        ops.zeros((batch, 1, width), dtype=memory.dtype),
+        ops.zeros((batch, 1), dtype="bool"),
+    )

@@ -12,15 +12,15 @@ class InputFeedingGRUCell(InputFeedingCell):
 
     As `InputFeedingLSTMCell`, with gated recurrent units in the form of
     `keras.layers.GRU(reset_after=True)` for comparison; arguments and call
-    arguments are the same but for `unit_forget_bias`.
+    arguments are the same but for `unit_forget_bias` and the clips.
 
     The states are `[h_1, ..., h_L, h̃]`.
 
     Example:
 
     >>> import numpy as np
-    >>> from luong_keras import InputFeedingGRUCell, LuongAttention
-    >>> cell = InputFeedingGRUCell(8, attention=LuongAttention("general"))
+    >>> from luong_keras import InputFeedingGRUCell
+    >>> cell = InputFeedingGRUCell(8, attention="general")
     >>> states = cell.get_initial_state(batch_size=2)
     >>> vector, states = cell(
     ...     np.ones((2, 5)), states, memory=np.ones((2, 6, 8))

@@ -2,6 +2,7 @@
 
 import keras
 
+from luong_keras.layers.argument_checks import check_limits
 from luong_keras.layers.decoder.input_feeding_cell import InputFeedingCell
 from luong_keras.ops.recurrence import lstm_step
 
@@ -23,7 +24,9 @@ class InputFeedingLSTMCell(InputFeedingCell):
         units: U, width of every layer and of the attentional vector.
         num_layers: L, the height of the stack.
         attention: a `LuongAttention`, `LocalAttention` or
-            `BahdanauAttention` layer; None means h̃ = h and no W_c.
+            `BahdanauAttention` layer, or a name: that of a score, such as
+            `"general"` or `"dot"`, `"local-m"`, `"local-p"`, `"bahdanau"`.
+            None is a plain recurrent layer: h̃ = h, no W_c and no memory.
         input_feeding: whether h̃_{t-1} enters the lowest layer.
         use_bias: whether the gates have biases (the authors' program has
             none).
@@ -41,7 +44,7 @@ class InputFeedingLSTMCell(InputFeedingCell):
         kernel_initializer: of the input, feeding and attentional kernels.
         recurrent_initializer: of the recurrent kernels.
         bias_initializer: of the biases.
-        **kwargs: `name`, `dtype` and the other arguments of a Keras layer.
+        name, dtype, trainable: as in every Keras layer.
 
     Call arguments:
         inputs: x_t, (B, E), or (B, K, E) for the K hypotheses of a beam.
@@ -50,7 +53,8 @@ class InputFeedingLSTMCell(InputFeedingCell):
         memory: h̄, (B, S, M); never repeated for the hypotheses.
         memory_mask: boolean (B, S), True = may be attended.
         keys: `attention.project_keys(memory)`, to project once.
-        position: the decoder step t, for monotonic local attention.
+        position: the decoder step t, a number or one a sentence (B,), for
+            monotonic local attention.
         dropout_masks: dict of masks, already divided by the share kept:
             `"inputs"` (B, E), `"feeding"` (B, U), `"layer_1"` ...
             (B, U), `"attention"` (B, S). A missing name means no dropout;
@@ -65,8 +69,8 @@ class InputFeedingLSTMCell(InputFeedingCell):
     Example:
 
     >>> import numpy as np
-    >>> from luong_keras import InputFeedingLSTMCell, LuongAttention
-    >>> cell = InputFeedingLSTMCell(8, attention=LuongAttention("general"))
+    >>> from luong_keras import InputFeedingLSTMCell
+    >>> cell = InputFeedingLSTMCell(8, attention="general")
     >>> states = cell.get_initial_state(batch_size=2)
     >>> vector, states, weights = cell(
     ...     np.ones((2, 5)), states, memory=np.ones((2, 6, 8)),
@@ -85,21 +89,38 @@ class InputFeedingLSTMCell(InputFeedingCell):
     def __init__(
         self,
         units,
+        num_layers=1,
+        attention="general",
+        input_feeding=True,
+        use_bias=True,
         unit_forget_bias=True,
         cell_clip=None,
         gradient_clip=None,
-        **kwargs,
+        attentional_bias=False,
+        attentional_activation="tanh",
+        kernel_initializer="glorot_uniform",
+        recurrent_initializer="orthogonal",
+        bias_initializer="zeros",
+        name=None,
+        dtype=None,
+        trainable=True,
     ):
-        super().__init__(units, **kwargs)
-        for name, limit in (
-            ("cell_clip", cell_clip),
-            ("gradient_clip", gradient_clip),
-        ):
-            if limit is not None and limit <= 0:
-                raise ValueError(
-                    f"`{name}` must be positive, or None for no clipping. "
-                    f"Received: {name}={limit}."
-                )
+        check_limits(cell_clip=cell_clip, gradient_clip=gradient_clip)
+        super().__init__(
+            units,
+            num_layers=num_layers,
+            attention=attention,
+            input_feeding=input_feeding,
+            use_bias=use_bias,
+            attentional_bias=attentional_bias,
+            attentional_activation=attentional_activation,
+            kernel_initializer=kernel_initializer,
+            recurrent_initializer=recurrent_initializer,
+            bias_initializer=bias_initializer,
+            name=name,
+            dtype=dtype,
+            trainable=trainable,
+        )
         self.unit_forget_bias = unit_forget_bias
         self.cell_clip = cell_clip
         self.gradient_clip = gradient_clip

@@ -12,47 +12,26 @@ from luong_keras.layers.decoder.input_feeding_gru_cell import (
 from luong_keras.layers.decoder.input_feeding_lstm_cell import (
     InputFeedingLSTMCell,
 )
-from luong_keras.layers.decoder.memory_rnn import MemoryRNN
-
-# The arguments that belong to the driver; all others describe the cell.
-_DRIVER = (
-    "return_sequences",
-    "return_state",
-    "dropout",
-    "dropout_style",
-    "deferred_gradients",
-    "seed",
-    "name",
-    "dtype",
-    "trainable",
+from luong_keras.layers.decoder.memory_rnn import (
+    MemoryRNN,
+    refuse_go_backwards,
 )
 
 
 class _CellRNN(MemoryRNN):
     """A `MemoryRNN` that makes its own cell from flat arguments."""
 
-    cell_class = None
-
-    def __init__(self, units, **kwargs):
-        driver = {k: kwargs.pop(k) for k in _DRIVER if k in kwargs}
-        # The cell computes in the driver's dtype.
-        cell = self.cell_class(units, dtype=driver.get("dtype"), **kwargs)
-        super().__init__(cell, **driver)
-
     def get_config(self):
         driver = super().get_config()
         cell = driver.pop("cell")["config"]
+        # The cell computes in the driver's dtype.
         for shared in ("name", "dtype", "trainable"):
             cell.pop(shared, None)
         return {**cell, **driver}
 
     @classmethod
     def from_config(cls, config):
-        config = dict(config)
-        if isinstance(config.get("attention"), dict):
-            config["attention"] = keras.saving.deserialize_keras_object(
-                config["attention"]
-            )
+        refuse_go_backwards(cls, config)
         return cls(**config)
 
 
@@ -65,42 +44,144 @@ class InputFeedingLSTM(_CellRNN):
 
     Args:
         units: U, width of every layer and of the attentional vector.
-        **kwargs: `num_layers`, `attention`, `input_feeding`, `use_bias`, …
-            of `InputFeedingLSTMCell`; `return_sequences`, `return_state`,
-            `dropout`, `dropout_style`,
-            `deferred_gradients`, `seed` of `MemoryRNN`; `name`,
-            `dtype` of a Keras layer.
+        num_layers, attention, input_feeding, use_bias, unit_forget_bias,
+            cell_clip, gradient_clip, attentional_bias,
+            attentional_activation, kernel_initializer,
+            recurrent_initializer, bias_initializer: as in
+            `InputFeedingLSTMCell`.
+        return_sequences, return_state, dropout, dropout_style,
+            deferred_gradients, seed: as in `MemoryRNN`.
+        name, dtype, trainable: as in every Keras layer.
 
     Call arguments and output: as in `MemoryRNN`.
 
     Example:
 
     >>> import numpy as np
-    >>> from luong_keras import InputFeedingLSTM, LuongAttention
-    >>> decoder = InputFeedingLSTM(8, num_layers=2, attention=LuongAttention())
+    >>> from luong_keras import InputFeedingLSTM
+    >>> decoder = InputFeedingLSTM(8, num_layers=2, attention="local-p")
     >>> tuple(decoder(np.ones((2, 3, 5)), memory=np.ones((2, 6, 4))).shape)
     (2, 3, 8)
     """
 
-    cell_class = InputFeedingLSTMCell
+    def __init__(
+        self,
+        units,
+        num_layers=1,
+        attention="general",
+        input_feeding=True,
+        use_bias=True,
+        unit_forget_bias=True,
+        cell_clip=None,
+        gradient_clip=None,
+        attentional_bias=False,
+        attentional_activation="tanh",
+        kernel_initializer="glorot_uniform",
+        recurrent_initializer="orthogonal",
+        bias_initializer="zeros",
+        return_sequences=True,
+        return_state=False,
+        dropout=0.0,
+        dropout_style="zaremba",
+        deferred_gradients="auto",
+        seed=None,
+        name=None,
+        dtype=None,
+        trainable=True,
+    ):
+        cell = InputFeedingLSTMCell(
+            units,
+            num_layers=num_layers,
+            attention=attention,
+            input_feeding=input_feeding,
+            use_bias=use_bias,
+            unit_forget_bias=unit_forget_bias,
+            cell_clip=cell_clip,
+            gradient_clip=gradient_clip,
+            attentional_bias=attentional_bias,
+            attentional_activation=attentional_activation,
+            kernel_initializer=kernel_initializer,
+            recurrent_initializer=recurrent_initializer,
+            bias_initializer=bias_initializer,
+            dtype=dtype,
+        )
+        super().__init__(
+            cell,
+            return_sequences=return_sequences,
+            return_state=return_state,
+            dropout=dropout,
+            dropout_style=dropout_style,
+            deferred_gradients=deferred_gradients,
+            seed=seed,
+            name=name,
+            dtype=dtype,
+            trainable=trainable,
+        )
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
 class InputFeedingGRU(_CellRNN):
     """`InputFeedingLSTM` with gated recurrent units.
 
-    Arguments and call as there, over an `InputFeedingGRUCell`.
+    Arguments and call as there, over an `InputFeedingGRUCell`; without
+    `unit_forget_bias` and the clips.
 
     Example:
 
     >>> import numpy as np
-    >>> from luong_keras import InputFeedingGRU, LuongAttention
-    >>> decoder = InputFeedingGRU(8, attention=LuongAttention())
+    >>> from luong_keras import InputFeedingGRU
+    >>> decoder = InputFeedingGRU(8)
     >>> tuple(decoder(np.ones((2, 3, 5)), memory=np.ones((2, 6, 4))).shape)
     (2, 3, 8)
     """
 
-    cell_class = InputFeedingGRUCell
+    def __init__(
+        self,
+        units,
+        num_layers=1,
+        attention="general",
+        input_feeding=True,
+        use_bias=True,
+        attentional_bias=False,
+        attentional_activation="tanh",
+        kernel_initializer="glorot_uniform",
+        recurrent_initializer="orthogonal",
+        bias_initializer="zeros",
+        return_sequences=True,
+        return_state=False,
+        dropout=0.0,
+        dropout_style="zaremba",
+        deferred_gradients="auto",
+        seed=None,
+        name=None,
+        dtype=None,
+        trainable=True,
+    ):
+        cell = InputFeedingGRUCell(
+            units,
+            num_layers=num_layers,
+            attention=attention,
+            input_feeding=input_feeding,
+            use_bias=use_bias,
+            attentional_bias=attentional_bias,
+            attentional_activation=attentional_activation,
+            kernel_initializer=kernel_initializer,
+            recurrent_initializer=recurrent_initializer,
+            bias_initializer=bias_initializer,
+            dtype=dtype,
+        )
+        super().__init__(
+            cell,
+            return_sequences=return_sequences,
+            return_state=return_state,
+            dropout=dropout,
+            dropout_style=dropout_style,
+            deferred_gradients=deferred_gradients,
+            seed=seed,
+            name=name,
+            dtype=dtype,
+            trainable=trainable,
+        )
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
@@ -108,18 +189,68 @@ class BahdanauLSTM(_CellRNN):
     """The decoder path h_{t-1} -> a_t -> c_t -> h_t, for comparison.
 
     Arguments and call as in `InputFeedingLSTM`, over a `BahdanauLSTMCell`;
-    `attention` is required and there is no `input_feeding`.
+    there is always an attention and never input feeding.
 
     Example:
 
     >>> import numpy as np
-    >>> from luong_keras import BahdanauAttention, BahdanauLSTM
-    >>> decoder = BahdanauLSTM(8, attention=BahdanauAttention())
+    >>> from luong_keras import BahdanauLSTM
+    >>> decoder = BahdanauLSTM(8)
     >>> tuple(decoder(np.ones((2, 3, 5)), memory=np.ones((2, 6, 4))).shape)
     (2, 3, 8)
     """
 
-    cell_class = BahdanauLSTMCell
+    def __init__(
+        self,
+        units,
+        num_layers=1,
+        attention="bahdanau",
+        use_bias=True,
+        unit_forget_bias=True,
+        cell_clip=None,
+        gradient_clip=None,
+        attentional_bias=False,
+        attentional_activation="tanh",
+        kernel_initializer="glorot_uniform",
+        recurrent_initializer="orthogonal",
+        bias_initializer="zeros",
+        return_sequences=True,
+        return_state=False,
+        dropout=0.0,
+        dropout_style="zaremba",
+        deferred_gradients="auto",
+        seed=None,
+        name=None,
+        dtype=None,
+        trainable=True,
+    ):
+        cell = BahdanauLSTMCell(
+            units,
+            num_layers=num_layers,
+            attention=attention,
+            use_bias=use_bias,
+            unit_forget_bias=unit_forget_bias,
+            cell_clip=cell_clip,
+            gradient_clip=gradient_clip,
+            attentional_bias=attentional_bias,
+            attentional_activation=attentional_activation,
+            kernel_initializer=kernel_initializer,
+            recurrent_initializer=recurrent_initializer,
+            bias_initializer=bias_initializer,
+            dtype=dtype,
+        )
+        super().__init__(
+            cell,
+            return_sequences=return_sequences,
+            return_state=return_state,
+            dropout=dropout,
+            dropout_style=dropout_style,
+            deferred_gradients=deferred_gradients,
+            seed=seed,
+            name=name,
+            dtype=dtype,
+            trainable=trainable,
+        )
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
@@ -129,10 +260,54 @@ class BahdanauGRU(_CellRNN):
     Example:
 
     >>> import numpy as np
-    >>> from luong_keras import BahdanauAttention, BahdanauGRU
-    >>> decoder = BahdanauGRU(8, attention=BahdanauAttention())
+    >>> from luong_keras import BahdanauGRU
+    >>> decoder = BahdanauGRU(8)
     >>> tuple(decoder(np.ones((2, 3, 5)), memory=np.ones((2, 6, 4))).shape)
     (2, 3, 8)
     """
 
-    cell_class = BahdanauGRUCell
+    def __init__(
+        self,
+        units,
+        num_layers=1,
+        attention="bahdanau",
+        use_bias=True,
+        attentional_bias=False,
+        attentional_activation="tanh",
+        kernel_initializer="glorot_uniform",
+        recurrent_initializer="orthogonal",
+        bias_initializer="zeros",
+        return_sequences=True,
+        return_state=False,
+        dropout=0.0,
+        dropout_style="zaremba",
+        deferred_gradients="auto",
+        seed=None,
+        name=None,
+        dtype=None,
+        trainable=True,
+    ):
+        cell = BahdanauGRUCell(
+            units,
+            num_layers=num_layers,
+            attention=attention,
+            use_bias=use_bias,
+            attentional_bias=attentional_bias,
+            attentional_activation=attentional_activation,
+            kernel_initializer=kernel_initializer,
+            recurrent_initializer=recurrent_initializer,
+            bias_initializer=bias_initializer,
+            dtype=dtype,
+        )
+        super().__init__(
+            cell,
+            return_sequences=return_sequences,
+            return_state=return_state,
+            dropout=dropout,
+            dropout_style=dropout_style,
+            deferred_gradients=deferred_gradients,
+            seed=seed,
+            name=name,
+            dtype=dtype,
+            trainable=trainable,
+        )

@@ -3,9 +3,21 @@
 import keras
 from keras import ops
 
+from luong_keras.layers.argument_checks import (
+    check_choice,
+    check_floats,
+    check_mask,
+    check_same_batch,
+    check_share,
+    check_states,
+)
 from luong_keras.layers.decoder import decoder_loops
-from luong_keras.layers.decoder.input_feeding_cell import InputFeedingCell
+from luong_keras.layers.decoder.input_feeding_cell import (
+    InputFeedingCell,
+    with_a_place,
+)
 from luong_keras.ops import masking
+from luong_keras.ops.double_precision import check_float64
 
 DROPOUT_STYLES = ("zaremba", "authors", "sequence")
 
@@ -37,21 +49,21 @@ class MemoryRNN(keras.layers.Layer):
             gradients of the pre-activations alone and leaves each weight's to
             one product behind it: faster and smaller than automatic
             differentiation, with the same result. `"auto"` does so for an
-            `InputFeedingLSTMCell` with an attention layer of this library
-            (not a subclass of one) and a tanh or linear attentional
-            activation, on TensorFlow and JAX; True refuses everything else,
-            False is automatic differentiation.
+            `InputFeedingLSTMCell` with any attention and a tanh or linear
+            attentional activation, on TensorFlow and JAX; True refuses
+            everything else, False is automatic differentiation.
         seed: seed of the dropout.
-        **kwargs: `name`, `dtype` and the other arguments of a Keras layer.
+        name, dtype, trainable: as in every Keras layer.
 
     Call arguments:
         inputs: (B, T, E).
-        memory: h̄, (B, S, M); None for a cell without attention.
+        memory: h̄, (B, S, M); an error for a cell without attention.
         initial_state: the cell's states, a list of (B, U); also without the
             last, the attentional vector, which then starts at zero. Zeros
             when None.
         mask, inputs_mask: boolean (B, T), two names of one mask, filled in
-            by Keras; a False step carries the states over unchanged.
+            by Keras; a False step carries the states over unchanged, and
+            is no step for an attention that counts them.
         memory_mask: boolean (B, S), True = may be attended.
         training: whether dropout applies.
         return_attention_scores: also returns the alignments (B, T, S), the
@@ -67,8 +79,8 @@ class MemoryRNN(keras.layers.Layer):
     Example:
 
     >>> import numpy as np
-    >>> from luong_keras import InputFeedingLSTMCell, LocalAttention, MemoryRNN
-    >>> cell = InputFeedingLSTMCell(8, attention=LocalAttention("monotonic"))
+    >>> from luong_keras import InputFeedingLSTMCell, MemoryRNN
+    >>> cell = InputFeedingLSTMCell(8, attention="local-m")
     >>> vectors, alignments = MemoryRNN(cell)(
     ...     np.ones((2, 3, 5)), memory=np.ones((2, 6, 4)),
     ...     return_attention_scores=True,
@@ -86,25 +98,20 @@ class MemoryRNN(keras.layers.Layer):
         dropout_style="zaremba",
         deferred_gradients="auto",
         seed=None,
-        **kwargs,
+        name=None,
+        dtype=None,
+        trainable=True,
     ):
-        super().__init__(**kwargs)
+        super().__init__(name=name, dtype=dtype, trainable=trainable)
+        check_float64(self)
         if not isinstance(cell, InputFeedingCell):
             raise ValueError(
                 "`cell` must be one of this library's cells, such as "
                 "`InputFeedingLSTMCell`. Received: "
                 f"cell={cell!r}. Use `keras.layers.RNN` for cells of Keras."
             )
-        if dropout_style not in DROPOUT_STYLES:
-            raise ValueError(
-                f"`dropout_style` must be one of {DROPOUT_STYLES}. "
-                f"Received: dropout_style={dropout_style!r}."
-            )
-        if not 0 <= dropout < 1:
-            raise ValueError(
-                "`dropout` must be at least 0 and less than 1. "
-                f"Received: dropout={dropout}."
-            )
+        check_choice(DROPOUT_STYLES, dropout_style=dropout_style)
+        check_share(dropout=dropout)
         if deferred_gradients not in ("auto", True, False):
             raise ValueError(
                 "`deferred_gradients` must be 'auto', True or False. "
@@ -142,22 +149,28 @@ class MemoryRNN(keras.layers.Layer):
         return_attention_scores=False,
         dropout_masks=None,
     ):
-        if return_attention_scores and self.cell.attention is None:
-            raise ValueError(
-                "`return_attention_scores=True` needs a cell with an "
-                "attention layer. Received: cell.attention=None."
-            )
+        self._check_call(
+            *(inputs, memory, initial_state, mask, inputs_mask, memory_mask),
+            return_attention_scores,
+        )
         masks = dropout_masks
         if masks is None:
             masks = self._draw_masks(inputs, memory, training)
         masks = dict(masks)
         states = self._initial_states(inputs, initial_state)
         mask = inputs_mask if mask is None else mask
+        if 0 in inputs.shape:
+            return self._nothing(
+                inputs, memory, states, return_attention_scores
+            )
         outputs_mask = masks.pop("outputs", None)
+        if mask is not None:
+            mask = ops.cast(mask, "bool")
+        if memory_mask is not None:
+            memory_mask = ops.cast(memory_mask, "bool")
         sequence = decoder_loops.Sequence(
             inputs,
-            memory,
-            memory_mask,
+            *with_a_place(memory, memory_mask),
             states,
             mask,
             masks,
@@ -171,9 +184,22 @@ class MemoryRNN(keras.layers.Layer):
             vectors = vectors[:, -1]
         results = [ops.cast(vectors, self.compute_dtype)]
         if return_attention_scores:
-            results.append(alignments)
+            results.append(alignments[..., : ops.shape(memory)[1]])
         if self.return_state:
             results += last
+        return tuple(results) if len(results) > 1 else results[0]
+
+    def _nothing(self, inputs, memory, states, return_attention_scores):
+        """What no sentence, or no step, gives: the states as they were."""
+        batch, steps = inputs.shape[:2]
+        middle = (steps,) if self.return_sequences else ()
+        dtype = self.compute_dtype
+        results = [ops.zeros((batch, *middle, self.cell.units), dtype=dtype)]
+        if return_attention_scores:
+            shape = (batch, steps, memory.shape[1])
+            results.append(ops.zeros(shape, dtype=dtype))
+        if self.return_state:
+            results += states
         return tuple(results) if len(results) > 1 else results[0]
 
     def _run(self, sequence, training):
@@ -197,8 +223,8 @@ class MemoryRNN(keras.layers.Layer):
         if obstacle is not None and self.deferred_gradients is True:
             raise ValueError(
                 "`deferred_gradients=True` needs an `InputFeedingLSTMCell` "
-                "with an attention layer of this library and a tanh or linear "
-                "attentional activation, on TensorFlow or JAX. Received: "
+                "with a tanh or linear attentional activation, on TensorFlow "
+                "or JAX. Received: "
                 f"{obstacle}. Use `deferred_gradients='auto'`."
             )
         return obstacle is None
@@ -208,15 +234,42 @@ class MemoryRNN(keras.layers.Layer):
         if initial_state is None:
             return zeros
         given = [masking.widen(state) for state in initial_state]
-        if len(given) == len(zeros) - 1:
-            given.append(zeros[-1])
-        if len(given) != len(zeros):
+        return [*given, *zeros[len(given) :]]
+
+    def _check_call(
+        self,
+        inputs,
+        memory,
+        initial_state,
+        mask,
+        inputs_mask,
+        memory_mask,
+        return_attention_scores,
+    ):
+        """Refuses what does not fit together."""
+        self.cell._check_memory(memory)
+        if len(inputs.shape) != 3:
             raise ValueError(
-                f"`initial_state` must hold {len(zeros)} tensors (or all but "
-                "the last, the attentional vector), one for each of the "
-                f"cell's states. Received: {len(given)} tensors."
+                f"`{type(self).__name__}` reads vectors (B, T, E). Received: "
+                f"inputs.shape={tuple(inputs.shape)}. Embed ids first."
             )
-        return given
+        check_floats("inputs", inputs)
+        check_mask("mask", mask, "inputs", inputs)
+        check_mask("inputs_mask", inputs_mask, "inputs", inputs)
+        check_same_batch(inputs=inputs, memory=memory)
+        if memory is not None:
+            check_floats("memory", memory)
+            check_mask("memory_mask", memory_mask, "memory", memory)
+        if initial_state is not None:
+            check_states(
+                "initial_state", initial_state, len(self.cell.state_size)
+            )
+            check_same_batch(inputs=inputs, initial_state=initial_state[0])
+        if return_attention_scores and self.cell.attention is None:
+            raise ValueError(
+                "`return_attention_scores=True` needs a cell with an "
+                "attention layer. Received: cell.attention=None."
+            )
 
     def _draw_masks(self, inputs, memory, training):
         """All masks of a sequence: no draw may happen inside the loop."""
@@ -257,6 +310,10 @@ class MemoryRNN(keras.layers.Layer):
         return_attention_scores=False,
         dropout_masks=None,
     ):
+        self._check_call(
+            *(inputs, memory, initial_state, mask, inputs_mask, memory_mask),
+            return_attention_scores,
+        )
         batch, steps = inputs.shape[:2]
         units = self.cell.units
         dtype = self.compute_dtype
@@ -288,5 +345,16 @@ class MemoryRNN(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config):
+        refuse_go_backwards(cls, config)
         cell = keras.saving.deserialize_keras_object(config["cell"])
         return cls(**{**config, "cell": cell})
+
+
+def refuse_go_backwards(cls, config):
+    """Raises for `keras.layers.Bidirectional`, which sets this argument."""
+    if "go_backwards" in config:
+        raise ValueError(
+            f"`{cls.__name__}` reads what it has written and has one "
+            "direction. Received: go_backwards, as `Bidirectional` sets it. "
+            "Use `Encoder(bidirectional=True)` to read both ways."
+        )

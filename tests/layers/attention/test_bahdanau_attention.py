@@ -30,13 +30,13 @@ def test_the_score_is_additive(normalize, float64):
 
 
 def additive(attention):
-    of_query = to_numpy(attention.query_kernel)
-    of_memory = to_numpy(attention.key_kernel)
-    vector = to_numpy(attention.attention_vector)
+    of_query = to_numpy(attention.score.query_kernel)
+    of_memory = to_numpy(attention.score.key_kernel)
+    vector = to_numpy(attention.score.attention_vector)
     bias = 0.0
     if attention.normalize:
-        vector *= to_numpy(attention.gain) / np.sqrt(np.sum(vector**2))
-        bias = to_numpy(attention.bias)
+        vector *= to_numpy(attention.score.gain) / np.sqrt(np.sum(vector**2))
+        bias = to_numpy(attention.score.bias)
     return lambda s, h: vector @ np.tanh(s @ of_query + h @ of_memory + bias)
 
 
@@ -44,8 +44,8 @@ def test_the_length_of_a_normalized_vector_does_not_count():
     layer = lk.BahdanauAttention(7, normalize=True)
     query, memory = random(2, 4), random(2, 5, 3)
     before = layer(query, memory)
-    assert float(layer.gain) == pytest.approx(7**-0.5)
-    layer.attention_vector.assign(3 * layer.attention_vector)
+    assert float(layer.score.gain) == pytest.approx(7**-0.5)
+    layer.score.attention_vector.assign(3 * layer.score.attention_vector)
     np.testing.assert_allclose(layer(query, memory), before, rtol=1e-6)
 
 
@@ -109,5 +109,5 @@ def test_the_path(layer_class, num_layers, num_states, float64):
     "cell_class", [lk.BahdanauLSTMCell, lk.BahdanauGRUCell]
 )
 def test_the_path_needs_attention(cell_class):
-    with pytest.raises(ValueError, match="attention=BahdanauAttention"):
+    with pytest.raises(ValueError, match='attention="bahdanau"'):
         cell_class(4, attention=None)

@@ -239,7 +239,6 @@ def test_a_sentence_without_words_gives_zeros(alignment, gaussian):
         ({"gaussian": "before"}, "gaussian.*Received: .*'before'"),
         ({"sigma": 0.0}, "sigma.*Received: sigma=0.0"),
         ({"score_mode": "location"}, "score_mode.*Received: .*'location'"),
-        ({"max_length": 9}, "max_length"),
     ],
 )
 def test_arguments_are_checked(options, message):
@@ -356,13 +355,13 @@ def test_a_long_source_is_read_in_windows(
 
 def watch_gathers(monkeypatch):
     """The numbers of steps for which windows are gathered from now on."""
-    gathered, gather = [], LocalAttention._gather
+    gathered, gather = [], LocalAttention.gather
 
     def watched(self, query, *arguments, **options):
         gathered.append(query.shape[1])
         return gather(self, query, *arguments, **options)
 
-    monkeypatch.setattr(LocalAttention, "_gather", watched)
+    monkeypatch.setattr(LocalAttention, "gather", watched)
     return gathered
 
 

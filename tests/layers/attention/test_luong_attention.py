@@ -104,7 +104,7 @@ def test_concat_compares_in_a_width_of_its_own(float64):
     layer = make("concat", 3, units=7)
     query, memory = random(2, 3, 4), random(2, 5, 3)
     expected = softmax(reference_scores(layer, query, memory))
-    assert layer.attention_vector.shape == (7,)
+    assert layer.score.attention_vector.shape == (7,)
     np.testing.assert_allclose(layer(query, memory), expected @ memory, **EXACT)
 
 
@@ -184,7 +184,7 @@ def test_location_knows_a_fixed_number_of_positions(
     context, weights = layer(
         query, memory, value_mask=mask, return_attention_scores=True
     )
-    by_position = query @ to_numpy(layer.location_kernel)
+    by_position = query @ to_numpy(layer.score.location_kernel)
     lengths = [5, 5] if mask is None else LENGTHS
     expected = np.zeros((2, 3, 5))
     for b, length in enumerate(lengths):

@@ -6,6 +6,7 @@ import pytest
 from keras import ops
 
 import luong_keras as lk
+from luong_keras.layers.attention.score import Score
 from luong_keras.layers.decoder.lstm_sequence import lstm_sequence
 from luong_keras.ops.recurrence import lstm_step
 from tests.layer_checks import (
@@ -34,6 +35,40 @@ def global_attention(score_mode="general", **options):
 
 def local_attention(alignment, **options):
     return lk.LocalAttention(alignment, dtype="float64", **options)
+
+
+# Scores and attentions of a user's own.
+
+
+class Distance(Score):
+    """Not linear in the query, and with a weight."""
+
+    def build(self, add_weight, query_shape, value_shape):
+        self.sharpness = add_weight("sharpness", (query_shape[-1],))
+
+    def __call__(self, query, keys):
+        difference = ops.expand_dims(query, 2) - ops.expand_dims(keys, 1)
+        return -ops.sum(ops.square(difference) * self.sharpness, axis=-1)
+
+
+class Positions(Score):
+    """Scores of positions that look at the query alone."""
+
+    by_position = True
+
+    def build(self, add_weight, query_shape, value_shape):
+        self.kernel = add_weight("kernel", (query_shape[-1], 5))
+
+    def __call__(self, query, keys):
+        return ops.tanh(ops.matmul(query, self.kernel))
+
+
+class Doubled(lk.LuongAttention):
+    """An attention that is more than its score."""
+
+    def _weights(self, query, value, value_mask, keys):
+        weights = super()._weights(query, value, value_mask, keys)
+        return weights * weights
 
 
 ATTENTIONS = {
@@ -85,6 +120,12 @@ ATTENTIONS = {
     "bahdanau-normalized": lambda: lk.BahdanauAttention(
         normalize=True, dtype="float64"
     ),
+    "own-score": lambda: global_attention(Distance(), use_scale=True),
+    "own-positions": lambda: global_attention(Positions()),
+    "own-score-in-windows": lambda: local_attention(
+        "predictive", half_width=1, score_mode=Distance()
+    ),
+    "own-attention": lambda: Doubled("general", dtype="float64"),
 }
 
 CELLS = {
@@ -265,17 +306,11 @@ def test_half_precision_stays_near_single(float64):
 # Which cells have a loop of their own.
 
 
-class Doubled(lk.LuongAttention):
-    def score(self, query, keys):
-        return 2 * super().score(query, keys)
-
-
 @pytest.mark.parametrize(
     "cell",
     [
         lambda: lk.InputFeedingGRUCell(4, attention=lk.LuongAttention()),
         lambda: lk.BahdanauLSTMCell(4, attention=lk.LuongAttention()),
-        lambda: lk.InputFeedingLSTMCell(4, attention=Doubled()),
         lambda: lk.InputFeedingLSTMCell(
             4, attention=lk.LuongAttention(), attentional_activation="relu"
         ),
@@ -315,8 +350,10 @@ def test_an_unknown_choice_is_refused():
         lk.InputFeedingLSTM(4, deferred_gradients="fast")
 
 
-def test_a_subclass_of_an_attention_keeps_its_score():
-    layer = lk.InputFeedingLSTM(4, attention=Doubled("dot"))
+def test_an_attention_of_a_subclass_keeps_what_it_computes():
+    layer = lk.InputFeedingLSTM(
+        4, attention=Doubled("dot"), deferred_gradients=True
+    )
     memory = random(2, 6, 4)
     _, weights = layer(
         random(2, 3, 5),

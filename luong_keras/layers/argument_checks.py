@@ -1,0 +1,152 @@
+"""What layers refuse, before anything is computed from it.
+
+All looks at shapes and types alone, so it costs nothing in a compiled
+function and works for symbolic tensors.
+"""
+
+import numbers
+
+from keras import backend
+
+
+def check_numbers(least=1, **given):
+    """Raises unless every argument is an integer from `least` on, or None."""
+    for name, number in given.items():
+        if number is None:
+            continue
+        whole = isinstance(number, numbers.Integral)
+        if not whole or isinstance(number, bool) or number < least:
+            raise ValueError(
+                f"`{name}` must be an integer and at least {least}. "
+                f"Received: {name}={number!r}."
+            )
+
+
+def check_share(**given):
+    """Raises unless every argument is a share, from 0 to less than 1."""
+    for name, share in given.items():
+        if not isinstance(share, numbers.Real) or not 0 <= share < 1:
+            raise ValueError(
+                f"`{name}` must be at least 0 and less than 1. "
+                f"Received: {name}={share!r}."
+            )
+
+
+def check_limits(**given):
+    """Raises unless every argument is a positive number, or None."""
+    for name, limit in given.items():
+        if limit is not None and (
+            not isinstance(limit, numbers.Real) or limit <= 0
+        ):
+            raise ValueError(
+                f"`{name}` must be positive, or None for no clipping. "
+                f"Received: {name}={limit!r}."
+            )
+
+
+def check_choice(choices, **given):
+    """Raises unless every argument is one of `choices`."""
+    for name, value in given.items():
+        if value not in choices:
+            raise ValueError(
+                f"`{name}` must be one of {tuple(choices)}. "
+                f"Received: {name}={value!r}."
+            )
+
+
+def check_mask(name, mask, of, x):
+    """Raises unless a mask (B, L) fits what it masks, `x` (B, L, ...).
+
+    Args:
+        name: of the mask.
+        mask: boolean, or integers of 0 and 1; None is no mask.
+        of: the name of what it masks.
+        x: a tensor.
+    """
+    if mask is None or not hasattr(mask, "shape"):
+        return
+    if backend.is_float_dtype(backend.standardize_dtype(mask.dtype)):
+        raise ValueError(
+            f"`{name}` must be boolean, True = use. Received: dtype "
+            f"{backend.standardize_dtype(mask.dtype)}. Pass `mask > -1` for "
+            "an additive mask of 0 and -1e9, `mask > 0` for one of 1 and 0."
+        )
+    wanted = tuple(x.shape[: len(x.shape) - 1])
+    if not _agree(tuple(mask.shape), wanted):
+        raise ValueError(
+            f"`{name}` must have one entry a position of `{of}`. Expected: "
+            f"shape {wanted}. Received: {tuple(mask.shape)}, with "
+            f"{of}.shape={tuple(x.shape)}."
+        )
+
+
+def check_floats(name, x):
+    """Raises where ids are given in place of vectors."""
+    dtype = backend.standardize_dtype(x.dtype)
+    if not backend.is_float_dtype(dtype):
+        raise ValueError(
+            f"`{name}` must hold vectors of floats. Received: dtype {dtype}, "
+            f"shape {tuple(x.shape)}. Embed ids first, for example by "
+            "`keras.layers.Embedding`."
+        )
+
+
+def check_states(name, states, count):
+    """Raises unless there is a list of `count` states, or of one less.
+
+    The last, the attentional vector, may be left out.
+    """
+    if not isinstance(states, (list, tuple)) or not (
+        count - 1 <= len(states) <= count
+    ):
+        received = f"{len(states)} tensors"
+        if not isinstance(states, (list, tuple)):
+            received = f"one tensor of shape {tuple(states.shape)}"
+        raise ValueError(
+            f"`{name}` must hold {count} tensors (or all but the last, the "
+            "attentional vector), one for each of the cell's states, in a "
+            f"list. Received: {received}."
+        )
+
+
+def check_same_batch(**tensors):
+    """Raises where the batch sizes differ; None is left out."""
+    sizes = {name: x.shape[0] for name, x in tensors.items() if x is not None}
+    known = {size for size in sizes.values() if size is not None}
+    if len(known) > 1:
+        raise ValueError(
+            "All tensors of a call must have the same batch size. Received: "
+            + ", ".join(f"{name} of {size}" for name, size in sizes.items())
+            + "."
+        )
+
+
+def check_call(layer, query, value, query_mask, value_mask, keys):
+    """Raises where the arguments of an attention layer do not fit."""
+    if len(query.shape) not in (2, 3) or len(value.shape) != 3:
+        raise ValueError(
+            f"`{type(layer).__name__}` attends from a query (B, T, U) or "
+            "(B, U) to a value (B, S, M). Received: "
+            f"query.shape={tuple(query.shape)}, "
+            f"value.shape={tuple(value.shape)}."
+        )
+    check_floats("query", query)
+    check_floats("value", value)
+    check_same_batch(query=query, value=value, keys=keys)
+    check_mask("query_mask", query_mask, "query", query)
+    check_mask("value_mask", value_mask, "value", value)
+    if keys is not None and not _agree(
+        tuple(keys.shape[1:2]), tuple(value.shape[1:2])
+    ):
+        raise ValueError(
+            "`keys` must be `project_keys(value)`, one a position. Received: "
+            f"keys.shape={tuple(keys.shape)}, "
+            f"value.shape={tuple(value.shape)}."
+        )
+
+
+def _agree(shape, wanted):
+    """Whether two shapes can be equal; None is not known yet."""
+    return len(shape) == len(wanted) and all(
+        None in (a, b) or a == b for a, b in zip(shape, wanted, strict=True)
+    )

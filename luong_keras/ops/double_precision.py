@@ -1,0 +1,49 @@
+"""float64, which Keras on JAX rounds to float32 unless told not to."""
+
+from keras import backend
+
+
+def enable_float64(enabled: bool = True) -> None:
+    """Lets `dtype="float64"` mean float64 on JAX.
+
+    JAX itself has a public setting for it, which is set here as well. Keras
+    3.15 casts the operands of most of its operations to what a table of its
+    own names, float32 for float64, and has no setting: the table is changed.
+    On the other backends float64 is what it says and nothing is done.
+
+    Call it before layers are made.
+
+    Args:
+        enabled: False puts both back.
+
+    Example:
+        >>> enable_float64()
+        >>> backend.result_type("float64", "float64")
+        'float64'
+        >>> enable_float64(False)
+    """
+    if backend.backend() != "jax":
+        return
+    import jax
+    from keras.src.backend.common import dtypes
+
+    jax.config.update("jax_enable_x64", enabled)
+    wide = "float64" if enabled else "float32"
+    dtypes.BIT64_TO_BIT32_DTYPE["float64"] = wide
+
+
+def check_float64(layer) -> None:
+    """Raises where a layer of float64 would compute in float32.
+
+    Args:
+        layer: a Keras layer, its dtype policy set.
+    """
+    if layer.compute_dtype == "float64" and (
+        backend.result_type("float64", "float64") != "float64"
+    ):
+        raise ValueError(
+            f"`dtype='float64'` of {type(layer).__name__} would be rounded: "
+            "Keras computes in float32 on JAX. Call "
+            "`luong_keras.enable_float64()` first, use the TensorFlow "
+            "backend, or another dtype."
+        )

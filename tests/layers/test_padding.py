@@ -1,0 +1,317 @@
+"""Padding on the left, and holes: the same numbers at other places."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+import luong_keras as lk
+from luong_keras.layers.attention.scores import SCORES
+from tests.layer_checks import (
+    loss_and_gradients,
+    prefix_mask,
+    random,
+    randomize,
+    softmax,
+    to_numpy,
+)
+
+BATCH, STEPS, UNITS = 3, 4, 4
+LENGTHS = [7, 4, 1]
+EXACT = {"rtol": 1e-10, "atol": 1e-12}
+
+
+def moved_right(rows, lengths):
+    """Rows (B, L, ...) whose first `lengths` entries stand at the end."""
+    size = rows.shape[1]
+    return np.stack(
+        [
+            np.roll(row, size - length, axis=0)
+            for row, length in zip(rows, lengths, strict=True)
+        ]
+    )
+
+
+def both_sides(rows, lengths):
+    """Rows and masks, padded on the right and padded on the left.
+
+    Padding is large: what reads it shows.
+    """
+    mask = prefix_mask(lengths, rows.shape[1])
+    rows = np.where(mask[..., None], rows, 50.0)
+    left = moved_right(rows, lengths), moved_right(mask, lengths)
+    return (rows, mask), left
+
+
+def at_the_left(weights, lengths):
+    """Weights (B, T, S) of left-padded rows, at the places of the others."""
+    size = weights.shape[-1]
+    return np.stack(
+        [
+            np.roll(each, length - size, axis=-1)
+            for each, length in zip(weights, lengths, strict=True)
+        ]
+    )
+
+
+ATTENTIONS = {
+    **{name: {"score_mode": name} for name in SCORES},
+    "location-unmasked": {"score_mode": "location", "mask_location": False},
+    "location-few": {"score_mode": "location", "max_length": 3},
+    **{
+        f"{alignment}-{width}-{gaussian}": {
+            "alignment": alignment,
+            "half_width": width,
+            "gaussian": gaussian,
+        }
+        for alignment in ("monotonic", "predictive")
+        for width in (1, 3)
+        for gaussian in ("auto", "inside_softmax")
+    },
+    "monotonic-unclamped": {
+        "alignment": "monotonic",
+        "half_width": 1,
+        "clamp_position": False,
+    },
+}
+
+
+def attention_named(name):
+    options = ATTENTIONS[name]
+    kind = lk.LocalAttention if "alignment" in options else lk.LuongAttention
+    return kind(**options, dtype="float64")
+
+
+@pytest.mark.parametrize("source", [7, 90])
+@pytest.mark.parametrize("name", ATTENTIONS)
+def test_all_steps_at_once(name, source, float64):
+    lengths = [source, *LENGTHS[1:]]
+    sides = both_sides(random(BATCH, source, UNITS), lengths)
+    query = random(BATCH, STEPS, UNITS, seed=1)
+    layer = attention_named(name)
+    layer.build(query.shape, sides[0][0].shape)
+    randomize(layer)
+    drop = 2.0 * (random(BATCH, STEPS, source, seed=2) > 0)
+    drops = (
+        drop,
+        np.swapaxes(moved_right(np.swapaxes(drop, 1, 2), lengths), 1, 2),
+    )
+
+    def attend(side, drop):
+        memory, mask = side
+        return [
+            to_numpy(x)
+            for x in layer(
+                query,
+                memory,
+                value_mask=mask,
+                dropout_mask=drop,
+                return_attention_scores=True,
+            )
+        ]
+
+    expected = attend(sides[0], drops[0])
+    context, weights = attend(sides[1], drops[1])
+    assert not weights[~np.broadcast_to(sides[1][1][:, None], drop.shape)].any()
+    np.testing.assert_allclose(context, expected[0], **EXACT)
+    np.testing.assert_allclose(
+        at_the_left(weights, lengths), expected[1], **EXACT
+    )
+
+
+def decoder(attention, deferred=False, **options):
+    layer = lk.InputFeedingLSTM(
+        UNITS,
+        2,
+        attention=attention,
+        deferred_gradients=deferred,
+        return_state=True,
+        dtype="float64",
+        **options,
+    )
+    layer.build((BATCH, STEPS, 5), (BATCH, 7, UNITS) if attention else None)
+    return randomize(layer)
+
+
+@pytest.mark.parametrize("deferred", [True, False])
+@pytest.mark.parametrize("feeding", [True, False])
+@pytest.mark.parametrize("name", ["general", "monotonic-1-auto", "location"])
+def test_a_decoder(name, feeding, deferred, float64):
+    """Both sides of it may be padded on the left, at every way to run it."""
+    layer = decoder(attention_named(name), deferred, input_feeding=feeding)
+    memories = both_sides(random(BATCH, 7, UNITS), LENGTHS)
+    steps = [4, 2, 3]
+    inputs = both_sides(random(BATCH, STEPS, 5, seed=1), steps)
+    weights = moved_right(random(BATCH, STEPS, UNITS, seed=2), steps)
+    real = prefix_mask(steps, STEPS)
+
+    def run(left):
+        (read, mask), (memory, memory_mask) = inputs[left], memories[left]
+        kept = moved_right(real, steps) if left else real
+        scale = weights if left else at_the_left_rows(weights, steps)
+
+        def call():
+            return layer(
+                read,
+                mask=mask,
+                memory=memory,
+                memory_mask=memory_mask,
+                return_attention_scores=True,
+                training=True,
+            )
+
+        def loss():
+            vectors, _, *states = call()
+            used = ops.where(kept[..., None], vectors * scale, 0.0)
+            return ops.sum(used) + ops.sum(states[0])
+
+        _, gradients = loss_and_gradients(loss, layer.trainable_variables)
+        vectors, alignments, *states = (to_numpy(x) for x in call())
+        if left:
+            vectors = at_the_left_rows(vectors, steps)
+            alignments = at_the_left_rows(
+                at_the_left(alignments, LENGTHS), steps
+            )
+        return vectors[real], alignments[real], *states, *gradients
+
+    for one, other in zip(run(True), run(False), strict=True):
+        np.testing.assert_allclose(one, other, **EXACT)
+
+
+def at_the_left_rows(rows, lengths):
+    """The opposite of `moved_right`."""
+    size = rows.shape[1]
+    return np.stack(
+        [
+            np.roll(row, length - size, axis=0)
+            for row, length in zip(rows, lengths, strict=True)
+        ]
+    )
+
+
+ENCODERS = {
+    "forward": {},
+    "reverse": {"reverse": True},
+    "bidirectional": {"bidirectional": True},
+    "two layers": {"bidirectional": True, "num_layers": 2},
+    "gru": {"bidirectional": True, "recurrence": "gru"},
+    "clipped": {"bidirectional": True, "cell_clip": 0.2},
+    "reverse, clipped": {"reverse": True, "cell_clip": 0.2},
+}
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("options", ENCODERS.values(), ids=list(ENCODERS))
+def test_an_encoder(options, training, float64):
+    layer = lk.Encoder(UNITS, dtype="float64", **options)
+    right, left = both_sides(random(BATCH, 7, 5), LENGTHS)
+    layer.build(right[0].shape)
+    randomize(layer)
+    (memory, *states), (moved, *others) = (
+        layer(rows, mask=mask, training=training)
+        for rows, mask in (right, left)
+    )
+    real = right[1]
+    np.testing.assert_allclose(
+        at_the_left_rows(to_numpy(moved), LENGTHS)[real],
+        to_numpy(memory)[real],
+        **EXACT,
+    )
+    for one, other in zip(others, states, strict=True):
+        np.testing.assert_allclose(one, other, **EXACT)
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("options", ENCODERS.values(), ids=list(ENCODERS))
+def test_an_encoder_steps_over_holes(options, training, float64):
+    layer = lk.Encoder(UNITS, dtype="float64", **options)
+    layer.build((1, 6, 5))
+    randomize(layer)
+    holes = np.array([[0, 1, 0, 1, 1, 0]], bool)
+    rows = random(1, 6, 5)
+    memory, *states = layer(rows, mask=holes, training=training)
+    dense, *expected = layer(
+        rows[:, holes[0]], mask=np.ones((1, 3), bool), training=training
+    )
+    np.testing.assert_allclose(to_numpy(memory)[holes], dense[0], **EXACT)
+    for one, other in zip(states, expected, strict=True):
+        np.testing.assert_allclose(one, other, **EXACT)
+
+
+def test_a_hole_keeps_its_position_in_a_window(float64):
+    layer = lk.LocalAttention(
+        "monotonic", half_width=1, score_mode="dot", dtype="float64"
+    )
+    mask = np.array([[0, 1, 0, 1, 1, 0, 0]], bool)
+    query, memory = random(1, 5, 4), random(1, 7, 4, seed=1)
+    _, weights = layer(
+        query, memory, value_mask=mask, return_attention_scores=True
+    )
+    # Positions 0 ... 3 are at places 1 ... 4, and 2 is no word.
+    near = np.abs(np.arange(7) - 1 - np.minimum(np.arange(5), 3)[:, None]) <= 1
+    expected = softmax(query[0] @ memory[0].T, near & mask[0])
+    np.testing.assert_allclose(weights[0], expected, **EXACT)
+
+
+@pytest.mark.parametrize("attention", ["general", "local-p", "local-m"])
+def test_a_search(attention):
+    kind = {"local-p": "predictive", "local-m": "monotonic"}.get(attention)
+    settings = lk.AttentionConfig(
+        kind="local" if kind else "global",
+        alignment=kind or "predictive",
+        half_width=1,
+    )
+    model = lk.TranslationModel(
+        lk.ModelConfig(
+            source_vocabulary_size=12,
+            target_vocabulary_size=11,
+            embedding_size=4,
+            units=4,
+            encoder_layers=1,
+            decoder_layers=1,
+            bidirectional=True,
+            reverse_source=False,
+            attention=settings,
+            initial_range=1.0,
+        )
+    )
+    words = np.array([[4, 5, 6, 7, 8], [9, 10, 0, 0, 0]], "int32")
+    right, left = (
+        translations(model, rows)
+        for rows in (words, moved_right(words, [5, 2]))
+    )
+    np.testing.assert_array_equal(left.ids, right.ids)
+    np.testing.assert_allclose(left.scores, right.scores, rtol=1e-5)
+    for moved, expected, length in zip(
+        *(to_numpy(x.alignments) for x in (left, right)), [5, 2], strict=True
+    ):
+        np.testing.assert_allclose(
+            np.roll(moved, length - 5, axis=-1), expected, atol=1e-5
+        )
+
+
+def translations(model, words):
+    memory, mask, states = model.encode(words)
+    return lk.beam_search(
+        model.decoding_step(memory, mask),
+        states,
+        np.array([6, 4], "int32"),
+        6,
+        beam_size=3,
+    )
+
+
+def test_keras_pads_on_the_left_and_nothing_changes():
+    """What a user meets: `pad_sequences` and `mask_zero`."""
+    sentences = [[4, 5, 6], [7], [8, 9]]
+    embedding = keras.layers.Embedding(10, 4, mask_zero=True)
+    encoder = lk.Encoder(6, bidirectional=True)
+    attention = lk.LocalAttention("predictive", half_width=1)
+    query = random(3, 2, 6).astype("float32")
+    found = {}
+    for side in ("pre", "post"):
+        ids = keras.utils.pad_sequences(sentences, padding=side)
+        memory, h, c = encoder(embedding(ids))
+        found[side] = attention(query, memory), h, c
+    for one, other in zip(*found.values(), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
