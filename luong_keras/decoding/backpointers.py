@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from luong_keras.decoding.beam_gather import take_rows
+from luong_keras.decoding.beam_gather import gather_beams
 
 
 def write_rows(buffers, t, rows):
@@ -14,20 +14,20 @@ def write_rows(buffers, t, rows):
     )
 
 
-def trace_back(trace, parent, lengths, ends, steps, pad_id):
+def follow_backpointers(history, parent, lengths, ends, steps, pad_id):
     """Words (B, N, T) and weights (B, N, T, S) along the parents.
 
     `parent` (B, N) is the slot in which each hypothesis lived when it had
     `lengths` words; `ends` (B, N) the step that produced `</s>`, or -1;
     `steps` how many there were.
     """
-    words, parents, weights = trace
+    words, parents, weights = history
     size, batch, k = ops.shape(words)
     # slots[t]: where the hypothesis lived when it had t words.
     slots = ops.repeat(parent[None], size + 1, axis=0)
 
     def body(t, slot, slots):
-        (before,) = take_rows([parents[t]], slot)
+        (before,) = gather_beams([parents[t]], slot)
         slot = ops.where(t < lengths, before, slot)
         (slots,) = write_rows((slots,), t, (slot,))
         return t - 1, slot, slots

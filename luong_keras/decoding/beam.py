@@ -30,8 +30,8 @@ from typing import NamedTuple
 
 from keras import ops
 
-from luong_keras.decoding.backpointers import trace_back, write_rows
-from luong_keras.decoding.beam_gather import take_rows
+from luong_keras.decoding.backpointers import follow_backpointers, write_rows
+from luong_keras.decoding.beam_gather import gather_beams
 from luong_keras.decoding.hypotheses import Hypotheses
 from luong_keras.decoding.top_words import top_words
 from luong_keras.ops import masking
@@ -157,7 +157,7 @@ class _Search:
         batch, k = ops.shape(states[0])[0], self.beam_size
         done = max_lengths < 1
         words, scores, states, weights = self._start(batch, states, done)
-        trace = (
+        history = (
             ops.full((max_steps + 1, batch, k), self.pad_id, dtype="int32"),
             ops.zeros((max_steps + 1, batch, k), dtype="int32"),
             ops.zeros(
@@ -165,32 +165,34 @@ class _Search:
                 dtype=weights.dtype,
             ),
         )
-        trace = write_rows(trace, 0, (words, ops.zeros_like(words), weights))
+        history = write_rows(
+            history, 0, (words, ops.zeros_like(words), weights)
+        )
         carried = (
             ops.ones((), dtype="int32"),
             words,
             scores,
             max_lengths < 2,
             self._empty_pool(batch),
-            trace,
+            history,
             states,
         )
 
         def condition(t, _words, _scores, done, *_):
             return ops.logical_and(t < max_steps, ops.any(~done))
 
-        def body(t, words, scores, done, pool, trace, states):
+        def body(t, words, scores, done, pool, history, states):
             return self._advance(
                 t,
-                (words, scores, done, pool, trace, states),
+                (words, scores, done, pool, history, states),
                 max_lengths,
                 min_lengths,
             )
 
-        t, words, scores, _, pool, trace, _ = ops.while_loop(
+        t, words, scores, _, pool, history, _ = ops.while_loop(
             condition, body, carried
         )
-        return self._collect(pool, scores, trace, max_lengths, max_steps, t)
+        return self._collect(pool, scores, history, max_lengths, max_steps, t)
 
     def _start(self, batch, states, done):
         """Step 0: the only hypothesis, without a word, becomes K."""
@@ -200,13 +202,17 @@ class _Search:
         logits, states, weights = self.step(first, states, 0)
         self.dtype = masking.wider_dtype(logits.dtype)
         size = logits.shape[-1]
-        barred = ops.arange(size, dtype="int32") == self.eos_id
+        suppressed = ops.arange(size, dtype="int32") == self.eos_id
         if self.prefix is not None:
-            barred = barred | self._barred_by_prefix(0, size)
-        gains, words = top_words(logits, min(k, size), barred, _NEVER)
+            suppressed = suppressed | self._suppressed_by_prefix(0, size)
+        log_probabilities, words = top_words(
+            logits, min(k, size), suppressed, _NEVER
+        )
         # Places beyond the vocabulary stay hopeless.
         missing = [(0, 0), (0, k - min(k, size))]
-        scores = ops.pad(gains[:, 0], missing, constant_values=_NEVER)
+        scores = ops.pad(
+            log_probabilities[:, 0], missing, constant_values=_NEVER
+        )
         scores = _within(self.beam_sizes, scores)
         words = ops.pad(words[:, 0], missing)
         # So do all but one in a sentence without room for a word.
@@ -227,7 +233,7 @@ class _Search:
 
     def _advance(self, t, carried, max_lengths, min_lengths):
         """Step t: every live hypothesis has t words."""
-        words, scores, done, pool, trace, states = carried
+        words, scores, done, pool, history, states = carried
         logits, new_states, weights = self.step(words, states, t)
         totals, parents, words = self._candidates(t, scores, logits)
         ends = words == self.eos_id
@@ -246,38 +252,40 @@ class _Search:
         # A sentence that has stopped keeps its hypotheses as they are.
         grows = ~done[:, None]
         own = ops.arange(self.beam_size, dtype="int32")
-        parents, words = take_rows((parents, words), order)
+        parents, words = gather_beams((parents, words), order)
         parents = ops.where(grows, parents, own)
         words = ops.where(grows, words, self.pad_id)
         scores = ops.where(grows, live, scores)
-        states = take_rows(new_states, parents)
-        trace = write_rows(trace, t, (words, parents, weights))
+        states = gather_beams(new_states, parents)
+        history = write_rows(history, t, (words, parents, weights))
         # `</s>` is a symbol too: a translation may end with t + 1 of them.
         done = done | (t + 1 >= max_lengths)
         done = done | self._settled(pool, scores, max_lengths)
-        return t + 1, words, scores, done, pool, trace, states
+        return t + 1, words, scores, done, pool, history, states
 
     def _candidates(self, t, scores, logits):
         """The best proposals of all hypotheses, the best first: (B, 2 K)."""
         size, k = logits.shape[-1], self.beam_size
-        barred = None
+        suppressed = None
         if self.prefix is not None:
-            barred = self._barred_by_prefix(t, size)
+            suppressed = self._suppressed_by_prefix(t, size)
         # A single hypothesis needs a second proposal beside `</s>`.
         proposals = min(max(k, 2), size)
-        gains, words = top_words(logits, proposals, barred, _NEVER)
+        log_probabilities, words = top_words(
+            logits, proposals, suppressed, _NEVER
+        )
         if self.beam_sizes is not None:
             most = ops.maximum(self.beam_sizes, 2)[:, None]
-            gains = _within(most, gains)
+            log_probabilities = _within(most, log_probabilities)
         shape = (-1, k * proposals)
-        totals = ops.reshape(scores[..., None] + gains, shape)
+        totals = ops.reshape(scores[..., None] + log_probabilities, shape)
         # At most K of them end, one of each hypothesis: K others are left.
         totals, order = ops.top_k(totals, min(2 * k, k * proposals))
         order = ops.cast(order, "int32")
-        (words,) = take_rows([ops.reshape(words, shape)], order)
+        (words,) = gather_beams([ops.reshape(words, shape)], order)
         return totals, order // proposals, words
 
-    def _barred_by_prefix(self, t, vocabulary_size):
+    def _suppressed_by_prefix(self, t, vocabulary_size):
         """All words but the imposed one, in sentences that have one at t."""
         words, lengths = self.prefix
         last = ops.shape(words)[1] - 1
@@ -300,7 +308,7 @@ class _Search:
         )
         best, order = ops.top_k(merged.ranking, self.stack_size)
         best = _within(self.stack_sizes, best)
-        return _Pool(best, *take_rows((merged.parent, merged.end), order))
+        return _Pool(best, *gather_beams((merged.parent, merged.end), order))
 
     def _has_room(self, pool, finishes):
         """Which candidates find a place in the pool, in order of rank."""
@@ -343,7 +351,7 @@ class _Search:
             self.length_penalty == 0
         )
 
-    def _collect(self, pool, scores, trace, max_lengths, max_steps, t):
+    def _collect(self, pool, scores, history, max_lengths, max_steps, t):
         """Follows every hypothesis back to its first word."""
         finished = pool.ranking[:, :1] > _NEVER / 2
         ranks = ops.arange(self.stack_size, dtype="int32")
@@ -361,8 +369,8 @@ class _Search:
         empty = ranking < _NEVER / 2
         lengths = ops.where(empty, 0, lengths)
         ends = ops.where(finished & ~empty, lengths, -1)
-        ids, alignments = trace_back(
-            trace, parent, lengths, ends, t, self.pad_id
+        ids, alignments = follow_backpointers(
+            history, parent, lengths, ends, t, self.pad_id
         )
         ids = ids[..., :max_steps]
         alignments = alignments[..., :max_steps, :]

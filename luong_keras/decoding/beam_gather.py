@@ -3,7 +3,7 @@
 from keras import ops
 
 
-def take_rows(tensors, order):
+def gather_beams(tensors, order):
     """Rows of every tensor (B, N, ...) at order (B, M): (B, M, ...) each.
 
     One gather of whole rows, where `ops.take_along_axis` would gather
@@ -12,16 +12,16 @@ def take_rows(tensors, order):
     Example:
     >>> import numpy as np
     >>> states = np.array([[[1, 1], [2, 2]], [[3, 3], [4, 4]]])
-    >>> (taken,) = take_rows([states], np.array([[1, 1], [1, 0]], "int32"))
+    >>> (taken,) = gather_beams([states], np.array([[1, 1], [1, 0]], "int32"))
     >>> np.array(taken)[..., 0].tolist()
     [[2, 2], [4, 3]]
     """
-    index = row_numbers(order, ops.shape(tensors[0])[1])
+    index = flat_rows(order, ops.shape(tensors[0])[1])
     rows = [ops.reshape(x, (-1, *x.shape[2:])) for x in tensors]
     return [ops.take(x, index, axis=0) for x in rows]
 
 
-def row_numbers(order, count):
+def flat_rows(order, count):
     """Where rows `order` (B, M) of (B, N, ...) stand in (B · N, ...)."""
     first = ops.arange(ops.shape(order)[0], dtype="int32") * count
     return order + first[:, None]

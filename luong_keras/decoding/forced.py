@@ -59,7 +59,7 @@ def forced_decoding(
     dtype = masking.wider_dtype(logits.dtype)
     width = ops.shape(weights)[-1]
 
-    def body(t, gains, alignments, *states):
+    def body(t, log_probabilities, alignments, *states):
         logits, states, weights = step(
             ops.take(read, t[None], axis=1), list(states), t
         )
@@ -70,9 +70,13 @@ def forced_decoding(
             ops.where(inside, gain, 0),
             ops.where(inside[:, None], weights[:, 0], 0),
         )
-        return t + 1, *write_rows((gains, alignments), t, rows), *states
+        return (
+            t + 1,
+            *write_rows((log_probabilities, alignments), t, rows),
+            *states,
+        )
 
-    _, gains, alignments, *_ = ops.while_loop(
+    _, log_probabilities, alignments, *_ = ops.while_loop(
         lambda t, *_: t < steps,
         body,
         (
@@ -83,7 +87,7 @@ def forced_decoding(
         ),
     )
     return ForcedDecoding(
-        ops.transpose(gains), ops.transpose(alignments, (1, 0, 2))
+        ops.transpose(log_probabilities), ops.transpose(alignments, (1, 0, 2))
     )
 
 

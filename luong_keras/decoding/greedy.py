@@ -61,9 +61,11 @@ def greedy_search(
     def body(t, last, done, lengths, scores, ids, alignments, *states):
         logits, states, weights = step(last, list(states), t)
         # Where the best word may not be chosen, the second one is.
-        gains, words = top_words(logits, 2)
+        log_probabilities, words = top_words(logits, 2)
         second = (words[:, 0, 0] == eos_id) & (t < min_lengths)
-        gain = ops.where(second, gains[:, 0, 1], gains[:, 0, 0])
+        gain = ops.where(
+            second, log_probabilities[:, 0, 1], log_probabilities[:, 0, 0]
+        )
         word = ops.where(second, words[:, 0, 1], words[:, 0, 0])
         ends = word == eos_id
         scores = scores + ops.where(done, 0.0, gain)

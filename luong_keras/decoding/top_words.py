@@ -6,32 +6,32 @@ order nor the log-probabilities of all the others are computed for that.
 
 from keras import ops
 
-from luong_keras.decoding.beam_gather import row_numbers, take_rows
+from luong_keras.decoding.beam_gather import flat_rows, gather_beams
 from luong_keras.ops import masking
 
 # Words whose maximum is taken before anything is sorted.
 BLOCK = 64
 
 
-def top_words(logits, count, barred=None, barred_value=-1e30):
+def top_words(logits, count, suppressed=None, suppressed_value=-1e30):
     """The `count` most probable words: their log-probabilities and ids.
 
     Args:
         logits: (B, K, V).
         count: how many words, N, at most V.
-        barred: boolean, broadcastable to (B, K, V): words that come last,
+        suppressed: boolean, broadcastable to (B, K, V): words that come last,
             whatever their probability. None bars no word.
-        barred_value: about what their log-probability becomes.
+        suppressed_value: about what their log-probability becomes.
 
     Returns:
         log-probabilities, in at least float32, and int32 ids, (B, K, N)
         each, the best first and of equals the lowest id. The probabilities
-        are those among all words, the barred ones too.
+        are those among all words, the suppressed ones too.
 
     Example:
     >>> import numpy as np
-    >>> gains, words = top_words(np.log([[[0.1, 0.6, 0.3]]]), 2)
-    >>> [f"{p:.1f}" for p in np.exp(gains)[0, 0]]
+    >>> log_probabilities, words = top_words(np.log([[[0.1, 0.6, 0.3]]]), 2)
+    >>> [f"{p:.1f}" for p in np.exp(log_probabilities)[0, 0]]
     ['0.6', '0.3']
     >>> np.array(words)[0, 0].tolist()
     [1, 2]
@@ -40,11 +40,13 @@ def top_words(logits, count, barred=None, barred_value=-1e30):
     # log p(w) = l(w) - l(best) + log p(best): one pass over the vocabulary,
     # where log_softmax would take several and write its result.
     highest = ops.log(ops.max(ops.softmax(logits), axis=-1, keepdims=True))
-    if barred is None:
+    if suppressed is None:
         values, words = top_k(logits, count)
         return values - values[..., :1] + highest, words
     best = ops.max(logits, axis=-1, keepdims=True)
-    values, words = top_k(ops.where(barred, barred_value, logits), count)
+    values, words = top_k(
+        ops.where(suppressed, suppressed_value, logits), count
+    )
     return values - best + highest, words
 
 
@@ -73,10 +75,10 @@ def top_k(values, k):
     _, chosen = ops.top_k(highest, k)
     # In the order of the vocabulary, so that of equals the first is found.
     chosen = ops.sort(ops.cast(chosen, "int32"), axis=-1)
-    candidates = ops.take(values, row_numbers(chosen, blocks), axis=0)
+    candidates = ops.take(values, flat_rows(chosen, blocks), axis=0)
     found, index = ops.top_k(ops.reshape(candidates, (-1, k * BLOCK)), k)
     index = ops.cast(index, "int32")
-    (block,) = take_rows([chosen], index // BLOCK)
+    (block,) = gather_beams([chosen], index // BLOCK)
     index = block * BLOCK + index % BLOCK
     shape = (-1, hypotheses, k)
     return ops.reshape(found, shape), ops.reshape(index, shape)

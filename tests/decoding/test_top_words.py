@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from luong_keras.decoding.beam_gather import take_rows
+from luong_keras.decoding.beam_gather import gather_beams
 from luong_keras.decoding.top_words import BLOCK, top_k, top_words
 from tests.decoding.toy_step import log_softmax
 from tests.layer_checks import random, to_numpy
@@ -64,10 +64,10 @@ def test_the_probabilities_are_those_among_all_words(size):
 def test_a_barred_word_comes_last_and_changes_no_probability(size):
     logits = random(2, 3, size)
     best = np.argmax(logits, axis=-1)
-    barred = (np.arange(size) == best[0, 0]) | np.zeros((2, 1, size), bool)
-    expected = np.where(barred, -1e30, log_softmax(logits))
+    suppressed = (np.arange(size) == best[0, 0]) | np.zeros((2, 1, size), bool)
+    expected = np.where(suppressed, -1e30, log_softmax(logits))
     expected, ids = plain_top_k(expected, 4)
-    gains, words = top_words(logits.astype("float32"), 4, barred)
+    gains, words = top_words(logits.astype("float32"), 4, suppressed)
     np.testing.assert_allclose(to_numpy(gains), expected, rtol=1e-5, atol=1e-5)
     np.testing.assert_array_equal(to_numpy(words), ids)
     only = np.arange(size) != 7
@@ -82,7 +82,7 @@ def test_a_barred_word_comes_last_and_changes_no_probability(size):
 def test_rows_are_taken_of_every_sentence():
     narrow, wide = random(2, 3), random(2, 3, 4)
     order = np.array([[2, 0, 0, 1], [1, 1, 2, 0]], "int32")
-    found = take_rows(
+    found = gather_beams(
         [ops.convert_to_tensor(narrow), ops.convert_to_tensor(wide)], order
     )
     sentences = np.arange(2)[:, None]

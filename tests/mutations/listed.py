@@ -115,15 +115,15 @@ MUTATIONS = [
     ),
     Mutation(
         "the window cut at the padded length",
-        "layers/attention/local_attention.py",
-        "positions < lengths,",
-        "positions >= 0,",
+        "layers/attention/looking.py",
+        "inside = ops.logical_and(inside, real)",
+        "inside = ops.logical_or(inside, inside)",
         LAYER,
         "float64-localm_dot_D2_rev1",
     ),
     Mutation(
         "W_a of the general score transposed",
-        "layers/attention/luong_attention.py",
+        "layers/attention/scores.py",
         "return ops.matmul(value, self.attention_kernel)",
         "return ops.matmul(value, ops.transpose(self.attention_kernel))",
         LAYER,
@@ -141,7 +141,7 @@ MUTATIONS = [
     Mutation(
         "a masked softmax for the location score",
         "layers/attention/luong_attention.py",
-        "if self.mask_location:",
+        "if self.score.mask_location:",
         "if True:",
         LOCATION,
         "float64",
@@ -183,7 +183,7 @@ MUTATIONS = [
         "the memory left in the order of reading",
         "layers/encoder.py",
         "        if self.reverse:\n"
-        "            x = reverse_within_mask(x, mask)\n"
+        "            x = reverse_within_mask(x, turned)\n"
         "        return (x, *states)",
         "        return (x, *states)",
         MODEL,
@@ -280,10 +280,8 @@ MUTATIONS = [
     Mutation(
         "a padded memory turned round with its padding",
         "layers/encoder.py",
-        "outputs = reverse_within_mask(outputs, mask)\n"
-        "            return [outputs, *last]",
-        "outputs = ops.flip(outputs, axis=1)\n"
-        "            return [outputs, *last]",
+        "results.append([reverse_within_mask(outputs, turned), *last])",
+        "results.append([ops.flip(outputs, axis=1), *last])",
         ("tests/wiring/test_training_form.py",),
     ),
     Mutation(
@@ -357,8 +355,8 @@ MUTATIONS = [
     Mutation(
         "capitals count in BLEU by length",
         "recipe/evaluation.py",
-        "lengths, finished, references, lowercase=self.data.lowercase",
-        "lengths, finished, references",
+        "lengths, translations, references, lowercase=self.data.lowercase",
+        "lengths, translations, references",
         ("tests/recipe/test_evaluation_figures.py",),
     ),
     Mutation(
@@ -406,8 +404,8 @@ MUTATIONS = [
     Mutation(
         "the authors' preset without its step of alignment",
         "presets.py",
-        'DecodingConfig(stack_size=100, alignment_step="reads")',
-        "DecodingConfig(stack_size=100)",
+        'stack_size=100, stack_keeps="first", alignment_step="reads"',
+        'stack_size=100, stack_keeps="first"',
         ("tests/wiring/test_presets.py",),
     ),
     Mutation(
