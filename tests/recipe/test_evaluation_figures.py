@@ -7,23 +7,37 @@ import numpy as np
 import pytest
 
 from luong_keras.config import DataConfig, DecodingConfig
-from luong_keras.inference.translation import ScoredTranslation
-from luong_keras.recipe.evaluation import Evaluation, preprocessor
+from luong_keras.inference.translation import ScoredTranslation, Translation
+from luong_keras.recipe.evaluation import Evaluation
 
 PLAIN = DataConfig(dataset="phrasebook")
 
 
 class Answers:
-    """Stands in for a `Translator` and notes what it is asked."""
+    """Stands in for a `Translator` and notes what it is asked.
+
+    Args:
+        translations: (running text, prepared text) of the best translations.
+        scores: what `score` answers.
+        weights: what `alignments` answers, with the row of the end.
+        step: the alignment step.
+    """
 
     def __init__(self, translations=(), scores=(), weights=(), step="produces"):
         self.decoding = DecodingConfig(alignment_step=step)
         self.translations, self.scores = translations, scores
         self.weights, self.asked = weights, []
 
-    def translate(self, sources):
+    def nbest(self, sources):
         self.asked.append(list(sources))
-        return list(self.translations)
+        second = Translation("worse", -9.0, ["worse"], [], np.eye(1), [])
+        return [
+            [Translation(text, 0.0, words.split(), [], np.eye(1), []), second]
+            for text, words in self.translations
+        ]
+
+    def join(self, tokens):
+        return [" ".join(words) for words in tokens]
 
     def score(self, sources, targets):
         self.asked.append((list(sources), list(targets)))
@@ -39,19 +53,20 @@ def evaluation(translator, **data):
     return Evaluation(translator, dataclasses.replace(PLAIN, **data))
 
 
-# With `-` for a setting that is off: lower-casing, punctuation, words.
-PREPARED = {
-    "---": ("It’s, A dog.", "Ein „Hund“, ja."),
-    "l--": ("it’s, a dog.", "ein „hund“, ja."),
-    "-n-": ("It's, A dog.", 'Ein "Hund", ja.'),
-    "--t": ("It ’ s , A dog .", "Ein „ Hund “ , ja ."),
-    "lnt": ("it 's , a dog .", 'ein " hund " , ja .'),
+SOURCE, REFERENCE = "It’s, A dog.", "Ein „Hund“, ja."
+# With `-` for a setting that is off, lower-casing, punctuation, words: what a
+# translator of such text answers, running and prepared.
+ANSWERED = {
+    "---": (REFERENCE, REFERENCE),
+    "l--": ("ein „hund“, ja.", "ein „hund“, ja."),
+    "-n-": ('Ein "Hund", ja.', 'Ein "Hund", ja.'),
+    "--t": ("Ein „Hund“, ja.", "Ein „ Hund “ , ja ."),
+    "lnt": ('ein "hund", ja.', 'ein " hund " , ja .'),
 }
 
 
-@pytest.mark.parametrize("settings", list(PREPARED))
-def test_each_setting_prepares_both_sides_once(settings):
-    sources, references = [PREPARED["---"][0]], [PREPARED["---"][1]]
+@pytest.mark.parametrize("settings", list(ANSWERED))
+def test_the_translator_is_asked_once_as_people_write(settings):
     data = dict(
         zip(
             ("lowercase", "normalize_punctuation", "tokenize"),
@@ -59,38 +74,47 @@ def test_each_setting_prepares_both_sides_once(settings):
             strict=True,
         )
     )
-    source, reference = PREPARED[settings]
     scored = ScoredTranslation(-1.0, ["x"], np.zeros(1), [], np.zeros((1, 0)))
-    answers = Answers([reference], [scored], [np.eye(2)])
+    answers = Answers([ANSWERED[settings]], [scored], [np.eye(2)])
     measured = evaluation(answers, **data)
-    scores, translations = measured.scores(sources, references)
-    pairs = [(sources[0], references[0])]
+    scores, translations = measured.scores([SOURCE], [REFERENCE])
+    pairs = [(SOURCE, REFERENCE)]
     measured.perplexity(pairs)
     measured.alignment_error_rate(pairs, ["0-0"])
-    assert answers.asked == [[source]] + [([source], [reference])] * 2
-    # What was tokenised is put together; nothing else is put back.
-    assert translations == [
-        {
-            "--t": "Ein „Hund“, ja.",
-            "lnt": 'ein "hund", ja.',
-        }.get(settings, reference)
-    ]
+    assert answers.asked == [[SOURCE]] + [([SOURCE], [REFERENCE])] * 2
+    assert translations == [ANSWERED[settings][0]]
     # An answer that is the prepared reference is all right.
     assert scores["bleu_tokenized"]["score"] == pytest.approx(100)
-    assert scores["bleu"]["score"] == pytest.approx(100) or settings != "---"
+    # Where nothing is lost, running text is all right as well.
+    exact = settings in ("---", "--t")
+    assert (scores["bleu"]["score"] > 99.99) == exact
 
 
-def test_each_language_has_its_own_preparation():
-    data = dataclasses.replace(
-        PLAIN, source_language="de", target_language="fr", tokenize=True
+RUNNING, APART = "l'homme qu'il voit", "l' homme qu' il voit"
+
+
+@pytest.mark.parametrize(
+    ("target", "settings", "translation", "reference", "right"),
+    [
+        # French leaves an apostrophe with the word before it, German alone.
+        ("fr", {"tokenize": True}, (RUNNING, APART), RUNNING, True),
+        ("de", {"tokenize": True}, (RUNNING, APART), RUNNING, False),
+        ("fr", {}, (RUNNING, RUNNING), APART, False),
+        ("de", {}, (RUNNING, RUNNING), APART, True),
+    ],
+)
+def test_references_are_prepared_in_their_language(
+    target, settings, translation, reference, right
+):
+    source = {"fr": "de", "de": "fr"}[target]
+    measured = evaluation(
+        Answers([translation]),
+        source_language=source,
+        target_language=target,
+        **settings,
     )
-    assert preprocessor(data, "fr").language == "fr"
-    measured = Evaluation(Answers(), data)
-    # French leaves an apostrophe with the word before it.
-    text = ["l'homme"]
-    assert measured.prepare(text) == ["l ' homme"]
-    assert measured.prepare_references(text) == ["l' homme"]
-    assert measured.finish(["l' homme"]) == text
+    scores, _ = measured.scores(["the man he sees"], [reference])
+    assert (scores["bleu_tokenized"]["score"] > 99.99) == right
 
 
 def bleus(scores):
@@ -104,17 +128,26 @@ CASED, LOWER = "Ein Hund sieht Das Haus .", "ein hund sieht das haus ."
 
 
 @pytest.mark.parametrize(
-    ("settings", "translation", "reference", "expected", "group"),
+    # Of the translation, the text and its words set apart.
+    ("settings", "text", "words", "reference", "expected", "group"),
     [
-        ({}, CASED, CASED, (100, 100, 100), 100),
+        ({}, CASED, CASED, CASED, (100, 100, 100), 100),
         # Only the last two of six words are right: no four, and no three.
-        ({}, LOWER, CASED, (None, 100, None), None),
+        ({}, LOWER, LOWER, CASED, (None, 100, None), None),
         # A run on lower-cased text cannot have the case right.
-        ({"lowercase": True}, LOWER, CASED, (None, 100, 100), 100),
+        ({"lowercase": True}, LOWER, LOWER, CASED, (None, 100, 100), 100),
         # The same text in another form.
-        ({}, "Ein Hund, ein Haus.", "Ein Hund , ein Haus .", (100,) * 3, 100),
+        (
+            {},
+            "Ein Hund, ein Haus.",
+            "Ein Hund, ein Haus.",
+            "Ein Hund , ein Haus .",
+            (100,) * 3,
+            100,
+        ),
         (
             {"tokenize": True},
+            "Ein Hund, ein Haus.",
             "Ein Hund , ein Haus .",
             "Ein Hund, ein Haus.",
             (100,) * 3,
@@ -122,6 +155,7 @@ CASED, LOWER = "Ein Hund sieht Das Haus .", "ein hund sieht das haus ."
         ),
         (
             {"tokenize": True, "lowercase": True},
+            "ein hund, ein haus.",
             "ein hund , ein haus .",
             "Ein Hund, ein Haus.",
             (None, 100, 100),
@@ -130,13 +164,28 @@ CASED, LOWER = "Ein Hund sieht Das Haus .", "ein hund sieht das haus ."
         # What 13a leaves together was apart before.
         (
             {"tokenize": True, "target_language": "en"},
+            "it's fine, no doubt.",
             "it 's fine , no doubt .",
             "it's fine, no doubt.",
             (100,) * 3,
             100,
         ),
+        # Text and words count where each is asked for, and not elsewhere.
+        ({"tokenize": True}, CASED, "x", CASED, (100, 100, None), 100),
+        ({"tokenize": True}, "x", CASED, CASED, (None, None, 100), None),
+        ({}, CASED, "x", CASED, (100, 100, 100), 100),
+        # Set apart already: an apostrophe would be set apart again.
+        (
+            {"tokenize": True, "target_language": "en"},
+            "x",
+            "it 's fine isn 't it",
+            "it's fine isn't it",
+            (None, None, 100),
+            None,
+        ),
         (
             {},
+            'Er sagt "Hund" zu ihm .',
             'Er sagt "Hund" zu ihm .',
             "Er sagt „Hund“ zu ihm .",
             (None, None, None),
@@ -145,16 +194,19 @@ CASED, LOWER = "Ein Hund sieht Das Haus .", "ein hund sieht das haus ."
         (
             {"normalize_punctuation": True},
             'Er sagt "Hund" zu ihm .',
+            'Er sagt "Hund" zu ihm .',
             "Er sagt „Hund“ zu ihm .",
             (None, None, 100),
             None,
         ),
     ],
 )
-def test_every_form_of_bleu(settings, translation, reference, expected, group):
-    answers = Answers([translation] * 2)
+def test_every_form_of_bleu(settings, text, words, reference, expected, group):
+    answers = Answers([(text, words)] * 2)
     sources = ["one two three", " ".join(["word"] * 11)]
-    scores, _ = evaluation(answers, **settings).scores(sources, [reference] * 2)
+    measured = evaluation(answers, **settings)
+    scores, translations = measured.scores(sources, [reference] * 2)
+    assert translations == [text] * 2
     for (name, found), value in zip(
         bleus(scores).items(), expected, strict=True
     ):
