@@ -1,3 +1,5 @@
+import os
+import sys
 from pathlib import Path
 
 import keras
@@ -39,3 +41,41 @@ def float64():
     """Lets `dtype="float64"` mean it, for a comparison with NumPy."""
     with double_precision():
         yield
+
+
+# For the folders of what serves and of what asks.
+
+
+@pytest.fixture(scope="session")
+def exported_models(tmp_path_factory):
+    """`MODELS/tiny`, with the tiny translator as version 1; read only."""
+    # Not above: these need TensorFlow, and JAX is tested without it.
+    from luong_keras.serving.export import export_saved_model
+    from tests.serving.tiny_translator import tiny_translator
+
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    export_saved_model(tiny_translator(), folder / "1")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def server(request):
+    """What serves a translator: the double, or the server named outside.
+
+    `LUONG_KERAS_SERVING_URL` names a running TensorFlow Serving with the
+    export of any translator. Both have `rest_url` (…/v1/models/NAME),
+    `grpc_target`, `kill()` and `restart()`; the latter also revives a killed
+    one, at the same ports. The double serves the tiny translator.
+    """
+    from tests.serving.real_server import RealServer
+    from tests.serving.server_process import LoopbackProcess
+
+    url = os.environ.get("LUONG_KERAS_SERVING_URL")
+    if url:
+        running = RealServer(url)
+    elif not sys.platform.startswith("linux"):
+        pytest.skip("the double runs the Linux libraries of TensorFlow")
+    else:
+        running = LoopbackProcess(request.getfixturevalue("exported_models"))
+    yield running
+    running.stop()

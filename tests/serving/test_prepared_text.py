@@ -117,12 +117,29 @@ def requests(sources, targets):
     }
 
 
+@pytest.fixture
+def two_signatures(monkeypatch):
+    """Exports hold what `requests` asks for, and are not checked.
+
+    The other signatures are made of the same parts and take seconds each; the
+    test itself asks the runtime of the server.
+    """
+    names = list(requests([""], [""]))
+    export = "luong_keras.serving.export."
+    monkeypatch.setattr(
+        export + "signatures",
+        lambda graph: {name: signatures(graph)[name] for name in names},
+    )
+    for check in ("write_warmup", "check_saved_model"):
+        monkeypatch.setattr(export + check, lambda *arguments: None)
+
+
 @pytest.mark.skipif(
     not sys.platform.startswith("linux"),
     reason="the C API is loaded from the libraries of the Linux packages",
 )
 def test_an_export_answers_to_running_text(
-    translator, offline, prepared, tmp_path
+    translator, offline, prepared, two_signatures, tmp_path
 ):
     sources, targets, finish = prepared
     folder = export_saved_model(translator, tmp_path / "1")
