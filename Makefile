@@ -9,8 +9,8 @@ RUN := runs/demo
 .PHONY: demo test golden lint clean
 
 demo: $(INSTALLED)
-	$(BIN)/python examples/wmt14_train.py --preset demo --run-dir $(RUN)
-	$(BIN)/python examples/translate.py --run-dir $(RUN) --check-export
+	$(BIN)/luong-keras train --preset demo --run-dir $(RUN)
+	$(BIN)/luong-keras translate --run-dir $(RUN) --check-export
 
 test: lint
 	KERAS_BACKEND=tensorflow $(BIN)/python -m pytest -n 2 --dist loadfile
