@@ -173,7 +173,10 @@ def _read(argv: list[str], preset: str) -> tuple[Train, dict[str, Any]]:
     arguments = parse_arguments(
         kind, PROGRAM, argv, kind(**dataclasses.asdict(Train()) | vars(base))
     )
-    values |= _named_text(arguments)
+    named = _named_text(arguments)
+    # A part that no flag names may be named by --set.
+    values = {n: v for n, v in named.items() if v is None} | values
+    values |= {n: v for n, v in named.items() if v is not None}
     values |= changed_leaves(base, arguments)
     for name, fulls in SHORT_NAMES.items():
         if (value := getattr(arguments, name)) is not None:

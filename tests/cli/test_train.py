@@ -100,6 +100,10 @@ def test_a_file_of_another_run_is_the_whole_configuration():
             "--set epochs=2 pairs.tsv --test text.en text.de",
             {"train": "pairs.tsv", "test": ("text.en", "text.de")},
         ),
+        (
+            "pairs.tsv --set data.dev=x.tsv data.train=y.tsv",
+            {"train": "pairs.tsv", "dev": "x.tsv"},
+        ),
     ],
 )
 def test_text_of_ones_own_is_named_by_its_files(argv, data, capsys):
