@@ -38,6 +38,7 @@ OwnFloat = Annotated[float | None, DisallowNone, _OWN]
 # The comment says what stands in the place of None.
 _FILES = arg(metavar="FILE [FILE]", help_behavior_hint="")
 _SAID = arg(help_behavior_hint="")
+_SETTING_FLAG = re.compile(r"--[\w-]+\.")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\.\w+)*=")
 
 
@@ -169,15 +170,18 @@ def _read(argv: list[str], preset: str) -> tuple[Train, dict[str, Any]]:
     start = _start(argv, preset)
     values = checked_values(parse_assignments(_values_of(argv, "--set")))
     base = without_checks(start, values)
-    kind = settings_flags(Train)
-    arguments = parse_arguments(
-        kind, PROGRAM, argv, kind(**dataclasses.asdict(Train()) | vars(base))
-    )
+    if "--help" in argv or any(map(_SETTING_FLAG.match, argv)):
+        kind = settings_flags(Train)
+        default = kind(**dataclasses.asdict(Train()) | vars(base))
+        arguments = parse_arguments(kind, PROGRAM, argv, default)
+        values |= changed_leaves(base, arguments)
+    else:
+        # The same without the hundred flags that nobody gave.
+        arguments = parse_arguments(Train, PROGRAM, argv)
     named = _named_text(arguments)
     # A part that no flag names may be named by --set.
     values = {n: v for n, v in named.items() if v is None} | values
     values |= {n: v for n, v in named.items() if v is not None}
-    values |= changed_leaves(base, arguments)
     for name, fulls in SHORT_NAMES.items():
         if (value := getattr(arguments, name)) is not None:
             values |= dict.fromkeys(fulls, value)
