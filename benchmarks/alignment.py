@@ -30,6 +30,8 @@ from luong_keras.alignment.aer import (
 )
 from luong_keras.alignment.word_positions import word_positions
 from luong_keras.data.parallel_text import read_lines
+from luong_keras.recipe import Evaluation
+from luong_keras.training import RunFolder
 
 
 def main() -> None:

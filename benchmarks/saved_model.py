@@ -30,6 +30,7 @@ from luong_keras import (
 )
 from luong_keras.serving.saved_model_checks import NEAR_TIE
 from luong_keras.serving.server_runtime import read_meta_graph
+from luong_keras.training import RunFolder
 
 
 def main() -> None:

@@ -12,11 +12,9 @@ import argparse
 import json
 import sys
 
-from luong_keras import (
-    TranslationClient,
-    TranslationServerError,
-    plot_alignment,
-)
+from luong_keras import TranslationClient
+from luong_keras.client import TranslationServerError
+from luong_keras.evaluation import plot_alignment
 
 LINES_A_CALL = 256  # are read before they are translated and printed
 

@@ -1,6 +1,13 @@
-"""Luong attention, input feeding and beam search for Keras."""
+"""Luong attention, input feeding and beam search for Keras.
 
-import importlib
+The public names are in `__init__.pyi` and load on first use: the layers work
+without TensorFlow, and the client of a server without Keras.
+"""
+
+import lazy_loader
+
+from luong_keras.moved import NAMES, moved_name
+from luong_keras.registration import register_with_keras
 
 __version__ = "0.1.0"
 
@@ -104,14 +111,9 @@ __all__ = sorted(_MODULES)
 
 
 def __getattr__(name):
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = importlib.import_module(f"{__name__}.{_MODULES[name]}")
-    # `phrasebook` is a module itself.
-    value = module if name == "phrasebook" else getattr(module, name)
-    globals()[name] = value
-    return value
+    if name in NAMES:
+        raise moved_name(name)
+    return _load(name)
 
 
-def __dir__():
-    return [*globals(), *_MODULES]
+register_with_keras()

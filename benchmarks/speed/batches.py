@@ -51,8 +51,9 @@ def training_batches(pairs, batch_size, folder):
 
     The vocabulary is trained on the pairs; the corpus is kept in `folder`.
     """
-    from luong_keras import SentencePieceTokenizer, TrainingBatches
+    from luong_keras.data import TrainingBatches
     from luong_keras.data.corpus_writer import write_corpus
+    from luong_keras.tokenizers import SentencePieceTokenizer
 
     tokenizer = SentencePieceTokenizer.train(
         [side for pair in pairs for side in pair], SUBWORDS

@@ -2,13 +2,9 @@
 
 import keras
 
-from luong_keras import (
-    TranslationLoss,
-    WordAccuracy,
-    WordCount,
-    WordPerplexity,
-    make_optimizer,
-)
+from luong_keras.losses import TranslationLoss
+from luong_keras.metrics import WordAccuracy, WordCount, WordPerplexity
+from luong_keras.optimizers import make_optimizer
 from speed.batches import multi30k_pairs, training_batches
 from speed.configurations import CONFIGURATIONS
 from speed.ours_model import translation_model

@@ -9,12 +9,12 @@ from luong_keras import (
     InputFeedingLSTM,
     LocalAttention,
     ModelConfig,
-    TranslationLoss,
     TranslationModel,
     beam_search,
     greedy_search,
-    make_optimizer,
 )
+from luong_keras.losses import TranslationLoss
+from luong_keras.optimizers import make_optimizer
 from speed.batches import random_words
 from speed.configurations import CONFIGURATIONS
 from speed.keras_fit import ON_JAX, compiled, fitted, policy, ready

@@ -1,1 +1,5 @@
 """Word alignments: links, word pairs, dictionaries and their error rate."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,1 +1,5 @@
 """Parallel text: files, test sets, the corpus cache and training batches."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

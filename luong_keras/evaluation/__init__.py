@@ -4,3 +4,7 @@
 `perplexity` and `aer` score probabilities and alignments, `word_for_word`
 is a baseline, and `plots` draws alignments and length analyses.
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,1 +1,5 @@
 """Trained models from text to text, in one TensorFlow graph."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -54,7 +54,8 @@ def load_addons_attention(layer, weights):
 
     Example:
     >>> import numpy as np
-    >>> from luong_keras import LuongAttention, load_addons_attention
+    >>> from luong_keras import LuongAttention
+    >>> from luong_keras.interop import load_addons_attention
     >>> layer = LuongAttention("general")
     >>> layer.build((None, None, 4), (None, None, 6))
     >>> load_addons_attention(
@@ -91,9 +92,8 @@ def load_addons_wrapper(cell, weights, attention_layer=None):
 
     Example:
     >>> import numpy as np
-    >>> from luong_keras import (
-    ...     InputFeedingLSTM, LuongAttention, load_addons_wrapper
-    ... )
+    >>> from luong_keras import InputFeedingLSTM, LuongAttention
+    >>> from luong_keras.interop import load_addons_wrapper
     >>> decoder = InputFeedingLSTM(
     ...     4, attention=LuongAttention(), attentional_activation="linear"
     ... )

@@ -1,1 +1,6 @@
 """The Keras layers: attention, input-feeding cells and their drivers."""
+
+import keras  # noqa: F401  (before any module: see `registration`)
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -193,7 +193,7 @@ class WordLosses(keras.layers.Layer):
     Example:
 
     >>> import numpy as np
-    >>> from luong_keras import OutputProjection, WordLosses
+    >>> from luong_keras.layers import OutputProjection, WordLosses
     >>> losses, hits = WordLosses(OutputProjection(20))(
     ...     np.ones((2, 3, 8)), np.array([[5, 3, 0], [7, 8, 3]])
     ... )

@@ -1,1 +1,5 @@
 """Functional models composed of the layers."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

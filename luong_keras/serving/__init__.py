@@ -1,1 +1,5 @@
 """From text to text: the translator, its export and its client."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -3,12 +3,8 @@
 import keras
 import numpy as np
 
-from luong_keras import (
-    AttentionConfig,
-    ModelConfig,
-    TranslationModel,
-    load_authors_weights,
-)
+from luong_keras import AttentionConfig, ModelConfig, TranslationModel
+from luong_keras.interop import load_authors_weights
 
 KINDS = {0: "none", 1: "global", 2: "local", 4: "local"}
 SCORES = {1: "dot", 2: "general", 3: "concat"}

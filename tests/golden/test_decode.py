@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from keras import ops
 
-from luong_keras import beam_search, ensemble_step
+from luong_keras import beam_search
 from luong_keras.alignment.aer import best_links
+from luong_keras.decoding import ensemble_step
 from tests.golden.authors_models import authors_model
 from tests.golden.golden_files import golden_path, open_case
 from tests.layer_checks import to_numpy

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from luong_keras import authors_weights
+from luong_keras.interop import authors_weights
 from luong_keras.training.optimizers import gradient_norm
 from tests.golden.authors_models import authors_model, gradient_arrays, padded
 from tests.golden.golden_files import cases

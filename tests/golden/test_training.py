@@ -3,8 +3,10 @@ import numpy as np
 import pytest
 from keras import ops
 
-from luong_keras import TranslationLoss, authors_weights, make_optimizer
 from luong_keras.data.epoch_order import sorted_batches
+from luong_keras.interop import authors_weights
+from luong_keras.losses import TranslationLoss
+from luong_keras.optimizers import make_optimizer
 from luong_keras.training.optimizers import gradient_norm
 from luong_keras.training.schedules import (
     rate_halved_after_epoch,

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import luong_keras as lk
+from luong_keras import interop
 from luong_keras.interop.addons_names import roles_of
 from tests.layer_checks import prefix_mask
 
@@ -60,7 +61,7 @@ def built_decoder(
 @pytest.mark.parametrize("case", ATTENTION)
 def test_attention(case):
     layer = built_attention(case)
-    lk.load_addons_attention(layer, arrays(case, "weights"))
+    interop.load_addons_attention(layer, arrays(case, "weights"))
     context, alignments = layer(
         SHARED["queries"],
         SHARED["memory"],
@@ -84,7 +85,7 @@ DECODERS = {
 @pytest.mark.parametrize("case", DECODERS)
 def test_the_wrapper(case):
     decoder = built_decoder(**DECODERS[case])
-    lk.load_addons_wrapper(decoder.cell, arrays(case, "weights"))
+    interop.load_addons_wrapper(decoder.cell, arrays(case, "weights"))
     pattern = ["hidden", "carry"][: decoder.cell.states_per_layer]
     initial = [SHARED[name] for name in pattern] * decoder.cell.num_layers
     outputs, alignments, *states = decoder(
@@ -114,7 +115,9 @@ def test_a_cell_without_biases_and_a_layer_of_ones_own():
     decoder = built_decoder(
         use_bias=False, attentional_bias=True, attentional_activation="tanh"
     )
-    lk.load_addons_wrapper(decoder.cell, weights, attention_layer="dense_7")
+    interop.load_addons_wrapper(
+        decoder.cell, weights, attention_layer="dense_7"
+    )
     found = decoder.cell.attentional_bias_vector
     np.testing.assert_array_equal(found, bias)
 
@@ -189,7 +192,7 @@ def load(case, attention="luong", without=(), added=None, **options):
     weights = arrays(case, "weights")
     weights = {k: v for k, v in weights.items() if not k.endswith(without)}
     decoder = built_decoder(attention, **options)
-    lk.load_addons_wrapper(decoder.cell, weights | (added or {}))
+    interop.load_addons_wrapper(decoder.cell, weights | (added or {}))
 
 
 SEVERAL = {"other/memory_layer/kernel:0": np.ones((6, 4))}
@@ -223,7 +226,7 @@ def test_what_does_not_fit_is_refused(options, message):
 def test_what_the_layer_lacks_is_refused():
     weights = arrays("bahdanau_normalize", "weights")
     with pytest.raises(ValueError, match="normalize=True"):
-        lk.load_addons_attention(built_attention("bahdanau"), weights)
+        interop.load_addons_attention(built_attention("bahdanau"), weights)
 
 
 def test_two_variables_of_one_name():
@@ -232,7 +235,7 @@ def test_two_variables_of_one_name():
         "BahdanauAttention/kernel:0": np.ones((6, DEPTH)),
     }
     with pytest.raises(ValueError, match="two variables have one name"):
-        lk.load_addons_attention(built_attention("bahdanau"), weights)
+        interop.load_addons_attention(built_attention("bahdanau"), weights)
 
 
 @pytest.mark.parametrize(
@@ -247,11 +250,11 @@ def test_two_variables_of_one_name():
 )
 def test_attention_that_addons_lacks(layer):
     with pytest.raises(ValueError, match="Use one of these two"):
-        lk.load_addons_attention(layer, {})
+        interop.load_addons_attention(layer, {})
 
 
 def test_layers_without_weights_and_decoders():
     with pytest.raises(ValueError, match="before loading"):
-        lk.load_addons_attention(lk.LuongAttention(), {})
+        interop.load_addons_attention(lk.LuongAttention(), {})
     with pytest.raises(ValueError, match="pass its `cell`"):
-        lk.load_addons_wrapper(built_decoder(), {})
+        interop.load_addons_wrapper(built_decoder(), {})

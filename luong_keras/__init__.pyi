@@ -1,0 +1,64 @@
+from . import alignment as alignment
+from . import callbacks as callbacks
+from . import client as client
+from . import config as config
+from . import data as data
+from . import decoding as decoding
+from . import evaluation as evaluation
+from . import inference as inference
+from . import interop as interop
+from . import layers as layers
+from . import losses as losses
+from . import metrics as metrics
+from . import models as models
+from . import optimizers as optimizers
+from . import presets as presets
+from . import recipe as recipe
+from . import serving as serving
+from . import tokenizers as tokenizers
+from . import training as training
+from .client.translation_client import TranslationClient as TranslationClient
+from .config import AttentionConfig as AttentionConfig
+from .config import DataConfig as DataConfig
+from .config import DecodingConfig as DecodingConfig
+from .config import ModelConfig as ModelConfig
+from .config import RunConfig as RunConfig
+from .config import TrainingConfig as TrainingConfig
+from .config import config_from_dict as config_from_dict
+from .config import config_to_dict as config_to_dict
+from .config import override as override
+from .decoding.beam import beam_search as beam_search
+from .decoding.greedy import greedy_search as greedy_search
+from .inference.text_translator import Translator as Translator
+from .layers.attention.bahdanau_attention import (
+    BahdanauAttention as BahdanauAttention,
+)
+from .layers.attention.local_attention import LocalAttention as LocalAttention
+from .layers.attention.luong_attention import LuongAttention as LuongAttention
+from .layers.bridge import Bridge as Bridge
+from .layers.decoder.bahdanau_cells import BahdanauGRUCell as BahdanauGRUCell
+from .layers.decoder.bahdanau_cells import (
+    BahdanauLSTMCell as BahdanauLSTMCell,
+)
+from .layers.decoder.input_feeding_gru_cell import (
+    InputFeedingGRUCell as InputFeedingGRUCell,
+)
+from .layers.decoder.input_feeding_lstm_cell import (
+    InputFeedingLSTMCell as InputFeedingLSTMCell,
+)
+from .layers.decoder.input_feeding_rnn import BahdanauGRU as BahdanauGRU
+from .layers.decoder.input_feeding_rnn import BahdanauLSTM as BahdanauLSTM
+from .layers.decoder.input_feeding_rnn import InputFeedingGRU as InputFeedingGRU
+from .layers.decoder.input_feeding_rnn import (
+    InputFeedingLSTM as InputFeedingLSTM,
+)
+from .layers.decoder.memory_rnn import MemoryRNN as MemoryRNN
+from .layers.encoder import Encoder as Encoder
+from .layers.output_projection import OutputProjection as OutputProjection
+from .layers.output_projection import WordLosses as WordLosses
+from .models.translation_model import TranslationModel as TranslationModel
+from .presets import PRESETS as PRESETS
+from .training.fit import fit as fit
+from .training.schedules import LearningRateHalving as LearningRateHalving
+
+__version__: str

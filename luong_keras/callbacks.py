@@ -1,0 +1,20 @@
+"""Callbacks of a training."""
+
+from luong_keras.training.best_weights import BestWeights
+from luong_keras.training.json_lines_log import JsonLinesLog
+from luong_keras.training.schedules import LearningRateHalving, ReduceOnPlateau
+from luong_keras.training.snapshot_callback import SnapshotCallback
+from luong_keras.training.stop_on_signal import StopOnSignal
+from luong_keras.training.tokens_per_second import WordsPerSecond
+from luong_keras.training.translation_validation import TranslationValidation
+
+__all__ = [
+    "BestWeights",
+    "JsonLinesLog",
+    "LearningRateHalving",
+    "ReduceOnPlateau",
+    "SnapshotCallback",
+    "StopOnSignal",
+    "TranslationValidation",
+    "WordsPerSecond",
+]

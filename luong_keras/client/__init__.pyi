@@ -1,0 +1,2 @@
+from .server_error import TranslationServerError as TranslationServerError
+from .translation_client import TranslationClient as TranslationClient

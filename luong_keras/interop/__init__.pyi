@@ -1,0 +1,4 @@
+from .addons_weights import load_addons_attention as load_addons_attention
+from .addons_weights import load_addons_wrapper as load_addons_wrapper
+from .authors_weights import authors_weights as authors_weights
+from .authors_weights import load_authors_weights as load_authors_weights

@@ -1,0 +1,11 @@
+"""Losses: what training minimises."""
+
+from luong_keras.training.losses import (
+    MaskedSparseCategoricalCrossentropy,
+    TranslationLoss,
+)
+
+__all__ = [
+    "MaskedSparseCategoricalCrossentropy",
+    "TranslationLoss",
+]

@@ -1,0 +1,1 @@
+from .translation_model import TranslationModel as TranslationModel

@@ -1,0 +1,151 @@
+"""A saved model loads where nothing but the package has been imported."""
+
+import ast
+import os
+import pathlib
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+
+import luong_keras
+from luong_keras import layers, losses, metrics, optimizers
+from tests.layer_checks import BACKEND, to_numpy
+
+HERE = pathlib.Path(__file__).parent
+ROOT = pathlib.Path(luong_keras.__file__).parent
+UNITS, WORDS = 4, 7
+IMPORTS = {
+    "keras first": "import keras, luong_keras",
+    "keras last": "import luong_keras, keras",
+    "a module of ours before keras": (
+        "from luong_keras.training.losses import TranslationLoss\nimport keras"
+    ),
+}
+PROGRAM = """
+{imports}
+import numpy as np
+model = keras.models.load_model({path!r})
+np.savez({weights!r}, *model.get_weights())
+objects = keras.saving.get_custom_objects()
+assert not {names}.difference(objects), list(objects)
+"""
+
+
+def registered_names():
+    """`luong_keras>NAME` of all decorated classes, from the syntax trees."""
+    for path in sorted(ROOT.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            decorators = getattr(node, "decorator_list", [])
+            if any("register_keras" in ast.unparse(d) for d in decorators):
+                yield f"luong_keras>{node.name}"
+
+
+def names_in(config):
+    """The registered names of a model's configuration."""
+    if isinstance(config, dict):
+        yield config.get("registered_name")
+        config = list(config.values())
+    if isinstance(config, list | tuple):
+        for part in config:
+            yield from names_in(part)
+
+
+def model_of_every_layer():
+    source = keras.Input((None, UNITS))
+    words = keras.Input((None,), dtype="int32")
+    x = layers.Embedding(WORDS, UNITS)(words)
+    memory, *states = layers.Encoder(UNITS)(source)
+    states = layers.Bridge(UNITS, num_states=2)(states)
+    x = layers.InputFeedingLSTM(UNITS, attention=layers.LocalAttention())(
+        x, memory=memory, initial_state=states
+    )
+    additive = layers.BahdanauAttention
+    cells = (
+        layers.InputFeedingLSTMCell(UNITS, attention=layers.LuongAttention()),
+        layers.InputFeedingGRUCell(UNITS, attention=layers.LuongAttention()),
+        layers.BahdanauLSTMCell(UNITS, attention=additive()),
+        layers.BahdanauGRUCell(UNITS, attention=additive()),
+    )
+    for decoder in (
+        layers.InputFeedingGRU(UNITS, attention=layers.LuongAttention()),
+        layers.BahdanauLSTM(UNITS, attention=additive()),
+        layers.BahdanauGRU(UNITS, attention=additive()),
+        *map(layers.MemoryRNN, cells),
+    ):
+        x = decoder(x, memory=memory)
+    word_losses, _ = layers.WordLosses(layers.OutputProjection(WORDS))(x, words)
+    model = keras.Model([source, words], word_losses)
+    model.compile(
+        optimizer=optimizers.ClippedAdam(0.1),
+        loss=losses.TranslationLoss(),
+        metrics=[metrics.WordCount()],
+    )
+    return model
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A model of every layer and the path it is saved under."""
+    path = tmp_path_factory.mktemp("saved") / "model.keras"
+    model = model_of_every_layer()
+    model.save(path)
+    return model, path
+
+
+def test_the_model_has_every_layer(saved):
+    config = keras.saving.serialize_keras_object(saved[0])
+    public = {
+        f"luong_keras>{name}"
+        for name in layers.__all__
+        if name != "InputFeedingCell"  # the base of others
+    }
+    assert public.issubset(names_in(config))
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        "keras first",
+        "keras last",
+        pytest.param(
+            "a module of ours before keras",
+            marks=pytest.mark.skipif(BACKEND != "jax", reason="starts slowly"),
+        ),
+    ],
+)
+def test_a_fresh_process_loads_it(saved, order, tmp_path):
+    model, path = saved
+    weights = tmp_path / "weights.npz"
+    program = PROGRAM.format(
+        imports=IMPORTS[order],
+        path=str(path),
+        weights=str(weights),
+        names=set(registered_names()),
+    )
+    if BACKEND == "jax":  # starts faster, and works, without it
+        program = f"import sys\nsys.modules['tensorflow'] = None\n{program}"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        cwd=ROOT.parent,
+        env={**os.environ, "KERAS_BACKEND": BACKEND},
+    )
+    assert done.returncode == 0, done.stderr
+    loaded = np.load(weights)
+    expected = model.get_weights()
+    assert len(loaded.files) == len(expected) > 50
+    for name, value in zip(loaded.files, expected, strict=True):
+        np.testing.assert_array_equal(loaded[name], value)
+
+
+def test_a_model_of_version_0_1_0_gives_its_numbers():
+    model = keras.models.load_model(HERE / "version_0_1_0.keras")
+    arrays = np.load(HERE / "version_0_1_0.npz")
+    outputs = model([arrays["source"], arrays["mask"], arrays["target"]])
+    np.testing.assert_allclose(
+        to_numpy(outputs), arrays["outputs"], rtol=1e-5, atol=1e-6
+    )
