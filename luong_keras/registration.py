@@ -86,7 +86,7 @@ _FINDER = _KerasFinder()
 
 def register_with_keras() -> None:
     """Registers now, or as soon as Keras is imported."""
-    if "keras" in sys.modules:
+    if sys.modules.get("keras"):  # None where a program blocks it
         import keras  # noqa: F401  (waits for a thread that is importing it)
 
         if _keras_is_complete():

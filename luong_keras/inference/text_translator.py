@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from luong_keras.config import DecodingConfig
 from luong_keras.inference.model_ensemble import ModelEnsemble
@@ -17,9 +16,15 @@ from luong_keras.inference.translation import (
     translations_of,
 )
 from luong_keras.inference.translation_graph import TranslationGraph
+from luong_keras.missing_package import missing_package
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.text.preprocessing import Preprocessor
 from luong_keras.text.tokenizer import Tokenizer
+
+try:
+    import tensorflow as tf
+except ImportError as error:
+    raise missing_package("tensorflow", error) from error
 
 
 class TextTranslator(TranslationGraph):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import tensorflow as tf
-
 from luong_keras.config import DecodingConfig
 from luong_keras.decoding.beam import beam_search
 from luong_keras.decoding.forced import forced_decoding
@@ -13,9 +11,15 @@ from luong_keras.decoding.greedy import greedy_search
 from luong_keras.inference.model_ensemble import ModelEnsemble
 from luong_keras.inference.translation import ABSENT_SCORE
 from luong_keras.inference.unknown_words import UnknownWords
+from luong_keras.missing_package import missing_package
 from luong_keras.special_tokens import EOS
 from luong_keras.text.moses import MosesGraph
 from luong_keras.text.preprocessing import Preprocessor
+
+try:
+    import tensorflow as tf
+except ImportError as error:
+    raise missing_package("tensorflow", error) from error
 
 # A text is cut at this many bytes for each token that may be read, so that
 # one line of megabytes costs no more than any other.

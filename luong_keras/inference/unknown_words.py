@@ -5,10 +5,14 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-import tensorflow as tf
-
 from luong_keras.alignment.dictionary import read_dictionary
 from luong_keras.decoding.unk_replacement import copied_positions
+from luong_keras.missing_package import missing_package
+
+try:
+    import tensorflow as tf
+except ImportError as error:
+    raise missing_package("tensorflow", error) from error
 
 
 class UnknownWords(tf.Module):

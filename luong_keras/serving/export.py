@@ -10,7 +10,6 @@ from pathlib import Path
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from luong_keras.inference.model_ensemble import ModelEnsemble
 from luong_keras.inference.text_translator import TextTranslator
@@ -19,6 +18,11 @@ from luong_keras.serving.saved_model_checks import check_saved_model
 from luong_keras.serving.signatures import probes, signatures, specs
 from luong_keras.serving.warmup import write_warmup
 from luong_keras.special_tokens import SPECIAL_TOKENS
+
+try:
+    import tensorflow as tf
+except ImportError as error:
+    raise missing_package("tensorflow", error) from error
 
 WARMUP_SENTENCES = 4
 # What every export is tried on beside words of its own vocabulary.

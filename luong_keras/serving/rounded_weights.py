@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import keras
-import tensorflow as tf
+
+from luong_keras.missing_package import missing_package
+
+try:
+    import tensorflow as tf
+except ImportError as error:
+    raise missing_package("tensorflow", error) from error
 
 DTYPES = ("bfloat16", "float16")
 

@@ -11,11 +11,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
-import tensorflow as tf
-import tensorflow_text  # noqa: F401  (registers its kernels)
-from tensorflow.python.framework import kernels
 
 from luong_keras.inference.translation import ABSENT_SCORE
+from luong_keras.missing_package import missing_package
 from luong_keras.serving import warmup
 from luong_keras.serving.server_runtime import (
     Answer,
@@ -25,6 +23,13 @@ from luong_keras.serving.server_runtime import (
     run_in_server_runtime,
 )
 from luong_keras.serving.signatures import INPUTS
+
+try:
+    import tensorflow as tf
+    import tensorflow_text  # noqa: F401  (registers its kernels)
+    from tensorflow.python.framework import kernels
+except ImportError as error:
+    raise missing_package("tensorflow", error) from error
 
 # Operations with a kernel here that a server of another process has not.
 _REFUSED = {

@@ -10,10 +10,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from google.protobuf.message import DecodeError
-from tensorflow.core.protobuf import saved_model_pb2
 
+from luong_keras.missing_package import missing_package
 from luong_keras.serving.saved_model_session import from_json, to_json
+
+try:
+    from google.protobuf.message import DecodeError
+    from tensorflow.core.protobuf import saved_model_pb2
+except ImportError as error:
+    raise missing_package("tensorflow", error) from error
 
 # A signature, and arrays by the names of its inputs.
 Call = tuple[str, Mapping[str, np.ndarray]]

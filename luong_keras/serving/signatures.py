@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import tensorflow as tf
-
 from luong_keras.inference.translation_graph import (
     SearchOptions,
     TranslationGraph,
 )
+from luong_keras.missing_package import missing_package
+
+try:
+    import tensorflow as tf
+except ImportError as error:
+    raise missing_package("tensorflow", error) from error
 
 # Name -> the names and types of its inputs, all (B,). The first one is asked
 # where a request names none.

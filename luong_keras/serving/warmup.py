@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import tensorflow as tf
-
 from luong_keras.missing_package import missing_package
+
+try:
+    import tensorflow as tf
+except ImportError as error:
+    raise missing_package("tensorflow", error) from error
 
 FILE = Path("assets.extra", "tf_serving_warmup_requests")
 
