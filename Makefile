@@ -6,7 +6,7 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 RUN := runs/demo
 
-.PHONY: demo test golden lint clean
+.PHONY: demo test golden lint types clean
 
 demo: $(INSTALLED)
 	$(BIN)/luong-keras train --preset demo --run-dir $(RUN)
@@ -23,6 +23,10 @@ golden: $(INSTALLED)
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+# Everything but the inside of the layers; half a minute the first time.
+types: $(INSTALLED)
+	$(BIN)/mypy
 
 $(INSTALLED): setup.py
 	$(PYTHON) -m venv .venv

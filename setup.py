@@ -11,6 +11,13 @@ VERSION = re.search(
     (HERE / "luong_keras" / "__init__.py").read_text(encoding="utf-8"),
 ).group(1)
 
+
+def without_relative_links(text):
+    """The README as it reads where the files beside it are not."""
+    text = re.sub(r"^!\[[^]]*\]\((?!https?:)[^)]*\)\n", "", text, flags=re.M)
+    return re.sub(r"\[([^]]*)\]\((?!https?:)[^)]*\)", r"\1", text)
+
+
 # The layers need Keras and one of its backends; everything else is an extra.
 TRAIN = [
     "tensorflow>=2.21,<2.22",
@@ -35,9 +42,36 @@ setup(
     name="luong-keras",
     version=VERSION,
     description="Luong attention, input feeding and beam search for Keras",
-    long_description=(HERE / "README.md").read_text(encoding="utf-8"),
+    long_description=without_relative_links(
+        (HERE / "README.md").read_text(encoding="utf-8")
+    ),
     long_description_content_type="text/markdown",
-    license="Apache-2.0",
+    license_expression="Apache-2.0",
+    license_files=["LICENSE"],
+    keywords=[
+        "attention",
+        "beam search",
+        "encoder-decoder",
+        "input feeding",
+        "keras",
+        "machine translation",
+        "sequence to sequence",
+    ],
+    classifiers=[
+        "Development Status :: 4 - Beta",
+        "Intended Audience :: Developers",
+        "Intended Audience :: Science/Research",
+        "Operating System :: OS Independent",
+        "Programming Language :: Python :: 3",
+        "Programming Language :: Python :: 3 :: Only",
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Programming Language :: Python :: 3.13",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+        "Topic :: Text Processing :: Linguistic",
+        "Typing :: Typed",
+    ],
+    project_urls={"Paper": "https://arxiv.org/abs/1508.04025"},
     python_requires=">=3.11,<3.14",
     packages=find_packages(include=["luong_keras", "luong_keras.*"]),
     install_requires=["keras>=3.15,<3.16", "numpy>=2.0"],
@@ -55,6 +89,11 @@ setup(
             "jax>=0.10,<0.11",
             "pytest>=8",
             "pytest-xdist>=3.5",
+            "build>=1.2",
+            "setuptools>=77",
+            "twine>=6",
+            "jedi>=0.19.2",
+            "mypy>=1.16",
             "hypothesis>=6.100",
             "playwright>=1.50",
             "ruff>=0.12",

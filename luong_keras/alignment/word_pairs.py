@@ -21,7 +21,7 @@ class WordPair(NamedTuple):
 
     source: str
     target: str
-    count: int
+    count: int  # type: ignore[assignment]  # hides `tuple.count`
     target_given_source: float
     source_given_target: float
     mean: float

@@ -110,7 +110,8 @@ class RestTransport:
                 method,
                 self._url + suffix,
                 json=body,
-                timeout=urllib3.Timeout(total=timeout),
+                # Requests hands it on, though its types do not say so.
+                timeout=urllib3.Timeout(total=timeout),  # type: ignore[arg-type]
                 allow_redirects=False,
                 stream=True,
             ) as response:

@@ -80,7 +80,9 @@ class EvaluationBatches:
         self.batch_size = batch_size
         self._sources = _encode(sources, source_tokenizer)
         self._targets = (
-            None if targets is None else _encode(targets, target_tokenizer)
+            None
+            if targets is None or target_tokenizer is None
+            else _encode(targets, target_tokenizer)
         )
         rows = [self._sources, self._targets or self._sources]
         lengths = np.array([[len(ids) for ids in side] for side in rows])

@@ -98,9 +98,9 @@ def _builder(
     else:
         candidates = dict(configs) or {"": None}
     wanted = {source_language, target_language}
-    available = {}
+    available: dict[str, list[str]] = {}
     for candidate, description in candidates.items():
-        pair = getattr(description, "language_pair", None)
+        pair: Any = getattr(description, "language_pair", None)
         full_name = f"{base}/{candidate}" if candidate else base
         if pair is None or wanted == set(pair):
             builder = tfds.builder(full_name, **folder)

@@ -63,13 +63,14 @@ class TextTranslator(TranslationGraph):
                 "A translator needs Keras' TensorFlow backend. Received: "
                 f"{keras.backend.backend()!r}. Set KERAS_BACKEND=tensorflow."
             )
-        if isinstance(translation_model, Sequence):
-            translation_model = (
-                translation_model[0]
-                if len(translation_model) == 1
-                else ModelEnsemble(translation_model)
-            )
-        config = translation_model.config
+        model: TranslationModel | ModelEnsemble
+        if not isinstance(translation_model, Sequence):
+            model = translation_model
+        elif len(translation_model) == 1:
+            model = translation_model[0]
+        else:
+            model = ModelEnsemble(translation_model)
+        config = model.config
         for side, tokenizer, size in (
             ("source", source_tokenizer, config.source_vocabulary_size),
             ("target", target_tokenizer, config.target_vocabulary_size),
@@ -81,7 +82,7 @@ class TextTranslator(TranslationGraph):
                     f"{tokenizer.vocabulary_size}."
                 )
         super().__init__(
-            translation_model,
+            model,
             source_tokenizer,
             target_tokenizer,
             decoding or DecodingConfig(),
@@ -125,7 +126,7 @@ class TextTranslator(TranslationGraph):
                 "Expected: as many targets as sources. Received: "
                 f"{len(targets)} and {len(sources)}."
             )
-        results: list[ScoredTranslation | None] = [None] * len(sources)
+        results: list[Any] = [None] * len(sources)
         for places in self._batches(targets):
             found = self._score(
                 tf.constant([sources[i] for i in places]),

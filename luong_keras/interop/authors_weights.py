@@ -16,6 +16,7 @@ Their matrices are [out, in], applied as y = W x:
 """
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import keras
 import numpy as np
@@ -64,7 +65,7 @@ def load_authors_weights(
             f"{sorted(set(arrays) - set(parts))}. Check the attention, the "
             "layers and `use_bias=False` of the model's config."
         )
-    assignments = []
+    assignments: list[tuple[Any, Any]] = []
     for name, part in parts.items():
         array = np.asarray(arrays[name])
         expected = part.join(*(np.zeros(v.shape) for v in part.variables)).shape
@@ -100,6 +101,11 @@ def authors_weights(
 
 def _parts(model: TranslationModel) -> dict[str, _Part]:
     cell = model.decoder.cell
+    if model.source_embedding is None:
+        raise ValueError(
+            "The authors' program embeds the words of the source. Received: "
+            "a model with `source_features`. Leave them out."
+        )
     parts = {
         "W_emb_src": _as_is(model.source_embedding.embeddings),
         "W_emb_tgt": _as_is(model.target_embedding.embeddings),

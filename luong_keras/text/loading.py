@@ -7,7 +7,7 @@ from luong_keras.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from luong_keras.text.tokenizer import Tokenizer
 from luong_keras.text.word_tokenizer import WordTokenizer
 
-_KINDS: dict[str, type[Tokenizer]] = {
+_KINDS: dict[str, type[WordTokenizer] | type[SentencePieceTokenizer]] = {
     kind.kind: kind for kind in (WordTokenizer, SentencePieceTokenizer)
 }
 

@@ -39,7 +39,7 @@ class JsonLinesLog(keras.callbacks.Callback):
     ) -> None:
         """Write the line of the epoch, counted from 1."""
         number = epoch + 1
-        line = {"epoch": number}
+        line: dict[str, float] = {"epoch": number}
         line.update((key, float(value)) for key, value in (logs or {}).items())
         lines = [old for old in self.read() if old["epoch"] < number]
         with atomic_path(self.path) as temporary:

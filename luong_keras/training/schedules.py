@@ -2,6 +2,7 @@
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -164,7 +165,7 @@ class LearningRateHalving(keras.callbacks.Callback):
             )
         self.initial_rate = initial_rate
         self.steps_per_epoch = steps_per_epoch
-        self._rule = functools.partial(
+        self._rule: Callable[[float, int, int], float] = functools.partial(
             halved_rate,
             first_halved_epoch=first_halved_epoch,
             halvings_per_epoch=halvings_per_epoch,
@@ -269,6 +270,8 @@ class LearningRateHalving(keras.callbacks.Callback):
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Set the rate of this batch."""
+        assert self.initial_rate is not None  # since `on_train_begin`
+        assert self.steps_per_epoch is not None
         rate = self._rule(
             self.initial_rate,
             self._epoch * self.steps_per_epoch + batch,

@@ -35,7 +35,8 @@ def write_arrays(
     header["sha256"] = _digest(header, arrays)
     text = np.frombuffer(json.dumps(header).encode(), np.uint8)
     with atomic_path(path) as temporary, open(temporary, "wb") as file:
-        np.savez(file, **{_HEADER: text}, **arrays)
+        content: dict[str, Any] = {_HEADER: text, **arrays}
+        np.savez(file, **content)
 
 
 def read_arrays(

@@ -75,7 +75,8 @@ class ClauseBuilder:
     def _describe(self, phrase: NounPhrase, extra: int) -> None:
         """Adds a relative clause: `who ...` for people, else `that ...`."""
         form = choose_form(self.draws, self.past)
-        if "h" in phrase.noun.kinds:
+        noun_kinds = phrase.noun.kinds if phrase.noun else ""
+        if "h" in noun_kinds:
             empty = NounPhrase([], [], phrase.plural)
             clause = self._predicate(empty, extra, form)
             add_relative(phrase, "nom", clause)
@@ -83,7 +84,7 @@ class ClauseBuilder:
         subject = subject_phrase(self.draws)
         if extra and self._describable(subject):
             self._describe(subject, extra - 1)
-        kinds = set(phrase.noun.kinds)
+        kinds = set(noun_kinds)
         fits = [v for v in VERBS["accusative"] if kinds & set(v.kinds)]
         verb = self.draws.pick(fits)
         words = verb_phrase(verb, form, self.past, subject.plural)

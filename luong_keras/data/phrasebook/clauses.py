@@ -59,13 +59,14 @@ class Clause:
     def german(self, order: str) -> list[German]:
         """Returns the German words; `order` is `second`, `first`, `last`."""
         subject, verb = self.subject.german, self.verb
+        finite = [] if verb.finite is None else [verb.finite]
         if order == "last":
             words = subject + self.middle + verb.final
         elif order == "first" or self.front[1]:
-            words = [*self.front[1], verb.finite, *subject]
+            words = [*self.front[1], *finite, *subject]
             words += self.middle + verb.bracket
         else:
-            words = [*subject, verb.finite, *self.middle, *verb.bracket]
+            words = [*subject, *finite, *self.middle, *verb.bracket]
         return words + self.trail[1]
 
 

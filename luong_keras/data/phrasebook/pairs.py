@@ -191,19 +191,23 @@ def _attach(tokens: list[str]) -> str:
 def _finish(english: list[English], german: list[German]) -> SentencePair:
     german = _drop_double_commas(german)
     place = {id(word): i for i, word in enumerate(english)}
-    sure, possible = set(), set()
+    sure: set[tuple[int, int]] = set()
+    possible: set[tuple[int, int]] = set()
     for j, word in enumerate(german):
         sure.update((place[id(source)], j) for source in word.sure)
         for source, offset in word.possible:
             possible.add((place[id(source)] + offset, j))
-    sides = []
-    for words in (english, german):
-        tokens = [word.text for word in words]
-        tokens[0] = tokens[0][0].upper() + tokens[0][1:]
-        sides.append(tokens)
+    source_words = _capitalised([word.text for word in english])
+    target_words = _capitalised([word.text for word in german])
     return SentencePair(
-        *(_attach(tokens) for tokens in sides),
-        *(tuple(tokens) for tokens in sides),
+        _attach(source_words),
+        _attach(target_words),
+        tuple(source_words),
+        tuple(target_words),
         tuple(sorted(sure)),
         tuple(sorted(possible - sure)),
     )
+
+
+def _capitalised(tokens: list[str]) -> list[str]:
+    return [tokens[0][0].upper() + tokens[0][1:], *tokens[1:]]

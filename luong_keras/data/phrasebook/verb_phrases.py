@@ -46,6 +46,7 @@ class VerbPhrase:
     form: str
     english: list[English]
     english_rest: list[English] = field(default_factory=list)
+    # `None` in an infinitive phrase, which is no clause of its own.
     finite: German | None = None
     bracket: list[German] = field(default_factory=list)
     final: list[German] = field(default_factory=list)

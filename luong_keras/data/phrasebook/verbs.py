@@ -43,14 +43,17 @@ def _verbs(frame: str, table: str) -> tuple[Verb, ...]:
             auxiliary, _, participle = cells[7].rpartition(":")
             verbs.append(
                 Verb(
-                    *(english, *cells[1:4], infinitive, *cells[5:7]),
+                    english,
+                    *(cells[1], cells[2], cells[3]),
+                    infinitive,
+                    *(cells[5], cells[6]),
                     participle,
                     frame,
-                    extra.get("k", ""),
-                    auxiliary or "have",
-                    prefix,
-                    particle,
-                    (pair[0], pair[1]),
+                    kinds=extra.get("k", ""),
+                    auxiliary=auxiliary or "have",
+                    prefix=prefix,
+                    particle=particle,
+                    preposition=(pair[0], pair[1]),
                 )
             )
     return tuple(verbs)

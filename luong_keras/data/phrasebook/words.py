@@ -19,7 +19,10 @@ _NUMBERS = (
     "two/zwei three/drei four/vier five/fünf six/sechs seven/sieben"
     " eight/acht nine/neun ten/zehn eleven/elf twelve/zwölf"
 )
-NUMBERS = tuple(tuple(cell.split("/")) for cell in _NUMBERS.split())
+NUMBERS: tuple[tuple[str, str], ...] = tuple(
+    (english, german)
+    for english, _, german in (cell.partition("/") for cell in _NUMBERS.split())
+)
 
 
 @dataclass(eq=False, slots=True)
