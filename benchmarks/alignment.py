@@ -16,12 +16,7 @@ import os
 import sys
 from pathlib import Path
 
-from luong_keras import (
-    RunFolder,
-    Translator,
-    config_from_dict,
-    preprocessors,
-)
+from luong_keras import Translator, config_from_dict
 from luong_keras.alignment.aer import (
     AlignmentLinks,
     alignment_error_rate,
@@ -30,7 +25,7 @@ from luong_keras.alignment.aer import (
 )
 from luong_keras.alignment.word_positions import word_positions
 from luong_keras.data.parallel_text import read_lines
-from luong_keras.recipe import Evaluation
+from luong_keras.tokenizers import preprocessors
 from luong_keras.training import RunFolder
 
 

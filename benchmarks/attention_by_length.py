@@ -13,14 +13,10 @@ Neither system replaces unknown words, which needs attention.
 import argparse
 import dataclasses
 
-from luong_keras import (
-    RunFolder,
-    Translator,
-    bleu_by_length,
-    config_from_dict,
-    load_datasets,
-    plot_length_analysis,
-)
+from luong_keras import Translator, config_from_dict
+from luong_keras.data import load_datasets
+from luong_keras.evaluation import bleu_by_length, plot_length_analysis
+from luong_keras.training import RunFolder
 
 
 def main() -> None:

@@ -30,13 +30,13 @@ from speed.served_model import LoopbackProcess, export_untrained
 from speed.worker import pin, resident_megabytes
 
 from luong_keras import (
-    RunFolder,
     TranslationClient,
     Translator,
     config_from_dict,
-    export_saved_model,
-    load_datasets,
 )
+from luong_keras.data import load_datasets
+from luong_keras.serving import export_saved_model
+from luong_keras.training import RunFolder
 
 RANDOM_SENTENCES, RANDOM_LENGTH = 200, 25
 

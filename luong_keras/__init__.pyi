@@ -24,12 +24,11 @@ from .config import DecodingConfig as DecodingConfig
 from .config import ModelConfig as ModelConfig
 from .config import RunConfig as RunConfig
 from .config import TrainingConfig as TrainingConfig
-from .config import config_from_dict as config_from_dict
-from .config import config_to_dict as config_to_dict
-from .config import override as override
+from .config_values import config_from_dict as config_from_dict
+from .config_values import config_to_dict as config_to_dict
+from .config_values import override as override
 from .decoding.beam import beam_search as beam_search
 from .decoding.greedy import greedy_search as greedy_search
-from .inference.text_translator import Translator as Translator
 from .layers.attention.bahdanau_attention import (
     BahdanauAttention as BahdanauAttention,
 )
@@ -57,8 +56,10 @@ from .layers.encoder import Encoder as Encoder
 from .layers.output_projection import OutputProjection as OutputProjection
 from .layers.output_projection import WordLosses as WordLosses
 from .models.translation_model import TranslationModel as TranslationModel
+from .ops.double_precision import enable_float64 as enable_float64
 from .presets import PRESETS as PRESETS
 from .training.fit import fit as fit
 from .training.schedules import LearningRateHalving as LearningRateHalving
+from .translator import Translator as Translator
 
 __version__: str

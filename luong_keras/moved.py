@@ -54,7 +54,7 @@ _NAMES = {
     "losses": ("MaskedSparseCategoricalCrossentropy", "TranslationLoss"),
     "metrics": ("WordAccuracy", "WordCount", "WordPerplexity"),
     "optimizers": ("make_optimizer",),
-    "recipe": ("Evaluation", "preprocessor", "write_results"),
+    "recipe": ("Evaluation", "write_results"),
     "serving": (
         "SavedModelError",
         "SavedModelSession",
@@ -62,7 +62,12 @@ _NAMES = {
         "export_saved_model",
         "run_in_server_runtime",
     ),
-    "tokenizers": ("SentencePieceTokenizer", "WordTokenizer", "load_tokenizer"),
+    "tokenizers": (
+        "SentencePieceTokenizer",
+        "WordTokenizer",
+        "load_tokenizer",
+        "preprocessor",
+    ),
     "training": ("RunFolder",),
 }
 NAMES = {name: space for space, names in _NAMES.items() for name in names}
@@ -113,7 +118,7 @@ MODULES = {
     "serving.server_error": "client.server_error",
     "serving.translation": "inference.translation",
     "serving.translation_graph": "inference.translation_graph",
-    "serving.translator": "inference.text_translator",
+    "serving.translator": "translator",
     "serving.unknown_words": "inference.unknown_words",
     "table_rows": "ops.lookup",
     "text.aligned_word_pairs": "alignment.word_pairs",

@@ -1,4 +1,4 @@
-from .text_translator import Translator as Translator
+from .text_translator import TextTranslator as TextTranslator
 from .translation import ScoredTranslation as ScoredTranslation
 from .translation import Translation as Translation
 from .translation_graph import SearchOptions as SearchOptions

@@ -126,7 +126,7 @@ class TextTranslator(TranslationGraph):
                 "Expected: as many targets as sources. Received: "
                 f"{len(targets)} and {len(sources)}."
             )
-        results: list[Any] = [None] * len(sources)
+        results: list[ScoredTranslation | None] = [None] * len(sources)
         for places in self._batches(targets):
             found = self._score(
                 tf.constant([sources[i] for i in places]),

@@ -1,6 +1,7 @@
 from .attention.bahdanau_attention import BahdanauAttention as BahdanauAttention
 from .attention.local_attention import LocalAttention as LocalAttention
 from .attention.luong_attention import LuongAttention as LuongAttention
+from .attention.score import Score as Score
 from .bridge import Bridge as Bridge
 from .decoder.bahdanau_cells import BahdanauGRUCell as BahdanauGRUCell
 from .decoder.bahdanau_cells import BahdanauLSTMCell as BahdanauLSTMCell

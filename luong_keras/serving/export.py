@@ -13,6 +13,7 @@ import numpy as np
 
 from luong_keras.inference.model_ensemble import ModelEnsemble
 from luong_keras.inference.text_translator import TextTranslator
+from luong_keras.missing_package import missing_package
 from luong_keras.serving.rounded_weights import RoundedWeights
 from luong_keras.serving.saved_model_checks import check_saved_model
 from luong_keras.serving.signatures import probes, signatures, specs

@@ -188,7 +188,7 @@ ARGUMENTS = {
         },
     ],
     Embedding: [{"input_dim": 7, "output_dim": 3, **COMMON}],
-    lk.TranslationLoss: [
+    lk.losses.TranslationLoss: [
         {
             "normalization": "sentence",
             "nominal_batch_size": 7,
@@ -198,7 +198,7 @@ ARGUMENTS = {
         },
         {"normalization": "word"},
     ],
-    lk.MaskedSparseCategoricalCrossentropy: [
+    lk.losses.MaskedSparseCategoricalCrossentropy: [
         {
             "label_smoothing": 0.1,
             "nominal_batch_size": 7,
@@ -208,13 +208,13 @@ ARGUMENTS = {
         },
         {"normalization": "word", "label_smoothing": 0.2},
     ],
-    lk.WordPerplexity: [
+    lk.metrics.WordPerplexity: [
         {"from_logits": True, "pad_id": 5, "name": "other", "dtype": "float16"}
     ],
-    lk.WordAccuracy: [
+    lk.metrics.WordAccuracy: [
         {"from_logits": True, "pad_id": 5, "name": "other", "dtype": "float16"}
     ],
-    lk.WordCount: [{"pad_id": 5, "name": "other", "dtype": "float16"}],
+    lk.metrics.WordCount: [{"pad_id": 5, "name": "other", "dtype": "float16"}],
     ClippedSGD: [
         {
             "clip_norm": 4.0,
@@ -471,7 +471,7 @@ def test_the_same_seed_drops_the_same(name):
 
 CALLBACKS = [
     (
-        lambda: lk.BestWeights("x.weights.h5", "loss", "min"),
+        lambda: lk.callbacks.BestWeights("x.weights.h5", "loss", "min"),
         {"monitor": "loss", "mode": "min"},
         {"best": 3.5},
     ),
@@ -481,7 +481,9 @@ CALLBACKS = [
         {"initial_rate": 0.75},
     ),
     (
-        lambda: lk.ReduceOnPlateau("loss", "max", 0.25, 3, 0.125, 0.0625),
+        lambda: lk.callbacks.ReduceOnPlateau(
+            "loss", "max", 0.25, 3, 0.125, 0.0625
+        ),
         {
             "monitor": "loss",
             "mode": "max",
@@ -493,7 +495,7 @@ CALLBACKS = [
         {"best": 3.5, "waited": 2},
     ),
     (
-        lambda: lk.WordsPerSecond("count", "speed"),
+        lambda: lk.callbacks.WordsPerSecond("count", "speed"),
         {"count": "count", "name": "speed"},
         {"seconds": 2.5},
     ),
