@@ -49,8 +49,9 @@ def held_out(
     if len(hashes) <= parts:
         raise ValueError(
             f"Expected: at least {parts + 1} different sentence pairs, to "
-            f"hold {parts} out of them. Received: {len(hashes)}. Give more, "
-            "or give data.dev and data.test."
+            f"hold {parts} out of them. Received: {len(hashes)}; a pair is "
+            "two sentences that are not empty, in one file with a tab between "
+            "them. Give more, or give data.dev and data.test."
         )
     size = min(max(round(SHARE * len(hashes)), 1), MOST)
     return [

@@ -14,6 +14,10 @@ import tensorflow as tf
 from luong_keras.config import RunConfig
 from luong_keras.config_values import config_from_dict, config_to_dict
 from luong_keras.serving.export import export_saved_model
+from luong_keras.serving.exported_translations import (
+    exported_translations,
+    newest_version,
+)
 from luong_keras.serving.rounded_weights import RoundedWeights
 from luong_keras.serving.saved_model_checks import (
     check_saved_model,
@@ -452,3 +456,16 @@ def test_the_command_says_what_is_wrong(
     with pytest.raises(SystemExit, match=f"Nothing was exported.*{cause}"):
         run_exporter(monkeypatch, "--run-dir", trained, *arguments)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_newest_export_answers_from_python(exported, translator, tmp_path):
+    sentences = ["the cat sees a dog .", "", "a house"]
+    newest = newest_version(exported.parent)
+    assert newest == exported
+    found = exported_translations(newest, sentences, batch_size=2)
+    assert found == translator.translate(sentences)
+    for name in ("9", "10", ".11-writing", "notes"):
+        (tmp_path / name).mkdir()
+    assert newest_version(tmp_path) == tmp_path / "10"
+    with pytest.raises(FileNotFoundError, match="its name a number"):
+        newest_version(tmp_path / "nothing")

@@ -24,6 +24,8 @@ def test_what_may_change_and_what_is_new_is_let_pass(tmp_path):
     assert "fit.size: 64 → 32; model.layers: 1 → 2." in message
     assert "fit.epochs: 3" not in message and "fit.epochs" in message
     assert run.read_config()["fit"]["epochs"] == 3
+    with pytest.raises(ValueError, match="fit.epochs: 3 → 5"):
+        run.write_config(new, ("fit.epoch", "fit.size", "model"))
     run.write_config(new, ("fit",), {"model": {"layers": 2}})
     assert run.read_config() == new
 
