@@ -203,8 +203,10 @@ def test_the_top_has_the_layers_and_few_names_more():
         if inspect.isclass(getattr(luong_keras, name))
         and issubclass(getattr(luong_keras, name), keras.layers.Layer)
     }
-    # One replaces a layer of Keras, the other is the base of the cells.
-    assert set(layers.__all__) - at_the_top == {"Embedding", "InputFeedingCell"}
+    # One replaces a layer of Keras, the others are bases.
+    assert set(layers.__all__) - at_the_top == {
+        *("Embedding", "InputFeedingCell", "Score")
+    }
     for name in at_the_top:
         assert getattr(luong_keras, name) is getattr(layers, name)
 
@@ -223,7 +225,7 @@ def test_the_package_and_its_client_import_no_backend():
 def test_what_needs_tensorflow_names_the_line_that_installs_it():
     names = (
         *("Translator", "inference.SearchOptions", "data.TrainingBatches"),
-        *("recipe.preprocessor", "serving.export_saved_model"),
+        *("recipe.run_recipe", "serving.export_saved_model"),
         *("serving.check_saved_model", "serving.SavedModelError"),
         "tokenizers.WordTokenizer",
     )

@@ -370,8 +370,11 @@ def test_an_attribute_and_an_entry_for_every_argument(name):
     config = layer.get_config()
     arguments = inspect.signature(type(layer).__init__).parameters
     for argument in arguments.values():
-        if argument.kind is not argument.VAR_KEYWORD:
-            if argument.name != "self":
-                assert argument.name in config
-            if argument.name not in ("self", "units"):
-                assert hasattr(layer, argument.name)
+        # Spelled out, so that a typing error is one.
+        assert argument.kind is argument.POSITIONAL_OR_KEYWORD
+        if argument.name == "self":
+            continue
+        assert argument.name in config
+        # What describes a cell is the cell's, in a layer that makes one.
+        owners = layer, getattr(layer, "cell", None)
+        assert any(hasattr(owner, argument.name) for owner in owners)

@@ -234,19 +234,10 @@ ARGUMENTS = {
         }
     ],
 }
-# What a subclass decides for itself.
-DECIDED = {
-    lk.LocalAttention: {"max_length", "mask_location"},
-    lk.BahdanauAttention: {
-        "score_mode",
-        "concat_form",
-        "max_length",
-        "mask_location",
-    },
-    lk.BahdanauLSTMCell: {"input_feeding"},
-    lk.BahdanauGRUCell: {"input_feeding"},
-    lk.BahdanauLSTM: {"input_feeding"},
-    lk.BahdanauGRU: {"input_feeding"},
+OF_EVERY_LAYER = {
+    "name": "mine",
+    "dtype": "mixed_bfloat16",
+    "trainable": False,
 }
 ROWS = [
     pytest.param(kind, row, id=f"{kind.__name__}-{number}")
@@ -266,16 +257,18 @@ def arguments(kind):
     for base in filter(own, kind.__mro__):
         if "__init__" not in vars(base):
             continue  # Keras' own
-        for argument in inspect.signature(base.__init__).parameters.values():
+        parameters = inspect.signature(base.__init__).parameters.values()
+        for argument in parameters:
             if argument.kind is argument.POSITIONAL_OR_KEYWORD or (
                 argument.kind is argument.KEYWORD_ONLY
             ):
                 found.setdefault(argument.name, argument.default)
+        if not any(a.kind is a.VAR_KEYWORD for a in parameters):
+            break  # It spells out all that it takes.
     found.pop("self", None)
-    if hasattr(kind, "cell_class"):
-        found.pop("cell")
-        found |= arguments(kind.cell_class)
-    return without(found, *DECIDED.get(kind, ()))
+    if issubclass(kind, keras.Layer):
+        return without(found, *OF_EVERY_LAYER)
+    return found
 
 
 def test_no_registered_class_is_left_out():
@@ -293,6 +286,20 @@ def test_no_argument_is_left_out(kind):
     for name, default in arguments(kind).items():
         given = [row[name] for row in ARGUMENTS[kind] if name in row]
         assert any(value != default for value in given), name
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [kind for kind in ARGUMENTS if issubclass(kind, keras.Layer)],
+    ids=lambda kind: kind.__name__,
+)
+def test_a_layer_takes_what_every_layer_of_keras_takes(kind):
+    thing, _ = made(kind, {**ARGUMENTS[kind][0], **OF_EVERY_LAYER})
+    assert (thing.name, thing.trainable) == ("mine", False)
+    assert thing.compute_dtype == "bfloat16"
+    config = thing.get_config()
+    assert entry(config["dtype"]) == "mixed_bfloat16"
+    assert (config["name"], config["trainable"]) == ("mine", False)
 
 
 def made(kind, row):
