@@ -257,9 +257,11 @@ class InputFeedingCell(CellWeights):
             masks,
         )
         outputs = ops.cast(new_states[-1], self.compute_dtype)
-        if return_attention_scores:
-            return outputs, new_states, alignments[..., :places]
-        return outputs, new_states
+        if not return_attention_scores:
+            return outputs, new_states
+        if alignments is not None:
+            alignments = alignments[..., :places]
+        return outputs, new_states, alignments
 
     def _check_call(self, inputs, states, memory, memory_mask):
         self._check_memory(memory)
