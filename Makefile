@@ -1,24 +1,38 @@
-# `make demo` trains, evaluates, exports and translates; `make test` checks.
-# `make golden` compares with every golden number on both backends.
+# `make demo` trains, evaluates, exports and translates.
+# `make test` checks in minutes; `make test-all` runs everything, an hour of it.
 
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
 RUN := runs/demo
 
-.PHONY: demo test golden lint types clean
+.PHONY: demo test test-all golden lint types mutations clean
 
 demo: $(INSTALLED)
 	$(BIN)/luong-keras train --preset demo --run-dir $(RUN)
 	$(BIN)/luong-keras translate --run-dir $(RUN) --check-export
 
-test: lint
-	KERAS_BACKEND=tensorflow $(BIN)/python -m pytest -n 2 --dist loadfile
-	KERAS_BACKEND=jax $(BIN)/python -m pytest -n 2 --dist loadfile -m "not tensorflow and not slow"
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
+
+test: lint types
+	KERAS_BACKEND=tensorflow $(PYTEST) -m "not slow"
+	KERAS_BACKEND=jax $(PYTEST) -m "not slow and not tensorflow"
+
+# Every case on both backends, the wheel in an empty place, the demonstration,
+# and the mistakes that the tests must notice.
+test-all: lint types
+	KERAS_BACKEND=tensorflow $(PYTEST)
+	KERAS_BACKEND=jax $(PYTEST) -m "not tensorflow"
+	$(BIN)/python -m pytest -m stranger tests/stranger
+	$(MAKE) demo RUN=$(RUN)-test-all
+	$(MAKE) mutations
 
 golden: $(INSTALLED)
-	KERAS_BACKEND=tensorflow $(BIN)/python -m pytest -n 2 tests/golden
-	KERAS_BACKEND=jax $(BIN)/python -m pytest -n 2 tests/golden -m "not tensorflow"
+	KERAS_BACKEND=tensorflow $(PYTEST) tests/golden
+	KERAS_BACKEND=jax $(PYTEST) tests/golden -m "not tensorflow"
+
+mutations: $(INSTALLED)
+	$(BIN)/python -m tests.mutations.listed
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

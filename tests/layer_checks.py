@@ -4,6 +4,7 @@ import contextlib
 
 import keras
 import numpy as np
+import pytest
 from keras import ops
 
 import luong_keras as lk
@@ -21,6 +22,22 @@ def double_precision():
         yield
     finally:
         enable_float64(False)
+
+
+def few_on_jax(values, few):
+    """Parameters; JAX, which compiles each anew, has a `few` of them soon.
+
+    The others are there for `make test-all`.
+    """
+    return [
+        pytest.param(
+            value,
+            marks=pytest.mark.slow
+            if BACKEND == "jax" and value not in few
+            else (),
+        )
+        for value in values
+    ]
 
 
 def random(*shape, seed=0):

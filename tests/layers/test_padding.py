@@ -8,6 +8,7 @@ from keras import ops
 import luong_keras as lk
 from luong_keras.layers.attention.scores import SCORES
 from tests.layer_checks import (
+    few_on_jax,
     loss_and_gradients,
     prefix_mask,
     random,
@@ -83,7 +84,10 @@ def attention_named(name):
 
 
 @pytest.mark.parametrize("source", [7, 90])
-@pytest.mark.parametrize("name", ATTENTIONS)
+@pytest.mark.parametrize(
+    "name",
+    few_on_jax(ATTENTIONS, ["general", "location", "predictive-1-auto"]),
+)
 def test_all_steps_at_once(name, source, float64):
     lengths = [source, *LENGTHS[1:]]
     sides = both_sides(random(BATCH, source, UNITS), lengths)
@@ -134,8 +138,13 @@ def decoder(attention, deferred=False, **options):
 
 
 @pytest.mark.parametrize("deferred", [True, False])
-@pytest.mark.parametrize("feeding", [True, False])
-@pytest.mark.parametrize("name", ["general", "monotonic-1-auto", "location"])
+@pytest.mark.parametrize("feeding", few_on_jax([True, False], [True]))
+@pytest.mark.parametrize(
+    "name",
+    few_on_jax(
+        ["general", "monotonic-1-auto", "location"], ["monotonic-1-auto"]
+    ),
+)
 def test_a_decoder(name, feeding, deferred, float64):
     """Both sides of it may be padded on the left, at every way to run it."""
     layer = decoder(attention_named(name), deferred, input_feeding=feeding)
@@ -201,9 +210,9 @@ ENCODERS = {
 
 
 @pytest.mark.parametrize("training", [True, False])
-@pytest.mark.parametrize("options", ENCODERS.values(), ids=list(ENCODERS))
-def test_an_encoder(options, training, float64):
-    layer = lk.Encoder(UNITS, dtype="float64", **options)
+@pytest.mark.parametrize("name", few_on_jax(ENCODERS, ["two layers"]))
+def test_an_encoder(name, training, float64):
+    layer = lk.Encoder(UNITS, dtype="float64", **ENCODERS[name])
     right, left = both_sides(random(BATCH, 7, 5), LENGTHS)
     layer.build(right[0].shape)
     randomize(layer)
@@ -222,9 +231,9 @@ def test_an_encoder(options, training, float64):
 
 
 @pytest.mark.parametrize("training", [True, False])
-@pytest.mark.parametrize("options", ENCODERS.values(), ids=list(ENCODERS))
-def test_an_encoder_steps_over_holes(options, training, float64):
-    layer = lk.Encoder(UNITS, dtype="float64", **options)
+@pytest.mark.parametrize("name", few_on_jax(ENCODERS, ["reverse"]))
+def test_an_encoder_steps_over_holes(name, training, float64):
+    layer = lk.Encoder(UNITS, dtype="float64", **ENCODERS[name])
     layer.build((1, 6, 5))
     randomize(layer)
     holes = np.array([[0, 1, 0, 1, 1, 0]], bool)
