@@ -144,6 +144,7 @@ def test_an_answer_may_be_large(client):
     check(found[-1], found[0])
 
 
+@pytest.mark.slow
 def test_many_threads_outlive_a_killed_server(server):
     """1,000 sentences of 16 threads, each with the answer of its own."""
     sentences = [

@@ -179,6 +179,7 @@ def test_a_run_of_an_older_version_is_finished(straight, command):
     assert len(run.results.read_text().splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_a_finished_run_goes_on_to_more_epochs(
     straight, command, tmp_path, monkeypatch
 ):
@@ -206,6 +207,7 @@ def test_a_finished_run_goes_on_to_more_epochs(
         run_here([*command[:-1], *fewer, command[-1]], folder)
 
 
+@pytest.mark.slow
 def test_a_run_without_attention_comes_to_its_end(command, tmp_path):
     settings = ["model.attention.kind=none", "training.epochs=1"]
     changes = [part for s in settings for part in ("--set", s)]
@@ -215,6 +217,7 @@ def test_a_run_without_attention_comes_to_its_end(command, tmp_path):
     assert list((tmp_path / "run" / "export").iterdir())
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_ends_as_a_straight_one(straight, command, tmp_path):
     folder = tmp_path / "run"
     code, output = interrupt(command, folder)

@@ -7,21 +7,20 @@ import pytest
 
 from tests.golden.golden_files import Comparison, open_case
 
-# On JAX every case is compiled anew, so `make test` takes one of these.
-EVERY = 18
+# `make test` takes one of so many cases; on JAX each is compiled anew.
+EVERY = {"tensorflow": 5, "jax": 18}
 _CASES = pytest.StashKey[int]()
 
 
 def pytest_collection_modifyitems(items):
-    """Marks most cases as slow on JAX; `make golden` runs all."""
-    if keras.backend.backend() != "jax":
-        return
+    """Marks most cases as slow; `make golden` runs all."""
+    every = EVERY.get(keras.backend.backend(), 1)
     counts = collections.Counter()
     for item in items:
         if item.path.parent.name == "golden" and hasattr(item, "callspec"):
-            # Of a training every batch is compiled.
-            training = item.path.stem == "test_training"
-            if training or counts[item.path] % EVERY:
+            # Of a training JAX compiles every batch.
+            training = every > 5 and item.path.stem == "test_training"
+            if training or counts[item.path] % every:
                 item.add_marker(pytest.mark.slow)
             counts[item.path] += 1
 

@@ -8,13 +8,13 @@ import tensorflow as tf
 
 from luong_keras.config import DecodingConfig
 from luong_keras.inference.model_ensemble import ModelEnsemble
-from luong_keras.inference.text_translator import Translator
 from luong_keras.inference.translation_graph import (
     SearchOptions,
     TranslationGraph,
 )
 from luong_keras.serving.signatures import INPUTS, probes, signatures, specs
 from luong_keras.special_tokens import EOS
+from luong_keras.translator import Translator
 from tests.serving.scripted_model import (
     SOURCE_PAD_ID,
     ScriptedModel,

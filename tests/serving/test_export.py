@@ -242,6 +242,7 @@ def test_a_model_that_cannot_be_served_is_refused(
     assert list((tmp_path / "models").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_plain_save_is_refused(translator, tmp_path):
     # Keras' variables have twins in it, which are not restored.
     model = translator.translation_model.model
@@ -332,6 +333,7 @@ def test_another_answer_than_the_models_is_refused(changed):
         compare_answers("translate", changed, ANSWER)
 
 
+@pytest.mark.slow
 @linux
 def test_answers_are_compared_with_the_models(exported):
     inputs = {"text": np.array([b"the cat sees a dog ."], object)}
@@ -347,6 +349,7 @@ def file_sizes(folder):
     return sum(path.stat().st_size for path in folder.glob("variables/*data*"))
 
 
+@pytest.mark.slow
 @linux
 def test_rounded_weights_take_half_the_place(exported, translator, tmp_path):
     folder = export_saved_model(translator, tmp_path / "1", "bfloat16")
@@ -367,6 +370,7 @@ def test_rounded_weights_take_half_the_place(exported, translator, tmp_path):
     assert np.abs(exact - answer["log_probability"]) > 1e-6
 
 
+@pytest.mark.slow
 @linux
 def test_a_folded_embedding_is_exported(exported, translator, tmp_path):
     model = translator.translation_model

@@ -123,6 +123,7 @@ def check(served, texts, place):
             assert translation[0] == b"" and length[0] == 0
 
 
+@pytest.mark.slow
 def test_strange_texts_harm_nobody(served):
     @settings(
         max_examples=BATCHES,
@@ -141,6 +142,7 @@ def test_strange_texts_harm_nobody(served):
     assert sum(seen) >= BATCHES * (BATCH - 1)
 
 
+@pytest.mark.slow
 def test_huge_texts_take_little_memory(served):
     check(served, HUGE, 0)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -156,6 +158,7 @@ def resident_bytes():
     return int(pages) * resource.getpagesize()
 
 
+@pytest.mark.slow
 def test_what_was_sent_is_freed(served):
     served(HUGE[:1])
     before = resident_bytes()

@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 
 from luong_keras.config import DataConfig, RunConfig, config_to_dict
-from luong_keras.inference.text_translator import Translator
 from luong_keras.recipe.evaluation import Evaluation
 from luong_keras.serving.export import export_saved_model
 from luong_keras.serving.server_runtime import run_in_server_runtime
@@ -16,6 +15,7 @@ from luong_keras.serving.signatures import INPUTS, signatures
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder
+from luong_keras.translator import Translator
 from tests.serving.tiny_translator import tiny_translator
 
 DATA = DataConfig(

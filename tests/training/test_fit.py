@@ -30,6 +30,7 @@ def equal_but_for_epochs(resumed, straight):
     assert resumed["digests"] == straight["digests"]
 
 
+@pytest.mark.slow
 def test_a_killed_run_ends_with_the_bits_of_a_straight_one(tmp_path, straight):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     environment["KERAS_BACKEND"] = keras.backend.backend()

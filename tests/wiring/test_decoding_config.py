@@ -11,10 +11,10 @@ import tensorflow as tf
 
 import luong_keras.inference.translation_graph as translation_graph
 from luong_keras.config import AttentionConfig, DecodingConfig, ModelConfig
-from luong_keras.inference.text_translator import Translator
 from luong_keras.inference.translation_graph import SearchOptions
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.text.word_tokenizer import WordTokenizer
+from luong_keras.translator import Translator
 
 pytestmark = pytest.mark.tensorflow
 

@@ -12,9 +12,8 @@ from luong_keras.config import (
     ModelConfig,
     RunConfig,
     TrainingConfig,
-    config_from_dict,
-    config_to_dict,
 )
+from luong_keras.config_values import config_from_dict, config_to_dict
 from luong_keras.presets import PRESETS
 
 # The paper: what a configuration is where nothing is said.

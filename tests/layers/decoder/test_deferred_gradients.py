@@ -212,7 +212,22 @@ def assert_equal(**options):
         np.testing.assert_allclose(one, other, **TIGHT)
 
 
-@pytest.mark.parametrize("attention", ATTENTIONS)
+# One of each kind; `make test-all` takes all.
+SOME = (
+    *("none", "cosine", "concat-joint", "location-3-False", "bahdanau"),
+    *("monotonic-renormalized-1", "predictive-after_softmax-1"),
+    *("predictive-inside_softmax-5", "own-score", "own-score-in-windows"),
+    "own-attention",
+)
+
+
+@pytest.mark.parametrize(
+    "attention",
+    [
+        pytest.param(name, marks=() if name in SOME else pytest.mark.slow)
+        for name in ATTENTIONS
+    ],
+)
 def test_every_attention(attention, float64):
     assert_equal(attention=attention, drop=STEPS)
 
