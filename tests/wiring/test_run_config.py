@@ -11,9 +11,12 @@ import keras
 import numpy as np
 import pytest
 
+import luong_keras.cli.train as command_line
 import luong_keras.data.test_sets as test_sets
 import luong_keras.data.tfds_pairs as tfds_pairs
-from examples import wmt14_train as program
+import luong_keras.recipe.preparation as preparation
+import luong_keras.recipe.run as recipe
+import luong_keras.recipe.training as training_part
 from luong_keras.config import (
     DataConfig,
     DecodingConfig,
@@ -62,9 +65,9 @@ def run_of(tmp_path_factory):
             noted.update(options, model=model, batches=batches)
 
         patch = pytest.MonkeyPatch()
-        patch.setattr(program, "fit", note)
+        patch.setattr(training_part, "fit", note)
         folder = RunFolder(tmp_path_factory.mktemp("run"))
-        finished = program.train(
+        finished = training_part.train(
             translation_model, tokenizers, corpus, datasets, config, folder
         )
         patch.undo()
@@ -89,12 +92,29 @@ class Run:
         by_kind = dict(zip(self.kinds, callbacks, strict=True))
         self.validation = by_kind["TranslationValidation"]
         self.scorer = types.SimpleNamespace(**self.validation.scorer.keywords)
-        self.evaluation = self.validation.translate.__self__
-        self.decoding = self.evaluation.translator.decoding
+        translator = self.validation.translate.__self__
+        self.decoding = translator.decoding
+        self.source_text, self.target_text = (
+            moses and moses.preprocessor
+            for moses in (translator._source_moses, translator._target_moses)
+        )
         self.best = by_kind["BestWeights"]
         self.schedule = callbacks[2]
         self.validation_batches = list(noted["validation_data"])
         self.folder = folder
+
+
+def prepared(lowercase, tokenize, source="en", target="de"):
+    """How the translator of the validation prepares both sides."""
+    return {
+        f"{side}_text.{name}": value
+        for side, language in (("source", source), ("target", target))
+        for name, value in (
+            ("lowercase", lowercase),
+            ("tokenize", tokenize),
+            ("language", language),
+        )
+    }
 
 
 EXPECTED = {
@@ -115,8 +135,7 @@ EXPECTED = {
     "validation.samples": 5,
     "validation.name": "val_bleu",
     "scorer.lowercase": False,
-    "evaluation.data.lowercase": False,
-    "evaluation.data.tokenize": False,
+    **prepared(None, None, None, None),
     "decoding.beam_size": 1,
     "decoding.stack_size": None,
     "decoding.length_penalty": 0.0,
@@ -180,9 +199,9 @@ DATA_ROWS = {
     ),
     "lowercase": (
         {"lowercase": True},
-        {"scorer.lowercase": True, "evaluation.data.lowercase": True},
+        {"scorer.lowercase": True, **prepared(True, False)},
     ),
-    "tokenize": ({"tokenize": True}, {"evaluation.data.tokenize": True}),
+    "tokenize": ({"tokenize": True}, prepared(False, True)),
 }
 DECODING_ROWS = {
     "length_penalty": (
@@ -255,13 +274,13 @@ def test_the_loss_is_as_wide_as_the_model():
         config = dataclasses.replace(
             SAME, model=ModelConfig(precision=precision)
         )
-        assert program.translation_loss(config).dtype == width
+        assert training_part.translation_loss(config).dtype == width
 
 
 @pytest.mark.parametrize("precision", ["mixed_float16", "mixed_bfloat16"])
 def test_the_loss_is_scaled_where_gradients_are_float16(precision):
     config = dataclasses.replace(SAME, model=ModelConfig(precision=precision))
-    made = program.optimizer(config)
+    made = training_part.optimizer(config)
     scaled = precision == "mixed_float16"
     assert isinstance(made, keras.optimizers.LossScaleOptimizer) == scaled
     inner = made.inner_optimizer if scaled else made
@@ -272,9 +291,9 @@ def rates(training, epochs=4, steps=4):
     """The rate of every batch, by the callback and the optimizer made."""
     config = RunConfig(model=MODEL, training=training)
     holder = types.SimpleNamespace(
-        learning_rate=float(program.optimizer(config).learning_rate)
+        learning_rate=float(training_part.optimizer(config).learning_rate)
     )
-    schedule = program.learning_rate_schedule(training)
+    schedule = training_part.learning_rate_schedule(training)
     schedule.set_model(types.SimpleNamespace(optimizer=holder))
     schedule.set_params({"steps": steps})
     schedule.on_train_begin()
@@ -481,7 +500,7 @@ def test_the_built_in_corpus_is_of_the_settings(monkeypatch):
 def corpus_of(tmp_path, pairs, **changes):
     config = RunConfig(data=DataConfig(**changes))
     datasets = Datasets(lambda: pairs, "lines", DEV, DEV)
-    corpus = program.prepare_corpus(datasets, config, RunFolder(tmp_path))
+    corpus = preparation.prepare_corpus(datasets, config, RunFolder(tmp_path))
     return [list(corpus.side_lines(side)) for side in ("source", "target")]
 
 
@@ -547,7 +566,7 @@ def test_the_tokenizers_are_of_the_settings(tmp_path, data, sizes, expected):
             source_vocabulary_size=sizes[0], target_vocabulary_size=sizes[1]
         ),
     )
-    made = program.prepare_tokenizers(corpus, config, RunFolder(tmp_path))
+    made = preparation.prepare_tokenizers(corpus, config, RunFolder(tmp_path))
     found = [(type(t).__name__, t.vocabulary_size, *options(t)) for t in made]
     assert found == expected
     known = [{*t.lookup(np.arange(4, 6)).numpy().tolist()} for t in made]
@@ -555,7 +574,7 @@ def test_the_tokenizers_are_of_the_settings(tmp_path, data, sizes, expected):
         assert known[0] == known[1]
     elif "tokenizer" not in data:
         assert known == [{b"a", b"b"}, {b"x", b"y"}]
-    sized = program.fit_vocabulary_sizes(SAME, *made).model
+    sized = preparation.fit_vocabulary_sizes(SAME, *made).model
     assert sized.source_vocabulary_size == sizes[0]
     assert sized.target_vocabulary_size == sizes[1]
 
@@ -584,7 +603,6 @@ def test_the_program_hands_its_settings_on(tmp_path, monkeypatch):
         },
     }
     command = [
-        "program",
         "--preset",
         "demo",
         "--run-dir",
@@ -593,10 +611,9 @@ def test_the_program_hands_its_settings_on(tmp_path, monkeypatch):
     for name, value in settings.items():
         command += ["--set", f"{name}={value}"]
     noted, seeds = [], []
-    monkeypatch.setattr(program.sys, "argv", command)
-    monkeypatch.setattr(program, "train", lambda *given: noted.extend(given))
+    monkeypatch.setattr(recipe, "train", lambda *given: noted.extend(given))
     monkeypatch.setattr(keras.utils, "set_random_seed", seeds.append)
-    program.main()
+    command_line.run(command_line.parse(command))
     translation_model, tokenizers, corpus, datasets, config, run = noted
     assert seeds == [7]
     assert translation_model.label_smoothing == 0.125
