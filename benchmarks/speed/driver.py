@@ -15,7 +15,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 # TensorFlow reuses the memory of a training step for the next one, as the
-# training example has it; version 2.15 does so by itself.
+# recipe has it; version 2.15 does so by itself.
 _POOL = "TF_CPU_ALLOCATOR_USE_BFC"
 MEMORY_POOL = {_POOL: os.environ.get(_POOL, "true")}
 

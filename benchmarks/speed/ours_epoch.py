@@ -1,4 +1,4 @@
-"""This library trained on text, as the training example does it."""
+"""This library trained on text, as a run does it."""
 
 import keras
 

@@ -44,7 +44,7 @@ def translation_model(configuration, precision, attention, bidirectional=False):
 
 
 def training(configuration, batches, precision="float32", attention="global"):
-    """Training steps by `fit`, as the training example compiles it."""
+    """Training steps by `fit`, as a run compiles it."""
     model = translation_model(configuration, precision, attention)
     model = model.training_model
     model.compile(
