@@ -112,9 +112,9 @@ class CellWeights(keras.layers.Layer):
         )
 
     def _build_attention(self, memory_shape):
-        self._check_memory(memory_shape)
         if self.attention is None:
             return
+        self._check_memory(memory_shape)
         query_shape = (memory_shape[0], None, self.units)
         if not self.attention.built:
             self.attention.build(query_shape, tuple(memory_shape))

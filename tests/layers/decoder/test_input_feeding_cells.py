@@ -57,8 +57,12 @@ def test_one_step(cell_class, options, float64):
     inputs, states = random(2, 5), states_of(cell, 2)
     options = {}
     if cell.attention is not None:
-        options = {"return_attention_scores": True}
-    found = cell(inputs, states, memory=MEMORY, memory_mask=MASK, **options)
+        options = {
+            "memory": MEMORY,
+            "memory_mask": MASK,
+            "return_attention_scores": True,
+        }
+    found = cell(inputs, states, **options)
     expected = reference_step(cell, inputs, states, MEMORY, MASK)
     np.testing.assert_allclose(found[0], expected[0], **EXACT)
     assert_close(found[1], expected[1])
@@ -186,7 +190,9 @@ def test_states(cell_class, num_layers, count):
 
 @pytest.mark.parametrize("unit_forget_bias", [True, False])
 def test_the_bias_starts_as_in_keras(unit_forget_bias):
-    cell = lk.InputFeedingLSTMCell(4, unit_forget_bias=unit_forget_bias)
+    cell = lk.InputFeedingLSTMCell(
+        4, attention=None, unit_forget_bias=unit_forget_bias
+    )
     cell.build((None, 5))
     theirs = keras.layers.LSTM(4, unit_forget_bias=unit_forget_bias)
     theirs.build((None, None, 5))
@@ -195,7 +201,7 @@ def test_the_bias_starts_as_in_keras(unit_forget_bias):
 
 def test_without_bias_there_is_none():
     for cell_class in CELLS:
-        cell = cell_class(4, use_bias=False)
+        cell = cell_class(4, attention=None, use_bias=False)
         cell.build((None, 5))
         assert not [v.name for v in cell.weights if "bias" in v.name]
 

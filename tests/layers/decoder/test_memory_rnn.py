@@ -229,6 +229,7 @@ def without_memory(style, dropout=0.5):
     """h_t is a function of x_t alone: what differs in time was dropped."""
     layer = lk.InputFeedingGRU(
         20,
+        attention=None,
         input_feeding=False,
         dropout=dropout,
         dropout_style=style,
@@ -292,7 +293,7 @@ def test_training_drops_the_weights_of_its_attention_layer():
 
 
 def test_arguments_are_checked():
-    cell = lk.InputFeedingLSTMCell(4)
+    cell = lk.InputFeedingLSTMCell(4, attention=None)
     with pytest.raises(ValueError, match="cell.*keras.layers.RNN"):
         lk.MemoryRNN(keras.layers.LSTMCell(4))
     with pytest.raises(ValueError, match="dropout_style.*'variational'"):
