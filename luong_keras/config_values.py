@@ -208,11 +208,11 @@ def _parsed_yaml(path, text):
 
 
 def _leaf_types(kind: type, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, annotation in typing.get_type_hints(kind).items():
-        if dataclasses.is_dataclass(annotation):
-            yield from _leaf_types(annotation, f"{prefix}{name}.")
+    for name, hint in typing.get_type_hints(kind).items():
+        if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+            yield from _leaf_types(hint, f"{prefix}{name}.")
         else:
-            yield prefix + name, annotation
+            yield prefix + name, hint
 
 
 _LEAVES = dict(_leaf_types(RunConfig))

@@ -18,7 +18,7 @@ def _unchecked(kind: type) -> type:
     sections = {
         name: _unchecked(annotation)
         for name, annotation in typing.get_type_hints(kind).items()
-        if dataclasses.is_dataclass(annotation)
+        if isinstance(annotation, type) and dataclasses.is_dataclass(annotation)
     }
     fields = [
         (name, section, dataclasses.field(default_factory=section))
@@ -53,7 +53,8 @@ def _made(kind: type, nested: Mapping[str, Any]):
         **{
             field.name: (
                 _made(field.type, nested[field.name])
-                if dataclasses.is_dataclass(field.type)
+                if isinstance(field.type, type)
+                and dataclasses.is_dataclass(field.type)
                 else nested[field.name]
             )
             for field in dataclasses.fields(kind)

@@ -173,7 +173,7 @@ def _read(argv: list[str], preset: str) -> tuple[Train, dict[str, Any]]:
     if "--help" in argv or any(map(_SETTING_FLAG.match, argv)):
         kind = settings_flags(Train)
         default = kind(**dataclasses.asdict(Train()) | vars(base))
-        arguments = parse_arguments(kind, PROGRAM, argv, default)
+        arguments: Train = parse_arguments(kind, PROGRAM, argv, default)
         values |= changed_leaves(base, arguments)
     else:
         # The same without the hundred flags that nobody gave.
@@ -205,7 +205,9 @@ def _named_text(arguments: Train) -> dict[str, Any]:
     values: dict[str, Any] = {}
     if given["text"] is not None:
         folder = RunFolder(arguments.run_dir or ".")
-        values |= text_settings(folder, *given.values())
+        values |= text_settings(
+            folder, given["text"], given["dev"], given["test"]
+        )
     elif given["dev"] is not None or given["test"] is not None:
         raise ValueError(
             "--dev and --test belong to text of your own. Expected: the "
@@ -247,7 +249,8 @@ def _values_of(argv: Sequence[str], flag: str) -> list[str]:
 
 
 def _value_of(argv: Sequence[str], flag: str) -> str | None:
-    return (_values_of(argv, flag) or [None])[-1]
+    values = _values_of(argv, flag)
+    return values[-1] if values else None
 
 
 def _print_short_help() -> None:

@@ -116,17 +116,19 @@ def _files(config: DataConfig) -> Datasets:
         [str(path), path.stat().st_size, path.stat().st_mtime_ns]
         for path in paths["train"]
     ]
+
+    def whole(part: str) -> Pairs:
+        if part not in paths:
+            return []
+        return [tuple(pair) for pair in read_text(paths[part], False)]
+
     # Of the training text bad lines may be skipped, and are counted.
     skip = config.on_bad_line == "skip"
     found = Datasets(
         lambda: read_text(paths["train"], skip),
         json.dumps(stamps),
-        *(
-            [tuple(pair) for pair in read_text(paths[part], False)]
-            if part in paths
-            else []
-            for part in ("dev", "test")
-        ),
+        whole("dev"),
+        whole("test"),
     )
     absent = [part for part in ("dev", "test") if part not in paths]
     return _with_held_out(found, absent) if absent else found
@@ -160,8 +162,9 @@ def _with_held_out(datasets: Datasets, absent: list[str]) -> Datasets:
             pair for pair, number in hashed() if number not in chosen
         ),
         train_key=f"{datasets.train_key} without {absent}",
+        dev=parts.get("dev", datasets.dev),
+        test=parts.get("test", datasets.test),
         note=f"held out of the training pairs, by a hash of each: {counts}",
-        **parts,
     )
 
 

@@ -67,9 +67,14 @@ def read_text(
             column, come with a mark by which `write_corpus` counts them,
             instead of an error.
     """
-    read = read_columns if len(paths) == 1 else read_pairs
+    lines: Iterator[tuple[int, str, str | None]]
+    if len(paths) == 1:
+        lines = read_columns(paths[0], skip_bad_lines)
+    else:
+        first, second = paths
+        lines = read_pairs(first, second, skip_bad_lines)
     name = paths[0].name
-    for number, source, target in read(*paths, skip_bad_lines):
+    for number, source, target in lines:
         yield PlacedPair(source, target, f"{name}:{number}")
 
 

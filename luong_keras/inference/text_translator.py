@@ -126,7 +126,7 @@ class TextTranslator(TranslationGraph):
                 "Expected: as many targets as sources. Received: "
                 f"{len(targets)} and {len(sources)}."
             )
-        results: list[ScoredTranslation | None] = [None] * len(sources)
+        results: dict[int, ScoredTranslation] = {}
         for places in self._batches(targets):
             found = self._score(
                 tf.constant([sources[i] for i in places]),
@@ -135,7 +135,7 @@ class TextTranslator(TranslationGraph):
             arrays = {name: t.numpy() for name, t in found.items()}
             for row, place in enumerate(places):
                 results[place] = scored_translation_of(arrays, row)
-        return results
+        return [results[place] for place in range(len(sources))]
 
     def alignments(
         self,

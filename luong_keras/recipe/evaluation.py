@@ -56,7 +56,7 @@ class Evaluation:
         found = bleu_scores(translations, references, tokenizer)
         if self.data.tokenize:
             # Already tokenised: nothing is tokenised twice.
-            prepare = preprocessor(self.data, self.data.target_language)
+            prepare = preprocessor(self.data, self.data.target_language) or str
             exact = bleu_scores(
                 self.translator.join([found.tokens for found in best]),
                 [prepare(reference) for reference in references],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from luong_keras.data.text_files import is_columns
 from luong_keras.training.atomic_file import atomic_path
 from luong_keras.training.run_folder import RunFolder
 
-Text = str | Path | Iterable[tuple[str, str]]
+Text = str | Path | Sequence[str | Path] | Iterable[tuple[str, str]]
 
 # What ends a line or a column.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
@@ -60,13 +60,14 @@ def _named(text: Text, part: str, run: RunFolder) -> str | tuple[str, str]:
     if isinstance(text, str | Path):
         return str(text)
     pairs = list(text)
-    if len(pairs) == 2 and all(isinstance(p, str | Path) for p in pairs):
-        if is_columns(pairs[0]) or is_columns(pairs[1]):
-            raise ValueError(
-                "Expected: one file of two columns, or a source and a target "
-                f"file. Received: {pairs[0]} and {pairs[1]}."
-            )
-        return str(pairs[0]), str(pairs[1])
+    match pairs:
+        case [str() | Path() as source, str() | Path() as target]:
+            if is_columns(source) or is_columns(target):
+                raise ValueError(
+                    "Expected: one file of two columns, or a source and a "
+                    f"target file. Received: {source} and {target}."
+                )
+            return str(source), str(target)
     path = run.pairs / f"{part}.tsv"
     lines = [_line(pair, n) for n, pair in enumerate(pairs, start=1)]
     content = "".join(lines).encode("utf-8")

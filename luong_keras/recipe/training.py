@@ -84,7 +84,7 @@ def learning_rate_schedule(
     """The rule of the paper's text, one of its authors', or by results."""
     if training.halving == "plateau":
         return ReduceOnPlateau("val_bleu", "max", training.halving_factor)
-    if training.halving == "by_iteration":
+    if training.iterations_per_epoch is not None:  # "by_iteration" alone
         return LearningRateHalving.by_iteration(
             training.iterations_per_epoch,
             training.first_halved_epoch - 1,
