@@ -5,7 +5,7 @@ from luong_keras.training.json_lines_log import JsonLinesLog
 from luong_keras.training.schedules import LearningRateHalving, ReduceOnPlateau
 from luong_keras.training.snapshot_callback import SnapshotCallback
 from luong_keras.training.stop_on_signal import StopOnSignal
-from luong_keras.training.tokens_per_second import WordsPerSecond
+from luong_keras.training.tokens_per_second import TokensPerSecond
 from luong_keras.training.translation_validation import TranslationValidation
 
 __all__ = [
@@ -15,6 +15,6 @@ __all__ = [
     "ReduceOnPlateau",
     "SnapshotCallback",
     "StopOnSignal",
+    "TokensPerSecond",
     "TranslationValidation",
-    "WordsPerSecond",
 ]

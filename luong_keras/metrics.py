@@ -1,9 +1,13 @@
-"""Metrics of target words."""
+"""Metrics of target tokens."""
 
-from luong_keras.training.metrics import WordAccuracy, WordCount, WordPerplexity
+from luong_keras.training.metrics import (
+    TokenAccuracy,
+    TokenCount,
+    TokenPerplexity,
+)
 
 __all__ = [
-    "WordAccuracy",
-    "WordCount",
-    "WordPerplexity",
+    "TokenAccuracy",
+    "TokenCount",
+    "TokenPerplexity",
 ]

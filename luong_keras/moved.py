@@ -70,6 +70,13 @@ _NAMES = {
     ),
     "training": ("RunFolder",),
 }
+# Those with another name there.
+RENAMED = {
+    "WordAccuracy": "TokenAccuracy",
+    "WordCount": "TokenCount",
+    "WordPerplexity": "TokenPerplexity",
+    "WordsPerSecond": "TokensPerSecond",
+}
 NAMES = {name: space for space, names in _NAMES.items() for name in names}
 
 MODULES = {
@@ -142,9 +149,10 @@ def moved_name(name: str) -> ImportError:
 import export_saved_model`.
     """
     space = f"luong_keras.{NAMES[name]}"
+    now = RENAMED.get(name, name)
     return ImportError(
-        f"`luong_keras.{name}` of version 0.1.0 is now `{space}.{name}`. "
-        f"Write `from {space} import {name}`."
+        f"`luong_keras.{name}` of version 0.1.0 is now `{space}.{now}`. "
+        f"Write `from {space} import {now}`."
     )
 
 

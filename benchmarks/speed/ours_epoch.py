@@ -3,7 +3,7 @@
 import keras
 
 from luong_keras.losses import TranslationLoss
-from luong_keras.metrics import WordAccuracy, WordCount, WordPerplexity
+from luong_keras.metrics import TokenAccuracy, TokenCount, TokenPerplexity
 from luong_keras.optimizers import make_optimizer
 from speed.batches import multi30k_pairs, training_batches
 from speed.configurations import CONFIGURATIONS
@@ -24,8 +24,8 @@ def epoch(configuration, folder, precision):
         make_optimizer("adam", learning_rate=1e-3, clip_norm=1.0),
         loss={"word": TranslationLoss("word"), "hits": None},
         metrics={
-            "word": [WordPerplexity(), WordCount(name="count")],
-            "hits": [WordAccuracy()],
+            "word": [TokenPerplexity(), TokenCount(name="count")],
+            "hits": [TokenAccuracy()],
         },
         jit_compile=False,
     )

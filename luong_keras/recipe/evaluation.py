@@ -74,7 +74,7 @@ class Evaluation:
         }, translations
 
     def perplexity(self, pairs: Sequence[tuple[str, str]]) -> float:
-        """Exp of the mean negative log-likelihood of a reference's word."""
+        """Exp of the mean negative log-likelihood of a reference's token."""
         sources, targets = zip(*pairs, strict=True)
         found = self.translator.score(sources, targets)
         total = sum(scored.log_probability for scored in found)

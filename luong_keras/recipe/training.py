@@ -19,9 +19,9 @@ from luong_keras.training.fit import fit
 from luong_keras.training.json_lines_log import JsonLinesLog
 from luong_keras.training.losses import TranslationLoss
 from luong_keras.training.metrics import (
-    WordAccuracy,
-    WordCount,
-    WordPerplexity,
+    TokenAccuracy,
+    TokenCount,
+    TokenPerplexity,
 )
 from luong_keras.training.optimizers import make_optimizer
 from luong_keras.training.schedules import (
@@ -29,7 +29,7 @@ from luong_keras.training.schedules import (
     ReduceOnPlateau,
 )
 from luong_keras.training.stop_on_signal import StopOnSignal
-from luong_keras.training.tokens_per_second import WordsPerSecond
+from luong_keras.training.tokens_per_second import TokensPerSecond
 from luong_keras.training.translation_validation import TranslationValidation
 
 
@@ -126,8 +126,8 @@ def train(translation_model, tokenizers, corpus, datasets, config, run):
         optimizer(config),
         loss={"word": translation_loss(config), "hits": None},
         metrics={
-            "word": [WordPerplexity(), WordCount(name="count")],
-            "hits": [WordAccuracy()],
+            "word": [TokenPerplexity(), TokenCount(name="count")],
+            "hits": [TokenAccuracy()],
         },
         jit_compile=training.jit_compile,
     )
@@ -146,7 +146,7 @@ def train(translation_model, tokenizers, corpus, datasets, config, run):
         snapshot_steps=training.snapshot_steps,
         validation_data=validation_batches(tokenizers, datasets.dev, config),
         callbacks=[
-            WordsPerSecond(count="word_count"),
+            TokensPerSecond(count="word_count"),
             TranslationValidation(
                 translator.translate,
                 sources,

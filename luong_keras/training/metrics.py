@@ -1,4 +1,4 @@
-"""Perplexity, accuracy and count of the target words of an epoch."""
+"""Perplexity, accuracy and count of the target tokens of an epoch."""
 
 from typing import Any
 
@@ -8,11 +8,14 @@ from keras import ops
 from luong_keras.ops.cross_entropy import masked_cross_entropy, word_hits
 from luong_keras.special_tokens import PAD_ID
 
+# What was called a word is a token since, also in the snapshots of a run.
+_SAVED_NAME = "words"
 
-class _WordMean(keras.metrics.Metric):
-    """Average a value over the target words that are no padding.
 
-    Subclasses say what the value of a word is when logits are given.
+class _TokenMean(keras.metrics.Metric):
+    """Average a value over the target tokens that are no padding.
+
+    Subclasses say what the value of a token is when logits are given.
     """
 
     def __init__(
@@ -26,7 +29,7 @@ class _WordMean(keras.metrics.Metric):
         self.from_logits = from_logits
         self.pad_id = pad_id
         self.total = self.add_variable((), "zeros", name="total")
-        self.words = self.add_variable((), "zeros", name="words")
+        self.tokens = self.add_variable((), "zeros", name=_SAVED_NAME)
 
     def _values(self, y_true: Any, logits: Any) -> Any:
         raise NotImplementedError
@@ -38,7 +41,7 @@ class _WordMean(keras.metrics.Metric):
 
         Args:
             y_true: Target ids, (B, T).
-            y_pred: The value of every word, (B, T), or logits, (B, T, V).
+            y_pred: The value of every token, (B, T), or logits, (B, T, V).
             sample_weight: Optional weights, (B,) or (B, T).
         """
         values = self._values(y_true, y_pred) if self.from_logits else y_pred
@@ -54,11 +57,11 @@ class _WordMean(keras.metrics.Metric):
             ops.equal(weights, 0), ops.zeros_like(values), values * weights
         )
         self.total.assign_add(ops.sum(values))
-        self.words.assign_add(ops.sum(weights))
+        self.tokens.assign_add(ops.sum(weights))
 
     def result(self) -> Any:
-        """Return the mean over the words so far, 0 before the first."""
-        return ops.divide_no_nan(self.total, self.words)
+        """Return the mean over the tokens so far, 0 before the first."""
+        return ops.divide_no_nan(self.total, self.tokens)
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments of the constructor."""
@@ -70,24 +73,25 @@ class _WordMean(keras.metrics.Metric):
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
-class WordPerplexity(_WordMean):
-    """Compute exp of the mean negative log-likelihood of a target word.
+class TokenPerplexity(_TokenMean):
+    """Compute exp of the mean negative log-likelihood of a target token.
 
-    The sums run over a whole epoch, so long and short batches count by their
-    words. Word losses are taken as they are: where they were smoothed, the
-    result is the exponential of the smoothed loss and no perplexity. Give the
-    unsmoothed ones, or the logits.
+    A token is what the vocabulary of the target has: a word or, where it was
+    split, a part of one, and `</s>`. The sums run over a whole epoch, so long
+    and short batches count by their tokens. Losses are taken as they are:
+    where they were smoothed, the result is the exponential of the smoothed
+    loss and no perplexity. Give the unsmoothed ones, or the logits.
 
     Args:
         from_logits: Whether `y_pred` are logits, (B, T, V), and not the
-            negative log-likelihoods of the words, (B, T).
+            negative log-likelihoods of the tokens, (B, T).
         pad_id: The target id that stands for padding.
         name: The name of the metric.
         dtype: The type of the sums.
 
     Example:
         >>> import numpy as np
-        >>> metric = WordPerplexity()
+        >>> metric = TokenPerplexity()
         >>> losses = np.log([[2.0, 8.0, 1.0]])
         >>> metric.update_state(np.array([[7, 3, 0]]), losses)
         >>> round(float(metric.result()), 4)
@@ -107,24 +111,24 @@ class WordPerplexity(_WordMean):
         return masked_cross_entropy(logits, y_true, pad_id=self.pad_id)
 
     def result(self) -> Any:
-        """Return the perplexity so far, 1 before the first word."""
+        """Return the perplexity so far, 1 before the first token."""
         return ops.exp(super().result())
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
-class WordAccuracy(_WordMean):
-    """Compute the fraction of target words that got the highest score.
+class TokenAccuracy(_TokenMean):
+    """Compute the fraction of target tokens that got the highest score.
 
     Args:
         from_logits: Whether `y_pred` are logits, (B, T, V), and not hits,
-            (B, T), 1 where the best word is the target and 0 elsewhere.
+            (B, T), 1 where the best token is the target and 0 elsewhere.
         pad_id: The target id that stands for padding.
         name: The name of the metric.
         dtype: The type of the sums.
 
     Example:
         >>> import numpy as np
-        >>> metric = WordAccuracy()
+        >>> metric = TokenAccuracy()
         >>> hits = np.array([[1.0, 0.0, 1.0]])
         >>> metric.update_state(np.array([[7, 3, 0]]), hits)
         >>> float(metric.result())
@@ -145,10 +149,10 @@ class WordAccuracy(_WordMean):
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
-class WordCount(keras.metrics.Metric):
-    """Count the target words that are no padding.
+class TokenCount(keras.metrics.Metric):
+    """Count the target tokens that are no padding.
 
-    `WordsPerSecond` divides it by the time of the epoch.
+    `TokensPerSecond` divides it by the time of the epoch.
 
     Args:
         pad_id: The target id that stands for padding.
@@ -157,7 +161,7 @@ class WordCount(keras.metrics.Metric):
 
     Example:
         >>> import numpy as np
-        >>> metric = WordCount()
+        >>> metric = TokenCount()
         >>> metric.update_state(np.array([[7, 8, 3], [9, 3, 0]]))
         >>> int(metric.result())
         5
@@ -168,20 +172,30 @@ class WordCount(keras.metrics.Metric):
     ) -> None:
         super().__init__(name=name, dtype=dtype)
         self.pad_id = pad_id
-        self.words = self.add_variable((), "zeros", name="words")
+        self.tokens = self.add_variable((), "zeros", name=_SAVED_NAME)
 
     def update_state(
         self, y_true: Any, y_pred: Any = None, sample_weight: Any = None
     ) -> None:
         """Add a batch of target ids, (B, T); nothing else is looked at."""
-        words = ops.cast(ops.not_equal(y_true, self.pad_id), self.dtype)
-        self.words.assign_add(ops.sum(words))
+        tokens = ops.cast(ops.not_equal(y_true, self.pad_id), self.dtype)
+        self.tokens.assign_add(ops.sum(tokens))
 
     def result(self) -> Any:
-        """Return the number of words so far."""
+        """Return the number of tokens so far."""
         # A copy: the variable itself would change under who keeps it.
-        return ops.convert_to_tensor(self.words) + 0
+        return ops.convert_to_tensor(self.tokens) + 0
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments of the constructor."""
         return {**super().get_config(), "pad_id": self.pad_id}
+
+
+# Models compiled with version 0.1.0 name them so.
+keras.saving.get_custom_objects().update(
+    {
+        "luong_keras>WordAccuracy": TokenAccuracy,
+        "luong_keras>WordCount": TokenCount,
+        "luong_keras>WordPerplexity": TokenPerplexity,
+    }
+)

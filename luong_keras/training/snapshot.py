@@ -17,6 +17,9 @@ from luong_keras.training.variable_names import (
     without_counters,
 )
 
+# Classes of callbacks by what version 0.1.0, and its snapshots, called them.
+_FORMER_NAMES = {"TokensPerSecond": "WordsPerSecond"}
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -130,8 +133,11 @@ class Snapshot:
         _build_optimizer(model)
         self._assign(_groups(model, "model", "optimizer"), path)
         for name, callback in _stateful(callbacks).items():
-            if name in self.callbacks:
-                callback.set_state(self.callbacks[name])
+            kind, mark, number = name.partition("#")
+            former = _FORMER_NAMES.get(kind, kind) + mark + number
+            state = self.callbacks.get(name, self.callbacks.get(former))
+            if state is not None:
+                callback.set_state(state)
 
     def apply_metrics(
         self, model: keras.Model, path: str | os.PathLike[str] = ""

@@ -1,4 +1,4 @@
-"""The speed of training in the paper's own unit."""
+"""The speed of training in target tokens."""
 
 import time
 from typing import Any
@@ -6,32 +6,32 @@ from typing import Any
 import keras
 
 
-class WordsPerSecond(keras.callbacks.Callback):
-    """Add the target words a second of each epoch to its logs.
+class TokensPerSecond(keras.callbacks.Callback):
+    """Add the target tokens a second of each epoch to its logs.
 
-    The words are those a `WordCount` metric counted. The time runs from the
-    begin of the epoch to the end of its last training batch: compilation and
-    snapshots are in it, validation is not. It is saved with the run, so an
-    epoch that was interrupted gets its full time.
+    The tokens, words or parts of words, are those a `TokenCount` metric
+    counted. The time runs from the begin of the epoch to the end of its last
+    training batch: compilation and snapshots are in it, validation is not. It
+    is saved with the run, so an epoch that was interrupted gets its full time.
 
     Args:
-        count: The key of the word count in the logs. Keras puts the name of
+        count: The key of the token count in the logs. Keras puts the name of
             the output before it where there are several; a key that ends in
             `_` and this is found as well.
         name: The key of the result.
 
     Example:
-        >>> speed = WordsPerSecond()
+        >>> speed = TokensPerSecond()
         >>> speed.set_state({"seconds": 2.0})
         >>> speed.on_epoch_begin(0)
         >>> logs = {"losses_words": 100.0}
         >>> speed.on_epoch_end(0, logs)
-        >>> logs["words_per_second"]
+        >>> logs["tokens_per_second"]
         50.0
     """
 
     def __init__(
-        self, count: str = "words", name: str = "words_per_second"
+        self, count: str = "words", name: str = "tokens_per_second"
     ) -> None:
         super().__init__()
         self.count = count
@@ -69,7 +69,7 @@ class WordsPerSecond(keras.callbacks.Callback):
         if not keys:
             raise ValueError(
                 f"The logs of the epoch must hold {self.count!r}. Received: "
-                f"{sorted(logs)}. Give a `WordCount` metric to `compile`."
+                f"{sorted(logs)}. Give a `TokenCount` metric to `compile`."
             )
         logs[self.name] = float(logs[keys[0]]) / seconds
 

@@ -1,10 +1,12 @@
 """A saved model loads where nothing but the package has been imported."""
 
 import ast
+import json
 import os
 import pathlib
 import subprocess
 import sys
+import zipfile
 
 import keras
 import numpy as np
@@ -17,6 +19,11 @@ from tests.layer_checks import BACKEND, to_numpy
 HERE = pathlib.Path(__file__).parent
 ROOT = pathlib.Path(luong_keras.__file__).parent
 UNITS, WORDS = 4, 7
+FORMER = {
+    "luong_keras>WordAccuracy",
+    "luong_keras>WordCount",
+    "luong_keras>WordPerplexity",
+}
 IMPORTS = {
     "keras first": "import keras, luong_keras",
     "keras last": "import luong_keras, keras",
@@ -81,7 +88,7 @@ def model_of_every_layer():
     model.compile(
         optimizer=optimizers.ClippedAdam(0.1),
         loss=losses.TranslationLoss(),
-        metrics=[metrics.WordCount()],
+        metrics=[metrics.TokenCount()],
     )
     return model
 
@@ -123,7 +130,7 @@ def test_a_fresh_process_loads_it(saved, order, tmp_path):
         imports=IMPORTS[order],
         path=str(path),
         weights=str(weights),
-        names=set(registered_names()),
+        names={*registered_names(), *FORMER},
     )
     if BACKEND == "jax":  # starts faster, and works, without it
         program = f"import sys\nsys.modules['tensorflow'] = None\n{program}"
@@ -149,3 +156,22 @@ def test_a_model_of_version_0_1_0_gives_its_numbers():
     np.testing.assert_allclose(
         to_numpy(outputs), arrays["outputs"], rtol=1e-5, atol=1e-6
     )
+
+
+def test_the_metrics_of_version_0_1_0_count_tokens(tmp_path):
+    now = ["TokenAccuracy", "TokenCount", "TokenPerplexity"]
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    model.compile("sgd", metrics=[getattr(metrics, name)() for name in now])
+    model.save(tmp_path / "new.keras")
+    with (
+        zipfile.ZipFile(tmp_path / "new.keras") as new,
+        zipfile.ZipFile(tmp_path / "old.keras", "w") as old,
+    ):
+        for name in new.namelist():
+            old.writestr(name, new.read(name).replace(b"Token", b"Word"))
+    loaded = keras.models.load_model(tmp_path / "old.keras")
+    config = loaded.get_compile_config()["metrics"]
+    assert [metric["class_name"] for metric in config] == now
+    with zipfile.ZipFile(tmp_path / "old.keras") as old:
+        named = set(names_in(json.loads(old.read("config.json"))))
+    assert named >= FORMER

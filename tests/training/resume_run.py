@@ -18,7 +18,7 @@ from luong_keras.training.best_weights import BestWeights
 from luong_keras.training.fit import fit
 from luong_keras.training.json_lines_log import JsonLinesLog
 from luong_keras.training.losses import TranslationLoss
-from luong_keras.training.metrics import WordAccuracy, WordPerplexity
+from luong_keras.training.metrics import TokenAccuracy, TokenPerplexity
 from luong_keras.training.schedules import LearningRateHalving
 from luong_keras.training.stop_on_signal import StopOnSignal
 
@@ -80,7 +80,7 @@ def build_model():
     model.compile(
         keras.optimizers.Adam(0.02, global_clipnorm=5.0),
         loss={"word_losses": TranslationLoss(), "hits": None},
-        metrics={"word_losses": [WordPerplexity()], "hits": [WordAccuracy()]},
+        metrics={"word_losses": [TokenPerplexity()], "hits": [TokenAccuracy()]},
         jit_compile=keras.backend.backend() == "jax",
     )
     return model

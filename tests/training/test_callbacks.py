@@ -7,7 +7,7 @@ import pytest
 
 from luong_keras.training.best_weights import BestWeights
 from luong_keras.training.json_lines_log import JsonLinesLog
-from luong_keras.training.tokens_per_second import WordsPerSecond
+from luong_keras.training.tokens_per_second import TokensPerSecond
 from luong_keras.training.translation_validation import TranslationValidation
 
 
@@ -136,7 +136,17 @@ def test_an_epoch_logged_twice_has_one_line(tmp_path):
     assert lines == [{"epoch": 1, "loss": 0.5}, {"epoch": 2, "loss": 0.25}]
 
 
-def test_words_per_second_counts_training_alone(monkeypatch):
+def test_a_log_of_version_0_1_0_goes_on(tmp_path):
+    log = JsonLinesLog(tmp_path / "log.jsonl")
+    log.path.write_text('{"epoch": 1, "words_per_second": 5.0}\n')
+    log.on_epoch_end(1, {"tokens_per_second": 6.0})
+    assert log.read() == [
+        {"epoch": 1, "words_per_second": 5.0},
+        {"epoch": 2, "tokens_per_second": 6.0},
+    ]
+
+
+def test_tokens_per_second_counts_training_alone(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(time, "perf_counter", lambda: now[0])
 
@@ -146,27 +156,27 @@ def test_words_per_second_counts_training_alone(monkeypatch):
             speed.on_train_batch_end(0)
         now[0] += 1000  # The validation.
 
-    speed = WordsPerSecond()
+    speed = TokensPerSecond()
     speed.on_epoch_begin(0)
     epoch(speed, 2.0)
     logs = {"losses_words": 100.0, "val_losses_words": 7.0}
     speed.on_epoch_end(0, logs)
-    assert logs["words_per_second"] == 50.0
+    assert logs["tokens_per_second"] == 50.0
     speed.on_epoch_begin(1)
     epoch(speed, 1.0)
     # Interrupted here: the rest takes three seconds.
-    resumed = WordsPerSecond()
+    resumed = TokensPerSecond()
     resumed.set_state(speed.get_state())
     resumed.on_epoch_begin(1)
     epoch(resumed, 3.0)
     logs = {"words": 100.0}
     resumed.on_epoch_end(1, logs)
-    assert logs["words_per_second"] == 25.0
+    assert logs["tokens_per_second"] == 25.0
     assert resumed.get_state() == {"seconds": 0.0}
 
 
-def test_words_per_second_needs_a_count():
-    speed = WordsPerSecond()
+def test_tokens_per_second_needs_a_count():
+    speed = TokensPerSecond()
     speed.set_state({"seconds": 1.0})
-    with pytest.raises(ValueError, match="WordCount"):
+    with pytest.raises(ValueError, match="TokenCount"):
         speed.on_epoch_end(0, {"loss": 1.0})

@@ -5,18 +5,18 @@ import pytest
 from luong_keras.ops.cross_entropy import masked_cross_entropy
 from luong_keras.training.losses import TranslationLoss
 from luong_keras.training.metrics import (
-    WordAccuracy,
-    WordCount,
-    WordPerplexity,
+    TokenAccuracy,
+    TokenCount,
+    TokenPerplexity,
 )
 
 TARGETS = np.array([[4, 5, 3], [2, 3, 0]], "int32")
 LOGITS = np.random.default_rng(0).normal(size=(2, 3, 7)).astype("float32")
 
 
-def test_an_epoch_counts_words_and_not_batches():
-    perplexity, accuracy = WordPerplexity(), WordAccuracy()
-    # Batches of 3 and of 1 word: the mean loss is (1 + 2 + 3 + 10) / 4.
+def test_an_epoch_counts_tokens_and_not_batches():
+    perplexity, accuracy = TokenPerplexity(), TokenAccuracy()
+    # Batches of 3 and of 1 token: the mean loss is (1 + 2 + 3 + 10) / 4.
     perplexity.update_state([[4, 4, 4]], [[1.0, 2.0, 3.0]])
     perplexity.update_state([[4, 0, 0]], [[10.0, np.nan, 5.0]])
     accuracy.update_state([[4, 4, 4]], [[1.0, 1.0, 0.0]])
@@ -26,13 +26,13 @@ def test_an_epoch_counts_words_and_not_batches():
 
 
 def test_from_logits():
-    perplexity = WordPerplexity(from_logits=True)
+    perplexity = TokenPerplexity(from_logits=True)
     perplexity.update_state(TARGETS, LOGITS)
     losses = np.array(masked_cross_entropy(LOGITS, TARGETS))
     expected = np.exp(losses.sum() / 5)
     assert float(perplexity.result()) == pytest.approx(expected, rel=1e-5)
 
-    accuracy = WordAccuracy(from_logits=True)
+    accuracy = TokenAccuracy(from_logits=True)
     hits = (LOGITS.argmax(-1) == TARGETS)[TARGETS != 0]
     # One forced hit, so that the fraction is not trivially zero.
     logits = LOGITS.copy()
@@ -42,20 +42,20 @@ def test_from_logits():
     assert float(accuracy.result()) == pytest.approx(hits.mean())
 
 
-def test_words_can_be_weighted():
+def test_tokens_can_be_weighted():
     for weights in ([1.0, 0.5], [[1.0] * 3, [0.5] * 3]):
-        accuracy = WordAccuracy()
+        accuracy = TokenAccuracy()
         accuracy.update_state(TARGETS, [[1, 1, 0], [1, 0, 1]], weights)
         assert float(accuracy.result()) == pytest.approx(2.5 / 4)
 
 
-@pytest.mark.parametrize("metric", [WordPerplexity, WordAccuracy])
+@pytest.mark.parametrize("metric", [TokenPerplexity, TokenAccuracy])
 def test_configuration(metric):
     made = metric(from_logits=True, pad_id=5, name="other")
     again = keras.metrics.deserialize(keras.metrics.serialize(made))
     assert again.get_config() == made.get_config()
     again.update_state(np.full((1, 2), 5), np.ones((1, 2, 7)))
-    assert float(again.words) == 0
+    assert float(again.tokens) == 0
 
 
 def test_evaluate_gives_each_output_its_metric():
@@ -68,8 +68,8 @@ def test_evaluate_gives_each_output_its_metric():
     model.compile(
         loss={"word_losses": TranslationLoss(), "hits": None},
         metrics={
-            "word_losses": [WordPerplexity(), WordCount()],
-            "hits": [WordAccuracy()],
+            "word_losses": [TokenPerplexity(), TokenCount()],
+            "hits": [TokenAccuracy()],
         },
         jit_compile=keras.backend.backend() == "jax",
     )

@@ -208,13 +208,13 @@ ARGUMENTS = {
         },
         {"normalization": "word", "label_smoothing": 0.2},
     ],
-    lk.metrics.WordPerplexity: [
+    lk.metrics.TokenPerplexity: [
         {"from_logits": True, "pad_id": 5, "name": "other", "dtype": "float16"}
     ],
-    lk.metrics.WordAccuracy: [
+    lk.metrics.TokenAccuracy: [
         {"from_logits": True, "pad_id": 5, "name": "other", "dtype": "float16"}
     ],
-    lk.metrics.WordCount: [{"pad_id": 5, "name": "other", "dtype": "float16"}],
+    lk.metrics.TokenCount: [{"pad_id": 5, "name": "other", "dtype": "float16"}],
     ClippedSGD: [
         {
             "clip_norm": 4.0,
@@ -502,7 +502,7 @@ CALLBACKS = [
         {"best": 3.5, "waited": 2},
     ),
     (
-        lambda: lk.callbacks.WordsPerSecond("count", "speed"),
+        lambda: lk.callbacks.TokensPerSecond("count", "speed"),
         {"count": "count", "name": "speed"},
         {"seconds": 2.5},
     ),

@@ -244,7 +244,7 @@ def test_the_usual_training(run_of):
     run = run_of(SAME)
     assert seen(run) == EXPECTED
     assert run.kinds == [
-        "WordsPerSecond",
+        "TokensPerSecond",
         "TranslationValidation",
         "LearningRateHalving",
         "BestWeights",
