@@ -9,7 +9,7 @@ import lazy_loader
 from luong_keras.moved import NAMES, moved_name
 from luong_keras.registration import register_with_keras
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 

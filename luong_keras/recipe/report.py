@@ -56,7 +56,6 @@ def report(datasets: Datasets, config: RunConfig, run: RunFolder) -> None:
     version = run.export / str(int(time.time()))
     folder = export_saved_model(translator, version, say=print)
     print("exported to", folder)
-    print(run.tree())
 
 
 def word_for_word_bleu(config: RunConfig) -> float:

@@ -63,4 +63,5 @@ def run_recipe(config: RunConfig, run_dir: str | Path) -> bool:
         return True
     report(datasets, config, run)
     mark_finished(config, run)
+    print(run.tree())
     return True
