@@ -7,9 +7,10 @@ and a command sets `KERAS_BACKEND` before Keras reads it. So the modules are
 imported with Keras: at once where it is there already, and otherwise right
 after it has been executed.
 
-Keras has no entry point for that, so a finder waits for it. The modules
-import each other; were one of them half imported when Keras comes, the others
-would fail. Therefore the folders they lie in import Keras first of all.
+Keras has no entry point for that, so a finder waits for it. The modules of
+`layers` and `ops` import each other; were one of them half imported when Keras
+comes, the others would fail. Therefore those folders import Keras first of
+all. Those of `training` do not import each other.
 """
 
 import importlib

@@ -5,7 +5,6 @@ the batches are arguments. The modules import `keras` alone, so they work on
 every backend.
 """
 
-import keras  # noqa: F401  (before any module: see `registration`)
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
