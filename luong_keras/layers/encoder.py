@@ -335,6 +335,11 @@ def _without_cudnn(layer):
         use_cudnn=False,
         name=layer.name,
         dtype=layer.dtype_policy,
+        # It has no weights of its own, and takes no number of the global
+        # seed, so that the seed of a run makes the weights it always made.
+        kernel_initializer="zeros",
+        recurrent_initializer="zeros",
+        seed=0,
     )
     plain.cell = layer.cell
     plain.built = True
