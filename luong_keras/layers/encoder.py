@@ -32,7 +32,8 @@ class Encoder(keras.layers.Layer):
     which those have not, a `MemoryRNN` without a memory. Padding may stand on
     either side: each direction reads a sentence from its first or last word,
     and the last states are those behind its other end. A False inside a
-    sentence is stepped over.
+    sentence is stepped over. In training on a GPU with TensorFlow, cuDNN reads
+    right-padded sentences alone, and Keras refuses others.
 
     Args:
         units: M, width of the memory; a bidirectional encoder gives half of
@@ -249,7 +250,8 @@ class Encoder(keras.layers.Layer):
         if not training:
             layer = self._readers[height][direction]()
         outputs, *last = layer(x, mask=mask, training=training)
-        return [outputs, *last[: self._states_per_layer]]
+        last = last[: self._states_per_layer]
+        return [outputs, *(ops.cast(x, self.compute_dtype) for x in last)]
 
     def _sequential(self, layer):
         """Whether `lstm_sequence` trains the layer: faster than Keras' loop.

@@ -10,7 +10,7 @@ import pytest
 import luong_keras as lk
 from luong_keras.layers.attention.score import Score
 from luong_keras.layers.attention.scores import DotScore
-from tests.layer_checks import BACKEND, random, to_numpy
+from tests.layer_checks import BACKEND, dtype_of, random, to_numpy
 
 QUERY, MEMORY = random(2, 3, 4), random(2, 5, 4, seed=1)
 INPUTS = random(2, 3, 6, seed=2)
@@ -326,6 +326,68 @@ def test_nothing_gives_nothing(batch, steps, source, training):
     assert tuple(memory.shape) == (batch, source, 4)
     if source == 0:
         assert not any(to_numpy(state).any() for state in states)
+
+
+# What may be left out, and what hypotheses share.
+
+
+@pytest.mark.parametrize(
+    "kind", [lk.InputFeedingLSTMCell, lk.InputFeedingGRUCell]
+)
+def test_the_attentional_vector_may_be_left_out_of_the_states(kind):
+    cell = kind(4)
+    states = [random(2, 4, seed=i) for i in range(len(cell.state_size) - 1)]
+    found, _ = cell(INPUTS[:, 0], states, memory=MEMORY)
+    full = [*states, np.zeros((2, 4))]
+    expected, _ = cell(INPUTS[:, 0], full, memory=MEMORY)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_hypotheses_share_the_position_and_the_dropped_weights():
+    cell = lk.InputFeedingLSTMCell(
+        4, attention=lk.LocalAttention("monotonic", half_width=1)
+    )
+    memory = random(2, 9, 4)
+    rows = [random(2, 4, seed=i) for i in range(3)]
+    drop = 2.0 * (random(2, 9, seed=7) > 0)
+
+    def weights(inputs, states):
+        return to_numpy(
+            cell(
+                inputs,
+                states,
+                memory=memory,
+                position=np.array([1, 5]),
+                dropout_masks={"attention": drop},
+                return_attention_scores=True,
+            )[2]
+        )
+
+    expected = weights(INPUTS[:, 0], rows)
+    for width in (2, 3):
+        beams = [np.repeat(x[:, None], width, 1) for x in rows]
+        found = weights(np.repeat(INPUTS[:, :1], width, 1), beams)
+        for hypothesis in range(width):
+            np.testing.assert_allclose(
+                found[:, hypothesis], expected, atol=1e-6
+            )
+
+
+def test_attention_to_itself_takes_the_mask_of_the_query():
+    embedded = keras.layers.Embedding(9, 4, mask_zero=True)(
+        np.array([[3, 4, 0, 0]])
+    )
+    for layer in (lk.LuongAttention("dot"), lk.LocalAttention(half_width=1)):
+        _, weights = layer(embedded, return_attention_scores=True)
+        _, expected = layer(embedded, embedded, return_attention_scores=True)
+        np.testing.assert_array_equal(weights, expected)
+        assert not to_numpy(weights)[..., 2:].any()
+
+
+def test_clipped_states_have_the_type_of_the_others():
+    encoder = lk.Encoder(4, cell_clip=1.0, dtype="mixed_bfloat16")
+    _, *states = encoder(INPUTS)
+    assert {dtype_of(state) for state in states} == {"bfloat16"}
 
 
 # Shapes, and the wrappers of Keras.

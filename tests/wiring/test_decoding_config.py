@@ -93,11 +93,13 @@ EXPECTED = {
     "pad_id": 0,
     "beam_size": 10,
     "stack_size": None,
+    "stack_keeps": "best",
 }
 # For every field its values, and what they change.
 ROWS = {
     "beam_size": ({"beam_size": 4}, {"beam_size": 4}),
     "stack_size": ({"stack_size": 6}, {"stack_size": 6}),
+    "stack_keeps": ({"stack_keeps": "first"}, {"stack_keeps": "first"}),
     "length_penalty": ({"length_penalty": 0.75}, {"length_penalty": 0.75}),
     "min_length_ratio": (
         {"min_length_ratio": 0.25},
@@ -202,7 +204,9 @@ def test_the_source_is_padded_with_its_own_id(translators, monkeypatch):
 
 
 def test_what_a_request_chooses(translators, searches):
-    settings = DecodingConfig(beam_size=2, max_beam_size=5, length_penalty=0.75)
+    settings = DecodingConfig(
+        beam_size=2, max_beam_size=5, length_penalty=0.75, stack_keeps="first"
+    )
     chosen = options_for(
         4,
         beam_size=tf.constant([0, 1, 4, 9]),
@@ -222,6 +226,7 @@ def test_what_a_request_chooses(translators, searches):
         "pad_id": 0,
         "beam_size": 5,
         "stack_size": None,
+        "stack_keeps": "first",
         "beam_sizes": [2, 1, 4, 5],
         "stack_sizes": [2, 1, 4, 5],
         "prefix": [[0] * 4, [6] * 4, [0] * 4, [8, 0, 0, 0]],

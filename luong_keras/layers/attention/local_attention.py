@@ -167,7 +167,9 @@ class LocalAttention(Looking, LuongAttention):
         return_attention_scores=False,
         dropout_mask=None,
     ):
-        value = query if value is None else value
+        if value is None:
+            value = query
+            value_mask = query_mask if value_mask is None else value_mask
         check_call(self, query, value, query_mask, value_mask, keys)
         single_step = len(query.shape) == 2
         successive = self.alignment == "monotonic" and position is None

@@ -213,7 +213,9 @@ class LuongAttention(keras.layers.Layer):
         return_attention_scores=False,
         dropout_mask=None,
     ):
-        value = query if value is None else value
+        if value is None:
+            value = query
+            value_mask = query_mask if value_mask is None else value_mask
         check_call(self, query, value, query_mask, value_mask, keys)
         single_step = len(query.shape) == 2
         if single_step:
@@ -323,7 +325,7 @@ class LuongAttention(keras.layers.Layer):
         weights = keras.KerasTensor((*steps, value.shape[1]), dtype=dtype)
         return context, weights
 
-    def __call__(self, query, *args, **kwargs):
+    def __call__(self, query, value=None, *args, **kwargs):
         if isinstance(query, (list, tuple)):
             raise ValueError(
                 f"`{type(self).__name__}` takes the query and the value as "
@@ -332,7 +334,9 @@ class LuongAttention(keras.layers.Layer):
                 f"`value_mask=`. Received: a {type(query).__name__} of "
                 f"{len(query)} as `query`."
             )
-        return super().__call__(query, *args, **kwargs)
+        # Given twice, so that Keras fills in both masks.
+        value = query if value is None else value
+        return super().__call__(query, value, *args, **kwargs)
 
     def get_config(self):
         return {

@@ -242,6 +242,13 @@ class InputFeedingCell(CellWeights):
     ):
         masks = dropout_masks or {}
         self._check_call(inputs, states, memory, memory_mask)
+        states = [masking.widen(state) for state in states]
+        if len(states) < len(self.state_size):
+            states.append(ops.zeros_like(states[0]))
+        if len(inputs.shape) == 3:
+            # What there is one of for a sentence, its hypotheses share.
+            position = _for_hypotheses(position, 1)
+            masks = {k: _for_hypotheses(m, 2) for k, m in masks.items()}
         places = None if memory is None else ops.shape(memory)[1]
         memory, memory_mask = with_a_place(memory, memory_mask)
         projected_memory = self.project_memory(memory)
@@ -250,7 +257,7 @@ class InputFeedingCell(CellWeights):
         new_states, alignments = self.step(
             self.loop_weights(),
             self.project_inputs(_dropped(inputs, masks.get("inputs"))),
-            [masking.widen(state) for state in states],
+            states,
             projected_memory,
             memory_mask,
             position,
@@ -298,6 +305,14 @@ class InputFeedingCell(CellWeights):
 
 def _dropped(x, mask):
     return x if mask is None else x * ops.cast(mask, x.dtype)
+
+
+def _for_hypotheses(x, rank):
+    """(B, ...) of this rank as (B, 1, ...); anything else as it is."""
+    if x is None:
+        return None
+    x = ops.convert_to_tensor(x)
+    return ops.expand_dims(x, 1) if len(x.shape) == rank else x
 
 
 def with_a_place(memory, mask):

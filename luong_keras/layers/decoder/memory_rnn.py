@@ -63,7 +63,8 @@ class MemoryRNN(keras.layers.Layer):
             when None.
         mask, inputs_mask: boolean (B, T), two names of one mask, filled in
             by Keras; a False step carries the states over unchanged, and
-            is no step for an attention that counts them.
+            is no step for an attention that counts them. Without input
+            feeding its vector is attended anew, from the states it carries.
         memory_mask: boolean (B, S), True = may be attended.
         training: whether dropout applies.
         return_attention_scores: also returns the alignments (B, T, S), the
