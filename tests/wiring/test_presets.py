@@ -104,6 +104,7 @@ DEFAULTS = {
         "beam_size": 10,
         "max_beam_size": None,
         "stack_size": None,
+        "stack_keeps": "best",
         "length_penalty": 0.0,
         "min_length_ratio": 0.5,
         "max_length_ratio": 1.5,
@@ -132,7 +133,11 @@ DIFFERENCES = {
             "halving": "after_epoch",
             "nominal_batch_size": True,
         },
-        "decoding": {"stack_size": 100, "alignment_step": "reads"},
+        "decoding": {
+            "stack_size": 100,
+            "stack_keeps": "first",
+            "alignment_step": "reads",
+        },
     },
     "small": {
         "model": {
