@@ -18,6 +18,8 @@ from luong_keras.recipe import report
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.training.snapshot import Snapshot
 
+# The parts of it have quick tests: the command, the recipe, `Translator.fit`.
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "examples" / "wmt14_train.py"
 SETTINGS = [
@@ -179,7 +181,6 @@ def test_a_run_of_an_older_version_is_finished(straight, command):
     assert len(run.results.read_text().splitlines()) == 1
 
 
-@pytest.mark.slow
 def test_a_finished_run_goes_on_to_more_epochs(
     straight, command, tmp_path, monkeypatch
 ):
@@ -207,7 +208,6 @@ def test_a_finished_run_goes_on_to_more_epochs(
         run_here([*command[:-1], *fewer, command[-1]], folder)
 
 
-@pytest.mark.slow
 def test_a_run_without_attention_comes_to_its_end(command, tmp_path):
     settings = ["model.attention.kind=none", "training.epochs=1"]
     changes = [part for s in settings for part in ("--set", s)]
@@ -217,7 +217,6 @@ def test_a_run_without_attention_comes_to_its_end(command, tmp_path):
     assert list((tmp_path / "run" / "export").iterdir())
 
 
-@pytest.mark.slow
 def test_an_interrupted_run_ends_as_a_straight_one(straight, command, tmp_path):
     folder = tmp_path / "run"
     code, output = interrupt(command, folder)

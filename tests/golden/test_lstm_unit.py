@@ -28,6 +28,7 @@ def test_the_unit(case, dtype, compare, float64):
     width = arrays["x"].shape[1]
     cell = InputFeedingLSTMCell(
         units,
+        attention=None,
         input_feeding=False,
         use_bias=False,
         cell_clip=50.0,

@@ -140,6 +140,7 @@ class Training:
         return cost, words, norm, scale
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     [pytest.param((FILE, name), id=name) for name in cases(FILE)],

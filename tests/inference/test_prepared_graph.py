@@ -7,11 +7,12 @@ import pytest
 import tensorflow as tf
 
 from luong_keras.config import DataConfig, DecodingConfig
-from luong_keras.inference import text_translator
 from luong_keras.inference.translation_graph import SearchOptions
+from luong_keras.recipe import run_reading
 from luong_keras.special_tokens import EOS
 from luong_keras.text.preprocessing import Preprocessor, preprocessors
 from luong_keras.text.word_tokenizer import WordTokenizer
+from luong_keras.translator import Translator
 from tests.serving.scripted_model import (
     SOURCE_WORDS,
     TARGET_WORDS,
@@ -78,9 +79,9 @@ def translator_of(monkeypatch):
             for words in (SOURCE_WORDS, TARGET_WORDS)
         ]
         monkeypatch.setattr(
-            text_translator, "_read_run", lambda *_: (model, pair, config)
+            run_reading, "_read_run", lambda *_: (model, pair, config)
         )
-        return text_translator.Translator.from_run("run")
+        return Translator.from_run("run")
 
     yield translator
     tf.config.run_functions_eagerly(False)

@@ -514,13 +514,16 @@ def test_given_dropout_masks_take_the_place_of_drawn_ones():
     [
         {"attention": {"kind": "none"}},
         {"attention": {"kind": "global", "score_mode": "cosine"}},
-        {
-            "decoder": "bahdanau",
-            "recurrence": "gru",
-            "attention": {"kind": "global", "score_mode": "concat"},
-            "bidirectional": True,
-            "reverse_source": False,
-        },
+        pytest.param(
+            {
+                "decoder": "bahdanau",
+                "recurrence": "gru",
+                "attention": {"kind": "global", "score_mode": "concat"},
+                "bidirectional": True,
+                "reverse_source": False,
+            },
+            marks=pytest.mark.slow,
+        ),
         {
             "use_bias": False,
             "attentional_bias": True,

@@ -233,7 +233,9 @@ def test_every_attention(attention, float64):
 
 
 @pytest.mark.parametrize("cell", CELLS)
-@pytest.mark.parametrize("attention", ["general", "none"])
+@pytest.mark.parametrize(
+    "attention", [pytest.param("general", marks=pytest.mark.slow), "none"]
+)
 def test_every_cell(attention, cell, float64):
     assert_equal(attention=attention, cell=cell)
 
