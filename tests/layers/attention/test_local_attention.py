@@ -455,7 +455,7 @@ def test_blocks_of_lengths_unknown_before(steps, source):
 
 
 @pytest.mark.parametrize("source", [5, 6])
-def test_one_position_serves_all_hypotheses(source, monkeypatch):
+def test_one_position_serves_all_hypotheses(source, monkeypatch, float64):
     layer = make("monotonic", half_width=1)
     query, memory = random(2, 3, 4), random(2, source, 4, seed=1)
     gathered = watch_gathers(monkeypatch)
