@@ -74,7 +74,8 @@ setup(
     project_urls={"Paper": "https://arxiv.org/abs/1508.04025"},
     python_requires=">=3.11,<3.14",
     packages=find_packages(include=["luong_keras", "luong_keras.*"]),
-    install_requires=["keras>=3.15,<3.16", "numpy>=2.0"],
+    package_data={"luong_keras": ["py.typed", "**/*.pyi"]},
+    install_requires=["keras>=3.15,<3.16", "lazy_loader>=0.6", "numpy>=2.0"],
     entry_points={
         "console_scripts": ["luong-keras = luong_keras.cli.main:main"]
     },
