@@ -21,6 +21,10 @@ TESTS = Path(__file__).parent
 TENSORFLOW_ONLY = (
     *("data", "text", "inference", "serving", "client", "recipe"),
     *("examples", "cli", "test_translator.py"),
+    # Of these, which read the files of the project or start processes of
+    # their own, one run is enough.
+    *("test_mutations.py", "test_architecture.py", "test_public_names.py"),
+    *("test_distribution.py", "test_editors.py", "test_private_apis.py"),
 )
 
 

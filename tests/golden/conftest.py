@@ -8,7 +8,7 @@ import pytest
 from tests.golden.golden_files import Comparison, open_case
 
 # `make test` takes one of so many cases; on JAX each is compiled anew.
-EVERY = {"tensorflow": 5, "jax": 18}
+EVERY = {"tensorflow": 5, "jax": 40}
 _CASES = pytest.StashKey[int]()
 
 
