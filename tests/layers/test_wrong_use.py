@@ -164,6 +164,10 @@ WRONG = {
         lambda: keras.layers.Bidirectional(lk.InputFeedingLSTM(4)),
         r"one direction.*`Encoder\(bidirectional=True\)`",
     ),
+    "odd units for two directions": (
+        lambda: lk.Encoder(9, bidirectional=True),
+        "needs even `units`.*Received: units=9",
+    ),
     "a score without a formula": (
         lambda: lk.LuongAttention(Score())(QUERY, MEMORY),
         r"must define `__call__\(query, keys\)`",
