@@ -90,6 +90,7 @@ setup(
             "jax>=0.10,<0.11",
             "pytest>=8",
             "pytest-xdist>=3.5",
+            "filelock>=3.16",
             "build>=1.2",
             "setuptools>=77",
             "twine>=6",

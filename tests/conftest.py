@@ -1,7 +1,9 @@
+import gc
 import os
 import sys
 from pathlib import Path
 
+import filelock
 import keras
 import pytest
 
@@ -28,11 +30,43 @@ TENSORFLOW_ONLY = (
 )
 
 
+# The files that take longest, first: processes that share the tests then end
+# together.
+LONGEST_FIRST = (
+    *("client", "serving", "inference", "golden", "models", "test_translator"),
+    *("layers", "saved_model", "decoding"),
+)
+# These ask one server, so that one process of several starts it.
+ASK_THE_SERVER = (
+    *("test_translation_client.py", "test_serving_answers.py"),
+    *("test_serving_refusals.py", "test_hostile_texts.py"),
+)
+
+
 def pytest_collection_modifyitems(items):
-    """Marks the tests of whole folders as TensorFlow's."""
+    """Says which tests need TensorFlow, their order, and what goes together."""
+
+    def place(item):
+        folder = item.path.relative_to(TESTS).parts[0].removesuffix(".py")
+        if folder in LONGEST_FIRST:
+            return LONGEST_FIRST.index(folder)
+        return len(LONGEST_FIRST)
+
     for item in items:
-        if item.path.relative_to(TESTS).parts[0] in TENSORFLOW_ONLY:
+        path = item.path.relative_to(TESTS)
+        if path.parts[0] in TENSORFLOW_ONLY:
             item.add_marker(pytest.mark.tensorflow)
+        asks = path.name in ASK_THE_SERVER
+        group = "server" if asks else path.as_posix()
+        item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=place)  # Within a folder the order is as it was.
+
+
+def pytest_collection_finish():
+    """What was imported stays: nobody need look for garbage in it."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
 
 
 @pytest.fixture(autouse=True)
@@ -51,14 +85,19 @@ def float64():
 
 
 @pytest.fixture(scope="session")
-def exported_models(tmp_path_factory):
+def exported_models(tmp_path_factory, worker_id):
     """`MODELS/tiny`, with the tiny translator as version 1; read only."""
     # Not above: these need TensorFlow, and JAX is tested without it.
     from luong_keras.serving.export import export_saved_model
     from tests.serving.tiny_translator import tiny_translator
 
-    folder = tmp_path_factory.mktemp("models") / "tiny"
-    export_saved_model(tiny_translator(), folder / "1")
+    base = tmp_path_factory.getbasetemp()
+    if worker_id != "master":
+        base = base.parent  # That of all processes: one of them exports.
+    folder = base / "models" / "tiny"
+    with filelock.FileLock(base / "models.lock"):
+        if not folder.exists():
+            export_saved_model(tiny_translator(), folder / "1")
     return folder
 
 

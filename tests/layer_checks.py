@@ -24,20 +24,24 @@ def double_precision():
         enable_float64(False)
 
 
-def few_on_jax(values, few):
-    """Parameters; JAX, which compiles each anew, has a `few` of them soon.
+def few_at_first(values, few, on_jax=None):
+    """Parameters, of which `make test` takes a few, `make test-all` all.
 
-    The others are there for `make test-all`.
+    JAX, which compiles each anew, takes those of `on_jax`, where given.
     """
+    soon = on_jax if BACKEND == "jax" and on_jax is not None else few
     return [
         pytest.param(
-            value,
-            marks=pytest.mark.slow
-            if BACKEND == "jax" and value not in few
-            else (),
+            *(value if isinstance(value, tuple) else (value,)),
+            marks=() if value in soon else pytest.mark.slow,
         )
         for value in values
     ]
+
+
+def few_on_jax(values, few):
+    """Parameters, of which `make test` takes a few on JAX."""
+    return few_at_first(values, values, few)
 
 
 def random(*shape, seed=0):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import luong_keras
+from tests.layer_checks import few_on_jax
 
 MODULES = [
     module.name
@@ -17,7 +18,17 @@ MODULES = [
 ]
 
 
-@pytest.mark.parametrize("name", MODULES)
+# Of the others one run is enough.
+ON_EVERY_BACKEND = ("layers", "ops", "decoding", "models", "training")
+
+
+@pytest.mark.parametrize(
+    "name",
+    few_on_jax(
+        MODULES,
+        [name for name in MODULES if name.split(".")[1] in ON_EVERY_BACKEND],
+    ),
+)
 def test_examples_of_a_module(name):
     module = importlib.import_module(name)
     options = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS

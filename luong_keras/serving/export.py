@@ -16,7 +16,12 @@ from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.missing_package import missing_package
 from luong_keras.serving.rounded_weights import RoundedWeights
 from luong_keras.serving.saved_model_checks import check_saved_model
-from luong_keras.serving.signatures import probes, signatures, specs
+from luong_keras.serving.signatures import (
+    as_it_is,
+    probes,
+    signatures,
+    specs,
+)
 from luong_keras.serving.warmup import write_warmup
 from luong_keras.special_tokens import SPECIAL_TOKENS
 
@@ -102,11 +107,11 @@ def probe_sentences(translator: TextTranslator, count: int = 6) -> list[bytes]:
 
 
 def _write(translator, folder, weights_dtype):
-    """Writes the SavedModel; returns the functions of its signatures."""
+    """Writes the SavedModel; returns what its signatures compute."""
     model = translator.translation_model
     ensemble = isinstance(model, ModelEnsemble)
     models = model.models if ensemble else [model]
-    functions = signatures(translator)
+    reading: Callable[[Callable], Callable] = as_it_is
     archive = keras.export.ExportArchive()
     # Variables are found through the functions that read them; a tracked model
     # would write every one twice. Tables are not found.
@@ -121,14 +126,14 @@ def _write(translator, folder, weights_dtype):
         rounded = RoundedWeights(
             (v for each in models for v in each.model.variables), weights_dtype
         )
-        functions = {n: rounded.reading(f) for n, f in functions.items()}
+        reading = rounded.reading
     archive.track(translator.source_tokenizer)
     archive.track(translator.target_tokenizer)
     archive.track(translator.unknown_words)
-    for name, function in functions.items():
+    for name, function in signatures(translator, reading).items():
         archive.add_endpoint(name, function, input_signature=specs(name))
     archive.write_out(str(folder), verbose=False)
-    return functions
+    return signatures(translator, reading, traced=False)
 
 
 def _answers(functions, inputs):

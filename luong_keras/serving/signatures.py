@@ -33,31 +33,52 @@ INPUTS = {
 }
 
 
-def signatures(graph: TranslationGraph) -> dict[str, Callable]:
-    """A function for each name of `INPUTS`, in its order."""
+def as_it_is(function: Callable) -> Callable:
+    """The function itself."""
+    return function
+
+
+def signatures(
+    graph: TranslationGraph,
+    reading: Callable[[Callable], Callable] = as_it_is,
+    traced: bool = True,
+) -> dict[str, Callable]:
+    """A function for each name of `INPUTS`, in its order.
+
+    Args:
+        graph: what answers.
+        reading: what each of its functions is wrapped in, for weights that
+            are not read as they are.
+        traced: whether the functions are graphs already. For a signature
+            TensorFlow would trace each several times.
+    """
+
+    def made(function, name):
+        function = reading(function)
+        if not traced:
+            return function
+        return tf.function(
+            function, input_signature=specs(name), autograph=False
+        ).get_concrete_function()
+
+    def with_options(text, *options):
+        return graph.translate_batch(text, SearchOptions(*options))
+
+    translate = made(graph.translate_batch, "translate")
 
     def serving_default(text):
-        found = graph.translate_batch(text)
+        found = translate(text)
         return {
             "translation": found["translations"][:, 0],
             "score": found["scores"][:, 0],
         }
 
-    def translate(text):
-        return graph.translate_batch(text)
-
-    def translate_with_options(text, *options):
-        return graph.translate_batch(text, SearchOptions(*options))
-
-    def score(source, target):
-        return graph.score_batch(source, target)
-
-    def encode(text):
-        return graph.encode_batch(text)
-
     functions = (
-        *(serving_default, translate, translate_with_options),
-        *(score, encode),
+        serving_default,
+        translate,
+        made(with_options, "translate_with_options"),
+        made(graph.score_batch, "score"),
+        made(graph.encode_batch, "encode"),
     )
     return dict(zip(INPUTS, functions, strict=True))
 

@@ -8,7 +8,9 @@ import pytest
 from tests.golden.golden_files import Comparison, open_case
 
 # `make test` takes one of so many cases; on JAX each is compiled anew.
-EVERY = {"tensorflow": 5, "jax": 40}
+EVERY = {"tensorflow": 10, "jax": 40}
+# Of these JAX compiles every batch, or every length.
+_LONG_ON_JAX = ("test_training", "test_decode")
 _CASES = pytest.StashKey[int]()
 
 
@@ -18,9 +20,9 @@ def pytest_collection_modifyitems(items):
     counts = collections.Counter()
     for item in items:
         if item.path.parent.name == "golden" and hasattr(item, "callspec"):
-            # Of a training JAX compiles every batch.
-            training = every > 5 and item.path.stem == "test_training"
-            if training or counts[item.path] % every:
+            on_jax = keras.backend.backend() == "jax"
+            long = on_jax and item.path.stem in _LONG_ON_JAX
+            if long or counts[item.path] % every:
                 item.add_marker(pytest.mark.slow)
             counts[item.path] += 1
 

@@ -27,6 +27,7 @@ def run_in(folder):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_another_folder_is_read_whole(tmp_path):
     with np.load(golden_path("lstm_unit.npz")) as arrays:

@@ -18,6 +18,8 @@ from tests.layer_checks import (
     UNITS,
     double_precision,
     dtype_of,
+    few_at_first,
+    few_on_jax,
     loss_and_gradients,
     prefix_mask,
     random,
@@ -201,7 +203,9 @@ def test_saving_changes_nothing(name, tmp_path):
 
 
 @every_layer
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(
+    "policy", few_on_jax(POLICIES, ["float64", "mixed_bfloat16"])
+)
 def test_policies(name, policy):
     wide = policy == "float64"
     with double_precision() if wide else contextlib.nullcontext():
@@ -244,7 +248,15 @@ def test_an_empty_sentence_gives_no_nan(name):
         assert output[0].any() and not output[1].any()
 
 
-@every_layer
+@pytest.mark.parametrize(
+    "name",
+    few_at_first(
+        LAYERS,
+        # TensorFlow takes its time to compile loops.
+        set(LAYERS) - {"InputFeedingGRU", "BahdanauLSTM", "BahdanauGRU"},
+        on_jax=LAYERS,
+    ),
+)
 def test_one_compiled_step_moves_every_weight(name):
     model = functional(name)
     model.compile(keras.optimizers.SGD(1.0), loss="mse", jit_compile=True)

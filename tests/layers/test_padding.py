@@ -1,5 +1,7 @@
 """Padding on the left, and holes: the same numbers at other places."""
 
+import itertools
+
 import keras
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from keras import ops
 import luong_keras as lk
 from luong_keras.layers.attention.scores import SCORES
 from tests.layer_checks import (
+    few_at_first,
     few_on_jax,
     loss_and_gradients,
     prefix_mask,
@@ -137,12 +140,24 @@ def decoder(attention, deferred=False, **options):
     return randomize(layer)
 
 
-@pytest.mark.parametrize("deferred", [True, False])
-@pytest.mark.parametrize("feeding", few_on_jax([True, False], [True]))
 @pytest.mark.parametrize(
-    "name",
-    few_on_jax(
-        ["general", "monotonic-1-auto", "location"], ["monotonic-1-auto"]
+    "name, feeding, deferred",
+    few_at_first(
+        itertools.product(
+            ["general", "monotonic-1-auto", "location"],
+            [True, False],
+            [True, False],
+        ),
+        [
+            ("general", True, True),
+            ("general", False, True),
+            ("monotonic-1-auto", True, True),
+            ("monotonic-1-auto", True, False),
+            ("monotonic-1-auto", False, True),
+            ("location", True, True),
+            ("location", False, False),
+        ],
+        on_jax=[("monotonic-1-auto", True, True)],
     ),
 )
 def test_a_decoder(name, feeding, deferred, float64):

@@ -512,8 +512,11 @@ def test_given_dropout_masks_take_the_place_of_drawn_ones():
 @pytest.mark.parametrize(
     "changes",
     [
-        {"attention": {"kind": "none"}},
-        {"attention": {"kind": "global", "score_mode": "cosine"}},
+        pytest.param({"attention": {"kind": "none"}}, marks=pytest.mark.slow),
+        pytest.param(
+            {"attention": {"kind": "global", "score_mode": "cosine"}},
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             {
                 "decoder": "bahdanau",

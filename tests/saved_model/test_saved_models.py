@@ -115,8 +115,10 @@ def test_the_model_has_every_layer(saved):
 @pytest.mark.parametrize(
     "order",
     [
-        "keras first",
-        "keras last",
+        pytest.param(
+            "keras first", marks=pytest.mark.slow if BACKEND == "jax" else ()
+        ),
+        pytest.param("keras last", marks=pytest.mark.slow),
         pytest.param(
             "a module of ours before keras",
             marks=pytest.mark.skipif(BACKEND != "jax", reason="starts slowly"),

@@ -109,7 +109,7 @@ def served(folder, *requests):
 
 @linux
 def test_the_loader_of_the_server_answers_alike(exported, translator):
-    functions = signatures(translator)
+    functions = signatures(translator, traced=False)
     requests = list(probes(TEXTS).items())
     nothing = list(probes([]).items())
     answers = served(exported, *requests, *nothing)
@@ -419,6 +419,7 @@ def trained(tmp_path_factory):
 
 
 @linux
+@pytest.mark.slow
 def test_the_command_exports_a_run(trained, tmp_path, monkeypatch, capsys):
     output = tmp_path / "models" / "2"
     run_exporter(

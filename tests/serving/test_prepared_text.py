@@ -129,7 +129,9 @@ def two_signatures(monkeypatch):
     export = "luong_keras.serving.export."
     monkeypatch.setattr(
         export + "signatures",
-        lambda graph: {name: signatures(graph)[name] for name in names},
+        lambda *graph, **options: {
+            name: signatures(*graph, **options)[name] for name in names
+        },
     )
     for check in ("write_warmup", "check_saved_model"):
         monkeypatch.setattr(export + check, lambda *arguments: None)
@@ -139,6 +141,7 @@ def two_signatures(monkeypatch):
     not sys.platform.startswith("linux"),
     reason="the C API is loaded from the libraries of the Linux packages",
 )
+@pytest.mark.slow
 def test_an_export_answers_to_running_text(
     translator, offline, prepared, two_signatures, tmp_path
 ):
@@ -148,7 +151,7 @@ def test_an_export_answers_to_running_text(
         (name, {key: tensor.numpy() for key, tensor in inputs.items()})
         for name, inputs in requests(SOURCES, TARGETS).items()
     ]
-    functions = signatures(offline)
+    functions = signatures(offline, traced=False)
     for (name, inputs), answer in zip(
         requests(sources, targets).items(),
         run_in_server_runtime(folder, calls),

@@ -1,5 +1,7 @@
 """The hand-written backward loops against automatic differentiation."""
 
+import itertools
+
 import keras
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from luong_keras.layers.attention.score import Score
 from luong_keras.layers.decoder.lstm_sequence import lstm_sequence
 from luong_keras.ops.recurrence import lstm_step
 from tests.layer_checks import (
+    few_at_first,
     loss_and_gradients,
     prefix_mask,
     random,
@@ -212,27 +215,30 @@ def assert_equal(**options):
         np.testing.assert_allclose(one, other, **TIGHT)
 
 
-# One of each kind; `make test-all` takes all.
+# One of each kind.
 SOME = (
     *("none", "cosine", "concat-joint", "location-3-False", "bahdanau"),
-    *("monotonic-renormalized-1", "predictive-after_softmax-1"),
-    *("predictive-inside_softmax-5", "own-score", "own-score-in-windows"),
-    "own-attention",
+    *("monotonic-renormalized-1", "predictive-inside_softmax-5"),
+    *("own-score-in-windows", "own-attention"),
 )
 
 
 @pytest.mark.parametrize(
     "attention",
-    [
-        pytest.param(name, marks=() if name in SOME else pytest.mark.slow)
-        for name in ATTENTIONS
-    ],
+    few_at_first(ATTENTIONS, SOME, ["cosine", "own-score-in-windows"]),
 )
 def test_every_attention(attention, float64):
     assert_equal(attention=attention, drop=STEPS)
 
 
-@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize(
+    "cell",
+    few_at_first(
+        CELLS,
+        ["three-layers", "no-biases", "cell-clip", "gradient-clip"],
+        ["three-layers", "gradient-clip"],
+    ),
+)
 @pytest.mark.parametrize(
     "attention", [pytest.param("general", marks=pytest.mark.slow), "none"]
 )
@@ -240,11 +246,24 @@ def test_every_cell(attention, cell, float64):
     assert_equal(attention=attention, cell=cell)
 
 
-@pytest.mark.parametrize("drop", [None, 1, STEPS])
-@pytest.mark.parametrize("mask", [None, STEP_MASK])
-@pytest.mark.parametrize("cell", ["plain", "no-feeding"])
-def test_masks_and_dropout(cell, mask, drop, float64):
-    assert_equal(cell=cell, mask=mask, drop=drop)
+@pytest.mark.parametrize(
+    "cell, masked, drop",
+    few_at_first(
+        itertools.product(
+            ["plain", "no-feeding"], [False, True], [None, 1, STEPS]
+        ),
+        [
+            ("plain", False, None),
+            ("plain", True, 1),
+            ("plain", True, STEPS),
+            ("no-feeding", False, 1),
+            ("no-feeding", True, STEPS),
+        ],
+        [("plain", True, STEPS), ("no-feeding", True, 1)],
+    ),
+)
+def test_masks_and_dropout(cell, masked, drop, float64):
+    assert_equal(cell=cell, mask=STEP_MASK if masked else None, drop=drop)
 
 
 def test_a_loss_of_the_alignments(float64):
