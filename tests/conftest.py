@@ -4,19 +4,11 @@ import sys
 from pathlib import Path
 
 import filelock
-import keras
 import pytest
 
-# Here because only this file is read by a process that hands out the tests.
+# Here because only this file is read by a process that hands out the tests;
+# which starts sooner without Keras.
 from tests.golden.summary import pytest_terminal_summary  # noqa: F401
-from tests.layer_checks import double_precision
-
-if keras.backend.backend() == "jax":
-    import jax
-
-    # The programs are tiny: compiling them takes longer than running them.
-    jax.config.update("jax_disable_most_optimizations", True)
-
 
 TESTS = Path(__file__).parent
 # What reads text, batches it or serves it runs on TensorFlow alone.
@@ -69,14 +61,29 @@ def pytest_collection_finish():
     gc.set_threshold(100_000, 50, 100)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _quick_compilation():
+    import keras
+
+    if keras.backend.backend() == "jax":
+        import jax
+
+        # The programs are tiny: compiling them takes longer than running them.
+        jax.config.update("jax_disable_most_optimizations", True)
+
+
 @pytest.fixture(autouse=True)
 def seeds():
+    import keras
+
     keras.utils.set_random_seed(0)
 
 
 @pytest.fixture
 def float64():
     """Lets `dtype="float64"` mean it, for a comparison with NumPy."""
+    from tests.layer_checks import double_precision
+
     with double_precision():
         yield
 

@@ -229,7 +229,9 @@ def test_a_model_that_cannot_be_served_is_refused(
         )
     monkeypatch.setattr(
         "luong_keras.serving.export.signatures",
-        lambda graph: {"encode": lambda text: graph.encode_batch(text)},
+        lambda graph, *_, **options: {
+            "encode": lambda text: graph.encode_batch(text)
+        },
     )
     model = broken(
         translator.translation_model,
@@ -251,7 +253,7 @@ def test_a_plain_save_is_refused(translator, tmp_path):
         name: tf.function(
             function, input_signature=specs(name), autograph=False
         )
-        for name, function in signatures(translator).items()
+        for name, function in signatures(translator, traced=False).items()
     }
     folder = tmp_path / "1"
     tf.saved_model.save(translator, str(folder), signatures=functions)
