@@ -170,11 +170,20 @@ class LuongAttention(keras.layers.Layer):
         self.built = True
 
     def _add_kernel(self, name, shape, initializer=None):
-        return self.add_weight(
+        if hasattr(self, name):
+            raise ValueError(
+                "A weight of a score is an attribute of the attention layer "
+                f"too, which has one of this name. Received: name={name!r}, "
+                f"in {type(self.score).__name__}.build. Choose another name."
+            )
+        weight = self.add_weight(
             name=name,
             shape=shape,
             initializer=initializer or self.kernel_initializer.clone(),
         )
+        # By which TensorFlow's checkpoints find it.
+        setattr(self, name, weight)
+        return weight
 
     # For those who drive a loop.
 

@@ -4,6 +4,8 @@ import pytest
 from keras import ops
 
 from luong_keras import LuongAttention
+from luong_keras.layers.attention.score import Score
+from luong_keras.layers.attention.scores import SCORES
 from tests.layer_checks import (
     EXACT,
     check_gradients,
@@ -304,3 +306,32 @@ def test_arguments_are_checked(options, message):
 def test_dot_needs_equal_widths(mode):
     with pytest.raises(ValueError, match=r"\(2, 3, 4\).*\(2, 5, 6\).*general"):
         LuongAttention(mode)(random(2, 3, 4), random(2, 5, 6))
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("score_mode", SCORES)
+def test_a_checkpoint_of_tensorflow_has_all_weights(score_mode, tmp_path):
+    import tensorflow as tf
+
+    layer = LuongAttention(score_mode)
+    layer.build((1, 2, 3), (1, 4, 3))
+    path = tf.train.Checkpoint(layer=layer).save(tmp_path / "checkpoint")
+    found = [name for name, _ in tf.train.list_variables(path)]
+    for weight in layer.weights:
+        assert any(name.startswith(f"layer/{weight.name}/") for name in found)
+
+
+class Named(Score):
+    """With a weight of a name that the layer has."""
+
+    def build(self, add_weight, query_shape, value_shape):
+        self.kernel = add_weight("dropout", (query_shape[-1],))
+
+    def __call__(self, query, keys):
+        return ops.matmul(query * self.kernel, ops.transpose(keys, (0, 2, 1)))
+
+
+def test_a_weight_of_a_score_has_a_name_of_its_own():
+    layer = LuongAttention(Named())
+    with pytest.raises(ValueError, match=r"name='dropout', in Named\.build"):
+        layer.build((1, 2, 3), (1, 4, 3))
