@@ -150,13 +150,15 @@ def test_a_whole_training(case, compare, float64):
     arrays, meta = case
     check = compare(FILE, arrays, [n for n in arrays if is_input(n)])
     # An optimizer keeps its rate in Keras' own precision.
-    old = keras.config.floatx()
+    old, policy = keras.config.floatx(), keras.config.dtype_policy()
     keras.config.set_floatx("float64")
     try:
         training = Training(arrays, meta, "float64")
         trace, evaluations = run(training)
     finally:
         keras.config.set_floatx(old)
+        # One that was made meanwhile would stay.
+        keras.config.set_dtype_policy(policy)
     check.check("trace", np.array(trace))
     check.check("eval", np.array(evaluations))
     for name, array in authors_weights(training.model).items():
