@@ -96,14 +96,14 @@ def float64():
 
 
 @pytest.fixture(scope="session")
-def exported_models(tmp_path_factory, worker_id):
+def exported_models(tmp_path_factory):
     """`MODELS/tiny`, with the tiny translator as version 1; read only."""
     # Not above: these need TensorFlow, and JAX is tested without it.
     from luong_keras.serving.export import export_saved_model
     from tests.serving.tiny_translator import tiny_translator
 
     base = tmp_path_factory.getbasetemp()
-    if worker_id != "master":
+    if "PYTEST_XDIST_WORKER" in os.environ:
         base = base.parent  # That of all processes: one of them exports.
     folder = base / "models" / "tiny"
     with filelock.FileLock(base / "models.lock"):

@@ -113,7 +113,8 @@ def read_output(status: int | str, text: str) -> tuple[str, list[str], int]:
         return status, [text.rstrip().rpartition("\n")[2]], passed
     if status in (0, 5):
         return ("no tests" if status else "passed"), [], passed
-    if status == 4 and "while loading conftest" not in text:
+    broken = status == 4 and "while loading conftest" not in text
+    if broken or status == 3:  # An error of pytest's own.
         sys.exit(f"pytest could not run the tests:\n{text[-2000:]}")
     failed = re.findall(
         r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", text, re.MULTILINE
