@@ -219,3 +219,9 @@ def test_tests_are_found_by_imports_and_layout(tmp_path):
 def test_every_module_of_the_library_has_tests():
     graph = ImportGraph(ROOT, PACKAGE)
     assert [m for m in modules(ROOT / PACKAGE) if not graph.tests_of(m)] == []
+
+
+@pytest.mark.parametrize("status", [3, 4])
+def test_an_error_of_pytests_own_catches_nothing(status):
+    with pytest.raises(SystemExit, match="could not run the tests"):
+        read_output(status, OUTPUT.format(""))
