@@ -133,6 +133,7 @@ MODULES = {
     "text.missing_package": "missing_package",
     "text.translation_dictionary": "alignment.dictionary",
     "time_loop": "ops.time_loop",
+    "training.atomic_file": "files.atomic_file",
     "training.variable_paths": "training.variable_names",
     "training.words_per_second": "training.tokens_per_second",
     "windows": "ops.windows",

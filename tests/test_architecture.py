@@ -25,6 +25,7 @@ LEVELS = {
     "missing_package": 0,
     "moved": 0,
     "registration": 0,
+    "files": 0,
     "ops": 1,
     "alignment": 1,
     "layers": 2,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from luong_keras.data.text_files import is_columns
-from luong_keras.training.atomic_file import atomic_path
+from luong_keras.files.atomic_file import atomic_path
 from luong_keras.training.run_folder import RunFolder
 
 Text = str | Path | Sequence[str | Path] | Iterable[tuple[str, str]]

@@ -6,7 +6,7 @@ from typing import Any
 
 import keras
 
-from luong_keras.training.atomic_file import atomic_path
+from luong_keras.files.atomic_file import atomic_path
 
 
 class BestWeights(keras.callbacks.Callback):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from luong_keras.config_values import leaf_values
-from luong_keras.training.atomic_file import write_json
+from luong_keras.files.atomic_file import write_json
 
 _CONTENTS = {
     "config": ("config.json", "the resolved configuration"),

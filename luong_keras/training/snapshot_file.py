@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from luong_keras.training.atomic_file import atomic_path
+from luong_keras.files.atomic_file import atomic_path
 
 FORMAT_VERSION = 1
 _HEADER = "header"

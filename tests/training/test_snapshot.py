@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 
-from luong_keras.training.atomic_file import atomic_path
+from luong_keras.files.atomic_file import atomic_path
 from luong_keras.training.best_weights import BestWeights
 from luong_keras.training.metrics import (
     TokenAccuracy,
