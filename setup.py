@@ -26,6 +26,7 @@ TRAIN = [
     "tensorflow-datasets>=4.9.10",
     "importlib_resources",  # tensorflow-datasets needs it and does not say so
     "tensorboard",
+    "filelock>=3.16",
     "sentencepiece>=0.2",
     "sacrebleu>=2.4",
     "sacremoses>=0.1",
@@ -90,7 +91,6 @@ setup(
             "jax>=0.10,<0.11",
             "pytest>=8",
             "pytest-xdist>=3.5",
-            "filelock>=3.16",
             "build>=1.2",
             "setuptools>=77",
             "twine>=6",

@@ -22,11 +22,11 @@ from luong_keras.cli.train import parse
 def main() -> None:
     """Runs what the command line asks for."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    config, run_dir = parse(sys.argv[1:])
+    config, run_dir, stop_after = parse(sys.argv[1:])
     # Here, the settings are Python: dataclasses.replace(config, ...).
     from luong_keras.recipe.run import run_recipe
 
-    run_recipe(config, run_dir)
+    run_recipe(config, run_dir, stop_after)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from luong_keras.training.best_weights import BestWeights
 from luong_keras.training.json_lines_log import JsonLinesLog
+from luong_keras.training.nonfinite import NonFiniteError, StopOnNonFinite
 from luong_keras.training.schedules import LearningRateHalving, ReduceOnPlateau
 from luong_keras.training.snapshot_callback import SnapshotCallback
 from luong_keras.training.stop_on_signal import StopOnSignal
@@ -12,8 +13,10 @@ __all__ = [
     "BestWeights",
     "JsonLinesLog",
     "LearningRateHalving",
+    "NonFiniteError",
     "ReduceOnPlateau",
     "SnapshotCallback",
+    "StopOnNonFinite",
     "StopOnSignal",
     "TokensPerSecond",
     "TranslationValidation",

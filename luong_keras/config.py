@@ -160,11 +160,17 @@ class DataConfig:
     # batches sorted by target length
     batching: Literal["sorted_pools", "authors"] = "sorted_pools"
     on_bad_line: Literal["error", "skip"] = "skip"
+    most_skipped: float = 0.05  # share of the training pairs
 
     __pydantic_config__ = {"extra": "forbid"}
 
     def __post_init__(self):
         _check_at_least_one(self, "max_length", "train_size")
+        if not 0 <= self.most_skipped <= 1:
+            raise ValueError(
+                "most_skipped is a share of the training pairs. Expected: 0 "
+                f"to 1. Received: most_skipped={self.most_skipped}."
+            )
         if self.test_subset and self.dataset in ("phrasebook", "files"):
             raise ValueError(
                 "test_subset names lines of a WMT test set. Received: "
@@ -208,6 +214,10 @@ class TrainingConfig:
     snapshot_steps: int = 1000
     jit_compile: bool = False
     samples: int = 5  # translations shown after each epoch
+    # a NaN or an infinity in the gradient: the run stops, with its last finite
+    # snapshot; or the step is left out, and counted
+    on_nonfinite: Literal["stop", "skip"] = "stop"
+    most_skipped: int = 100  # steps left out before the run stops after all
 
     __pydantic_config__ = {"extra": "forbid"}
 
@@ -220,6 +230,7 @@ class TrainingConfig:
             "halvings_per_epoch",
             "iterations_per_epoch",
             "snapshot_steps",
+            "most_skipped",
         )
         _check_share(self, "label_smoothing")
         if self.nominal_batch_size and self.normalization == "word":

@@ -80,12 +80,14 @@ def _run(name: str, argv: list[str]) -> int:
         return 0
     except KeyboardInterrupt:
         return 130
-    except (ValueError, OSError, ImportError) as error:
+    except (ValueError, OSError, ImportError, ArithmeticError) as error:
         if debug:
             raise
-        return _fail(program, str(error))
+        # A training that came to a NaN was no mistake of the command line.
+        status = 1 if isinstance(error, ArithmeticError) else 2
+        return _fail(program, str(error), status)
 
 
-def _fail(program: str, message: str) -> int:
+def _fail(program: str, message: str, status: int = 2) -> int:
     print(f"{program}: error: {' '.join(message.split())}", file=sys.stderr)
-    return 2
+    return status

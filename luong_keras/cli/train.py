@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from tyro.conf import DisallowNone, Positional, UseAppendAction, arg
 
+from luong_keras.cli.duration import seconds
 from luong_keras.cli.parsing import parse_arguments
 from luong_keras.cli.settings_flags import (
     changed_leaves,
@@ -78,6 +79,9 @@ class Train:
     dataset: Annotated[str | None, DisallowNone, _SAID] = None
     # file of line numbers of the test set to keep
     test_subset: Annotated[str | None, DisallowNone, _SAID] = None
+    # stop with a snapshot after this time, such as 3h or 90m; the same
+    # command goes on
+    stop_after: Annotated[str | None, DisallowNone, _SAID] = None
     # settings in YAML or JSON, such as the config.json of another run
     config: Annotated[Path | None, DisallowNone, _SAID] = None
     # any setting, such as model.units=512; several, and more than once
@@ -117,8 +121,8 @@ class Train:
     length_penalty: OwnFloat = None
 
 
-def parse(argv: Sequence[str]) -> tuple[RunConfig, Path]:
-    """The settings that a command line gives, and the folder of the run."""
+def parse(argv: Sequence[str]) -> tuple[RunConfig, Path, float | None]:
+    """The settings, the folder of the run, and the seconds until it stops."""
     argv = spread_assignments(argv)
     if "--help-all" in argv:
         _read(["--help"], _value_of(argv, "--preset") or "demo")
@@ -138,14 +142,16 @@ def parse(argv: Sequence[str]) -> tuple[RunConfig, Path]:
             "through tensorflow_datasets, wants a GPU). For text of your "
             "own: luong-keras train pairs.tsv"
         )
-    return config, arguments.run_dir or Path("runs", preset or "demo")
+    folder = arguments.run_dir or Path("runs", preset or "demo")
+    limit = arguments.stop_after
+    return config, folder, None if limit is None else seconds(limit)
 
 
-def run(arguments: tuple[RunConfig, Path]) -> int:
+def run(arguments: tuple[RunConfig, Path, float | None]) -> int:
     """Trains as far as the run has not come yet."""
     from luong_keras.recipe.run import run_recipe
 
-    # Stopped by a signal, it has said so, and goes on another time.
+    # Stopped before its end, it has said so, and goes on another time.
     run_recipe(*arguments)
     return 0
 
@@ -198,13 +204,15 @@ def _start(argv: Sequence[str], preset: str) -> RunConfig:
 
 def _named_text(arguments: Train) -> dict[str, Any]:
     """The settings that name the data."""
+    folder = RunFolder(arguments.run_dir or ".")
+    # A run that has begun keeps its text: the files may have moved since.
+    begun = arguments.run_dir is not None and folder.data.exists()
     given = {
-        name: _files(name, getattr(arguments, name))
+        name: _files(name, getattr(arguments, name), must_exist=not begun)
         for name in ("text", "dev", "test")
     }
     values: dict[str, Any] = {}
     if given["text"] is not None:
-        folder = RunFolder(arguments.run_dir or ".")
         values |= text_settings(
             folder, given["text"], given["dev"], given["test"]
         )
@@ -223,8 +231,10 @@ def _named_text(arguments: Train) -> dict[str, Any]:
     return values
 
 
-def _files(name: str, paths: tuple[str, ...]) -> str | tuple[str, ...] | None:
-    """One file of two columns or two files, which exist."""
+def _files(
+    name: str, paths: tuple[str, ...], must_exist: bool
+) -> str | tuple[str, ...] | None:
+    """One file of two columns or two files."""
     if not paths:
         return None
     if len(paths) > 2 or (len(paths) == 1 and not is_columns(paths[0])):
@@ -233,7 +243,8 @@ def _files(name: str, paths: tuple[str, ...]) -> str | tuple[str, ...] | None:
             f"a source and a target file. Received: {' '.join(paths)}."
         )
     given = paths[0] if len(paths) == 1 else paths
-    text_files(given, ())
+    if must_exist:
+        text_files(given, ())
     return given
 
 

@@ -198,6 +198,19 @@ class TrainingBatches:
             seed=(-1 - self.seed, epoch * self.pools_per_epoch + pool),
         )
 
+    def lines(self, step: int) -> np.ndarray:
+        """Computes which lines of the corpus make the batch of a step.
+
+        Args:
+            step: The global step, from 0.
+
+        Returns:
+            Line numbers (B,), from 0.
+        """
+        epoch, place = divmod(step, self.steps_per_epoch)
+        pool, place = divmod(place, self.pool_batches)
+        return self.pool_lines(epoch, pool)[place]
+
     def padding_share(self, epoch: int = 0) -> float:
         """Computes how much of an epoch's batches is padding.
 

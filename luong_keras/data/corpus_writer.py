@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import array
-import json
 import os
 import re
 from collections.abc import Callable, Iterable
@@ -21,17 +20,22 @@ from luong_keras.data.corpus import (
     offsets_path,
     text_path,
 )
+from luong_keras.files.json_file import write_json
 
 Preprocess = Callable[[str], str]
 
 # Control characters and what other programs take for the end of a line.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _SHOWN_LINES = 5  # So many line numbers are kept for each reason.
+# A sentence of more characters is none: a file without line ends, say. To
+# prepare and to tokenize it would take all memory.
+LONGEST = 20_000
 _REASONS = {
     "empty source": "the source sentence is empty",
     "empty target": "the target sentence is empty",
     "not UTF-8": "a sentence cannot be written as UTF-8",
     "no second column": "there is no tab between source and target",
+    "too long": f"a sentence has more than {LONGEST:,} characters",
 }
 
 
@@ -42,6 +46,7 @@ def write_corpus(
     preprocess_source: Preprocess | None = None,
     preprocess_target: Preprocess | None = None,
     on_bad_line: str = "skip",
+    most_skipped: float = 1.0,
     key: str = "",
 ) -> Corpus:
     r"""Checks sentence pairs and writes them into a folder, in one pass.
@@ -59,6 +64,7 @@ def write_corpus(
         on_bad_line: What to do with a pair that has an empty side or cannot
             be written: `"skip"` leaves it out and counts it, `"error"`
             stops.
+        most_skipped: The share of the pairs that may be left out.
         key: Kept with the corpus, to tell later what it was made of.
 
     Returns:
@@ -66,7 +72,8 @@ def write_corpus(
 
     Raises:
         ValueError: A bad pair with `on_bad_line="error"`, named by its place,
-            or no good pair at all.
+            no good pair at all, or more than `most_skipped` bad ones, of
+            which it shows some.
 
     Example:
         >>> import tempfile
@@ -88,10 +95,11 @@ def write_corpus(
     (folder / COUNTS_FILE).unlink(missing_ok=True)
     # New files, not new content: an open corpus keeps its memory map.
     patterns = [f"{side}.{end}" for side in SIDES for end in ("txt", "*npy")]
-    for pattern in (*patterns, f"{COUNTS_FILE}.*.tmp"):
+    for pattern in patterns:
         for old in folder.glob(pattern):
             old.unlink()
     skipped: dict[str, dict[str, Any]] = {}
+    samples: list[str] = []
     writers = [_SideWriter(folder, side) for side in SIDES]
     preprocess = (preprocess_source, preprocess_target)
     try:
@@ -115,6 +123,7 @@ def write_corpus(
                 entry["count"] += 1
                 if len(entry["first_lines"]) < _SHOWN_LINES:
                     entry["first_lines"].append(place)
+                    samples.append(f"{place} ({reason}): {_shown(pair)}")
     finally:
         for writer in writers:
             writer.close()
@@ -122,6 +131,14 @@ def write_corpus(
         raise ValueError(
             f"No sentence pair can be used. Received: {number} pairs, of "
             f"which were left out: {skipped}."
+        )
+    left_out = number - writers[0].count
+    if left_out > most_skipped * number:
+        raise ValueError(
+            f"{left_out} of {number} sentence pairs cannot be used, which is "
+            f"{left_out / number:.1%}. Expected: at most {most_skipped:.1%} "
+            "(data.most_skipped). Is this the right file, in UTF-8? Pairs "
+            f"left out, with their place: {'; '.join(samples[:_SHOWN_LINES])}."
         )
     _finish(folder, writers, skipped, key)
     # The checksums were computed a moment ago.
@@ -190,6 +207,8 @@ def _checked(
     if pair[1] is None:
         return [], "no second column"
     for side, sentence, prepare in zip(SIDES, pair, preprocess, strict=True):
+        if len(sentence) > LONGEST:
+            return [], "too long"
         if prepare is not None:
             sentence = prepare(sentence)
         # Only ASCII spaces are cut off, but any white space counts as empty.
@@ -230,10 +249,4 @@ def _finish(
         "files": files,
         "key": key,
     }
-    temporary = folder / f"{COUNTS_FILE}.{os.getpid()}.tmp"
-    with open(temporary, "w", encoding="utf-8") as file:
-        json.dump(description, file, indent=2)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, folder / COUNTS_FILE)
+    write_json(folder / COUNTS_FILE, description)

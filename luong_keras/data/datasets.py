@@ -13,6 +13,7 @@ from luong_keras.data import phrasebook
 
 Pairs = list[tuple[str, str]]
 
+_PARTS = ("train", "dev", "test")
 _SEED = 1  # the phrasebook is the same for every training seed
 
 
@@ -87,7 +88,7 @@ def _phrasebook(config: DataConfig) -> Datasets:
     links = [phrasebook.format_links(pair) for pair in test]
     return Datasets(
         train,
-        f"phrasebook {size} {languages}",
+        pairs_key(config),
         both(split("dev", 300)),
         both(test),
         links,
@@ -109,13 +110,9 @@ def _files(config: DataConfig) -> Datasets:
     languages = (config.source_language, config.target_language)
     paths = {
         part: text_files(given, languages)
-        for part in ("train", "dev", "test")
+        for part in _PARTS
         if (given := getattr(config, part)) is not None
     }
-    stamps = [
-        [str(path), path.stat().st_size, path.stat().st_mtime_ns]
-        for path in paths["train"]
-    ]
 
     def whole(part: str) -> Pairs:
         if part not in paths:
@@ -126,11 +123,11 @@ def _files(config: DataConfig) -> Datasets:
     skip = config.on_bad_line == "skip"
     found = Datasets(
         lambda: read_text(paths["train"], skip),
-        json.dumps(stamps),
+        pairs_key(config),
         whole("dev"),
         whole("test"),
     )
-    absent = [part for part in ("dev", "test") if part not in paths]
+    absent = _held_out_parts(config)
     return _with_held_out(found, absent) if absent else found
 
 
@@ -161,7 +158,6 @@ def _with_held_out(datasets: Datasets, absent: list[str]) -> Datasets:
         train=lambda: (
             pair for pair, number in hashed() if number not in chosen
         ),
-        train_key=f"{datasets.train_key} without {absent}",
         dev=parts.get("dev", datasets.dev),
         test=parts.get("test", datasets.test),
         note=f"held out of the training pairs, by a hash of each: {counts}",
@@ -179,14 +175,49 @@ def _tensorflow_datasets(config: DataConfig) -> Datasets:
         test = select_lines(test, config.test_subset)
     return Datasets(
         lambda: tfds_pairs(config.dataset, "train", *languages),
-        f"{config.dataset} {languages}",
+        pairs_key(config),
         dev,
         test,
     )
 
 
-def corpus_key(datasets: Datasets, config: DataConfig) -> str:
-    """Everything that the cached corpus of a run depends on."""
+def _held_out_parts(config: DataConfig) -> list[str]:
+    """The parts that are taken from the training pairs."""
+    return [part for part in _PARTS[1:] if getattr(config, part) is None]
+
+
+def pairs_key(config: DataConfig) -> str:
+    """What the training pairs are made of, without reading them.
+
+    Raises:
+        FileNotFoundError: for a missing file.
+    """
+    languages = (config.source_language, config.target_language)
+    if config.dataset == "phrasebook":
+        return f"phrasebook {config.train_size or 30_000} {languages}"
+    if config.dataset != "files" or config.train is None:
+        return f"{config.dataset} {languages}"
+    from luong_keras.data.text_files import text_files
+
+    stamps = [
+        [str(path), path.stat().st_size, path.stat().st_mtime_ns]
+        for path in text_files(config.train, languages)
+    ]
+    absent = _held_out_parts(config)
+    return json.dumps(stamps) + (f" without {absent}" if absent else "")
+
+
+def corpus_key(datasets: Datasets | None, config: DataConfig) -> str:
+    """Everything that the cached corpus of a run depends on.
+
+    Args:
+        datasets: the pairs; those of the settings when None.
+        config: the settings.
+
+    Raises:
+        FileNotFoundError: for a missing file, without `datasets`.
+    """
+    key = pairs_key(config) if datasets is None else datasets.train_key
     settings = dataclasses.asdict(config)
     kept = ("lowercase", "normalize_punctuation", "tokenize", "on_bad_line")
-    return json.dumps([datasets.train_key, {k: settings[k] for k in kept}])
+    return json.dumps([key, {k: settings[k] for k in kept}])

@@ -119,11 +119,30 @@ def _raw_lines(path: Path) -> Iterator[bytes]:
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rb") as file:
         try:
-            yield from file
+            first = file.readline()
+            _check_encoding(first, path)
+            second = file.readline()
+            if not second and first.rstrip(b"\r\n").count(b"\r") > 1:
+                raise ValueError(
+                    f"The lines of {path} end as those of old Macs, with a "
+                    "carriage return alone, so all of it reads as one line. "
+                    "Expected: UTF-8 text with line feeds. Convert it: tr "
+                    f"'\\r' '\\n' < {path}"
+                )
+            yield from itertools.chain(filter(None, (first, second)), file)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise ValueError(
                 f"{path} is not a whole gzip file ({error}). Get it again."
             ) from error
+
+
+def _check_encoding(start: bytes, path: Path) -> None:
+    """Refuses UTF-16 and UTF-32, which most programs mark at the start."""
+    if start.startswith((b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")):
+        raise ValueError(
+            f"{path} is written in UTF-16 or UTF-32. Expected: UTF-8. Convert "
+            f"it: iconv -f UTF-16 -t UTF-8 {path}"
+        )
 
 
 def _decode(line: bytes, number: int, path: Path, errors: str) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable
 
 import numpy as np
 
 from luong_keras.data.corpus import Corpus
+from luong_keras.files.atomic_file import atomic_path
 from luong_keras.missing_package import missing_package
 from luong_keras.text.tokenizer import Tokenizer
 
@@ -46,12 +46,8 @@ def token_lengths(
     except (OSError, ValueError):
         pass  # Not counted yet, or not whole.
     lengths = _count(corpus, side, tokenizer)
-    temporary = path.with_suffix(f".{os.getpid()}.tmp")
-    with open(temporary, "wb") as file:
-        np.save(file, lengths)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    with atomic_path(path) as temporary:
+        np.save(temporary, lengths)
     return lengths
 
 

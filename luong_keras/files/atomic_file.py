@@ -1,13 +1,23 @@
 """Files that are either the old ones or the new ones, never half written."""
 
 import contextlib
-import json
+import errno
 import os
+import shutil
+import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 _PREFIX = ".partial-"
+# What a full disk and one that nothing may be written to answer.
+_REASONS = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the quota of the disk is used up",
+    errno.EFBIG: "the file is larger than is allowed there",
+    errno.EROFS: "the file system is read-only",
+    errno.EACCES: "there is no permission to write there",
+    errno.EPERM: "there is no permission to write there",
+}
 
 
 @contextlib.contextmanager
@@ -17,15 +27,19 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     The temporary file lies in the same folder, keeps the suffixes of the name
     (some writers read the format from them) and is on disk before the rename,
     so a crash or a power cut leaves the old file or the new one. A block that
-    raises leaves the old one. The temporary name is fixed: what a killed
-    process left behind is overwritten by the next write, and one process at a
-    time may write a file.
+    raises leaves the old one. The temporary name is the process's own, so
+    that two processes never write into one file; what a killed process of
+    this machine left behind goes away with the next write.
 
     Args:
         path: The file to write or to replace. Its folder is made if needed.
 
     Yields:
         The path that the block has to write to.
+
+    Raises:
+        OSError: If it cannot be written, with the name of the file, what is
+            wrong with the disk, and that the old file is whole.
 
     Example:
         >>> import pathlib, tempfile
@@ -36,29 +50,102 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         ('whole', False)
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(_PREFIX + path.name)
-    try:
-        yield temporary
-        _sync(temporary)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    # The rename itself is on disk only when the folder is.
-    _sync(path.parent)
+    with _named(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        remove_partial_files(path.parent, path.name)
+        owner = f"{socket.gethostname()}-{os.getpid()}-"
+        temporary = path.with_name(f"{_PREFIX}{owner}{path.name}")
+        try:
+            yield temporary
+            _sync(temporary)
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            raise
+        # The rename itself is on disk only when the folder is.
+        _sync(path.parent)
 
 
-def write_json(path: str | os.PathLike[str], value: Any) -> None:
-    """Write `value` as indented JSON, atomically.
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text as UTF-8, atomically.
 
     Args:
         path: The file to write or to replace.
-        value: Anything `json` can write.
+        text: All of it.
     """
     with atomic_path(path) as temporary:
-        text = json.dumps(value, indent=2, ensure_ascii=False)
-        temporary.write_text(text + "\n", encoding="utf-8")
+        temporary.write_bytes(text.encode("utf-8"))
+
+
+def check_free_space(path: str | os.PathLike[str], size: int) -> None:
+    """Raise before a large file is begun for which there is no room.
+
+    Args:
+        path: The file.
+        size: Its bytes.
+
+    Raises:
+        OSError: With the name of the file and what is missing.
+    """
+    path = Path(path)
+    with _named(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        free = shutil.disk_usage(path.parent).free
+        if free < size:
+            raise OSError(
+                errno.ENOSPC, f"{free:,} of {size:,} bytes are free", str(path)
+            )
+
+
+def remove_partial_files(folder: Path, name: str = "*") -> None:
+    """Remove what killed processes of this machine had begun to write.
+
+    Args:
+        folder: Where.
+        name: Of the file that was to be, or a pattern of such names.
+    """
+    for left in folder.glob(f"{_PREFIX}{socket.gethostname()}-*-{name}"):
+        number = left.name.removeprefix(f"{_PREFIX}{socket.gethostname()}-")
+        number = number.partition("-")[0]
+        if number.isdecimal() and not is_running(int(number)):
+            left.unlink(missing_ok=True)
+
+
+def is_running(process: int) -> bool:
+    """Whether this machine has a process of this number.
+
+    Example:
+        >>> is_running(os.getpid())
+        True
+    """
+    if os.name == "nt":
+        return True  # There the call below would end it.
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Says in an error of the disk what was to be written."""
+    try:
+        yield
+    except OSError as error:
+        reason = _REASONS.get(error.errno or 0)
+        if reason is None:
+            raise
+        old = "is as it was" if path.exists() else "was not written"
+        raise type(error)(
+            error.errno,
+            f"{path} {old}: {reason}. Make room, or the folder writable, and "
+            "give the same command again",
+            str(error.filename or path),
+        ) from error
 
 
 def _sync(path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from luong_keras.data.text_files import is_columns
 from luong_keras.files.atomic_file import atomic_path
-from luong_keras.training.run_folder import RunFolder
+from luong_keras.training.run_folder import OTHER_TEXT, RunFolder
 
 Text = str | Path | Sequence[str | Path] | Iterable[tuple[str, str]]
 
@@ -73,6 +73,8 @@ def _named(text: Text, part: str, run: RunFolder) -> str | tuple[str, str]:
     content = "".join(lines).encode("utf-8")
     # A file that is rewritten looks like another text.
     if not path.exists() or path.read_bytes() != content:
+        if path.exists() and run.data.exists():
+            raise ValueError(OTHER_TEXT.format(run.path))
         with atomic_path(path) as temporary:
             temporary.write_bytes(content)
     return str(path)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+import json
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from luong_keras.config import RunConfig
 from luong_keras.data.corpus import Corpus
 from luong_keras.data.corpus_writer import open_or_write_corpus
-from luong_keras.data.datasets import Datasets, corpus_key
+from luong_keras.data.datasets import Datasets, corpus_key, load_datasets
+from luong_keras.files.atomic_file import write_text
 from luong_keras.text.loading import load_tokenizer
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.text.sentencepiece_tokenizer import (
@@ -17,26 +21,121 @@ from luong_keras.text.sentencepiece_tokenizer import (
 )
 from luong_keras.text.tokenizer import Tokenizer
 from luong_keras.text.word_tokenizer import WordTokenizer
-from luong_keras.training.run_folder import RunFolder
+from luong_keras.training.run_folder import OTHER_TEXT, RunFolder
+
+
+def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
+    """The pairs of a run and its checked training text, from the run folder.
+
+    A run that has begun goes on with the text that it keeps, also where the
+    files that it came from have moved.
+
+    Raises:
+        ValueError: where the files are there and hold another text. Nothing
+            of the run is touched.
+    """
+    begun = run.data.exists()
+    if begun and run.dev.exists() and run.test.exists():
+        datasets = _kept_pairs(config, run)
+    else:
+        datasets = load_datasets(config.data)
+    corpus = _kept_corpus(config, run) if begun else None
+    if corpus is None:
+        corpus = prepare_corpus(datasets, config, run.corpus)
+    _keep_pairs(datasets, run)
+    if datasets.note is not None:
+        print(datasets.note)
+    print(f"{len(corpus)} training pairs; skipped: {corpus.skipped}")
+    return datasets, corpus
 
 
 def prepare_corpus(
-    datasets: Datasets, config: RunConfig, run: RunFolder
+    datasets: Datasets, config: RunConfig, folder: Path
 ) -> Corpus:
-    """The checked training text, cached in the run folder."""
+    """The checked training text, in a folder that may have it already."""
     preprocess_source, preprocess_target = preprocessors(config.data)
-    corpus = open_or_write_corpus(
+    return open_or_write_corpus(
         datasets.train,
-        run.corpus,
+        folder,
         corpus_key(datasets, config.data),
         preprocess_source=preprocess_source,
         preprocess_target=preprocess_target,
         on_bad_line=config.data.on_bad_line,
+        most_skipped=config.data.most_skipped,
     )
-    if datasets.note is not None:
-        print(datasets.note)
-    print(f"{len(corpus)} training pairs; skipped: {corpus.skipped}")
+
+
+def _keep_pairs(datasets: Datasets, run: RunFolder) -> None:
+    links: Sequence[str | None] = [None] * len(datasets.test)
+    links = datasets.test_links or links
+    test = [
+        (*pair, link) for pair, link in zip(datasets.test, links, strict=True)
+    ]
+    write_text(run.dev, _json_lines(datasets.dev))
+    write_text(run.test, _json_lines(test))
+
+
+def _kept_pairs(config: RunConfig, run: RunFolder) -> Datasets:
+    test = _read_json_lines(run.test, 3)
+    links = [link for *_, link in test if link is not None]
+    return Datasets(
+        # Of use where the corpus is damaged alone.
+        lambda: load_datasets(config.data).train(),
+        "",
+        [(source, target) for source, target in _read_json_lines(run.dev, 2)],
+        [(source, target) for source, target, _ in test],
+        links or None,
+    )
+
+
+def _kept_corpus(config: RunConfig, run: RunFolder) -> Corpus | None:
+    """The training text of a run that has begun; None where it is damaged."""
+    try:
+        corpus = Corpus.open(run.corpus)
+    except (FileNotFoundError, ValueError) as error:
+        print(f"{error} The training text is read again.")
+        return None
+    try:
+        if corpus.description["key"] != corpus_key(None, config.data):
+            _check_same_text(corpus, config, run)
+    except FileNotFoundError as error:
+        print(f"{error} The run goes on with the text that it keeps.")
     return corpus
+
+
+def _check_same_text(corpus: Corpus, config: RunConfig, run: RunFolder):
+    """Checks that files whose times have changed say the same."""
+    print("The files of the text have changed since; comparing them.")
+    with tempfile.TemporaryDirectory(prefix=".corpus-", dir=run.path) as folder:
+        now = prepare_corpus(load_datasets(config.data), config, Path(folder))
+        if now.fingerprint == corpus.fingerprint:
+            return
+    raise ValueError(OTHER_TEXT.format(run.path))
+
+
+def _json_lines(rows: Iterable[Sequence[str | None]]) -> str:
+    return "".join(
+        json.dumps(list(row), ensure_ascii=False) + "\n" for row in rows
+    )
+
+
+def _read_json_lines(path: Path, columns: int) -> list[list[str]]:
+    rows = []
+    # Only these end a line: a U+2028 may stand in a sentence.
+    lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    for number, line in enumerate(lines, start=1):
+        try:
+            row = json.loads(line)
+        except ValueError:
+            row = None
+        if not isinstance(row, list) or len(row) != columns:
+            raise ValueError(
+                f"Expected {columns} texts in {path}, line {number}. "
+                f"Received: {line[:80]!r}. Remove the file: it is made again "
+                "of the text that the run began with."
+            )
+        rows.append(row)
+    return rows
 
 
 def prepare_tokenizers(corpus: Corpus, config: RunConfig, run: RunFolder):

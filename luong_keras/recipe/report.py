@@ -14,6 +14,7 @@ from luong_keras.evaluation.word_for_word import (
     translate_word_for_word,
     word_for_word,
 )
+from luong_keras.files.atomic_file import write_text
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.recipe.evaluation import Evaluation, write_results
 from luong_keras.recipe.run_reading import load_run
@@ -35,9 +36,7 @@ def report(datasets: Datasets, config: RunConfig, run: RunFolder) -> None:
         )
     if config.data.dataset == "phrasebook":
         results["bleu_word_for_word"] = word_for_word_bleu(config)
-    run.translations.write_text(
-        "".join(line + "\n" for line in translations), encoding="utf-8"
-    )
+    write_text(run.translations, "".join(f"{t}\n" for t in translations))
     for i in range(0, len(sources), max(len(sources) // 5, 1)):
         print(f"source       {sources[i]}")
         print(f"reference    {references[i]}")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 
 from luong_keras.config import DecodingConfig, RunConfig
 from luong_keras.config_values import config_from_dict, config_to_dict
-from luong_keras.files.atomic_file import write_json
+from luong_keras.files.json_file import read_json, write_json
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.training.json_lines_log import JsonLinesLog
 from luong_keras.training.run_folder import RunFolder
@@ -20,6 +19,11 @@ MAY_CHANGE = (
     "training.epochs",
     # How much is lost where a run is killed.
     "training.snapshot_steps",
+    # Whether a run that was stopped for a NaN goes on without that batch.
+    "training.on_nonfinite",
+    "training.most_skipped",
+    # What is left out is the same; more of it is looked at or not.
+    "data.most_skipped",
     # How many translations are shown.
     "training.samples",
     # The weights are trained on given translations; the epochs to come are
@@ -71,7 +75,11 @@ def is_finished(config: RunConfig, run: RunFolder) -> bool:
     """Whether an earlier call scored and exported just what this one would."""
     if not run.finished.exists():
         return False
-    found = json.loads(run.finished.read_text(encoding="utf-8"))
+    found = read_json(
+        run.finished,
+        "what was scored and exported",
+        "Remove it: the run is scored and exported again.",
+    )
     return (
         found["epochs"] == config.training.epochs
         and config_from_dict(found["decoding"], DecodingConfig)

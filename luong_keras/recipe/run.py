@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import keras
 
 from luong_keras.config import RunConfig
-from luong_keras.data.datasets import load_datasets
+from luong_keras.files.folder_lock import locked
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.recipe.preparation import (
     fit_vocabulary_sizes,
-    prepare_corpus,
+    prepare_text,
     prepare_tokenizers,
 )
 from luong_keras.recipe.report import report
@@ -26,28 +27,37 @@ from luong_keras.recipe.training import train
 from luong_keras.training.run_folder import RunFolder
 
 
-def run_recipe(config: RunConfig, run_dir: str | Path) -> bool:
+def run_recipe(
+    config: RunConfig, run_dir: str | Path, stop_after: float | None = None
+) -> bool:
     """Trains, scores and exports, as far as the folder has not come yet.
 
     Args:
         config: the settings.
         run_dir: the folder of the run; one that was interrupted goes on, and
             one that is finished too, where `config` has more epochs.
+        stop_after: seconds after which the training stops, as by a signal,
+            with a snapshot.
 
     Returns:
-        False where a signal stopped the run before its end.
+        False where the run was stopped before its end.
 
     Raises:
         ValueError: where the folder has a run of other settings.
+        FolderInUseError: where another process works in the folder.
     """
+    deadline = None if stop_after is None else time.monotonic() + stop_after
     # TensorFlow would return the memory of every step to the system.
     os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
     run = RunFolder(run_dir)
+    with locked(run.path):
+        return _run(config, run, deadline)
+
+
+def _run(config: RunConfig, run: RunFolder, deadline: float | None) -> bool:
     check_resumable(config, run)
     keras.utils.set_random_seed(config.training.seed)
-
-    datasets = load_datasets(config.data)
-    corpus = prepare_corpus(datasets, config, run)
+    datasets, corpus = prepare_text(config, run)
     tokenizers = prepare_tokenizers(corpus, config, run)
     config = fit_vocabulary_sizes(config, *tokenizers)
     write_config(config, run)
@@ -56,7 +66,8 @@ def run_recipe(config: RunConfig, run_dir: str | Path) -> bool:
     )
     translation_model.model.summary()
 
-    if not train(translation_model, tokenizers, corpus, datasets, config, run):
+    parts = (translation_model, tokenizers, corpus, datasets, config, run)
+    if not train(*parts, deadline=deadline):
         return False
     if is_finished(config, run):
         print(f"{run.path} is finished: scored in results.jsonl, exported")

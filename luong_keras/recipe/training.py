@@ -23,6 +23,7 @@ from luong_keras.training.metrics import (
     TokenCount,
     TokenPerplexity,
 )
+from luong_keras.training.nonfinite import StopOnNonFinite
 from luong_keras.training.optimizers import make_optimizer
 from luong_keras.training.schedules import (
     LearningRateHalving,
@@ -72,6 +73,7 @@ def optimizer(config: RunConfig) -> keras.optimizers.Optimizer:
         training.learning_rate,
         training.clip_norm,
         count_embeddings=training.clip_counts_embeddings,
+        on_nonfinite="skip" if training.on_nonfinite == "skip" else "note",
     )
     if config.model.precision in ("float16", "mixed_float16"):
         return keras.optimizers.LossScaleOptimizer(made)
@@ -104,8 +106,13 @@ def learning_rate_schedule(
     )
 
 
-def train(translation_model, tokenizers, corpus, datasets, config, run):
-    """Trains to the last epoch; False where a signal stopped it before."""
+def train(
+    translation_model, tokenizers, corpus, datasets, config, run, deadline=None
+):
+    """Trains to the last epoch; False where it was stopped before.
+
+    By a signal, or at the `deadline` of `time.monotonic`.
+    """
     training, data = config.training, config.data
     batches = TrainingBatches(
         corpus,
@@ -131,7 +138,7 @@ def train(translation_model, tokenizers, corpus, datasets, config, run):
         },
         jit_compile=training.jit_compile,
     )
-    stop = StopOnSignal()
+    stop = StopOnSignal(deadline=deadline)
     greedy = config.decoding.with_(beam_size=1, stack_size=None)
     translator = TextTranslator(
         translation_model, *tokenizers, greedy, *preprocessors(data)
@@ -146,6 +153,10 @@ def train(translation_model, tokenizers, corpus, datasets, config, run):
         snapshot_steps=training.snapshot_steps,
         validation_data=validation_batches(tokenizers, datasets.dev, config),
         callbacks=[
+            StopOnNonFinite(
+                most_skipped=training.most_skipped,
+                describe=functools.partial(describe_batch, batches),
+            ),
             TokensPerSecond(count="word_count"),
             TranslationValidation(
                 translator.translate,
@@ -165,10 +176,26 @@ def train(translation_model, tokenizers, corpus, datasets, config, run):
         verbose=1 if sys.stdout.isatty() else 2,
     )
     print(f"trained for {time.perf_counter() - started:.0f} s in this process")
-    if stop.received is not None:
+    if stop.stopping:
         return False
     translation_model.model.save_weights(run.last_weights)
     return True
+
+
+def describe_batch(batches: TrainingBatches, step: int) -> str:
+    """Which lines of the run's text a step is made of, and the longest."""
+    lines = batches.lines(step)
+    sources, targets = batches.corpus.lines(lines)
+    longest = max(range(len(lines)), key=lambda i: len(sources[i]))
+    pair = " ||| ".join(
+        side[longest][:80].decode("utf-8", "replace")
+        for side in (sources, targets)
+    )
+    return (
+        f"Its pairs are the lines {', '.join(map(str, sorted(lines + 1)))} of "
+        f"{batches.corpus.folder}/source.txt and target.txt; the longest "
+        f"begins {pair!r}. "
+    )
 
 
 def validation_batches(tokenizers, dev, config):

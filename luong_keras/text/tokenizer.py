@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from luong_keras.files.atomic_file import atomic_path
+from luong_keras.files.json_file import write_json
 from luong_keras.missing_package import missing_package
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
@@ -130,16 +132,15 @@ class Tokenizer(tf.Module, abc.ABC):
             name: The files' name without suffix, such as `"source"`.
         """
         folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{name}{self.file_suffix}").write_bytes(self.file_bytes())
+        with atomic_path(folder / f"{name}{self.file_suffix}") as temporary:
+            temporary.write_bytes(self.file_bytes())
         description = {
             "kind": self.kind,
             "options": self.options,
             "fingerprint": self.fingerprint,
         }
-        (folder / f"{name}.json").write_text(
-            json.dumps(description, indent=2) + "\n", encoding="utf-8"
-        )
+        # The last one: without it there is no tokenizer.
+        write_json(folder / f"{name}.json", description)
 
     def _clean(self, text: tf.Tensor) -> tf.Tensor:
         """Makes valid UTF-8 of any bytes, and lower case where chosen."""

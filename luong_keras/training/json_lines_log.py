@@ -1,6 +1,7 @@
 """A log that programs and people can read."""
 
 import json
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -39,8 +40,10 @@ class JsonLinesLog(keras.callbacks.Callback):
     ) -> None:
         """Write the line of the epoch, counted from 1."""
         number = epoch + 1
-        line: dict[str, float] = {"epoch": number}
-        line.update((key, float(value)) for key, value in (logs or {}).items())
+        line: dict[str, float | None] = {"epoch": number}
+        for key, value in (logs or {}).items():
+            # JSON has no NaN and no infinity.
+            line[key] = float(value) if math.isfinite(value) else None
         lines = [old for old in self.read() if old["epoch"] < number]
         with atomic_path(self.path) as temporary:
             temporary.write_text(
@@ -48,13 +51,37 @@ class JsonLinesLog(keras.callbacks.Callback):
                 encoding="utf-8",
             )
 
-    def read(self) -> list[dict[str, float]]:
+    def read(self) -> list[dict[str, Any]]:
         """Read the lines written so far.
 
         Returns:
-            One dict an epoch.
+            One dict an epoch; None stands for a number that was none. What
+            is left of a last line that was cut is left out.
+
+        Raises:
+            ValueError: If another line is damaged, with its number.
         """
         if not self.path.exists():
             return []
-        text = self.path.read_text(encoding="utf-8")
-        return [json.loads(line) for line in text.splitlines()]
+        text = self.path.read_bytes().decode("utf-8", errors="replace")
+        lines, found = text.splitlines(), []
+        for number, line in enumerate(lines, start=1):
+            try:
+                found.append(_results(line))
+            except (ValueError, TypeError, KeyError) as error:
+                if number == len(lines) and not text.endswith("\n"):
+                    break
+                raise ValueError(
+                    f"Expected the results of an epoch in {self.path}, line "
+                    f"{number}. Received: {line[:80]!r} ({error}). Remove "
+                    "the line."
+                ) from error
+        return found
+
+
+def _results(line: str) -> dict[str, Any]:
+    """One line of the log."""
+    results = json.loads(line)
+    if not isinstance(results["epoch"], int):
+        raise ValueError("`epoch` is no integer")
+    return results

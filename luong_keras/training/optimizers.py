@@ -30,35 +30,120 @@ def gradient_norm(gradients, variables, count_embeddings=True):
     return ops.sqrt(sum(squares[1:], squares[0]))
 
 
+# What a snapshot of a run does not hold, for each process counts anew.
+NONFINITE = "nonfinite"
+
+
 class _Clipped:
     """Rescales the gradient where its norm is above `clip_norm`.
 
     Unlike `global_clipnorm` of Keras, the norm can leave out the embeddings;
     they are rescaled with the others all the same.
+
+    With `on_nonfinite` the device notes a step whose norm is no finite number:
+    `nonfinite_steps` counts such steps and `first_nonfinite` is the iteration
+    of the first one, -1 where there was none. Nobody waits for that; who wants
+    to know reads it now and then.
     """
 
-    def __init__(self, *args, clip_norm=None, count_embeddings=True, **kwargs):
+    def __init__(
+        self,
+        *args,
+        clip_norm=None,
+        count_embeddings=True,
+        on_nonfinite=None,
+        **kwargs,
+    ):
+        if on_nonfinite not in (None, "note", "skip"):
+            raise ValueError(
+                "`on_nonfinite` must be None, 'note' or 'skip'. Received: "
+                f"on_nonfinite={on_nonfinite!r}."
+            )
         super().__init__(*args, **kwargs)
         self.clip_norm = clip_norm
         self.count_embeddings = count_embeddings
+        self.on_nonfinite = on_nonfinite
+        self.nonfinite_steps = self.first_nonfinite = None
+
+    def build(self, variables):
+        if self.built:
+            return
+        super().build(variables)
+        if self.on_nonfinite is None:
+            return
+        self.nonfinite_steps = self._counter("steps", 0)
+        self.first_nonfinite = self._counter("first", -1)
+
+    def _counter(self, name, value):
+        return self.add_variable(
+            shape=(),
+            initializer=keras.initializers.Constant(value),
+            dtype="int32",
+            name=f"{NONFINITE}_{name}",
+        )
 
     def apply(self, grads, trainable_variables=None):
+        if self.clip_norm is None and self.on_nonfinite is None:
+            return super().apply(grads, trainable_variables)
+        variables = trainable_variables
+        if variables is None:
+            variables = self._trainable_variables
+        if not self.built:
+            self.build(variables)
+        norm = gradient_norm(grads, variables, self.count_embeddings)
+        finite = ops.isfinite(norm)
+        if not self.count_embeddings:
+            finite = ops.logical_and(finite, _all_finite(grads))
         if self.clip_norm is not None:
-            variables = trainable_variables
-            if variables is None:
-                variables = self._trainable_variables
-            norm = gradient_norm(grads, variables, self.count_embeddings)
             # At a norm of zero the scale is that of any small one.
             scale = self.clip_norm / ops.maximum(norm, self.clip_norm)
             grads = [_scaled(gradient, scale) for gradient in grads]
+        if self.on_nonfinite is not None:
+            self._note(finite)
+        if self.on_nonfinite == "skip":
+            return self._apply_where(finite, grads, list(variables))
         return super().apply(grads, trainable_variables)
+
+    def _note(self, finite):
+        bad = ops.cast(ops.logical_not(finite), self.nonfinite_steps.dtype)
+        now = ops.cast(self.iterations, self.first_nonfinite.dtype)
+        is_first = bad * ops.cast(self.nonfinite_steps == 0, bad.dtype)
+        first = ops.where(is_first > 0, now, self.first_nonfinite.value)
+        self.first_nonfinite.assign(first)
+        self.nonfinite_steps.assign_add(bad)
+
+    def _apply_where(self, finite, grads, trainable_variables):
+        """Keeps all as it was where the gradient is not finite."""
+        if keras.backend.backend() == "tensorflow":
+            # A branch: what is kept need not be copied.
+            def skip():
+                self.iterations.assign_add(1)
+
+            apply = super().apply
+            return ops.cond(
+                finite, lambda: apply(grads, trainable_variables), skip
+            )
+        kept = [*trainable_variables, *self.variables]
+        kept = [v for v in kept if v is not self.iterations]
+        before = [variable.value for variable in kept]
+        super().apply(grads, trainable_variables)
+        for variable, old in zip(kept, before, strict=True):
+            variable.assign(ops.where(finite, variable.value, old))
 
     def get_config(self):
         return {
             **super().get_config(),
             "clip_norm": self.clip_norm,
             "count_embeddings": self.count_embeddings,
+            "on_nonfinite": self.on_nonfinite,
         }
+
+
+def _all_finite(gradients):
+    sums = [
+        ops.sum(getattr(gradient, "values", gradient)) for gradient in gradients
+    ]
+    return ops.isfinite(sum(sums[1:], sums[0]))
 
 
 def _summed_rows(gradient):
@@ -85,6 +170,9 @@ class ClippedSGD(_Clipped, keras.optimizers.SGD):
     Args:
         clip_norm: The largest norm of the gradient, `None` for no clipping.
         count_embeddings: Whether the embeddings' gradients count in it.
+        on_nonfinite: What a step does whose gradient is not finite: `None`
+            changes the weights unseen, `"note"` changes and notes them,
+            `"skip"` notes it and changes nothing.
         **kwargs: Those of `keras.optimizers.SGD`.
     """
 
@@ -96,6 +184,9 @@ class ClippedAdam(_Clipped, keras.optimizers.Adam):
     Args:
         clip_norm: The largest norm of the gradient, `None` for no clipping.
         count_embeddings: Whether the embeddings' gradients count in it.
+        on_nonfinite: What a step does whose gradient is not finite: `None`
+            changes the weights unseen, `"note"` changes and notes them,
+            `"skip"` notes it and changes nothing.
         **kwargs: Those of `keras.optimizers.Adam`.
     """
 
@@ -114,6 +205,7 @@ def make_optimizer(
     clip_norm: float | None = 5.0,
     weight_decay: float | None = None,
     count_embeddings: bool = True,
+    on_nonfinite: str | None = None,
 ) -> keras.optimizers.Optimizer:
     """Make an optimizer that clips the norm of the whole gradient.
 
@@ -127,6 +219,9 @@ def make_optimizer(
         weight_decay: The decoupled weight decay, `None` for none.
         count_embeddings: Whether the embeddings' gradients count in the
             norm; not so in the authors' program.
+        on_nonfinite: What a step does whose gradient is not finite: `None`
+            changes the weights unseen, `"note"` changes and notes them,
+            `"skip"` notes it and changes nothing.
 
     Returns:
         The optimizer.
@@ -149,6 +244,7 @@ def make_optimizer(
         learning_rate=learning_rate,
         clip_norm=clip_norm,
         count_embeddings=count_embeddings,
+        on_nonfinite=on_nonfinite,
         weight_decay=weight_decay,
         **options,
     )

@@ -7,15 +7,24 @@ from pathlib import Path
 from typing import Any
 
 from luong_keras.config_values import leaf_values
-from luong_keras.files.atomic_file import write_json
+from luong_keras.files.json_file import read_json, write_json
 
+_RESTORE = "Put a copy in its place, or use a new folder for a new run."
+OTHER_TEXT = (
+    "The training text of '{}' is not the one that the run began with, or its "
+    "tokenizers are not. Put the old files back, or use a new folder for a new "
+    "run."
+)
 _CONTENTS = {
     "config": ("config.json", "the resolved configuration"),
     "data": ("data.json", "a hash of all that decides the batches"),
     "corpus": ("corpus", "the checked training text"),
+    "dev": ("dev.jsonl", "the pairs to choose a model by"),
+    "test": ("test.jsonl", "the pairs to score"),
     "source_vocabulary": ("source_vocabulary.json", "the source tokenizer"),
     "target_vocabulary": ("target_vocabulary.json", "the target tokenizer"),
     "snapshot": ("snapshot.npz", "what a resumed run needs"),
+    "previous_snapshot": ("snapshot.previous.npz", "the one before"),
     "best_weights": ("best.weights.h5", "the weights of the best epoch"),
     "last_weights": ("last.weights.h5", "the weights of the last epoch"),
     "log": ("log.jsonl", "one line of results an epoch"),
@@ -33,11 +42,11 @@ _CONTENTS = {
 class RunFolder:
     """Name the files of a run, read and write its configuration.
 
-    Every path is an attribute: `config`, `data`, `source_vocabulary`,
-    `target_vocabulary`, `snapshot`, `best_weights`, `last_weights`, `log`,
-    `results`, `translations`, and the folders `corpus`, `tensorboard`,
-    `samples`, `plots`, `export`, `pairs`; `finished` is what the run comes to
-    its end with.
+    Every path is an attribute: `config`, `data`, `dev`, `test`,
+    `source_vocabulary`, `target_vocabulary`, `snapshot`, `previous_snapshot`,
+    `best_weights`, `last_weights`, `log`, `results`, `translations`, and the
+    folders `corpus`, `tensorboard`, `samples`, `plots`, `export`, `pairs`;
+    `finished` is what the run comes to its end with.
 
     Args:
         path: The folder; made by the first writing.
@@ -55,9 +64,12 @@ class RunFolder:
     config: Path
     data: Path
     corpus: Path
+    dev: Path
+    test: Path
     source_vocabulary: Path
     target_vocabulary: Path
     snapshot: Path
+    previous_snapshot: Path
     best_weights: Path
     last_weights: Path
     log: Path
@@ -145,13 +157,9 @@ class RunFolder:
                 data that its snapshot has would mean something else.
         """
         if self.data.exists():
-            old = json.loads(self.data.read_text(encoding="utf-8"))
+            old = read_json(self.data, "what the batches are made of", _RESTORE)
             if old != {"fingerprint": fingerprint}:
-                raise ValueError(
-                    f"The training text of {str(self.path)!r} is not the one "
-                    "that the run began with, or its tokenizers are not. Put "
-                    "the old files back, or use a new folder for a new run."
-                )
+                raise ValueError(OTHER_TEXT.format(self.path))
         write_json(self.data, {"fingerprint": fingerprint})
 
     def read_config(self) -> dict[str, Any]:
@@ -169,20 +177,7 @@ class RunFolder:
                 f"Expected a run in {str(self.path)!r}. Received: a folder "
                 f"without {self.config.name}. Check the path, or train first."
             )
-        try:
-            config = json.loads(self.config.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise self._damaged(str(error)) from error
-        if not isinstance(config, dict):
-            raise self._damaged(f"a {type(config).__name__} is in it")
-        return config
-
-    def _damaged(self, why: str) -> ValueError:
-        return ValueError(
-            f"Expected the configuration of a run in {str(self.config)!r}. "
-            f"Received: what is none ({why}). Put a copy in its place, or "
-            "use a new folder for a new run."
-        )
+        return read_json(self.config, "the configuration of a run", _RESTORE)
 
     def tree(self) -> str:
         """Draw what the folder holds so far.

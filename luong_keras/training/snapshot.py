@@ -9,6 +9,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from luong_keras.training.nonfinite import check_finite, is_transient
 from luong_keras.training.snapshot_file import read_arrays, write_arrays
 from luong_keras.training.variable_names import (
     check_match,
@@ -88,9 +89,15 @@ class Snapshot:
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the file; a crash leaves the old one or this one.
 
+        The one before is kept beside it, see `previous_path`.
+
         Args:
             path: The file, usually `snapshot.npz`.
+
+        Raises:
+            NonFiniteError: If a weight is NaN or infinite. Nothing is written.
         """
+        check_finite(self.arrays)
         header = {"position": self.position, "callbacks": self.callbacks}
         write_arrays(path, header, self.arrays)
 
@@ -219,7 +226,11 @@ def _groups(
 ) -> dict[str, Sequence[keras.Variable]]:
     groups = {
         "model": model.variables,
-        "optimizer": model.optimizer.variables,
+        "optimizer": [
+            variable
+            for variable in model.optimizer.variables
+            if not is_transient(variable.name)
+        ],
         "metrics": model.metrics_variables,
     }
     return {name: groups[name] for name in names}

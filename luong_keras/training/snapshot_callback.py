@@ -1,6 +1,7 @@
 """Snapshots while `fit` runs."""
 
 import os
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import keras
 
 from luong_keras.training.snapshot import Snapshot
+from luong_keras.training.snapshot_file import previous_path
 from luong_keras.training.stop_on_signal import StopOnSignal
 
 
@@ -19,8 +21,8 @@ class SnapshotCallback(keras.callbacks.Callback):
     did there. After the last batch of an epoch nothing is saved before the
     epoch's end: a run that is killed during validation repeats the validation.
 
-    One file is kept. It is replaced in one step, so there is always a whole
-    one, and an older one would lose more than N batches without a word.
+    Two files are kept, this snapshot and the one before, which is used, with
+    a warning, where the newer one is damaged.
 
     Args:
         path: The file.
@@ -69,13 +71,35 @@ class SnapshotCallback(keras.callbacks.Callback):
             The number of batches seen, 0 if there is no snapshot.
 
         Raises:
-            ValueError: If the file is damaged or belongs to another model.
+            ValueError: If both files are damaged, or one belongs to another
+                model.
         """
-        if not self.path.exists():
+        self._resumed = self._read()
+        if self._resumed is None:
             return 0
-        self._resumed = Snapshot.read(self.path)
         self._resumed.apply(model, self.callbacks, self.path)
         return self._resumed.position
+
+    def _read(self) -> Snapshot | None:
+        """The newer of the two snapshots that is whole."""
+        older = previous_path(self.path)
+        try:
+            return Snapshot.read(self.path)
+        except FileNotFoundError:
+            if not older.exists():
+                return None
+            problem = f"There is no {self.path}."
+        except ValueError as error:
+            if not older.exists():
+                raise
+            problem = str(error)
+        snapshot = Snapshot.read(older)
+        warnings.warn(
+            f"{problem} The run goes on from the snapshot before, {older}, "
+            f"after batch {snapshot.position}.",
+            stacklevel=2,
+        )
+        return snapshot
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Learn the length of an epoch."""
@@ -110,7 +134,8 @@ class SnapshotCallback(keras.callbacks.Callback):
             return
         position = self._epoch * self._steps_per_epoch + batch + 1
         due = position // self.every_steps > self._begin // self.every_steps
-        if due or self._stopping:
+        wanted = self.stop is not None and self.stop.snapshot_wanted
+        if due or wanted or self._stopping:
             self._save(position)
 
     def on_epoch_end(
@@ -121,13 +146,15 @@ class SnapshotCallback(keras.callbacks.Callback):
 
     @property
     def _stopping(self) -> bool:
-        return self.stop is not None and self.stop.received is not None
+        return self.stop is not None and self.stop.stopping
 
     def _save(self, position: int) -> None:
         snapshot = Snapshot.capture(self.model, position, self.callbacks)
         snapshot.write(self.path)
+        if self.stop is not None:
+            self.stop.snapshot_wanted = False
         if self._stopping:
-            # The signal may have come after `stop` looked in this batch.
+            # It may have come after `stop` looked in this batch.
             self.model.stop_training = True
             print(
                 f"\nStopped after batch {position}, saved in {self.path}. "

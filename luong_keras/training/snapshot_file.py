@@ -6,11 +6,12 @@ import os
 import zipfile
 import zlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from luong_keras.files.atomic_file import atomic_path
+from luong_keras.files.atomic_file import atomic_path, check_free_space
 
 FORMAT_VERSION = 1
 _HEADER = "header"
@@ -23,6 +24,8 @@ def write_arrays(
 ) -> None:
     """Write a `.npz` file; a crash leaves the old one or this one.
 
+    What was in its place stays beside it, as `previous_path`.
+
     Args:
         path: The file to write or to replace.
         header: What JSON can hold. The format version and a checksum over
@@ -34,9 +37,40 @@ def write_arrays(
     header = {"format_version": FORMAT_VERSION, **header}
     header["sha256"] = _digest(header, arrays)
     text = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    check_free_space(path, sum(array.nbytes for array in arrays.values()))
     with atomic_path(path) as temporary, open(temporary, "wb") as file:
         content: dict[str, Any] = {_HEADER: text, **arrays}
         np.savez(file, **content)
+        file.flush()
+        _keep(Path(path))
+
+
+def previous_path(path: str | os.PathLike[str]) -> Path:
+    """Where the snapshot before this one is.
+
+    Example:
+        >>> previous_path("run/snapshot.npz").as_posix()
+        'run/snapshot.previous.npz'
+    """
+    path = Path(path)
+    return path.with_name(f"{path.stem}.previous{path.suffix}")
+
+
+def _keep(path: Path) -> None:
+    """Gives the file a second name, under which it stays."""
+    if not path.exists():
+        return
+    second = path.with_name(f".second-{path.name}")
+    try:
+        try:
+            second.unlink(missing_ok=True)
+            os.link(path, second)
+        except OSError:  # No links there: for a moment it has that name alone.
+            os.replace(path, previous_path(path))
+        else:
+            os.replace(second, previous_path(path))
+    finally:
+        second.unlink(missing_ok=True)
 
 
 def read_arrays(
@@ -107,6 +141,6 @@ def _digest(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
 
 def _damaged(path: str | os.PathLike[str], why: object) -> ValueError:
     return ValueError(
-        f"The snapshot {str(path)!r} is damaged or is none ({why}). Delete "
-        "it to start again from the beginning, or put a copy in its place."
+        f"The snapshot {str(path)!r} is damaged or is none ({why}). Put a "
+        "copy in its place, or use a new folder for a new run."
     )

@@ -1,39 +1,48 @@
-"""A clean end on Ctrl-C."""
+"""A clean end on Ctrl-C, by a signal or in time."""
 
 import os
 import signal
 import threading
+import time
 from typing import Any
 
 import keras
 
 
 class StopOnSignal(keras.callbacks.Callback):
-    """Stop after the current batch on Ctrl-C or SIGTERM.
+    """Stop after the current batch on Ctrl-C or SIGTERM, or when time is up.
 
     The first signal sets a flag and puts the old handlers back, so a second
     one ends the process at once. Python allows signal handlers in the main
     thread alone; in another one the callback does nothing.
 
     Given to `luong_keras.training.fit.fit` together with a snapshot path,
-    the run can be resumed from the very batch.
+    the run can be resumed from the very batch. SIGUSR1, where there is one,
+    asks that one for a snapshot, and the run goes on.
 
     Args:
-        signals: The signals to listen to.
+        signals: The signals to stop at.
+        deadline: When to stop, on the clock of `time.monotonic`.
 
     Example:
-        >>> StopOnSignal().received is None
+        >>> StopOnSignal().stopping
+        False
+        >>> StopOnSignal(deadline=0).stopping
         True
     """
 
     def __init__(
         self,
         signals: tuple[signal.Signals, ...] = (signal.SIGINT, signal.SIGTERM),
+        deadline: float | None = None,
     ) -> None:
         super().__init__()
         self.signals = signals
+        self.deadline = deadline
         #: The signal that arrived, or None.
         self.received: signal.Signals | None = None
+        #: Whether a snapshot was asked for and not made yet.
+        self.snapshot_wanted = False
         self._previous: dict[signal.Signals, Any] = {}
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
@@ -43,18 +52,22 @@ class StopOnSignal(keras.callbacks.Callback):
             return
         for number in self.signals:
             self._previous[number] = signal.signal(number, self._handle)
+        if hasattr(signal, "SIGUSR1"):  # Windows has none.
+            self._previous[signal.SIGUSR1] = signal.signal(
+                signal.SIGUSR1, self._want_snapshot
+            )
 
     def on_train_batch_end(
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Stop if a signal arrived."""
-        self._stop_if_received()
+        """Stop if a signal arrived or time is up."""
+        self._stop_if_asked()
 
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Stop if a signal arrived during validation."""
-        self._stop_if_received()
+        self._stop_if_asked()
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         """Put the old handlers back."""
@@ -67,9 +80,18 @@ class StopOnSignal(keras.callbacks.Callback):
             # None stands for a handler that Python did not install.
             signal.signal(number, handler or signal.SIG_DFL)
 
-    def _stop_if_received(self) -> None:
-        if self.received is not None:
+    @property
+    def stopping(self) -> bool:
+        """Whether the run is to stop."""
+        late = self.deadline is not None and time.monotonic() >= self.deadline
+        return late or self.received is not None
+
+    def _stop_if_asked(self) -> None:
+        if self.stopping:
             self.model.stop_training = True
+
+    def _want_snapshot(self, number: int, frame: Any) -> None:
+        self.snapshot_wanted = True
 
     def _handle(self, number: int, frame: Any) -> None:
         self.received = signal.Signals(number)

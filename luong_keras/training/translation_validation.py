@@ -7,6 +7,8 @@ from typing import Any
 
 import keras
 
+from luong_keras.files.atomic_file import write_text
+
 
 class TranslationValidation(keras.callbacks.Callback):
     """Translate the development set after each epoch and score it.
@@ -103,8 +105,5 @@ class TranslationValidation(keras.callbacks.Callback):
     def _write(self, epoch: int, translations: list[str]) -> None:
         if self.output_folder is None:
             return
-        self.output_folder.mkdir(parents=True, exist_ok=True)
         path = self.output_folder / f"epoch-{epoch + 1:03d}.txt"
-        path.write_text(
-            "".join(f"{line}\n" for line in translations), encoding="utf-8"
-        )
+        write_text(path, "".join(f"{line}\n" for line in translations))

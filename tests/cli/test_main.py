@@ -47,7 +47,7 @@ def places(tmp_path, monkeypatch):
         ("translate", ["--run-dir", "required"]),
         ("translate --run-dir nowhere", ["nowhere, which does not exist"]),
         ("translate --run-dir empty", ["without config.json"]),
-        ("translate --run-dir damaged", ["damaged/config.json", "none"]),
+        ("translate --run-dir damaged", ["damaged/config.json", "is damaged"]),
         ("evaluate --run-dir old", ["model.unit", "mean model.units"]),
         ("evaluate --run-dir old --part tst", ["dev, test", "mean test"]),
         ("score --run-dir old pairs.txt", ["two columns", "pairs.txt"]),

@@ -70,17 +70,17 @@ def places(tmp_path, monkeypatch):
     ],
 )
 def test_the_command_line_gives_settings(argv, preset, assignments):
-    config, run_dir = parse(argv.split())
+    config, run_dir, _ = parse(argv.split())
     assert config == override(PRESETS[preset], assignments)
     assert run_dir == Path("runs", preset)
 
 
 def test_a_file_of_another_run_is_the_whole_configuration():
-    config, _ = parse(["--config", "whole.json"])
+    config, *_ = parse(["--config", "whole.json"])
     changed = ["training.epochs=7", "model.units=8"]
     assert config == override(PRESETS["authors"], changed)
     # On top of it, the search follows its rules.
-    config, _ = parse(["--config", "whole.json", "--set", "beam_size=1"])
+    config, *_ = parse(["--config", "whole.json", "--set", "beam_size=1"])
     assert config.decoding.stack_size is None
 
 
@@ -107,7 +107,7 @@ def test_a_file_of_another_run_is_the_whole_configuration():
     ],
 )
 def test_text_of_ones_own_is_named_by_its_files(argv, data, capsys):
-    config, run_dir = parse(argv.split())
+    config, run_dir, _ = parse(argv.split())
     assert run_dir == Path("runs/small")
     assert config.data.dataset == "files"
     for name in ("train", "dev", "test"):
@@ -138,7 +138,13 @@ def test_the_settings_reach_the_recipe(monkeypatch):
     monkeypatch.setattr(
         run, "run_recipe", lambda *given: asked.append(given) or True
     )
-    assert main(["train", "pairs.tsv", "--run-dir", "here", "--seed", "5"]) == 0
-    ((config, folder),) = asked
+    assert (
+        main(
+            ["train", "pairs.tsv", "--run-dir", "here", "--seed", "5"]
+            + ["--stop-after", "1h30m"]
+        )
+        == 0
+    )
+    ((config, folder, stop_after),) = asked
     assert (config.training.seed, config.data.train) == (5, "pairs.tsv")
-    assert folder == Path("here")
+    assert (folder, stop_after) == (Path("here"), 5400.0)

@@ -162,3 +162,32 @@ def test_other_descriptions_are_refused(tmp_path):
     path.write_text("{")
     with pytest.raises(ValueError, match="does not describe a corpus"):
         Corpus.open(tmp_path)
+
+
+def test_too_many_bad_pairs_stop_with_a_sample(tmp_path):
+    pairs = [("a", "b")] * 18 + [("", "lost"), ("c", "")]
+    assert write_corpus(pairs, tmp_path / "one", most_skipped=0.1).skipped
+    wanted = (
+        r"2 of 20 .* 10\.0%\. Expected: at most 9\.0%.*"
+        r"19 \(empty source\): '' \|\|\| 'lost'; 20 \(empty target\)"
+    )
+    with pytest.raises(ValueError, match=wanted):
+        write_corpus(pairs, tmp_path / "two", most_skipped=0.09)
+    with pytest.raises(FileNotFoundError):
+        Corpus.open(tmp_path / "two")
+
+
+def test_a_text_without_line_ends_is_no_sentence(tmp_path):
+    prepared = []
+
+    def prepare(sentence):
+        prepared.append(len(sentence))
+        return sentence
+
+    corpus = write_corpus(
+        [("a", "b"), ("x" * 20_000, "y"), ("x" * 20_001, "y")],
+        tmp_path,
+        preprocess_source=prepare,
+    )
+    assert len(corpus) == 2 and prepared == [1, 20_000]
+    assert corpus.skipped["too long"] == {"count": 1, "first_lines": [3]}

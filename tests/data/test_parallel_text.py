@@ -4,7 +4,11 @@ import gzip
 
 import pytest
 
-from luong_keras.data.parallel_text import read_lines, read_pairs
+from luong_keras.data.parallel_text import (
+    read_columns,
+    read_lines,
+    read_pairs,
+)
 
 
 def write(path, content):
@@ -78,3 +82,24 @@ def test_missing_empty_and_damaged_files(tmp_path):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(ValueError, match="whole gzip"):
             list(read_lines(tmp_path / name))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32"])
+def test_another_encoding_is_told(tmp_path, encoding):
+    mark = "\ufeff" if encoding.endswith("be") else ""
+    path = tmp_path / "a.tsv"
+    path.write_bytes(f"{mark}a\tb\nc\td\n".encode(encoding))
+    with pytest.raises(ValueError, match=r"a\.tsv is written in UTF-16 or"):
+        list(read_columns(path, keep_bad_lines=True))
+
+
+def test_line_ends_of_old_macs_are_told(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_bytes(b"a\tb\rc\td\re\tf\r")
+    with pytest.raises(ValueError, match=r"a\.tsv end as those of old Macs"):
+        list(read_columns(path, keep_bad_lines=True))
+    # Inside of one line of several it is a character like others.
+    path.write_bytes(b"a\rx\rb\tb\nc\td\n")
+    assert [source for _, source, _ in read_columns(path)] == ["a\rx\rb", "c"]
+    path.write_bytes(b"a\tb\r\n")
+    assert list(read_columns(path)) == [(1, "a", "b")]

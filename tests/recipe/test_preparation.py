@@ -1,36 +1,136 @@
+"""The text that a run keeps."""
+
+import dataclasses
+import os
+
 import pytest
 
-from luong_keras.config_values import with_values
-from luong_keras.data.corpus_writer import write_corpus
-from luong_keras.presets import PRESETS
-from luong_keras.recipe.preparation import (
-    fit_vocabulary_sizes,
-    prepare_tokenizers,
-)
+from luong_keras.config import DataConfig, RunConfig
+from luong_keras.recipe import preparation
+from luong_keras.recipe.own_text import text_settings
+from luong_keras.recipe.preparation import prepare_text
 from luong_keras.training.run_folder import RunFolder
 
-PAIRS = [("the cat sat", "die Katze sa\u00df"), ("the cat", "die Katze")]
+LINES = ["a b\tx y\n", "c\tz\n", "d e\tw\n"]
 
 
-@pytest.mark.parametrize("joint", [True, False])
-def test_a_small_text_has_as_many_subwords_as_it_has(tmp_path, joint, capsys):
-    corpus = write_corpus(PAIRS, tmp_path / "corpus")
-    config = with_values(PRESETS["small"], {"data.joint_vocabulary": joint})
+@pytest.fixture
+def config(tmp_path):
+    for part in ("train", "dev", "test"):
+        text = "".join(f"{part} {line}" for line in LINES)
+        (tmp_path / f"{part}.tsv").write_text(text)
+    return config_of(tmp_path)
+
+
+def config_of(folder, **changes):
+    parts = {
+        part: str(folder / f"{part}.tsv") for part in ("train", "dev", "test")
+    }
+    return RunConfig(data=DataConfig("files", **(parts | changes)))
+
+
+@pytest.fixture
+def run(tmp_path, config):
+    """A run that has begun."""
     run = RunFolder(tmp_path / "run")
-    source, target = prepare_tokenizers(corpus, config, run)
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == (1 if joint else 2)
-    assert f"{source.vocabulary_size} subwords instead of 8000" in lines[0]
-    assert (source.fingerprint == target.fingerprint) == joint
-    model = fit_vocabulary_sizes(config, source, target).model
-    assert model.source_vocabulary_size == source.vocabulary_size < 100
-    assert model.target_vocabulary_size == target.vocabulary_size
-    # Every word of the text is there, and the next call finds the same.
-    assert source.decode(source.encode(["the cat sat"])).numpy() == [
-        b"the cat sat"
+    prepare_text(config, run)
+    run.write_data("what its batches are made of")
+    return run
+
+
+def texts(datasets, corpus):
+    sides = [list(corpus.side_lines(side)) for side in ("source", "target")]
+    return sides, datasets.dev, datasets.test, datasets.test_links
+
+
+def state(folder):
+    return {
+        path: (path.stat().st_mtime_ns, path.read_bytes())
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_a_run_keeps_its_text(tmp_path, config, run, capsys):
+    first = texts(*prepare_text(config, run))
+    assert first[0] == [
+        ["train a b", "train c", "train d e"],
+        ["x y", "z", "w"],
     ]
-    again = prepare_tokenizers(corpus, config, run)
-    assert [t.fingerprint for t in again] == [
-        source.fingerprint,
-        target.fingerprint,
-    ]
+    assert first[1] == [("dev a b", "x y"), ("dev c", "z"), ("dev d e", "w")]
+    for part in ("train", "dev", "test"):
+        (tmp_path / f"{part}.tsv").unlink()
+    before = state(run.corpus)
+    assert texts(*prepare_text(config, run)) == first
+    assert "goes on with the text that it keeps" in capsys.readouterr().out
+    assert state(run.corpus) == before
+
+
+def test_files_of_another_time_and_the_same_text(tmp_path, config, run):
+    first = texts(*prepare_text(config, run))
+    os.utime(tmp_path / "train.tsv", (1, 1))
+    before = state(run.corpus)
+    assert texts(*prepare_text(config, run)) == first
+    assert state(run.corpus) == before
+    assert not list(run.path.glob(".corpus-*"))
+
+
+def test_another_text_is_refused_and_nothing_is_touched(tmp_path, config, run):
+    (tmp_path / "train.tsv").write_text("".join(reversed(LINES)))
+    before = state(run.path)
+    with pytest.raises(ValueError, match="training text of .* is not the one"):
+        prepare_text(config, run)
+    assert state(run.path) == before
+
+
+def test_another_preparation_is_another_text(config, run):
+    changed = dataclasses.replace(
+        config, data=dataclasses.replace(config.data, lowercase=True)
+    )
+    # Its words are in lower case already: the same text.
+    prepare_text(changed, run)
+
+
+def test_a_damaged_corpus_is_made_again(config, run, capsys):
+    first = texts(*prepare_text(config, run))
+    (run.corpus / "source.txt").write_text("damaged")
+    assert texts(*prepare_text(config, run)) == first
+    assert "The training text is read again." in capsys.readouterr().out
+
+
+def test_a_damaged_copy_is_named(config, run):
+    run.test.write_text('["a", "b", null]\n["c"\n')
+    with pytest.raises(ValueError, match=r"3 texts in .*test\.jsonl, line 2"):
+        prepare_text(config, run)
+    run.test.unlink()
+    prepare_text(config, run)
+    assert len(run.test.read_text().splitlines()) == 3
+
+
+def test_links_are_kept(tmp_path):
+    config = RunConfig(data=DataConfig("phrasebook", train_size=40))
+    run = RunFolder(tmp_path / "run")
+    first = texts(*prepare_text(config, run))
+    run.write_data("begun")
+    assert texts(*prepare_text(config, run)) == first
+    assert first[3] and all(isinstance(line, str) for line in first[3])
+
+
+def test_a_run_of_before_has_no_copy_yet(config, run, monkeypatch):
+    run.dev.unlink()
+    run.test.unlink()
+    before = state(run.corpus)
+    prepare_text(config, run)
+    assert run.dev.exists() and state(run.corpus) == before
+    monkeypatch.setattr(preparation, "load_datasets", None)
+    prepare_text(config, run)
+
+
+def test_other_pairs_in_memory_leave_the_old_ones(tmp_path):
+    run = RunFolder(tmp_path)
+    text_settings(run, [("a", "b")])
+    run.write_data("begun")
+    with pytest.raises(ValueError, match="is not the one"):
+        text_settings(run, [("a", "c")])
+    assert (run.pairs / "train.tsv").read_text() == "a\tb\n"
+    text_settings(run, [("a", "b")])

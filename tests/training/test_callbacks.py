@@ -180,3 +180,40 @@ def test_tokens_per_second_needs_a_count():
     speed.set_state({"seconds": 1.0})
     with pytest.raises(ValueError, match="TokenCount"):
         speed.on_epoch_end(0, {"loss": 1.0})
+
+
+def test_the_log_is_always_json(tmp_path):
+    log = JsonLinesLog(tmp_path / "log.jsonl")
+    log.on_epoch_end(0, {"loss": np.float32("nan"), "bleu": float("inf")})
+    log.on_epoch_end(1, {"loss": np.float32(0.5)})
+
+    def refuse(name):
+        raise AssertionError(name)
+
+    lines = [
+        json.loads(line, parse_constant=refuse)
+        for line in log.path.read_text().splitlines()
+    ]
+    assert lines == log.read()
+    assert lines[0] == {"epoch": 1, "loss": None, "bleu": None}
+    assert lines[1] == {"epoch": 2, "loss": 0.5}
+
+
+@pytest.mark.parametrize("cut", [1, 5, 14, 19])
+def test_a_last_line_that_was_cut_is_written_anew(tmp_path, cut):
+    log = JsonLinesLog(tmp_path / "log.jsonl")
+    log.on_epoch_end(0, {"loss": 2.0})
+    whole = log.path.read_bytes()
+    log.on_epoch_end(1, {"loss": 1.0})
+    log.path.write_bytes(log.path.read_bytes()[: len(whole) + cut])
+    assert log.read() == [{"epoch": 1, "loss": 2.0}]
+    log.on_epoch_end(1, {"loss": 1.5})
+    assert [line["loss"] for line in log.read()] == [2.0, 1.5]
+
+
+@pytest.mark.parametrize("line", ["", "half", "[]", "{}", '{"epoch": "1"}'])
+def test_another_damaged_line_is_named(tmp_path, line):
+    path = tmp_path / "log.jsonl"
+    path.write_text(f'{{"epoch": 1}}\n{line}\n{{"epoch": 3}}\n')
+    with pytest.raises(ValueError, match=r"log\.jsonl, line 2"):
+        JsonLinesLog(path).read()

@@ -3,6 +3,7 @@ import runpy
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import keras
@@ -204,3 +205,76 @@ def test_snapshots_come_after_the_step_that_reaches_them(
 def test_averaged_weights_are_refused():
     with pytest.raises(ValueError, match="use_ema=True"):
         fit(small_model(keras.optimizers.SGD(use_ema=True)), Rows(), epochs=1)
+
+
+class At(keras.callbacks.Callback):
+    """Calls a function after a batch."""
+
+    def __init__(self, batch, function):
+        super().__init__()
+        self.batch, self.function = batch, function
+
+    def on_train_batch_end(self, batch, logs=None):
+        if batch == self.batch:
+            self.function()
+
+
+@pytest.fixture
+def saved(monkeypatch):
+    """The positions of the snapshots that are written."""
+    positions = []
+    write = Snapshot.write
+
+    def note(snapshot, path):
+        positions.append(snapshot.position)
+        write(snapshot, path)
+
+    monkeypatch.setattr(Snapshot, "write", note)
+    return positions
+
+
+def test_a_signal_asks_for_a_snapshot_and_the_run_goes_on(tmp_path, saved):
+    def ask():
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+    handler = signal.getsignal(signal.SIGUSR1)
+    fit(
+        small_model(),
+        Rows(),
+        epochs=2,
+        # The batch after it sees the signal, or this one already.
+        callbacks=[At(1, ask), StopOnSignal()],
+        snapshot_path=tmp_path / "snapshot.npz",
+        verbose=0,
+    )
+    assert saved == [2, 4, 6, 8]
+    assert signal.getsignal(signal.SIGUSR1) is handler
+
+
+def test_a_run_stops_when_its_time_is_up(tmp_path, saved, capsys):
+    stop = StopOnSignal(deadline=time.monotonic() + 3600)
+
+    def late():
+        stop.deadline = time.monotonic()
+
+    history = fit(
+        small_model(),
+        Rows(),
+        epochs=2,
+        callbacks=[At(2, late), stop],
+        snapshot_path=tmp_path / "snapshot.npz",
+        verbose=0,
+    )
+    assert (saved, history.epoch, stop.stopping) == ([3], [], True)
+    assert stop.received is None
+    assert "Stopped after batch 3" in capsys.readouterr().out
+    # Without a deadline it goes on from there.
+    fit(
+        small_model(),
+        Rows(),
+        epochs=2,
+        callbacks=[StopOnSignal()],
+        snapshot_path=tmp_path / "snapshot.npz",
+        verbose=0,
+    )
+    assert saved == [3, 4, 8]

@@ -1,3 +1,8 @@
+import errno
+import os
+import shutil
+from pathlib import Path
+
 import keras
 import numpy as np
 import pytest
@@ -10,6 +15,8 @@ from luong_keras.training.metrics import (
     TokenPerplexity,
 )
 from luong_keras.training.snapshot import Snapshot, restore
+from luong_keras.training.snapshot_callback import SnapshotCallback
+from luong_keras.training.snapshot_file import previous_path
 from luong_keras.training.tokens_per_second import TokensPerSecond
 
 
@@ -186,3 +193,69 @@ def test_a_write_that_fails_leaves_the_old_file(path):
         raise RuntimeError
     assert path.read_text() == "old"
     assert [item.name for item in path.parent.iterdir()] == [path.name]
+
+
+def damaged(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def three_snapshots(path):
+    model = make_model()
+    for step in (1, 2, 3):
+        train(model, step)
+        Snapshot.capture(model, step).write(path)
+    return SnapshotCallback(path)
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_the_snapshot_before_is_kept(path, monkeypatch, links):
+    if not links:
+        monkeypatch.setattr(os, "link", no_links)
+    three_snapshots(path)
+    assert Snapshot.read(path).position == 3
+    assert Snapshot.read(previous_path(path)).position == 2
+    found = {p.name for p in path.parent.iterdir()}
+    assert found == {"snapshot.npz", "snapshot.previous.npz"}
+
+
+def no_links(*arguments):
+    raise OSError(errno.EPERM, "no links here")
+
+
+@pytest.mark.parametrize("harm", [damaged, Path.unlink, Path.touch])
+def test_the_older_snapshot_stands_in_for_the_newer(path, harm):
+    callback = three_snapshots(path)
+    harm(path)
+    if harm is Path.touch:  # A file of another format.
+        path.write_bytes(b"")
+    with pytest.warns(UserWarning, match="previous.npz, after batch 2"):
+        assert callback.restore(make_model()) == 2
+
+
+def test_two_damaged_snapshots_are_told(path):
+    callback = three_snapshots(path)
+    damaged(path)
+    damaged(previous_path(path))
+    with pytest.raises(ValueError, match=r"previous\.npz' is damaged"):
+        callback.restore(make_model())
+    assert path.exists()
+
+
+def test_a_first_snapshot_that_is_damaged_is_told(path):
+    Snapshot.capture(make_model(), 1).write(path)
+    damaged(path)
+    with pytest.raises(ValueError, match=r"snapshot\.npz' is damaged"):
+        SnapshotCallback(path).restore(make_model())
+    assert SnapshotCallback(path.with_name("other.npz")).restore(None) == 0
+
+
+def test_room_is_looked_for_before_a_snapshot(path, monkeypatch):
+    Snapshot.capture(make_model(), 1).write(path)
+    usage = shutil.disk_usage(path)._replace(free=9)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage)
+    with pytest.raises(OSError, match=r"snapshot\.npz is as it was: the disk"):
+        Snapshot.capture(make_model(), 2).write(path)
+    assert Snapshot.read(path).position == 1
+    assert [p.name for p in path.parent.iterdir()] == ["snapshot.npz"]

@@ -219,6 +219,7 @@ ARGUMENTS = {
         {
             "clip_norm": 4.0,
             "count_embeddings": False,
+            "on_nonfinite": "skip",
             "learning_rate": 0.25,
             "momentum": 0.5,
         }
@@ -227,6 +228,7 @@ ARGUMENTS = {
         {
             "clip_norm": 4.0,
             "count_embeddings": False,
+            "on_nonfinite": "note",
             "learning_rate": 0.25,
             "beta_1": 0.5,
             "beta_2": 0.75,

@@ -79,6 +79,7 @@ DEFAULTS = {
         "over_long": "drop",
         "batching": "sorted_pools",
         "on_bad_line": "skip",
+        "most_skipped": 0.05,
     },
     "training": {
         "batch_size": 128,
@@ -99,6 +100,8 @@ DEFAULTS = {
         "snapshot_steps": 1000,
         "jit_compile": False,
         "samples": 5,
+        "on_nonfinite": "stop",
+        "most_skipped": 100,
     },
     "decoding": {
         "beam_size": 10,

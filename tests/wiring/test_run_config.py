@@ -99,7 +99,8 @@ class Run:
             for moses in (translator._source_moses, translator._target_moses)
         )
         self.best = by_kind["BestWeights"]
-        self.schedule = callbacks[2]
+        self.nonfinite = by_kind["StopOnNonFinite"]
+        self.schedule = callbacks[3]
         self.validation_batches = list(noted["validation_data"])
         self.folder = folder
 
@@ -129,6 +130,8 @@ EXPECTED = {
     "optimizer": "ClippedSGD",
     "optimizer.clip_norm": 5.0,
     "optimizer.count_embeddings": True,
+    "optimizer.on_nonfinite": "note",
+    "nonfinite.most_skipped": 100,
     "loss.normalization": "sentence",
     "loss.nominal_batch_size": None,
     "jit_compile": False,
@@ -186,6 +189,11 @@ TRAINING_ROWS = {
     "snapshot_steps": ({"snapshot_steps": 17}, {"options.snapshot_steps": 17}),
     "jit_compile": ({"jit_compile": True}, {"jit_compile": True}),
     "samples": ({"samples": 2}, {"validation.samples": 2}),
+    "on_nonfinite": (
+        {"on_nonfinite": "skip"},
+        {"optimizer.on_nonfinite": "skip"},
+    ),
+    "most_skipped": ({"most_skipped": 7}, {"nonfinite.most_skipped": 7}),
 }
 DATA_ROWS = {
     "max_length": ({"max_length": 4}, {"data.max_length": 4}),
@@ -244,6 +252,7 @@ def test_the_usual_training(run_of):
     run = run_of(SAME)
     assert seen(run) == EXPECTED
     assert run.kinds == [
+        "StopOnNonFinite",
         "TokensPerSecond",
         "TranslationValidation",
         "LearningRateHalving",
@@ -420,7 +429,10 @@ def test_no_field_of_data_is_left_out():
         test_the_corpus_is_prepared_as_its_settings_say: {
             "normalize_punctuation"
         },
-        test_a_bad_line_is_skipped_or_an_error: {"on_bad_line"},
+        test_a_bad_line_is_skipped_or_an_error: {
+            "on_bad_line",
+            "most_skipped",
+        },
     }
     named = set().union(DATA_ROWS, *elsewhere.values())
     assert named == {field.name for field in dataclasses.fields(DataConfig)}
@@ -500,7 +512,7 @@ def test_the_built_in_corpus_is_of_the_settings(monkeypatch):
 def corpus_of(tmp_path, pairs, **changes):
     config = RunConfig(data=DataConfig(**changes))
     datasets = Datasets(lambda: pairs, "lines", DEV, DEV)
-    corpus = preparation.prepare_corpus(datasets, config, RunFolder(tmp_path))
+    corpus = preparation.prepare_corpus(datasets, config, tmp_path)
     return [list(corpus.side_lines(side)) for side in ("source", "target")]
 
 
@@ -527,8 +539,12 @@ def test_the_corpus_is_prepared_as_its_settings_say(
 
 def test_a_bad_line_is_skipped_or_an_error(tmp_path):
     pairs = [("a", "x"), ("", "y")]
-    kept = corpus_of(tmp_path / "skip", pairs, on_bad_line="skip")
+    kept = corpus_of(
+        tmp_path / "skip", pairs, on_bad_line="skip", most_skipped=0.5
+    )
     assert kept == [["a"], ["x"]]
+    with pytest.raises(ValueError, match=r"50\.0%. Expected: at most 49\.0%"):
+        corpus_of(tmp_path / "many", pairs, most_skipped=0.49)
     with pytest.raises(ValueError, match="line"):
         corpus_of(tmp_path / "error", pairs, on_bad_line="error")
 
@@ -611,7 +627,9 @@ def test_the_program_hands_its_settings_on(tmp_path, monkeypatch):
     for name, value in settings.items():
         command += ["--set", f"{name}={value}"]
     noted, seeds = [], []
-    monkeypatch.setattr(recipe, "train", lambda *given: noted.extend(given))
+    monkeypatch.setattr(
+        recipe, "train", lambda *given, **_: noted.extend(given)
+    )
     monkeypatch.setattr(keras.utils, "set_random_seed", seeds.append)
     command_line.run(command_line.parse(command))
     translation_model, tokenizers, corpus, datasets, config, run = noted

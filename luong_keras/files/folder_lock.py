@@ -1,0 +1,84 @@
+"""One process at a time writes into a folder."""
+
+import contextlib
+import datetime
+import json
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import filelock
+
+from luong_keras.files.atomic_file import is_running, remove_partial_files
+
+_LOCK = ".lock"
+_OWNER = ".lock-owner.json"
+
+
+class FolderInUseError(OSError):
+    """Another process writes into the folder."""
+
+
+@contextlib.contextmanager
+def locked(folder: str | os.PathLike[str]) -> Iterator[None]:
+    """Keep other processes from writing into a folder.
+
+    The lock is the operating system's (`flock`), which ends with the process
+    however that ends, so none is left behind by a killed one. Network file
+    systems pass it on to their server; where one has no such locks, a file
+    that is there stands for the lock, and one that a killed process of this
+    machine has left is taken over.
+
+    Args:
+        folder: The folder; made if needed.
+
+    Raises:
+        FolderInUseError: If a process has the lock, with its number, its
+            machine and the time since when.
+
+    Example:
+        >>> import tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> with locked(folder), locked(folder):
+        ...     pass
+        Traceback (most recent call last):
+          ...
+        luong_keras.files.folder_lock.FolderInUseError: ... is in use by \
+process ... on ... since ...
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = filelock.FileLock(folder / _LOCK, is_singleton=False)
+    try:
+        lock.acquire(blocking=False)
+    except filelock.Timeout as error:
+        raise _in_use(folder) from error
+    try:
+        owner = {
+            "process": os.getpid(),
+            "host": socket.gethostname(),
+            "since": datetime.datetime.now().isoformat(" ", "seconds"),
+        }
+        (folder / _OWNER).write_text(json.dumps(owner), encoding="utf-8")
+        remove_partial_files(folder)
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            (folder / _OWNER).unlink(missing_ok=True)
+        lock.release()
+
+
+def _in_use(folder: Path) -> FolderInUseError:
+    who = "another process"
+    # The file may be a moment late, or of a process that was killed.
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        owner = json.loads((folder / _OWNER).read_text(encoding="utf-8"))
+        elsewhere = owner["host"] != socket.gethostname()
+        if elsewhere or is_running(owner["process"]):
+            who = "process {process} on {host} since {since}".format(**owner)
+    return FolderInUseError(
+        f"{folder} is in use by {who}. Wait for its end, end it, or use "
+        "another folder. Where no such process runs, as may be on a network "
+        f"file system without locks, remove {folder / _LOCK}."
+    )

@@ -1,0 +1,75 @@
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from luong_keras.files.folder_lock import FolderInUseError, locked
+
+HOLDER = (
+    "import sys, time\n"
+    "from luong_keras.files.folder_lock import locked\n"
+    "with locked(sys.argv[1]):\n"
+    "    print('locked', flush=True)\n"
+    "    input()\n"
+)
+
+
+@pytest.fixture
+def holder(tmp_path):
+    """Another process that has the lock."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == "locked\n"
+    yield process
+    process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout):
+        stream.close()
+
+
+def test_a_second_process_is_refused_and_told_who_has_it(tmp_path, holder):
+    who = f"process {holder.pid} on {re.escape(socket.gethostname())} since 2"
+    with pytest.raises(FolderInUseError, match=who), locked(tmp_path):
+        pass
+    holder.stdin.write("\n")
+    holder.stdin.flush()
+    assert holder.wait(30) == 0
+    with locked(tmp_path):
+        owner = json.loads((tmp_path / ".lock-owner.json").read_text())
+        assert owner["process"] == os.getpid()
+
+
+def test_a_killed_process_leaves_no_lock(tmp_path, holder):
+    (tmp_path / f".partial-{socket.gethostname()}-{holder.pid}-a").touch()
+    holder.send_signal(signal.SIGKILL)
+    holder.wait(30)
+    with locked(tmp_path):
+        assert not list(tmp_path.glob(".partial-*"))
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
+
+
+def test_an_owner_who_has_not_said_so_is_another_process(tmp_path, holder):
+    (tmp_path / ".lock-owner.json").write_text('{"process"')
+    with pytest.raises(FolderInUseError, match="another process"):
+        locked(tmp_path).__enter__()
+    # What a killed process left says nothing of who has it now.
+    gone = {"process": 2**22 + 1, "host": socket.gethostname(), "since": "x"}
+    (tmp_path / ".lock-owner.json").write_text(json.dumps(gone))
+    with pytest.raises(FolderInUseError, match="another process"):
+        locked(tmp_path).__enter__()
+
+
+def test_the_lock_ends_with_an_error(tmp_path):
+    with pytest.raises(KeyError), locked(tmp_path / "new" / "run"):
+        raise KeyError
+    with locked(tmp_path / "new" / "run"):
+        pass

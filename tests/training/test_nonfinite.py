@@ -1,0 +1,170 @@
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from luong_keras.training.fit import fit
+from luong_keras.training.json_lines_log import JsonLinesLog
+from luong_keras.training.nonfinite import NonFiniteError, StopOnNonFinite
+from luong_keras.training.optimizers import make_optimizer
+from luong_keras.training.snapshot import Snapshot, restore
+
+STEPS = 8
+
+
+class Rows:
+    """Batches of which some have no finite loss."""
+
+    steps_per_epoch = STEPS
+
+    def __init__(self, bad):
+        self.bad = bad
+
+    def dataset(self, start_step, stop_step):
+        for step in range(start_step, stop_step):
+            rows = np.random.default_rng(step).normal(size=(4, 2))
+            value = self.bad.get(step, 1.0)
+            yield rows.astype("float32"), np.full((4, 1), value, "float32")
+
+
+def make(name="sgd", on_nonfinite="note", scaled=False, **options):
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential(
+        [keras.Input((2,)), keras.layers.Dense(3), keras.layers.Dense(1)]
+    )
+    optimizer = make_optimizer(name, 0.1, on_nonfinite=on_nonfinite, **options)
+    if scaled:
+        optimizer = keras.optimizers.LossScaleOptimizer(optimizer, 4.0)
+    model.compile(
+        optimizer, "mse", jit_compile=keras.backend.backend() == "jax"
+    )
+    return model
+
+
+def weights(model):
+    return [ops.convert_to_numpy(w) for w in model.trainable_variables]
+
+
+def run(model, bad, epochs=2, **options):
+    check = StopOnNonFinite(**{"every_steps": 3, **options})
+    fit(model, Rows(bad), epochs=epochs, callbacks=[check], verbose=0)
+    return check
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("clip_norm", [None, 5.0])
+def test_the_step_is_named(value, clip_norm):
+    model = make(clip_norm=clip_norm)
+    with pytest.raises(NonFiniteError, match="epoch 2, batch 5 of 8. Step 12"):
+        run(model, {12: value}, describe=lambda step: f"Step {step}! ")
+
+
+def test_the_first_of_several_is_named():
+    with pytest.raises(NonFiniteError, match="epoch 1, batch 4 of 8"):
+        run(make(), {3: np.nan, 4: np.nan, 5: np.inf})
+
+
+def test_the_last_batch_of_an_epoch_counts():
+    with pytest.raises(NonFiniteError, match="epoch 1, batch 8 of 8"):
+        run(make(), {7: np.nan}, every_steps=100)
+
+
+def test_finite_numbers_pass():
+    check = run(make(), {})
+    assert check.skipped == 0
+
+
+@pytest.mark.parametrize("name", ["sgd", "adam"])
+def test_a_skipped_step_changes_nothing(name):
+    model = make(name, "skip")
+    check = run(model, {3: np.nan, 10: np.inf})
+    assert check.skipped == 2
+    left_out = make(name, "skip")
+    for step, (x, y) in enumerate(Rows({}).dataset(0, 2 * STEPS)):
+        if step in (3, 10):
+            # Adam counts the steps.
+            left_out.optimizer.iterations.assign_add(1)
+        else:
+            left_out.train_on_batch(x, y)
+    for one, other in zip(weights(model), weights(left_out), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_steps_are_skipped_up_to_a_limit():
+    with pytest.raises(NonFiniteError, match="3 steps were skipped .* 2 are"):
+        run(
+            make("sgd", "skip"),
+            {1: np.nan, 4: np.nan, 7: np.nan},
+            most_skipped=2,
+        )
+
+
+def test_the_number_of_skipped_steps_is_logged_and_saved(tmp_path):
+    check = StopOnNonFinite()
+    log = JsonLinesLog(tmp_path / "log.jsonl")
+    fit(
+        make("sgd", "skip"),
+        Rows({2: np.nan}),
+        epochs=1,
+        callbacks=[check, log],
+        snapshot_path=tmp_path / "snapshot.npz",
+        verbose=0,
+    )
+    (line,) = log.read()
+    # The loss of the epoch was none; JSON has no such number.
+    assert line["skipped_steps"] == 1 and line["loss"] is None
+    again = StopOnNonFinite()
+    restore(tmp_path / "snapshot.npz", make("sgd", "skip"), [again])
+    assert again.skipped == 1
+
+
+def test_no_snapshot_has_a_nan(tmp_path):
+    path = tmp_path / "snapshot.npz"
+    model = make(on_nonfinite=None)
+    with pytest.raises(NonFiniteError, match="weights are NaN.*kernel"):
+        fit(
+            model,
+            Rows({5: np.nan}),
+            epochs=1,
+            snapshot_path=path,
+            snapshot_steps=4,
+            verbose=0,
+        )
+    assert Snapshot.read(path).position == 4
+
+
+def test_an_overflow_of_float16_is_no_divergence():
+    model = make(scaled=True)
+    assert run(model, {3: np.inf, 9: np.inf}).skipped == 0  # 4, 2, 1
+    model = make(scaled=True)
+    with pytest.raises(NonFiniteError, match="overflows float16"):
+        run(model, dict.fromkeys(range(3, 12), np.inf))
+
+
+def test_embeddings_that_do_not_count_are_looked_at():
+    optimizer = make_optimizer(
+        "sgd", 0.1, 5.0, count_embeddings=False, on_nonfinite="note"
+    )
+    table = keras.Variable(np.ones((2, 2)), name="embeddings")
+    kernel = keras.Variable(np.ones(2), name="kernel")
+    optimizer.build([table, kernel])
+    optimizer.apply(
+        [ops.convert_to_tensor(np.full((2, 2), np.nan, "float32"))]
+        + [ops.ones(2)],
+        [table, kernel],
+    )
+    assert int(ops.convert_to_numpy(optimizer.nonfinite_steps)) == 1
+
+
+def test_the_notes_are_not_in_a_snapshot(tmp_path):
+    noting, plain = make(), make(on_nonfinite=None)
+    Snapshot.capture(noting, 3).write(tmp_path / "new.npz")
+    assert restore(tmp_path / "new.npz", plain) == 3
+    # As version 0.1.0 wrote it.
+    Snapshot.capture(plain, 4).write(tmp_path / "old.npz")
+    assert restore(tmp_path / "old.npz", noting) == 4
+
+
+def test_an_unknown_choice_is_refused():
+    with pytest.raises(ValueError, match="None, 'note' or 'skip'.*'stop'"):
+        make_optimizer(on_nonfinite="stop")
