@@ -282,7 +282,8 @@ MUTATIONS = [
         "layers/encoder.py",
         "results.append([reverse_within_mask(outputs, turned), *last])",
         "results.append([ops.flip(outputs, axis=1), *last])",
-        ("tests/wiring/test_training_form.py",),
+        ("tests/layers/test_padding.py",),
+        "encoder",
     ),
     Mutation(
         "the target cut at its beginning as well",
@@ -303,14 +304,15 @@ MUTATIONS = [
         "training/best_weights.py",
         "better = value == value",
         "better = True",
-        WIRING,
+        ("tests/training/test_callbacks.py",),
     ),
     Mutation(
         "snapshots missed between the batches of one step",
         "training/snapshot_callback.py",
         "due = position // self.every_steps > self._begin // self.every_steps",
         "due = position % self.every_steps == 0",
-        WIRING,
+        ("tests/training/test_fit.py",),
+        "snapshots_come",
     ),
     Mutation(
         "the clips of the encoder exchanged",
@@ -421,6 +423,34 @@ MUTATIONS = [
         "text.split(), return_str=True, unescape=False",
         "text.split(), return_str=True",
         ("tests/text/test_preprocessing.py",),
+    ),
+    Mutation(
+        "one temporary name for all processes",
+        "files/atomic_file.py",
+        'path.with_name(f"{_PREFIX}{owner}{path.name}")',
+        'path.with_name(f"{_PREFIX}{path.name}")',
+        ("tests/files",),
+    ),
+    Mutation(
+        "the last bad step named instead of the first",
+        "training/optimizers.py",
+        "ops.cast(self.nonfinite_steps == 0, bad.dtype)",
+        "1",
+        ("tests/training/test_nonfinite.py",),
+    ),
+    Mutation(
+        "no snapshot before this one",
+        "training/snapshot_file.py",
+        "        _keep(Path(path))\n",
+        "",
+        ("tests/training/test_snapshot.py",),
+    ),
+    Mutation(
+        "a run goes on with another text",
+        "recipe/preparation.py",
+        "            _check_same_text(corpus, config, run)",
+        "            pass",
+        ("tests/recipe/test_preparation.py",),
     ),
 ]
 
