@@ -35,14 +35,17 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
             of the run is touched.
     """
     begun = run.data.exists()
-    if begun and run.dev.exists() and run.test.exists():
-        datasets = _kept_pairs(config, run)
+    has_pairs = begun and run.dev.exists() and run.test.exists()
+    corpus = _kept_corpus(config, run) if begun else None
+    if has_pairs and corpus is not None:
+        datasets = _kept_pairs(corpus, run)
     else:
         datasets = load_datasets(config.data)
-    corpus = _kept_corpus(config, run) if begun else None
-    if corpus is None:
-        corpus = prepare_corpus(datasets, config, run.corpus)
-    _keep_pairs(datasets, run)
+        corpus = corpus or prepare_corpus(datasets, config, run.corpus)
+        if has_pairs:
+            datasets = _kept_pairs(corpus, run)
+        else:
+            _keep_pairs(datasets, run)
     if datasets.note is not None:
         print(datasets.note)
     print(f"{len(corpus)} training pairs; skipped: {corpus.skipped}")
@@ -75,13 +78,16 @@ def _keep_pairs(datasets: Datasets, run: RunFolder) -> None:
     write_text(run.test, _json_lines(test))
 
 
-def _kept_pairs(config: RunConfig, run: RunFolder) -> Datasets:
+def _kept_pairs(corpus: Corpus, run: RunFolder) -> Datasets:
     test = _read_json_lines(run.test, 3)
     links = [link for *_, link in test if link is not None]
     return Datasets(
-        # Of use where the corpus is damaged alone.
-        lambda: load_datasets(config.data).train(),
-        "",
+        lambda: zip(
+            corpus.side_lines("source"),
+            corpus.side_lines("target"),
+            strict=True,
+        ),
+        corpus.description["key"],
         [(source, target) for source, target in _read_json_lines(run.dev, 2)],
         [(source, target) for source, target, _ in test],
         links or None,

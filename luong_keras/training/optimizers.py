@@ -91,26 +91,29 @@ class _Clipped:
         if not self.built:
             self.build(variables)
         norm = gradient_norm(grads, variables, self.count_embeddings)
-        finite = ops.isfinite(norm)
-        if not self.count_embeddings:
-            finite = ops.logical_and(finite, _all_finite(grads))
+        finite = None
+        if self.on_nonfinite is not None:
+            finite = self._note(norm, grads)
         if self.clip_norm is not None:
             # At a norm of zero the scale is that of any small one.
             scale = self.clip_norm / ops.maximum(norm, self.clip_norm)
             grads = [_scaled(gradient, scale) for gradient in grads]
-        if self.on_nonfinite is not None:
-            self._note(finite)
         if self.on_nonfinite == "skip":
             return self._apply_where(finite, grads, list(variables))
         return super().apply(grads, trainable_variables)
 
-    def _note(self, finite):
+    def _note(self, norm, grads):
+        """Counts the step where it is not finite; returns whether it is."""
+        finite = ops.isfinite(norm)
+        if not self.count_embeddings:  # The norm has not seen them.
+            finite = ops.logical_and(finite, _all_finite(grads))
         bad = ops.cast(ops.logical_not(finite), self.nonfinite_steps.dtype)
         now = ops.cast(self.iterations, self.first_nonfinite.dtype)
         is_first = bad * ops.cast(self.nonfinite_steps == 0, bad.dtype)
         first = ops.where(is_first > 0, now, self.first_nonfinite.value)
         self.first_nonfinite.assign(first)
         self.nonfinite_steps.assign_add(bad)
+        return finite
 
     def _apply_where(self, finite, grads, trainable_variables):
         """Keeps all as it was where the gradient is not finite."""

@@ -83,7 +83,7 @@ def test_another_text_is_refused_and_nothing_is_touched(tmp_path, config, run):
     assert state(run.path) == before
 
 
-def test_another_preparation_is_another_text(config, run):
+def test_a_preparation_that_changes_no_line_is_the_same_text(config, run):
     changed = dataclasses.replace(
         config, data=dataclasses.replace(config.data, lowercase=True)
     )
@@ -96,6 +96,9 @@ def test_a_damaged_corpus_is_made_again(config, run, capsys):
     (run.corpus / "source.txt").write_text("damaged")
     assert texts(*prepare_text(config, run)) == first
     assert "The training text is read again." in capsys.readouterr().out
+    # It is what the files hold, and known as such.
+    assert texts(*prepare_text(config, run)) == first
+    assert "comparing" not in capsys.readouterr().out
 
 
 def test_a_damaged_copy_is_named(config, run):

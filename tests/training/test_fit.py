@@ -168,6 +168,20 @@ def test_several_steps_an_execution_must_divide_the_epoch(tmp_path):
     assert Snapshot.read(path).position == 2
 
 
+@pytest.fixture
+def saved(monkeypatch):
+    """The positions of the snapshots that are written."""
+    positions = []
+    write = Snapshot.write
+
+    def note(snapshot, path):
+        positions.append(snapshot.position)
+        write(snapshot, path)
+
+    monkeypatch.setattr(Snapshot, "write", note)
+    return positions
+
+
 @pytest.mark.parametrize(
     "together, every, expected",
     [
@@ -178,17 +192,9 @@ def test_several_steps_an_execution_must_divide_the_epoch(tmp_path):
     ],
 )
 def test_snapshots_come_after_the_step_that_reaches_them(
-    tmp_path, monkeypatch, together, every, expected
+    tmp_path, saved, together, every, expected
 ):
     """The positions saved: after every N batches, and after the epoch's 8."""
-    saved = []
-    write = Snapshot.write
-
-    def spy(snapshot, path):
-        saved.append(snapshot.position)
-        write(snapshot, path)
-
-    monkeypatch.setattr(Snapshot, "write", spy)
     rows = Rows()
     rows.steps_per_epoch = 8
     fit(
@@ -217,20 +223,6 @@ class At(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         if batch == self.batch:
             self.function()
-
-
-@pytest.fixture
-def saved(monkeypatch):
-    """The positions of the snapshots that are written."""
-    positions = []
-    write = Snapshot.write
-
-    def note(snapshot, path):
-        positions.append(snapshot.position)
-        write(snapshot, path)
-
-    monkeypatch.setattr(Snapshot, "write", note)
-    return positions
 
 
 def test_a_signal_asks_for_a_snapshot_and_the_run_goes_on(tmp_path, saved):
