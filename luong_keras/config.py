@@ -184,6 +184,9 @@ class TrainingConfig:
     """How a model is trained."""
 
     batch_size: int = 128
+    # parts of a batch that go through the model one after the other, to save
+    # memory; their gradients are added up, so the step is that of the batch
+    accumulate: int = 1
     epochs: int = 12  # 10 without dropout
     optimizer: Literal["sgd", "adam"] = "sgd"
     learning_rate: float = 1.0
@@ -225,6 +228,7 @@ class TrainingConfig:
         _check_at_least_one(
             self,
             "batch_size",
+            "accumulate",
             "epochs",
             "first_halved_epoch",
             "halvings_per_epoch",

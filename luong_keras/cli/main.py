@@ -67,11 +67,7 @@ def _run(name: str, argv: list[str]) -> int:
     debug = "--debug" in argv
     argv = [argument for argument in argv if argument != "--debug"]
     try:
-        if os.environ["KERAS_BACKEND"] != "tensorflow":
-            raise ValueError(
-                "The command needs Keras' TensorFlow backend. Received: "
-                f"KERAS_BACKEND={os.environ['KERAS_BACKEND']}. Unset it."
-            )
+        _choose_backend(name, argv)
         command = importlib.import_module(f"luong_keras.cli.{name}")
         return command.run(command.parse(argv)) or 0
     except BrokenPipeError:
@@ -86,6 +82,24 @@ def _run(name: str, argv: list[str]) -> int:
         # A training that came to a NaN was no mistake of the command line.
         status = 1 if isinstance(error, ArithmeticError) else 2
         return _fail(program, str(error), status)
+
+
+def _choose_backend(name: str, argv: list[str]) -> None:
+    """Keras reads this when it is imported, before arguments are parsed."""
+    if name == "train":
+        for word, following in zip(argv, [*argv[1:], ""], strict=True):
+            flag, equals, value = word.partition("=")
+            if flag == "--backend":
+                os.environ["KERAS_BACKEND"] = value if equals else following
+        known = ("tensorflow", "jax")
+    else:
+        known = ("tensorflow",)
+    given = os.environ["KERAS_BACKEND"]
+    if given not in known:
+        raise ValueError(
+            f"`luong-keras {name}` runs on {' or '.join(known)}. Received: "
+            f"{given}. Give --backend, or unset KERAS_BACKEND."
+        )
 
 
 def _fail(program: str, message: str, status: int = 2) -> int:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from tyro.conf import DisallowNone, Positional, UseAppendAction, arg
 
@@ -82,6 +83,14 @@ class Train:
     # stop with a snapshot after this time, such as 3h or 90m; the same
     # command goes on
     stop_after: Annotated[str | None, DisallowNone, _SAID] = None
+    # what trains: tensorflow, on one device, or jax, on all those that it
+    # finds, also of several processes; what jax has trained is scored and
+    # exported by tensorflow. Default: tensorflow
+    backend: Annotated[
+        Literal["tensorflow", "jax"] | None, DisallowNone, _SAID
+    ] = None
+    # of jax: how many devices of this process to use; default: all
+    devices: Annotated[int | None, DisallowNone, _SAID] = None
     # settings in YAML or JSON, such as the config.json of another run
     config: Annotated[Path | None, DisallowNone, _SAID] = None
     # any setting, such as model.units=512; several, and more than once
@@ -121,8 +130,24 @@ class Train:
     length_penalty: OwnFloat = None
 
 
-def parse(argv: Sequence[str]) -> tuple[RunConfig, Path, float | None]:
-    """The settings, the folder of the run, and the seconds until it stops."""
+class Call(NamedTuple):
+    """What one call of the command is to do.
+
+    Attributes:
+        config: the settings of the run.
+        folder: where it is.
+        stop_after: the seconds until it stops, None for its end.
+        devices: how many to use, None for all.
+    """
+
+    config: RunConfig
+    folder: Path
+    stop_after: float | None
+    devices: int | None
+
+
+def parse(argv: Sequence[str]) -> Call:
+    """What the command line says; the backend is read by `main` already."""
     argv = spread_assignments(argv)
     if "--help-all" in argv:
         _read(["--help"], _value_of(argv, "--preset") or "demo")
@@ -144,16 +169,52 @@ def parse(argv: Sequence[str]) -> tuple[RunConfig, Path, float | None]:
         )
     folder = arguments.run_dir or Path("runs", preset or "demo")
     limit = arguments.stop_after
-    return config, folder, None if limit is None else seconds(limit)
+    if arguments.devices is not None and arguments.devices < 1:
+        raise ValueError(
+            "--devices is the number of devices to train on. Expected: at "
+            f"least 1. Received: {arguments.devices}."
+        )
+    stop_after = None if limit is None else seconds(limit)
+    return Call(config, folder, stop_after, arguments.devices)
 
 
-def run(arguments: tuple[RunConfig, Path, float | None]) -> int:
+def run(call: Call) -> int:
     """Trains as far as the run has not come yet."""
+    on_jax = os.environ.get("KERAS_BACKEND") == "jax"
+    from luong_keras.recipe import devices
     from luong_keras.recipe.run import run_recipe
 
+    if on_jax:
+        given = devices.jax_devices(call.devices)
+    else:
+        given = devices.tensorflow_devices(call.devices)
     # Stopped before its end, it has said so, and goes on another time.
-    run_recipe(*arguments)
+    trained = run_recipe(call.config, call.folder, call.stop_after, given)
+    if on_jax:
+        devices.leave_processes(given)
+        if trained and given.writes:
+            _go_on_with_tensorflow(call.folder)
     return 0
+
+
+def _go_on_with_tensorflow(folder: Path) -> None:
+    """Becomes the process that scores and exports what JAX has trained."""
+    print("Trained; TensorFlow scores and exports.", flush=True)
+    config = RunFolder(folder).config
+    arguments = ["--run-dir", folder, "--preset", "demo", "--config", config]
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("KERAS_DISTRIBUTION_")
+    }
+    os.execve(
+        sys.executable,
+        [
+            *(sys.executable, "-m", "luong_keras", "train"),
+            *map(str, arguments),
+        ],
+        environment | {"KERAS_BACKEND": "tensorflow"},
+    )
 
 
 def spread_assignments(argv: Sequence[str]) -> list[str]:

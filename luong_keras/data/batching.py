@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,7 +15,12 @@ from luong_keras.data.epoch_order import (
     shuffled_range,
     sorted_batches,
 )
-from luong_keras.data.padding import batches_of_pool, cut_tokens
+from luong_keras.data.padding import (
+    batches_of_pool,
+    cut_tokens,
+    padded_width,
+    share_of_batch,
+)
 from luong_keras.data.pair_selection import select_pairs
 from luong_keras.missing_package import missing_package
 from luong_keras.text.tokenizer import Tokenizer
@@ -211,32 +218,77 @@ class TrainingBatches:
         pool, place = divmod(place, self.pool_batches)
         return self.pool_lines(epoch, pool)[place]
 
-    def padding_share(self, epoch: int = 0) -> float:
+    def shapes(self, epoch: int = 0, widths: Sequence[int] = ()) -> np.ndarray:
+        """Computes the shapes of an epoch's batches.
+
+        Args:
+            epoch: The epoch, from 0.
+            widths: As in `dataset`.
+
+        Returns:
+            Rows, columns of `source` and columns of `target_in` of each
+            batch, (N, 3).
+        """
+        found = []
+        for pool in range(self.pools_per_epoch):
+            for lines in self.pool_lines(epoch, pool):
+                source = self._pairs.source_lengths[lines].max()
+                target = self._pairs.target_lengths[lines].max() + 1  # `<s>`
+                found.append((len(lines), source, target))
+        shapes = np.array(found, np.int64)
+        shapes[:, 1:] = padded_width(shapes[:, 1:], widths)
+        return shapes
+
+    def padding_share(
+        self, epoch: int = 0, widths: Sequence[int] = ()
+    ) -> float:
         """Computes how much of an epoch's batches is padding.
 
         Args:
             epoch: The epoch, from 0.
+            widths: As in `dataset`.
 
         Returns:
             The share of `<pad>` in `source` and `target_in`, from 0 to 1.
         """
-        words = cells = 0
-        for pool in range(self.pools_per_epoch):
-            for lines in self.pool_lines(epoch, pool):
-                source = self._pairs.source_lengths[lines]
-                target = self._pairs.target_lengths[lines] + 1  # And `<s>`.
-                words += int(source.sum() + target.sum())
-                cells += len(lines) * int(source.max() + target.max())
-        return 1 - words / cells
+        rows, source, target = self.shapes(epoch, widths).T
+        lines = self._pairs.lines
+        words = len(lines) + sum(
+            int(lengths[lines].sum())
+            for lengths in (
+                self._pairs.source_lengths,
+                self._pairs.target_lengths,
+            )
+        )
+        return float(1 - words / (rows * (source + target)).sum())
 
-    def dataset(self, start_step: int, stop_step: int) -> tf.data.Dataset:
-        """Makes the batches of some steps.
+    def dataset(
+        self,
+        start_step: int,
+        stop_step: int,
+        rank: int = 0,
+        world: int = 1,
+        row_multiple: int | None = None,
+        widths: Sequence[int] = (),
+    ) -> tf.data.Dataset:
+        """Makes the batches of some steps, or one process's rows of them.
 
-        The first batch costs at most one pool, wherever it is.
+        The first batch costs at most one pool, wherever it is. The batches
+        are the same however many processes there are; each reads all lines
+        of them, so nothing has to be agreed.
 
         Args:
             start_step: The first global step, from 0.
             stop_step: The step after the last one; in any later epoch.
+            rank: The process, from 0.
+            world: How many processes there are.
+            row_multiple: What the number of rows of the whole batch is padded
+                to a multiple of, `world` where None; for the number of
+                devices. The rows that are added hold no word.
+            widths: What the numbers of columns are chosen from, in ascending
+                order, for a compiler that takes a new shape for a new
+                program: `luong_keras.data.padding.WIDTHS`. By default the
+                longest sentence of the batch decides.
 
         Returns:
             A dataset of `stop_step - start_step` dicts of int32 tensors,
@@ -245,8 +297,11 @@ class TrainingBatches:
             end.
 
         Raises:
-            ValueError: The steps are not in order.
+            ValueError: The steps are not in order, or there is no such rank.
         """
+        if row_multiple is None:
+            row_multiple = world
+        _check_share(rank, world, row_multiple)
         if not 0 <= start_step <= stop_step:
             raise ValueError(
                 "Steps must be 0 <= start_step <= stop_step. Received: "
@@ -278,6 +333,15 @@ class TrainingBatches:
         )
         dataset = dataset.map(load_pool, num_parallel_calls=2)
         dataset = dataset.prefetch(1).flat_map(batches_of_pool)
+        if row_multiple > 1 or widths:
+            share = functools.partial(
+                share_of_batch,
+                rank=rank,
+                world=world,
+                row_multiple=row_multiple,
+                widths=tuple(widths),
+            )
+            dataset = dataset.map(share, num_parallel_calls=2)
         steps = stop_step - start_step
         return dataset.apply(
             tf.data.experimental.assert_cardinality(steps)
@@ -301,4 +365,17 @@ class TrainingBatches:
             np.array(source, dtype=object),
             np.array(target, dtype=object),
             np.array([len(lines) for lines in batches], np.int64),
+        )
+
+
+def _check_share(rank: int, world: int, row_multiple: int) -> None:
+    if not 0 <= rank < world:
+        raise ValueError(
+            "`rank` must be from 0 to world - 1. Received: "
+            f"rank={rank}, world={world}."
+        )
+    if row_multiple < 1 or row_multiple % world:
+        raise ValueError(
+            "`row_multiple` must be a multiple of `world`. Received: "
+            f"row_multiple={row_multiple}, world={world}."
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import keras
 import numpy as np
@@ -12,6 +12,7 @@ from luong_keras.inference.model_ensemble import ModelEnsemble
 from luong_keras.inference.translation import (
     ScoredTranslation,
     Translation,
+    places_by_length,
     scored_translation_of,
     translations_of,
 )
@@ -104,7 +105,7 @@ class TextTranslator(TranslationGraph):
     def nbest(self, lines: Sequence[str]) -> list[list[Translation]]:
         """The n best translations of every line, in order."""
         results: list[list[Translation]] = [[] for _ in lines]
-        for places in self._batches(lines):
+        for places in places_by_length(lines, self.decoding.batch_size):
             found = self._translate(tf.constant([lines[i] for i in places]))
             arrays = {name: t.numpy() for name, t in found.items()}
             for row, place in enumerate(places):
@@ -127,7 +128,7 @@ class TextTranslator(TranslationGraph):
                 f"{len(targets)} and {len(sources)}."
             )
         results: dict[int, ScoredTranslation] = {}
-        for places in self._batches(targets):
+        for places in places_by_length(targets, self.decoding.batch_size):
             found = self._score(
                 tf.constant([sources[i] for i in places]),
                 tf.constant([targets[i] for i in places]),
@@ -170,10 +171,3 @@ class TextTranslator(TranslationGraph):
             tf.ragged.constant(tokens, tf.string, ragged_rank=1)
         )
         return [line.decode() for line in joined.numpy()]
-
-    def _batches(self, lines: Sequence[str]) -> Iterator[list[int]]:
-        """Places of lines of like length, so that little is padded."""
-        order = sorted(range(len(lines)), key=lambda i: len(lines[i]))
-        size = self.decoding.batch_size
-        for start in range(0, len(order), size):
-            yield order[start : start + size]

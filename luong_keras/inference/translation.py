@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,6 +135,13 @@ def scored_translation_of(
         arrays["alignments"][row, :length, : len(source)],
         bool(arrays["truncated"][row]),
     )
+
+
+def places_by_length(lines: Sequence[str], size: int) -> Iterator[list[int]]:
+    """Places of lines of like length, `size` at a time: little is padded."""
+    order = sorted(range(len(lines)), key=lambda i: len(lines[i]))
+    for start in range(0, len(order), size):
+        yield order[start : start + size]
 
 
 def _words(tokens, lengths, row):

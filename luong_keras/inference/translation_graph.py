@@ -214,26 +214,10 @@ class TranslationGraph(tf.Module):
         return self.translation_model.encode(_padded(read.ids, padding))
 
     def _search(self, source, options, prefix):
-        decoding, config = self.decoding, self.translation_model.config
+        decoding = self.decoding
         memory, mask, states = self._encode(source)
         step = self.translation_model.decoding_step(memory, mask)
-        read = tf.cast(source.lengths + 1, tf.float32)  # S + 1: the paper's
-        most = tf.maximum(
-            tf.cast(read * decoding.max_length_ratio, tf.int32), 2
-        )
-        if prefix is not None:
-            most = tf.maximum(most, prefix.lengths + 1)
-        most = tf.where(source.lengths > 0, most, 0)
-        least = tf.cast(read * decoding.min_length_ratio, tf.int32)
-        limits = {
-            "max_lengths": most,
-            "max_steps": tf.reduce_max(most),
-            "min_lengths": tf.minimum(least, most - 1),
-            "length_penalty": decoding.length_penalty,
-            "bos_id": config.bos_id,
-            "eos_id": config.eos_id,
-            "pad_id": config.target_pad_id,
-        }
+        limits = self._limits(source, prefix)
         if options is not None:
             limits |= self._chosen(options, prefix)
         elif decoding.beam_size == 1 and decoding.stack_size in (None, 1):
@@ -245,6 +229,27 @@ class TranslationGraph(tf.Module):
                 "stack_keeps": decoding.stack_keeps,
             }
         return beam_search(step, states, **limits)
+
+    def _limits(self, source, prefix):
+        """The arguments of every search."""
+        decoding, config = self.decoding, self.translation_model.config
+        read = tf.cast(source.lengths + 1, tf.float32)  # S + 1: the paper's
+        most = tf.maximum(
+            tf.cast(read * decoding.max_length_ratio, tf.int32), 2
+        )
+        if prefix is not None:
+            most = tf.maximum(most, prefix.lengths + 1)
+        most = tf.where(source.lengths > 0, most, 0)
+        least = tf.cast(read * decoding.min_length_ratio, tf.int32)
+        return {
+            "max_lengths": most,
+            "max_steps": tf.reduce_max(most),
+            "min_lengths": tf.minimum(least, most - 1),
+            "length_penalty": decoding.length_penalty,
+            "bos_id": config.bos_id,
+            "eos_id": config.eos_id,
+            "pad_id": config.target_pad_id,
+        }
 
     def _chosen(self, options, prefix):
         """The search's arguments for what each sentence chooses."""

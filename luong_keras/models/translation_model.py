@@ -23,6 +23,7 @@ from luong_keras.layers.decoder.memory_rnn import MemoryRNN
 from luong_keras.layers.embedding import Embedding
 from luong_keras.layers.encoder import Encoder
 from luong_keras.layers.output_projection import OutputProjection, WordLosses
+from luong_keras.models.training_model import TrainingModel
 from luong_keras.ops.lookup import rows
 
 _CELLS = {
@@ -218,7 +219,7 @@ class TranslationModel:
         )(vectors, target_out)
         self._alignment_inputs = [*inputs, target_in]
         self._alignment_tensors = (memory, mask, states)
-        self.training_model = keras.Model(
+        self.training_model = TrainingModel(
             [*inputs, target_in, target_out],
             {"word": losses[0], "hits": losses[1]},
             name="translator_training",

@@ -52,6 +52,16 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
     return datasets, corpus
 
 
+def read_text(run: RunFolder) -> tuple[Datasets, Corpus]:
+    """What `prepare_text` has left in the folder of a run.
+
+    Raises:
+        FileNotFoundError: where it has not, or the folder is another one.
+    """
+    corpus = Corpus.open(run.corpus)
+    return _kept_pairs(corpus, run), corpus
+
+
 def prepare_corpus(
     datasets: Datasets, config: RunConfig, folder: Path
 ) -> Corpus:

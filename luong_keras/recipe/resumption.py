@@ -17,6 +17,9 @@ from luong_keras.training.run_folder import RunFolder
 MAY_CHANGE = (
     # More: a run goes on, a finished one too. No rate depends on the last.
     "training.epochs",
+    # The batches are the same, in as many parts as the memory asks for; sums
+    # round otherwise, and dropout draws otherwise, as on other devices.
+    "training.accumulate",
     # How much is lost where a run is killed.
     "training.snapshot_steps",
     # Whether a run that was stopped for a NaN goes on without that batch.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from pathlib import Path
@@ -9,12 +10,16 @@ from pathlib import Path
 import keras
 
 from luong_keras.config import RunConfig
+from luong_keras.data.batching import TrainingBatches
+from luong_keras.data.padding import WIDTHS
 from luong_keras.files.folder_lock import locked
 from luong_keras.models.translation_model import TranslationModel
+from luong_keras.recipe.devices import Devices, told_of_lost_processes
 from luong_keras.recipe.preparation import (
     fit_vocabulary_sizes,
     prepare_text,
     prepare_tokenizers,
+    read_text,
 )
 from luong_keras.recipe.report import report
 from luong_keras.recipe.resumption import (
@@ -23,14 +28,20 @@ from luong_keras.recipe.resumption import (
     mark_finished,
     write_config,
 )
-from luong_keras.recipe.training import train
+from luong_keras.recipe.training import train, training_batches
 from luong_keras.training.run_folder import RunFolder
 
 
 def run_recipe(
-    config: RunConfig, run_dir: str | Path, stop_after: float | None = None
+    config: RunConfig,
+    run_dir: str | Path,
+    stop_after: float | None = None,
+    devices: Devices | None = None,
 ) -> bool:
     """Trains, scores and exports, as far as the folder has not come yet.
+
+    On JAX it trains alone: what scores and exports is a TensorFlow program,
+    so the same run goes on there.
 
     Args:
         config: the settings.
@@ -38,6 +49,8 @@ def run_recipe(
             one that is finished too, where `config` has more epochs.
         stop_after: seconds after which the training stops, as by a signal,
             with a snapshot.
+        devices: those that `luong_keras.recipe.devices` has prepared; one
+            of TensorFlow's where None.
 
     Returns:
         False where the run was stopped before its end.
@@ -49,26 +62,39 @@ def run_recipe(
     deadline = None if stop_after is None else time.monotonic() + stop_after
     # TensorFlow would return the memory of every step to the system.
     os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
-    run = RunFolder(run_dir)
-    with locked(run.path):
-        return _run(config, run, deadline)
+    run, devices = RunFolder(run_dir), devices or Devices()
+    with contextlib.ExitStack() as stack:
+        if devices.writes:
+            stack.enter_context(locked(run.path))
+        else:
+            nowhere = stack.enter_context(open(os.devnull, "w"))
+            stack.enter_context(contextlib.redirect_stdout(nowhere))
+        stack.enter_context(told_of_lost_processes(devices))
+        return _run(config, run, deadline, devices)
 
 
-def _run(config: RunConfig, run: RunFolder, deadline: float | None) -> bool:
-    check_resumable(config, run)
+def _run(
+    config: RunConfig, run: RunFolder, deadline: float | None, devices: Devices
+) -> bool:
     keras.utils.set_random_seed(config.training.seed)
-    datasets, corpus = prepare_text(config, run)
-    tokenizers = prepare_tokenizers(corpus, config, run)
-    config = fit_vocabulary_sizes(config, *tokenizers)
-    write_config(config, run)
+    if devices.writes:
+        prepared = _prepare(config, run)
+    # The others read what the first one has written.
+    devices.wait("prepared")
+    if not devices.writes:
+        prepared = _read_prepared(config, run)
+    config, datasets, tokenizers, batches = prepared
+    _print_batches(batches, devices)
     translation_model = TranslationModel(
         config.model, config.training.label_smoothing
     )
     translation_model.model.summary()
 
-    parts = (translation_model, tokenizers, corpus, datasets, config, run)
-    if not train(*parts, deadline=deadline):
+    parts = (translation_model, tokenizers, batches, datasets, config, run)
+    if not train(*parts, devices, deadline=deadline):
         return False
+    if devices.compiled_shapes:
+        return True
     if is_finished(config, run):
         print(f"{run.path} is finished: scored in results.jsonl, exported")
         return True
@@ -76,3 +102,45 @@ def _run(config: RunConfig, run: RunFolder, deadline: float | None) -> bool:
     mark_finished(config, run)
     print(run.tree())
     return True
+
+
+def _prepare(config: RunConfig, run: RunFolder):
+    """The settings, pairs, tokenizers and batches, made where need be."""
+    check_resumable(config, run)
+    datasets, corpus = prepare_text(config, run)
+    tokenizers = prepare_tokenizers(corpus, config, run)
+    config = fit_vocabulary_sizes(config, *tokenizers)
+    write_config(config, run)
+    batches = training_batches(corpus, tokenizers, config)
+    run.write_data(batches.fingerprint)
+    return config, datasets, tokenizers, batches
+
+
+def _read_prepared(config: RunConfig, run: RunFolder):
+    """The same in a process that writes nothing."""
+    check_resumable(config, run)
+    datasets, corpus = read_text(run)
+    tokenizers = prepare_tokenizers(corpus, config, run)
+    config = fit_vocabulary_sizes(config, *tokenizers)
+    return (
+        config,
+        datasets,
+        tokenizers,
+        training_batches(corpus, tokenizers, config),
+    )
+
+
+def _print_batches(batches: TrainingBatches, devices: Devices) -> None:
+    print(
+        f"{batches.steps_per_epoch} batches an epoch; pairs dropped: "
+        f"{batches.dropped}, cut: {batches.cut}"
+    )
+    if not devices.compiled_shapes:
+        return
+    shapes = {tuple(shape) for shape in batches.shapes(0, WIDTHS)}
+    print(
+        f"{devices.count} devices, {devices.world} processes; "
+        f"{len(shapes)} programs to compile for the shapes of the first epoch, "
+        f"{batches.padding_share(0, WIDTHS):.1%} padding "
+        f"(without rounding up: {batches.padding_share():.1%})"
+    )

@@ -5,15 +5,22 @@ from __future__ import annotations
 import functools
 import sys
 import time
+from collections.abc import Sequence
+from typing import Any
 
 import keras
 
 from luong_keras.config import RunConfig, TrainingConfig
 from luong_keras.data.batching import TrainingBatches
+from luong_keras.data.corpus import Corpus
 from luong_keras.data.evaluation_batches import EvaluationBatches
+from luong_keras.data.padding import FEW_WIDTHS, WIDTHS, share_of_batch
 from luong_keras.evaluation.bleu import corpus_bleu
+from luong_keras.inference.jax_translator import JaxTranslator
 from luong_keras.inference.text_translator import TextTranslator
+from luong_keras.recipe.devices import Devices
 from luong_keras.text.preprocessing import preprocessors
+from luong_keras.text.tokenizer import Tokenizer
 from luong_keras.training.best_weights import BestWeights
 from luong_keras.training.fit import fit
 from luong_keras.training.json_lines_log import JsonLinesLog
@@ -33,22 +40,45 @@ from luong_keras.training.stop_on_signal import StopOnSignal
 from luong_keras.training.tokens_per_second import TokensPerSecond
 from luong_keras.training.translation_validation import TranslationValidation
 
+_BATCH = ("source", "target_in", "target_out")
+
 
 class FitBatches:
-    """Training batches as `model.fit` takes them."""
+    """Training batches as `model.fit` takes them, on these devices.
 
-    def __init__(self, batches: TrainingBatches) -> None:
+    With `parts` a device makes so many of its rows.
+    """
+
+    def __init__(
+        self,
+        batches: TrainingBatches,
+        devices: Devices | None = None,
+        parts: int = 1,
+    ) -> None:
         self.batches = batches
         self.steps_per_epoch = batches.steps_per_epoch
+        self.share = rows_of_process(devices or Devices(), parts)
 
     def dataset(self, start_step: int, stop_step: int):
-        dataset = self.batches.dataset(start_step, stop_step)
+        dataset = self.batches.dataset(start_step, stop_step, **self.share)
         return dataset.map(inputs_and_targets).prefetch(2)
+
+
+def rows_of_process(
+    devices: Devices, parts: int = 1, widths: Sequence[int] = WIDTHS
+) -> dict[str, Any]:
+    """Which rows of a batch a process reads, and what it is padded to."""
+    return {
+        "rank": devices.rank,
+        "world": devices.world,
+        "row_multiple": devices.count * parts,
+        "widths": widths if devices.compiled_shapes else (),
+    }
 
 
 def inputs_and_targets(batch):
     """A batch as `fit` takes it: the targets stand for both outputs."""
-    inputs = {k: batch[k] for k in ("source", "target_in", "target_out")}
+    inputs = {name: batch[name] for name in _BATCH}
     targets = batch["target_out"]
     return inputs, {"word": targets, "hits": targets}
 
@@ -106,29 +136,38 @@ def learning_rate_schedule(
     )
 
 
+def training_batches(
+    corpus: Corpus, tokenizers: Sequence[Tokenizer], config: RunConfig
+) -> TrainingBatches:
+    """The batches of all epochs."""
+    return TrainingBatches(
+        corpus,
+        *tokenizers,
+        batch_size=config.training.batch_size,
+        seed=config.training.seed,
+        max_length=config.data.max_length,
+        over_long=config.data.over_long,
+        batching=config.data.batching,
+    )
+
+
 def train(
-    translation_model, tokenizers, corpus, datasets, config, run, deadline=None
+    translation_model,
+    tokenizers,
+    batches,
+    datasets,
+    config,
+    run,
+    devices,
+    deadline=None,
 ):
     """Trains to the last epoch; False where it was stopped before.
 
     By a signal, or at the `deadline` of `time.monotonic`.
     """
-    training, data = config.training, config.data
-    batches = TrainingBatches(
-        corpus,
-        *tokenizers,
-        batch_size=training.batch_size,
-        seed=training.seed,
-        max_length=data.max_length,
-        over_long=data.over_long,
-        batching=data.batching,
-    )
-    run.write_data(batches.fingerprint)
-    print(
-        f"{batches.steps_per_epoch} batches an epoch; pairs dropped: "
-        f"{batches.dropped}, cut: {batches.cut}"
-    )
+    training = config.training
     model = translation_model.training_model
+    model.parts = training.accumulate
     model.compile(
         optimizer(config),
         loss={"word": translation_loss(config), "hits": None},
@@ -136,40 +175,39 @@ def train(
             "word": [TokenPerplexity(), TokenCount(name="count")],
             "hits": [TokenAccuracy()],
         },
-        jit_compile=training.jit_compile,
+        # JAX without its compiler is no way to train.
+        jit_compile=training.jit_compile or devices.compiled_shapes,
     )
-    stop = StopOnSignal(deadline=deadline)
-    greedy = config.decoding.with_(beam_size=1, stack_size=None)
-    translator = TextTranslator(
-        translation_model, *tokenizers, greedy, *preprocessors(data)
+    stop = StopOnSignal(
+        deadline=deadline, agree=devices.any if devices.world > 1 else None
     )
-    sources, references = zip(*datasets.dev, strict=True)
     started = time.perf_counter()
     fit(
         model,
-        FitBatches(batches),
+        FitBatches(batches, devices, training.accumulate),
         epochs=training.epochs,
         snapshot_path=run.snapshot,
         snapshot_steps=training.snapshot_steps,
-        validation_data=validation_batches(tokenizers, datasets.dev, config),
+        writes_snapshots=devices.writes,
+        validation_data=validation_batches(
+            tokenizers, datasets.dev, config, devices
+        ),
         callbacks=[
             StopOnNonFinite(
                 most_skipped=training.most_skipped,
                 describe=functools.partial(describe_batch, batches),
             ),
             TokensPerSecond(count="word_count"),
-            TranslationValidation(
-                translator.translate,
-                sources,
-                references,
-                functools.partial(corpus_bleu, lowercase=data.lowercase),
-                samples=training.samples,
-                output_folder=run.samples,
+            validation(
+                translation_model,
+                tokenizers,
+                datasets.dev,
+                config,
+                run,
+                devices,
             ),
             learning_rate_schedule(training),
-            BestWeights(run.best_weights, model=translation_model.model),
-            JsonLinesLog(run.log),
-            keras.callbacks.TensorBoard(run.tensorboard),
+            *(_written(translation_model, run) if devices.writes else ()),
             stop,
         ],
         # A bar on a terminal, a line an epoch in a file.
@@ -178,8 +216,47 @@ def train(
     print(f"trained for {time.perf_counter() - started:.0f} s in this process")
     if stop.stopping:
         return False
-    translation_model.model.save_weights(run.last_weights)
+    if devices.writes:
+        translation_model.model.save_weights(run.last_weights)
     return True
+
+
+def _written(translation_model, run) -> list[keras.callbacks.Callback]:
+    """What the first process leaves in the run folder, beside snapshots."""
+    return [
+        BestWeights(run.best_weights, model=translation_model.model),
+        JsonLinesLog(run.log),
+        keras.callbacks.TensorBoard(run.tensorboard),
+    ]
+
+
+def validation(
+    translation_model, tokenizers, dev, config, run, devices
+) -> TranslationValidation:
+    """Translates after each epoch in the first process, for all of them."""
+    sources, references = zip(*dev, strict=True)
+    score = functools.partial(corpus_bleu, lowercase=config.data.lowercase)
+    if not devices.writes:
+        return TranslationValidation(
+            list,
+            sources,
+            references,
+            lambda ours, theirs: devices.from_first(0),
+            samples=0,
+        )
+    greedy = config.decoding.with_(beam_size=1, stack_size=None)
+    kind = JaxTranslator if devices.compiled_shapes else TextTranslator
+    translator = kind(
+        translation_model, *tokenizers, greedy, *preprocessors(config.data)
+    )
+    return TranslationValidation(
+        translator.translate,
+        sources,
+        references,
+        lambda ours, theirs: devices.from_first(score(ours, theirs).score),
+        samples=config.training.samples,
+        output_folder=run.samples,
+    )
 
 
 def describe_batch(batches: TrainingBatches, step: int) -> str:
@@ -198,7 +275,7 @@ def describe_batch(batches: TrainingBatches, step: int) -> str:
     )
 
 
-def validation_batches(tokenizers, dev, config):
+def validation_batches(tokenizers, dev, config, devices):
     """The development pairs, for the perplexity after each epoch."""
     prepare = [found or str for found in preprocessors(config.data)]
     batches = EvaluationBatches(
@@ -209,4 +286,10 @@ def validation_batches(tokenizers, dev, config):
         [prepare[1](target) for _, target in dev],
         tokenizers[1],
     )
-    return batches.dataset().map(inputs_and_targets).cache()
+    share = rows_of_process(devices, widths=FEW_WIDTHS)
+
+    def prepared(batch):
+        batch = {name: batch[name] for name in _BATCH}
+        return inputs_and_targets(share_of_batch(batch, **share))
+
+    return batches.dataset().map(prepared).cache()

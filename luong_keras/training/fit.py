@@ -40,6 +40,7 @@ def fit(
     callbacks: Sequence[keras.callbacks.Callback] = (),
     snapshot_path: str | os.PathLike[str] | None = None,
     snapshot_steps: int = 1000,
+    writes_snapshots: bool = True,
     validation_data: Any = None,
     validation_steps: int | None = None,
     verbose: str | int = "auto",
@@ -67,6 +68,8 @@ def fit(
         snapshot_path: Where the run is saved and resumed from; `None` for a
             run that cannot be resumed.
         snapshot_steps: The batches between snapshots.
+        writes_snapshots: `False` in all processes but the first, where
+            several train together: they are restored and save nothing.
         validation_data: As in `keras.Model.fit`; evaluated after each epoch.
         validation_steps: As in `keras.Model.fit`.
         verbose: As in `keras.Model.fit`.
@@ -97,7 +100,14 @@ def fit(
     snapshot = None
     position = 0
     if snapshot_path is not None:
-        snapshot = _snapshot_callback(snapshot_path, snapshot_steps, callbacks)
+        stops = [item for item in callbacks if isinstance(item, StopOnSignal)]
+        snapshot = SnapshotCallback(
+            snapshot_path,
+            snapshot_steps,
+            tuple(callbacks),
+            stops[0] if stops else None,
+            writes_snapshots,
+        )
         position = snapshot.restore(training_model)
         callbacks.append(snapshot)
     if position % steps and epochs * steps > position:
@@ -199,17 +209,6 @@ class _RunCallbacks(keras.callbacks.CallbackList):
     ) -> None:
         if self.position == (epoch + 1) * self._steps:
             super().on_epoch_end(epoch, logs)
-
-
-def _snapshot_callback(
-    path: str | os.PathLike[str],
-    every_steps: int,
-    callbacks: list[keras.callbacks.Callback],
-) -> SnapshotCallback:
-    stops = [item for item in callbacks if isinstance(item, StopOnSignal)]
-    return SnapshotCallback(
-        path, every_steps, tuple(callbacks), stops[0] if stops else None
-    )
 
 
 def _legs(position: int, steps: int, end: int) -> list[tuple[int, int]]:

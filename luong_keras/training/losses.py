@@ -7,6 +7,7 @@ from keras import ops
 
 from luong_keras.ops.cross_entropy import check_smoothing, masked_cross_entropy
 from luong_keras.ops.masking import wider_dtype
+from luong_keras.ops.whole_batch import divisor
 from luong_keras.special_tokens import PAD_ID
 
 NORMALIZATIONS = ("sentence", "word")
@@ -99,14 +100,15 @@ class TranslationLoss(keras.losses.Loss):
         """Return one value a sentence, (B,), whose mean is the loss."""
         sentences = ops.sum(y_pred, axis=-1)
         size = ops.cast(ops.shape(sentences)[0], sentences.dtype)
-        if self.normalization == "word":
-            words = ops.cast(
-                ops.not_equal(y_true, self.pad_id), sentences.dtype
-            )
-            return sentences * size / ops.maximum(ops.sum(words), 1)
         if self.nominal_batch_size is not None:
-            return sentences * size / self.nominal_batch_size
-        return sentences
+            nominal = divisor(self.nominal_batch_size, constant=True)
+            return sentences * size / nominal
+        words = ops.cast(ops.not_equal(y_true, self.pad_id), sentences.dtype)
+        if self.normalization == "word":
+            return sentences * size / divisor(_at_least_one(words))
+        # Rows without a word make a batch divisible; they are no sentences.
+        real = _at_least_one(ops.max(words, axis=-1))
+        return sentences * (size / divisor(real))
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments of the constructor."""
@@ -185,6 +187,10 @@ class MaskedSparseCategoricalCrossentropy(TranslationLoss):
             **super().get_config(),
             "label_smoothing": self.label_smoothing,
         }
+
+
+def _at_least_one(counted: Any) -> Any:
+    return ops.maximum(ops.sum(counted), 1)
 
 
 def _check_normalization(

@@ -30,6 +30,8 @@ class SnapshotCallback(keras.callbacks.Callback):
         callbacks: The callbacks whose state belongs to the run.
         stop: The callback that may end the run within an epoch; where it
             does, a snapshot is saved.
+        writes: Whether to save at all; of several processes that train
+            together the first alone does, and all are restored.
 
     Raises:
         ValueError: If `every_steps` is not positive.
@@ -45,6 +47,7 @@ class SnapshotCallback(keras.callbacks.Callback):
         every_steps: int = 1000,
         callbacks: Sequence[keras.callbacks.Callback] = (),
         stop: StopOnSignal | None = None,
+        writes: bool = True,
     ) -> None:
         super().__init__()
         if every_steps < 1:
@@ -56,6 +59,7 @@ class SnapshotCallback(keras.callbacks.Callback):
         self.every_steps = every_steps
         self.callbacks = callbacks
         self.stop = stop
+        self.writes = writes
         self._steps_per_epoch = 0
         self._epoch = 0
         self._begin = 0
@@ -149,8 +153,9 @@ class SnapshotCallback(keras.callbacks.Callback):
         return self.stop is not None and self.stop.stopping
 
     def _save(self, position: int) -> None:
-        snapshot = Snapshot.capture(self.model, position, self.callbacks)
-        snapshot.write(self.path)
+        if self.writes:
+            model = self.model
+            Snapshot.capture(model, position, self.callbacks).write(self.path)
         if self.stop is not None:
             self.stop.snapshot_wanted = False
         if self._stopping:

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -20,9 +21,16 @@ class StopOnSignal(keras.callbacks.Callback):
     the run can be resumed from the very batch. SIGUSR1, where there is one,
     asks that one for a snapshot, and the run goes on.
 
+    Where several processes train together, all must stop after the same
+    batch: every `agree_every` batches they ask each other.
+
     Args:
         signals: The signals to stop at.
         deadline: When to stop, on the clock of `time.monotonic`.
+        agree: A function of whether this process is to stop that returns
+            whether any of them is; all call it at the same batches. `None`
+            for a process that is alone.
+        agree_every: The batches from one such question to the next.
 
     Example:
         >>> StopOnSignal().stopping
@@ -35,14 +43,19 @@ class StopOnSignal(keras.callbacks.Callback):
         self,
         signals: tuple[signal.Signals, ...] = (signal.SIGINT, signal.SIGTERM),
         deadline: float | None = None,
+        agree: Callable[[bool], bool] | None = None,
+        agree_every: int = 10,
     ) -> None:
         super().__init__()
         self.signals = signals
         self.deadline = deadline
+        self.agree = agree
+        self.agree_every = agree_every
         #: The signal that arrived, or None.
         self.received: signal.Signals | None = None
         #: Whether a snapshot was asked for and not made yet.
         self.snapshot_wanted = False
+        self._agreed = False
         self._previous: dict[signal.Signals, Any] = {}
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
@@ -61,12 +74,15 @@ class StopOnSignal(keras.callbacks.Callback):
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Stop if a signal arrived or time is up."""
+        if (batch + 1) % self.agree_every == 0:
+            self._ask_the_others()
         self._stop_if_asked()
 
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Stop if a signal arrived during validation."""
+        self._ask_the_others()
         self._stop_if_asked()
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
@@ -83,8 +99,16 @@ class StopOnSignal(keras.callbacks.Callback):
     @property
     def stopping(self) -> bool:
         """Whether the run is to stop."""
+        return self._asked if self.agree is None else self._agreed
+
+    @property
+    def _asked(self) -> bool:
         late = self.deadline is not None and time.monotonic() >= self.deadline
         return late or self.received is not None
+
+    def _ask_the_others(self) -> None:
+        if self.agree is not None:
+            self._agreed = self.agree(self._asked)
 
     def _stop_if_asked(self) -> None:
         if self.stopping:

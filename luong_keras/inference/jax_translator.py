@@ -1,0 +1,104 @@
+"""Translates while a model is trained on JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import keras
+import numpy as np
+
+from luong_keras.data.padding import FEW_WIDTHS, padded_width
+from luong_keras.decoding.greedy import greedy_search
+from luong_keras.decoding.hypotheses import Hypotheses
+from luong_keras.inference.translation import places_by_length
+from luong_keras.inference.translation_graph import TranslationGraph
+from luong_keras.missing_package import missing_package
+
+try:
+    import tensorflow as tf
+except ImportError as error:
+    raise missing_package("tensorflow", error) from error
+
+
+class JaxTranslator(TranslationGraph):
+    """The greedy search of a model whose weights JAX has.
+
+    TensorFlow reads and joins the words, JAX searches, on the first device of
+    this process and with the weights that the model has at that moment. For
+    the scores of a training; a trained run is translated, with every search,
+    by a `TextTranslator` on TensorFlow.
+
+    Args:
+        translation_model: the model that is trained.
+        source_tokenizer: of the source language.
+        target_tokenizer: of the target language.
+        decoding: the settings of the search; its beam is not used.
+        source_preprocessor: what prepared the source text, or None.
+        target_preprocessor: the same for the target text.
+    """
+
+    def __init__(self, *arguments):
+        import jax
+
+        super().__init__(*arguments)
+        self._variables = self.translation_model.model.variables
+        self._compiled = jax.jit(self._greedy, static_argnames="max_steps")
+
+    def translate(self, lines: Sequence[str]) -> list[str]:
+        """The translation of every line, in order."""
+        results = [""] * len(lines)
+        for places in places_by_length(lines, self.decoding.batch_size):
+            text = tf.constant([lines[i] for i in places])
+            found = self.translate_batch(text)["translations"].numpy()
+            for place, row in zip(places, found, strict=True):
+                results[place] = row[0].decode()
+        return results
+
+    def _search(self, source, options, prefix):
+        limits = self._limits(source, prefix)
+        # Few shapes: each is a program.
+        rows, width = source.ids.shape[0], source.lengths.numpy().max()
+        rows_after = self.decoding.batch_size
+        width_after = int(padded_width(max(width, 1), FEW_WIDTHS))
+        most = int((width_after + 1) * self.decoding.max_length_ratio)
+        ids = np.full(
+            (rows_after, width_after),
+            self.translation_model.config.source_pad_id,
+            "int32",
+        )
+        ids[:rows, :width] = source.ids.to_tensor(
+            self.translation_model.config.source_pad_id
+        ).numpy()
+        lengths = [
+            np.pad(limits[name].numpy(), (0, rows_after - rows))
+            for name in ("max_lengths", "min_lengths")
+        ]
+        values = [
+            variable.value.addressable_data(0) for variable in self._variables
+        ]
+        found = self._compiled(values, ids, *lengths, max_steps=max(most, 2))
+        ids, lengths, scores, alignments = (np.asarray(x)[:rows] for x in found)
+        steps = max(int(lengths.max()) + 1, 1)
+        return Hypotheses(
+            ids[:, :, :steps],
+            lengths,
+            scores.astype("float32"),
+            alignments[:, :, :steps, : max(width, 1)].astype("float32"),
+        )
+
+    def _greedy(self, values, ids, max_lengths, min_lengths, max_steps):
+        model = self.translation_model
+        mapping = list(zip(self._variables, values, strict=True))
+        with keras.StatelessScope(state_mapping=mapping):
+            memory, mask, states = model.encode(ids)
+            return greedy_search(
+                model.decoding_step(memory, mask),
+                states,
+                max_lengths,
+                max_steps,
+                min_lengths,
+                self.decoding.length_penalty,
+                model.config.bos_id,
+                model.config.eos_id,
+                model.config.target_pad_id,
+            )

@@ -1,0 +1,171 @@
+"""A batch in parts on JAX: one on each device, or one after the other.
+
+Left to itself XLA does not divide the work of a batch over devices: every
+weight's gradient is a product over the words of all rows at once, for which
+it gathers the rows on each device (`benchmarks/devices.py` shows it). Here
+each device runs the program of one device over its own rows, and nothing is
+exchanged but the sums at the end.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+
+from luong_keras.ops import whole_batch
+
+_SEED_STATE = "seed_generator_state"
+# From device to device; odd, so that 2**32 devices have 2**32 seeds.
+_SEED_STRIDE = np.uint32(0x9E3779B9)
+
+
+def is_distributed() -> bool:
+    """Whether Keras has been given several devices."""
+    return keras.distribution.distribution() is not None
+
+
+def loss_and_updates(
+    model: keras.Model,
+    of_part: Callable[..., tuple],
+    state: tuple,
+    rows: tuple,
+    training: bool,
+    parts: int = 1,
+) -> tuple:
+    """What `keras.Model.compute_loss_and_updates` returns, in parts.
+
+    The loss has a gradient of its own: that of all parts together.
+
+    Args:
+        model: The model.
+        of_part: The method of that name for one part.
+        state: Lists of the trainable, the other, the metrics' and the
+            optimizer's variables' values.
+        rows: Inputs, targets and sample weights; the first axis is split.
+        training: As in every Keras model.
+        parts: How many parts each device makes of its rows.
+    """
+    import jax
+
+    seeds = [
+        variable.path.endswith(_SEED_STATE)
+        for variable in model.non_trainable_variables
+    ]
+    trainable, *others = state
+
+    def objective(trainable, others, rows):
+        variables, metrics, optimizer = others
+        with whole_batch.sums() as part:
+            loss, aux = of_part(
+                trainable, variables, metrics, *rows, training, optimizer
+            )
+        unscaled, outputs, variables, metrics = aux
+        sums = (loss, unscaled, part.number)
+        return loss, (sums, outputs, [variables, metrics, optimizer])
+
+    def run(trainable, others, rows):
+        if not training:
+            _, found = objective(trainable, others, rows)
+            return (*found, [])
+        gradient = jax.value_and_grad(objective, has_aux=True)
+        (_, found), gradients = gradient(trainable, others, rows)
+        return (*found, gradients)
+
+    def whole(trainable):
+        make = _one_after_the_other(run, parts) if parts > 1 else run
+        if is_distributed():
+            make = _one_on_each_device(make, seeds)
+        sums, outputs, others_after, gradients = make(trainable, others, rows)
+        *losses, number = sums
+        if number is not None:
+            share = 1 / jax.numpy.maximum(number, 1)
+            losses, gradients = jax.tree.map(
+                lambda x: x * share.astype(x.dtype), (losses, gradients)
+            )
+        loss, unscaled = losses
+        variables, metrics, _ = others_after
+        return loss, (unscaled, outputs, variables, metrics), gradients
+
+    @jax.custom_vjp
+    def attached(trainable):
+        return whole(trainable)[:2]
+
+    def forward(trainable):
+        loss, aux, gradients = whole(trainable)
+        return (loss, aux), gradients
+
+    def backward(gradients, upstream):
+        return ([d * upstream[0].astype(d.dtype) for d in gradients],)
+
+    attached.defvjp(forward, backward)
+    return attached(trainable)
+
+
+def _one_after_the_other(run, parts: int):
+    """`run` over every `parts`-th row at a time, its sums added up."""
+    import jax
+    from jax import numpy as jnp
+
+    def split(x):
+        return jnp.moveaxis(x.reshape(-1, parts, *x.shape[1:]), 1, 0)
+
+    def joined(x):
+        return jnp.moveaxis(x, 0, 1).reshape(-1, *x.shape[2:])
+
+    def run_all(trainable, others, rows):
+        rows = jax.tree.map(split, rows)
+
+        def step(carry, rows):
+            others, sums, gradients = carry
+            more, outputs, others, d = run(trainable, others, rows)
+            added = jax.tree.map(jnp.add, (sums, gradients), (more, d))
+            return (others, *added), outputs
+
+        first = jax.tree.map(lambda x: x[0], rows)
+        shapes = jax.eval_shape(run, trainable, others, first)
+        zeros = jax.tree.map(
+            lambda x: jnp.zeros(x.shape, x.dtype), (shapes[0], shapes[3])
+        )
+        (others, sums, gradients), outputs = jax.lax.scan(
+            step, (others, *zeros), rows
+        )
+        return sums, jax.tree.map(joined, outputs), others, gradients
+
+    return run_all
+
+
+def _one_on_each_device(run, seeds: list[bool]):
+    """`run` on every device over its rows, with random numbers of its own."""
+    import jax
+
+    distribution: Any = keras.distribution.distribution()
+    axis = distribution.batch_dim_name
+    mesh = distribution.device_mesh.backend_mesh
+    everywhere = jax.sharding.PartitionSpec()
+    split = jax.sharding.PartitionSpec(axis)
+
+    def moved(others, by):
+        variables, *rest = others
+        variables = [
+            value.at[0].add(by.astype(value.dtype)) if is_seed else value
+            for value, is_seed in zip(variables, seeds, strict=True)
+        ]
+        return [variables, *rest]
+
+    def run_here(trainable, others, rows):
+        own = jax.lax.axis_index(axis).astype("uint32") * _SEED_STRIDE
+        sums, outputs, others, gradients = run(
+            trainable, moved(others, own), rows
+        )
+        sums, gradients = jax.lax.psum((sums, gradients), axis)
+        return sums, outputs, moved(others, -own), gradients
+
+    return jax.shard_map(
+        run_here,
+        mesh=mesh,
+        in_specs=(everywhere, everywhere, split),
+        out_specs=(everywhere, split, everywhere, everywhere),
+        # What leaves unsummed is the same on all devices.
+        check_vma=False,
+    )

@@ -1,0 +1,62 @@
+"""The model that `fit` trains: its batches may go through it in parts."""
+
+import keras
+
+from luong_keras.models import batch_parts_jax
+
+
+@keras.saving.register_keras_serializable(package="luong_keras")
+class TrainingModel(keras.Model):
+    """A functional model whose batches may go through it in parts.
+
+    The parts of a batch are on several devices at once, where
+    `keras.distribution` has been given them (JAX), or one after the other, to
+    save memory. The gradient is that of the whole batch: the sums of all
+    parts, divided once by the words or sentences of them all, and clipped
+    once.
+
+    Made like every functional model, of inputs and outputs.
+
+    Attributes:
+        parts: How many parts a device makes of its rows; 1 by default. The
+            rows must be divisible by it.
+
+    Raises:
+        ValueError: In `fit`, with several parts or devices and another loss
+            than those of this library.
+
+    Example:
+        >>> inputs = keras.Input((None,), dtype="int32")
+        >>> model = TrainingModel(inputs, inputs + 1)
+        >>> model.parts
+        1
+    """
+
+    parts: int = 1
+
+    def compute_loss_and_updates(
+        self,
+        trainable_variables,
+        non_trainable_variables,
+        metrics_variables,
+        x,
+        y,
+        sample_weight,
+        training=False,
+        optimizer_variables=None,
+    ):
+        """Computes the loss of a batch on JAX; see `keras.Model`."""
+        of_part = super().compute_loss_and_updates
+        state = (
+            trainable_variables,
+            non_trainable_variables,
+            metrics_variables,
+            optimizer_variables,
+        )
+        rows = (x, y, sample_weight)
+        parts = self.parts if training else 1
+        if parts == 1 and not batch_parts_jax.is_distributed():
+            return of_part(*state[:3], *rows, training, optimizer_variables)
+        return batch_parts_jax.loss_and_updates(
+            self, of_part, state, rows, training, parts
+        )

@@ -1,0 +1,257 @@
+"""The devices that a run is trained on, and the processes that share them."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import keras
+import numpy as np
+
+# The names are those that `keras.distribution.initialize` reads.
+_ADDRESSES = "KERAS_DISTRIBUTION_JOB_ADDRESSES"
+_PROCESSES = "KERAS_DISTRIBUTION_NUM_PROCESSES"
+_PROCESS = "KERAS_DISTRIBUTION_PROCESS_ID"
+# A process that has said nothing for so long is dead.
+_HEARTBEAT_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class Devices:
+    """What a process knows of the devices of its run.
+
+    Attributes:
+        rank: this process, from 0; the first one writes.
+        world: how many processes there are.
+        count: the devices of all processes.
+        compiled_shapes: whether each shape of a batch is a program of its
+            own, so that there should be few.
+    """
+
+    rank: int = 0
+    world: int = 1
+    count: int = 1
+    compiled_shapes: bool = False
+
+    @property
+    def writes(self) -> bool:
+        """Whether this process writes into the run folder."""
+        return self.rank == 0
+
+    def wait(self, what: str) -> None:
+        """Waits until all processes have come so far."""
+        if self.world > 1:
+            from jax.experimental import multihost_utils
+
+            multihost_utils.sync_global_devices(what)
+
+    def any(self, here: bool) -> bool:
+        """Whether it is so in any process; all must ask."""
+        if self.world == 1:
+            return here
+        from jax.experimental import multihost_utils
+
+        return bool(multihost_utils.process_allgather(np.array(here)).any())
+
+    def from_first(self, value: float) -> float:
+        """What the first process says; all must ask."""
+        if self.world == 1:
+            return value
+        from jax.experimental import multihost_utils
+
+        # As two float32, the type that JAX has without being told.
+        high = np.float32(value)
+        parts = np.array([high, value - high], np.float32)
+        parts = multihost_utils.broadcast_one_to_all(parts)
+        return float(np.float64(parts[0]) + np.float64(parts[1]))
+
+
+class LostProcessError(OSError):
+    """Another process of the same training has ended."""
+
+
+@contextlib.contextmanager
+def told_of_lost_processes(devices: Devices) -> Iterator[None]:
+    """Says in words that the exchange with another process has broken off.
+
+    Raises:
+        LostProcessError: with the reason.
+    """
+    try:
+        yield
+    except Exception as error:
+        if devices.world == 1:
+            raise
+        # At its end JAX would wait for the others, and abort.
+        atexit.register(_leave)
+        if not _is_lost_connection(error):
+            raise
+        raise LostProcessError(
+            f"Process {devices.rank} of {devices.world} lost the others: one "
+            "of them has ended, and its own output says why. Nothing is lost: "
+            "start the same command again in all, and the run goes on from "
+            f"its last snapshot. ({str(error).splitlines()[0][:200]})"
+        ) from error
+
+
+def _is_lost_connection(error: Exception) -> bool:
+    import jax
+
+    words = ("gloo", "nccl", "heartbeat", "coordination", "socket")
+    text = str(error).lower()
+    return isinstance(error, jax.errors.JaxRuntimeError) or any(
+        word in text for word in words
+    )
+
+
+def _leave() -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(1)
+
+
+def tensorflow_devices(count: int | None) -> Devices:
+    """What TensorFlow trains on without a strategy."""
+    if count not in (None, 1):
+        raise ValueError(
+            "TensorFlow trains on one device. Received: "
+            f"--devices {count}. For several: --backend jax --devices {count}."
+        )
+    return Devices()
+
+
+def jax_devices(count: int | None) -> Devices:
+    """Gives Keras the devices of this process, or of all of them.
+
+    To be called before anything is computed.
+
+    Args:
+        count: how many of this process's devices; all where None. Where the
+            machine has no accelerator, as many are made of its processor.
+
+    Raises:
+        ValueError: where there are not so many.
+    """
+    import jax
+
+    _keep_tensorflow_off()
+    if count is not None:
+        # Of use only where there is nothing better than the processor.
+        jax.config.update("jax_num_cpu_devices", count)
+    _join_processes(os.environ)
+    here = jax.local_devices()
+    if count is not None and count > len(here):
+        raise ValueError(
+            f"Expected: at most {len(here)} devices, as this process has. "
+            f"Received: --devices {count}."
+        )
+    if count is not None and count < len(here) and jax.process_count() > 1:
+        raise ValueError(
+            "Several processes use all the devices that each of them sees. "
+            f"Received: --devices {count} of {len(here)}. Leave it out, or "
+            "show a process fewer (CUDA_VISIBLE_DEVICES)."
+        )
+    devices = jax.devices()[:count] if jax.process_count() == 1 else None
+    used = devices or jax.devices()
+    if len(used) > 1:
+        keras.distribution.set_distribution(
+            keras.distribution.DataParallel(
+                devices=[f"{d.platform}:{d.id}" for d in used],
+                auto_shard_dataset=False,
+            )
+        )
+    elif len(here) > 1:
+        jax.config.update("jax_default_device", used[0])
+    return Devices(jax.process_index(), jax.process_count(), len(used), True)
+
+
+def leave_processes(devices: Devices) -> None:
+    """Takes leave of the other processes, when all have come to the end."""
+    if devices.world > 1:
+        import jax
+
+        jax.distributed.shutdown()
+
+
+def _keep_tensorflow_off() -> None:
+    """TensorFlow reads the text, and would take the cards' memory."""
+    import tensorflow as tf
+
+    tf.config.set_visible_devices([], "GPU")
+
+
+def _join_processes(environment: Mapping[str, str]) -> None:
+    """Joins the processes of the run, where the environment names several.
+
+    By the variables that Keras has for it; in a job step of SLURM or under
+    Open MPI they need not be set.
+    """
+    import jax
+
+    arguments = process_arguments(environment)
+    if arguments is None:
+        return
+    jax.config.update("jax_enable_preemption_service", False)
+    jax.distributed.initialize(
+        **arguments, heartbeat_timeout_seconds=_HEARTBEAT_SECONDS
+    )
+
+
+def process_arguments(environment: Mapping[str, str]) -> dict | None:
+    """What joins this process to the others; None where it is alone.
+
+    Args:
+        environment: the variables of the process.
+
+    Returns:
+        Arguments of `jax.distributed.initialize`: none where JAX finds out.
+
+    Raises:
+        ValueError: where a variable is missing or is no number.
+
+    Example:
+        >>> process_arguments({}) is None
+        True
+        >>> process_arguments({"SLURM_STEP_NUM_TASKS": "8"})
+        {}
+    """
+    names = (_ADDRESSES, _PROCESSES, _PROCESS)
+    # An indexed job of Kubernetes numbers its pods.
+    own = {_PROCESS: environment.get("JOB_COMPLETION_INDEX", "")}
+    if environment.get(_ADDRESSES):
+        environment = {**own, **environment}
+    given = [name for name in names if environment.get(name)]
+    if not given:
+        for name in ("SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE"):
+            if int(environment.get(name) or 1) > 1:
+                return {}
+        return None
+    if len(given) < len(names):
+        raise ValueError(
+            f"Expected: {', '.join(names)}, all of them. Received: "
+            f"{', '.join(given)} alone."
+        )
+    first, *_ = environment[_ADDRESSES].split(",")
+    try:
+        processes, process = (int(environment[name]) for name in names[1:])
+    except ValueError:
+        processes, process = 0, 0
+    if ":" not in first or not 0 <= process < processes:
+        raise ValueError(
+            f"Expected: in {_ADDRESSES} the address HOST:PORT of the first "
+            f"process, in {_PROCESSES} how many there are, and in {_PROCESS} "
+            "which one this is, from 0. Received: "
+            + ", ".join(f"{name}={environment[name]}" for name in names)
+            + "."
+        )
+    if processes == 1:
+        return None
+    return {
+        "coordinator_address": first,
+        "num_processes": processes,
+        "process_id": process,
+    }
