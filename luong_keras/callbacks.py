@@ -1,6 +1,8 @@
 """Callbacks of a training."""
 
 from luong_keras.training.best_weights import BestWeights
+from luong_keras.training.epoch_weights import EpochWeights
+from luong_keras.training.exponential_weights import ExponentialWeights
 from luong_keras.training.json_lines_log import JsonLinesLog
 from luong_keras.training.nonfinite import NonFiniteError, StopOnNonFinite
 from luong_keras.training.schedules import LearningRateHalving, ReduceOnPlateau
@@ -11,6 +13,8 @@ from luong_keras.training.translation_validation import TranslationValidation
 
 __all__ = [
     "BestWeights",
+    "EpochWeights",
+    "ExponentialWeights",
     "JsonLinesLog",
     "LearningRateHalving",
     "NonFiniteError",
