@@ -7,6 +7,7 @@ from luong_keras.training.json_lines_log import JsonLinesLog
 from luong_keras.training.nonfinite import NonFiniteError, StopOnNonFinite
 from luong_keras.training.schedules import LearningRateHalving, ReduceOnPlateau
 from luong_keras.training.snapshot_callback import SnapshotCallback
+from luong_keras.training.stop_on_plateau import StopOnPlateau
 from luong_keras.training.stop_on_signal import StopOnSignal
 from luong_keras.training.tokens_per_second import TokensPerSecond
 from luong_keras.training.translation_validation import TranslationValidation
@@ -21,6 +22,7 @@ __all__ = [
     "ReduceOnPlateau",
     "SnapshotCallback",
     "StopOnNonFinite",
+    "StopOnPlateau",
     "StopOnSignal",
     "TokensPerSecond",
     "TranslationValidation",

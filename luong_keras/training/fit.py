@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import keras
 
 from luong_keras.training.snapshot_callback import SnapshotCallback
+from luong_keras.training.stop_on_plateau import StopOnPlateau
 from luong_keras.training.stop_on_signal import StopOnSignal
 
 
@@ -51,7 +52,8 @@ def fit(
     the numbers of an uninterrupted one: `on_train_begin` and `on_train_end`
     come once, batches are counted from the begin of their epoch, the metrics
     cover the whole epoch, and an epoch that was stopped midway has no end
-    before it is resumed and finished.
+    before it is resumed and finished. A run that `StopOnPlateau` has ended
+    trains no more.
 
     Under `tf.distribute`, call it inside `strategy.scope()`: a resumed run
     makes the optimizer's variables here.
@@ -100,7 +102,10 @@ def fit(
         snapshot = _snapshot_callback(snapshot_path, snapshot_steps, callbacks)
         position = snapshot.restore(training_model)
         callbacks.append(snapshot)
-    if position % steps and epochs * steps > position:
+    end = epochs * steps
+    if _has_ended(callbacks) and position % steps == 0:
+        end = position
+    if position % steps and end > position:
         # TensorFlow makes the variables of the metrics with the first batch,
         # too late to be given their sums.
         training_model.evaluate(
@@ -110,7 +115,7 @@ def fit(
         callbacks, training_model, position, steps, epochs, verbose
     )
     try:
-        for start, stop in _legs(position, steps, epochs * steps):
+        for start, stop in _legs(position, steps, end):
             training_model.fit(
                 batches.dataset(start, stop),
                 initial_epoch=start // steps,
@@ -209,6 +214,12 @@ def _snapshot_callback(
     stops = [item for item in callbacks if isinstance(item, StopOnSignal)]
     return SnapshotCallback(
         path, every_steps, tuple(callbacks), stops[0] if stops else None
+    )
+
+
+def _has_ended(callbacks: list[keras.callbacks.Callback]) -> bool:
+    return any(
+        isinstance(item, StopOnPlateau) and item.ended for item in callbacks
     )
 
 
