@@ -15,6 +15,8 @@ from luong_keras.evaluation.bleu import corpus_bleu
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.training.best_weights import BestWeights
+from luong_keras.training.epoch_weights import EpochWeights
+from luong_keras.training.exponential_weights import ExponentialWeights
 from luong_keras.training.fit import fit
 from luong_keras.training.json_lines_log import JsonLinesLog
 from luong_keras.training.losses import TranslationLoss
@@ -25,10 +27,12 @@ from luong_keras.training.metrics import (
 )
 from luong_keras.training.nonfinite import StopOnNonFinite
 from luong_keras.training.optimizers import make_optimizer
+from luong_keras.training.run_folder import RunFolder
 from luong_keras.training.schedules import (
     LearningRateHalving,
     ReduceOnPlateau,
 )
+from luong_keras.training.stop_on_plateau import StopOnPlateau
 from luong_keras.training.stop_on_signal import StopOnSignal
 from luong_keras.training.tokens_per_second import TokensPerSecond
 from luong_keras.training.translation_validation import TranslationValidation
@@ -74,6 +78,7 @@ def optimizer(config: RunConfig) -> keras.optimizers.Optimizer:
         training.clip_norm,
         count_embeddings=training.clip_counts_embeddings,
         on_nonfinite="skip" if training.on_nonfinite == "skip" else "note",
+        average_decay=training.average_decay,
     )
     if config.model.precision in ("float16", "mixed_float16"):
         return keras.optimizers.LossScaleOptimizer(made)
@@ -109,9 +114,10 @@ def learning_rate_schedule(
 def train(
     translation_model, tokenizers, corpus, datasets, config, run, deadline=None
 ):
-    """Trains to the last epoch; False where it was stopped before.
+    """Trains to the end; False where it was stopped before.
 
-    By a signal, or at the `deadline` of `time.monotonic`.
+    The end is the last epoch or that of the patience; a signal stops it
+    before, or the `deadline` of `time.monotonic`.
     """
     training, data = config.training, config.data
     batches = TrainingBatches(
@@ -167,7 +173,8 @@ def train(
                 output_folder=run.samples,
             ),
             learning_rate_schedule(training),
-            BestWeights(run.best_weights, model=translation_model.model),
+            *weight_files(translation_model.model, training, run),
+            StopOnPlateau(training.patience),
             JsonLinesLog(run.log),
             keras.callbacks.TensorBoard(run.tensorboard),
             stop,
@@ -180,6 +187,27 @@ def train(
         return False
     translation_model.model.save_weights(run.last_weights)
     return True
+
+
+def weight_files(
+    model: keras.Model, training: TrainingConfig, run: RunFolder
+) -> list[keras.callbacks.Callback]:
+    """The callbacks that write weights after an epoch."""
+    averaging = training.average_epochs is not None
+    found = [
+        BestWeights(run.best_weights, model=model),
+        EpochWeights(
+            run.checkpoints,
+            training.keep,
+            training.average_epochs,
+            training.averaged,
+            run.average_weights if averaging else None,
+            model=model,
+        ),
+    ]
+    if training.average_decay is not None:
+        found.append(ExponentialWeights(run.exponential_weights, model))
+    return found
 
 
 def describe_batch(batches: TrainingBatches, step: int) -> str:
