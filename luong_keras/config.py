@@ -9,6 +9,11 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from luong_keras.config_checks import (
+    check_at_least_one,
+    check_averages,
+    check_share,
+)
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
 
@@ -39,8 +44,8 @@ class AttentionConfig:
     __pydantic_config__ = {"extra": "forbid"}
 
     def __post_init__(self):
-        _check_at_least_one(self, "half_width", "max_length")
-        _check_share(self, "dropout")
+        check_at_least_one(self, "half_width", "max_length")
+        check_share(self, "dropout")
         if self.kind == "local" and self.score_mode == "location":
             raise ValueError(
                 "kind='local' looks at a window and score_mode='location' at "
@@ -89,7 +94,7 @@ class ModelConfig:
     __pydantic_config__ = {"extra": "forbid"}
 
     def __post_init__(self):
-        _check_at_least_one(
+        check_at_least_one(
             self,
             "source_vocabulary_size",
             "target_vocabulary_size",
@@ -98,7 +103,7 @@ class ModelConfig:
             "encoder_layers",
             "decoder_layers",
         )
-        _check_share(self, "dropout")
+        check_share(self, "dropout")
         if self.reverse_source and self.bidirectional:
             raise ValueError(
                 "reverse_source=True and bidirectional=True exclude each "
@@ -165,7 +170,7 @@ class DataConfig:
     __pydantic_config__ = {"extra": "forbid"}
 
     def __post_init__(self):
-        _check_at_least_one(self, "max_length", "train_size")
+        check_at_least_one(self, "max_length", "train_size")
         if not 0 <= self.most_skipped <= 1:
             raise ValueError(
                 "most_skipped is a share of the training pairs. Expected: 0 "
@@ -221,11 +226,25 @@ class TrainingConfig:
     # snapshot; or the step is left out, and counted
     on_nonfinite: Literal["stop", "skip"] = "stop"
     most_skipped: int = 100  # steps left out before the run stops after all
+    # of how many epochs, the last ones, the weights stay in the run folder, as
+    # checkpoints/epoch-007.weights.h5
+    keep: int = 0
+    # average.weights.h5: the mean of the weights of so many epochs, the last
+    # ones or those of best validation BLEU
+    average_epochs: int | None = None
+    averaged: Literal["last", "best"] = "last"
+    # exponential.weights.h5: after every update decay * average + (1 - decay)
+    # * weights, with a smaller decay at the beginning; such as 0.999
+    average_decay: float | None = None
+    # epochs in a row without a better validation BLEU that end the training
+    patience: int | None = None
+    # which weights are scored and exported at the end
+    final_weights: Literal["best", "last", "average", "exponential"] = "best"
 
     __pydantic_config__ = {"extra": "forbid"}
 
     def __post_init__(self):
-        _check_at_least_one(
+        check_at_least_one(
             self,
             "batch_size",
             "accumulate",
@@ -235,8 +254,11 @@ class TrainingConfig:
             "iterations_per_epoch",
             "snapshot_steps",
             "most_skipped",
+            "average_epochs",
+            "patience",
         )
-        _check_share(self, "label_smoothing")
+        check_share(self, "label_smoothing")
+        check_averages(self)
         if self.nominal_batch_size and self.normalization == "word":
             raise ValueError(
                 "nominal_batch_size=true belongs to normalization='sentence'. "
@@ -280,7 +302,7 @@ class DecodingConfig:
     __pydantic_config__ = {"extra": "forbid"}
 
     def __post_init__(self):
-        _check_at_least_one(
+        check_at_least_one(
             self, "beam_size", "stack_size", "batch_size", "max_source_length"
         )
         most = self.max_beam_size
@@ -373,21 +395,3 @@ class RunConfig:
                 "joint_vocabulary=true means one vocabulary, so both sizes "
                 f"must be equal. Received: {sizes[0]} and {sizes[1]}."
             )
-
-
-def _check_at_least_one(config, *names: str) -> None:
-    for name in names:
-        number = getattr(config, name)
-        if number is not None and number < 1:
-            raise ValueError(
-                f"{name} must be at least 1. Received: {name}={number}."
-            )
-
-
-def _check_share(config, name: str) -> None:
-    share = getattr(config, name)
-    if not 0 <= share < 1:
-        raise ValueError(
-            f"{name} must be at least 0 and less than 1. Received: "
-            f"{name}={share}."
-        )

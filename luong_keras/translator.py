@@ -38,7 +38,7 @@ class Translator(TextTranslator):
     def from_run(
         cls,
         run_folder: str | Path | Sequence[str | Path],
-        weights: str = "best",
+        weights: str | None = None,
         decoding: DecodingConfig | None = None,
         precision: str | None = None,
         fold_embedding: bool = False,
@@ -48,7 +48,9 @@ class Translator(TextTranslator):
         Args:
             run_folder: the folder of the run, or those of several runs with
                 the same vocabularies, which translate together.
-            weights: `"best"` or `"last"`.
+            weights: `"best"`, `"last"`, `"average"`, `"exponential"` or an
+                epoch such as `"epoch-7"`, of which the run has a file; what
+                it scored and exported, `training.final_weights`, when None.
             decoding: the search; that of the first run when None.
             precision: of the computation, as `ModelConfig.precision`; that
                 of the run when None. `"mixed_bfloat16"` translates batches
@@ -65,7 +67,7 @@ class Translator(TextTranslator):
         Raises:
             FileNotFoundError: where a run or its weights are missing.
             ValueError: where runs have not the same vocabularies, or their
-                text was not prepared alike.
+                text was not prepared alike, or for weights of another name.
         """
         translator = cls(*load_run(run_folder, weights, decoding, precision))
         if fold_embedding:
@@ -105,7 +107,8 @@ class Translator(TextTranslator):
                 in `**{"model.attention.kind": "global"}`.
 
         Returns:
-            The translator of the best epoch.
+            The translator of the best epoch, or of what
+                `training.final_weights` names.
 
         Raises:
             ValueError: for wrong settings or text, or where `run_dir` has a

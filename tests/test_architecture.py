@@ -20,6 +20,7 @@ PACKAGE = ROOT.name
 LEVELS = {
     "special_tokens": 0,
     "config": 0,
+    "config_checks": 0,
     "config_values": 0,
     "presets": 0,
     "missing_package": 0,

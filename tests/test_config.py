@@ -200,6 +200,19 @@ def test_settings_cannot_be_changed_in_place():
             "belongs to normalization='sentence'",
         ),
         (["training.halving=by_iteration"], "go together"),
+        (["training.keep=-1"], "keep is a number of epochs.*keep=-1"),
+        (["training.patience=0"], "patience must be at least 1"),
+        (["training.average_epochs=0"], "average_epochs must be at least 1"),
+        (["training.averaged=best"], "Expected: average_epochs, such as 5"),
+        (["training.average_decay=1"], "average_decay=1.0"),
+        (
+            ["training.final_weights=average"],
+            "needs average_epochs, .* Received: average_epochs=None",
+        ),
+        (
+            ["training.final_weights=exponential"],
+            "needs average_decay, .* Received: average_decay=None",
+        ),
         (["decoding.beam_size=0"], "beam_size must be at least 1"),
         (["decoding.min_length_ratio=2"], "Received: 2.0 and 1.5"),
         (

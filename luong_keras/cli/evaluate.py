@@ -25,8 +25,9 @@ class Evaluate:
 
     # the folder of the run
     run_dir: Path
-    # of the epoch of best validation BLEU, or of the last one
-    weights: Literal["best", "last"] = "best"
+    # best, last, average, exponential, or an epoch such as epoch-7; default:
+    # what the run scored and exported, the best unless set otherwise
+    weights: Own[str | None] = None
     # the pairs to score
     part: Literal["dev", "test"] = "test"
     # sacreBLEU's name of another test set, such as wmt15
@@ -74,7 +75,7 @@ def run(arguments: Evaluate) -> int:
         results["aer"] = evaluation.alignment_error_rate(pairs, links)
     results = {
         "set": arguments.part,
-        "weights": arguments.weights,
+        "weights": arguments.weights or config.training.final_weights,
         "decoding": dataclasses.asdict(decoding),
         **results,
     }

@@ -27,8 +27,9 @@ class Export:
     run_dir: tuple[Path, ...]
     # folder to make; its name is the version, a number
     output: Path
-    # of the epoch of best validation BLEU, or of the last one
-    weights: Literal["best", "last"] = "best"
+    # best, last, average, exponential, or an epoch such as epoch-7; default:
+    # what the run scored and exported, the best unless set otherwise
+    weights: Own[str | None] = None
     # hypotheses of the search; default: the run's
     beam_size: Own[int | None] = None
     # the most that a request may ask for, which then every request with

@@ -7,11 +7,10 @@ import math
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from tyro.conf import Positional
 
-from luong_keras.cli.parsing import parse_arguments
+from luong_keras.cli.parsing import Own, parse_arguments
 from luong_keras.data.text_files import is_columns, read_text, text_files
 from luong_keras.recipe.run_settings import run_config
 
@@ -29,8 +28,9 @@ class Score:
     files: Positional[tuple[Path, ...]]
     # the folder of the run
     run_dir: Path
-    # of the epoch of best validation BLEU, or of the last one
-    weights: Literal["best", "last"] = "best"
+    # best, last, average, exponential, or an epoch such as epoch-7; default:
+    # what the run scored and exported, the best unless set otherwise
+    weights: Own[str | None] = None
 
 
 parse = functools.partial(parse_arguments, Score, "luong-keras score")

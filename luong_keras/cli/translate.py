@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from tyro.conf import FlagCreatePairsOff, Positional
 
@@ -28,8 +27,9 @@ class Translate:
     run_dir: Path
     # UTF-8 files, one sentence a line, also .gz; default: standard input
     files: Own[Positional[tuple[Path, ...]]] = ()
-    # of the epoch of best validation BLEU, or of the last one
-    weights: Literal["best", "last"] = "best"
+    # best, last, average, exponential, or an epoch such as epoch-7; default:
+    # what the run scored and exported, the best unless set otherwise
+    weights: Own[str | None] = None
     # hypotheses of the search; default: the run's
     beam_size: Own[int | None] = None
     # 0: sum of log-probabilities, 1: their mean; default: the run's

@@ -23,8 +23,9 @@ from luong_keras.training.run_folder import RunFolder
 
 
 def report(datasets: Datasets, config: RunConfig, run: RunFolder) -> None:
-    """Scores the best weights on the test pairs, exports, shows samples."""
-    translator = TextTranslator(*load_run(run.path))
+    """Scores the final weights on the test pairs, exports, shows samples."""
+    weights = config.training.final_weights
+    translator = TextTranslator(*load_run(run.path, weights))
     evaluation = Evaluation(translator, config.data)
     sources, references = map(list, zip(*datasets.test, strict=True))
     results, translations = evaluation.scores(sources, references)
@@ -50,7 +51,7 @@ def report(datasets: Datasets, config: RunConfig, run: RunFolder) -> None:
             best.alignments,
             run.plots / "alignment.png",
         )
-    write_results(run.results, {"set": "test", **results})
+    write_results(run.results, {"set": "test", "weights": weights, **results})
     print(json.dumps(results, indent=2, ensure_ascii=False))
     version = run.export / str(int(time.time()))
     folder = export_saved_model(translator, version, say=print)

@@ -29,6 +29,13 @@ MAY_CHANGE = (
     "data.most_skipped",
     # How many translations are shown.
     "training.samples",
+    # How many epochs' weights stay; those that an average needs always do.
+    "training.keep",
+    # The epochs that it counts are counted without it, too: a run that has
+    # ended goes on where it is more now, as if it had been so at first.
+    "training.patience",
+    # What is scored and exported: another choice does that again.
+    "training.final_weights",
     # The weights are trained on given translations; the epochs to come are
     # validated by the new search, and the test set is translated again.
     "decoding",
@@ -56,7 +63,7 @@ def check_resumable(config: RunConfig, run: RunFolder) -> None:
         MAY_CHANGE,
         config_to_dict(RunConfig()),
     )
-    trained = len(JsonLinesLog(run.log).read())
+    trained = trained_epochs(run)
     if config.training.epochs < trained:
         raise ValueError(
             f"The run {str(run.path)!r} has been trained for {trained} "
@@ -67,6 +74,11 @@ def check_resumable(config: RunConfig, run: RunFolder) -> None:
     _mark_older_run(old, run)
 
 
+def trained_epochs(run: RunFolder) -> int:
+    """How many epochs have ended so far."""
+    return len(JsonLinesLog(run.log).read())
+
+
 def write_config(config: RunConfig, run: RunFolder) -> None:
     """Writes the settings with which the run goes on from here."""
     run.write_config(
@@ -75,7 +87,10 @@ def write_config(config: RunConfig, run: RunFolder) -> None:
 
 
 def is_finished(config: RunConfig, run: RunFolder) -> bool:
-    """Whether an earlier call scored and exported just what this one would."""
+    """Whether an earlier call scored and exported just what this one would.
+
+    To be asked after the training, which may have gone on.
+    """
     if not run.finished.exists():
         return False
     found = read_json(
@@ -85,6 +100,9 @@ def is_finished(config: RunConfig, run: RunFolder) -> bool:
     )
     return (
         found["epochs"] == config.training.epochs
+        # Not in the marks of older runs, which had no other choice.
+        and found.get("trained", trained_epochs(run)) == trained_epochs(run)
+        and found.get("weights", "best") == config.training.final_weights
         and config_from_dict(found["decoding"], DecodingConfig)
         == config.decoding
     )
@@ -94,6 +112,8 @@ def mark_finished(config: RunConfig, run: RunFolder) -> None:
     """Notes what was scored and exported."""
     found = {
         "epochs": config.training.epochs,
+        "trained": trained_epochs(run),
+        "weights": config.training.final_weights,
         "decoding": config_to_dict(config.decoding),
     }
     write_json(run.finished, found)

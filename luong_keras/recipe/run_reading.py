@@ -17,7 +17,7 @@ from luong_keras.training.run_folder import RunFolder
 
 def load_run(
     run_folder: str | Path | Sequence[str | Path],
-    weights: str = "best",
+    weights: str | None = None,
     decoding: DecodingConfig | None = None,
     precision: str | None = None,
 ) -> tuple[
@@ -33,7 +33,9 @@ def load_run(
     Args:
         run_folder: the folder of the run, or those of several runs with the
             same vocabularies.
-        weights: `"best"` or `"last"`.
+        weights: `"best"`, `"last"`, `"average"`, `"exponential"` or an epoch
+            such as `"epoch-7"`; what each run scored and exported, its
+            `training.final_weights`, when None.
         decoding: the search; that of the first run when None.
         precision: of the computation; that of the run when None.
 
@@ -43,7 +45,7 @@ def load_run(
     Raises:
         FileNotFoundError: where a run or its weights are missing.
         ValueError: where runs have not the same vocabularies, or their
-            text was not prepared alike.
+            text was not prepared alike, or for weights of another name.
     """
     if isinstance(run_folder, str | Path):
         run_folder = [run_folder]
@@ -75,16 +77,11 @@ def _read_run(folder, weights, precision):
     """The model, the pair of tokenizers and the settings of a run."""
     config = run_config(folder)
     run = RunFolder(folder)
+    path = run.weights(weights or config.training.final_weights)
     model_config = config.model
     if precision is not None:
         model_config = dataclasses.replace(model_config, precision=precision)
     translation_model = TranslationModel(model_config)
-    path = run.best_weights if weights == "best" else run.last_weights
-    if not path.exists():
-        raise FileNotFoundError(
-            f"Expected: the weights {path}. Received: no such file. Has "
-            "the run finished its first epoch?"
-        )
     translation_model.model.load_weights(path)
     tokenizers = [
         load_tokenizer(run.path, name)

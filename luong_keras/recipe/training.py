@@ -22,6 +22,8 @@ from luong_keras.recipe.devices import Devices
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.text.tokenizer import Tokenizer
 from luong_keras.training.best_weights import BestWeights
+from luong_keras.training.epoch_weights import EpochWeights
+from luong_keras.training.exponential_weights import ExponentialWeights
 from luong_keras.training.fit import fit
 from luong_keras.training.json_lines_log import JsonLinesLog
 from luong_keras.training.losses import TranslationLoss
@@ -32,10 +34,12 @@ from luong_keras.training.metrics import (
 )
 from luong_keras.training.nonfinite import StopOnNonFinite
 from luong_keras.training.optimizers import make_optimizer
+from luong_keras.training.run_folder import RunFolder
 from luong_keras.training.schedules import (
     LearningRateHalving,
     ReduceOnPlateau,
 )
+from luong_keras.training.stop_on_plateau import StopOnPlateau
 from luong_keras.training.stop_on_signal import StopOnSignal
 from luong_keras.training.tokens_per_second import TokensPerSecond
 from luong_keras.training.translation_validation import TranslationValidation
@@ -104,6 +108,7 @@ def optimizer(config: RunConfig) -> keras.optimizers.Optimizer:
         training.clip_norm,
         count_embeddings=training.clip_counts_embeddings,
         on_nonfinite="skip" if training.on_nonfinite == "skip" else "note",
+        average_decay=training.average_decay,
     )
     if config.model.precision in ("float16", "mixed_float16"):
         return keras.optimizers.LossScaleOptimizer(made)
@@ -161,9 +166,10 @@ def train(
     devices,
     deadline=None,
 ):
-    """Trains to the last epoch; False where it was stopped before.
+    """Trains to the end; False where it was stopped before.
 
-    By a signal, or at the `deadline` of `time.monotonic`.
+    The end is the last epoch or that of the patience; a signal stops it
+    before, or the `deadline` of `time.monotonic`.
     """
     training = config.training
     model = translation_model.training_model
@@ -207,7 +213,11 @@ def train(
                 devices,
             ),
             learning_rate_schedule(training),
-            *(_written(translation_model, run) if devices.writes else ()),
+            *weight_files(
+                translation_model.model, training, run, devices.writes
+            ),
+            StopOnPlateau(training.patience),
+            *(_logs(run) if devices.writes else ()),
             stop,
         ],
         # A bar on a terminal, a line an epoch in a file.
@@ -219,15 +229,6 @@ def train(
     if devices.writes:
         translation_model.model.save_weights(run.last_weights)
     return True
-
-
-def _written(translation_model, run) -> list[keras.callbacks.Callback]:
-    """What the first process leaves in the run folder, beside snapshots."""
-    return [
-        BestWeights(run.best_weights, model=translation_model.model),
-        JsonLinesLog(run.log),
-        keras.callbacks.TensorBoard(run.tensorboard),
-    ]
 
 
 def validation(
@@ -257,6 +258,42 @@ def validation(
         samples=config.training.samples,
         output_folder=run.samples,
     )
+
+
+def weight_files(
+    model: keras.Model,
+    training: TrainingConfig,
+    run: RunFolder,
+    writes: bool = True,
+) -> list[keras.callbacks.Callback]:
+    """The callbacks that write weights after an epoch.
+
+    Where the process does not write, those that all must take part in.
+    """
+    averaging = training.average_epochs is not None
+    found: list[keras.callbacks.Callback] = []
+    if writes:
+        found += [
+            BestWeights(run.best_weights, model=model),
+            EpochWeights(
+                run.checkpoints,
+                training.keep,
+                training.average_epochs,
+                training.averaged,
+                run.average_weights if averaging else None,
+                model=model,
+            ),
+        ]
+    if training.average_decay is not None:
+        found.append(ExponentialWeights(run.exponential_weights, model, writes))
+    return found
+
+
+def _logs(run: RunFolder) -> list[keras.callbacks.Callback]:
+    return [
+        JsonLinesLog(run.log),
+        keras.callbacks.TensorBoard(run.tensorboard),
+    ]
 
 
 def describe_batch(batches: TrainingBatches, step: int) -> str:

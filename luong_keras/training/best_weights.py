@@ -7,6 +7,8 @@ from typing import Any
 import keras
 
 from luong_keras.files.atomic_file import atomic_path
+from luong_keras.training.monitoring import check_mode, is_better, monitored
+from luong_keras.training.weight_files import check_name
 
 
 class BestWeights(keras.callbacks.Callback):
@@ -40,16 +42,8 @@ class BestWeights(keras.callbacks.Callback):
     ) -> None:
         super().__init__()
         self.path = Path(path)
-        if not self.path.name.endswith(".weights.h5"):
-            raise ValueError(
-                "`path` must end in '.weights.h5', the format Keras reads. "
-                f"Received: path={str(path)!r}."
-            )
-        if mode not in ("max", "min"):
-            raise ValueError(
-                "`mode` must be 'max' or 'min', the better direction of "
-                f"`monitor`. Received: mode={mode!r}."
-            )
+        check_name(self.path)
+        check_mode(mode)
         self.monitor = monitor
         self.mode = mode
         self.best: float | None = None
@@ -59,21 +53,8 @@ class BestWeights(keras.callbacks.Callback):
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Save the weights if the epoch was the best."""
-        if not logs or self.monitor not in logs:
-            raise ValueError(
-                f"The logs of the epoch must hold {self.monitor!r}. Received: "
-                f"{sorted(logs or {})}. Put the callback that adds it before "
-                "this one, or monitor another value."
-            )
-        value = float(logs[self.monitor])
-        # A NaN is never better, whichever way it is compared.
-        if self.best is None:
-            better = value == value
-        else:
-            better = (
-                value > self.best if self.mode == "max" else value < self.best
-            )
-        if not better:
+        value = monitored(logs, self.monitor)
+        if not is_better(value, self.best, self.mode):
             return
         with atomic_path(self.path) as temporary:
             (self._saved_model or self.model).save_weights(temporary)

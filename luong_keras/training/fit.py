@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import keras
 
 from luong_keras.training.snapshot_callback import SnapshotCallback
+from luong_keras.training.stop_on_plateau import StopOnPlateau
 from luong_keras.training.stop_on_signal import StopOnSignal
 
 
@@ -52,7 +53,8 @@ def fit(
     the numbers of an uninterrupted one: `on_train_begin` and `on_train_end`
     come once, batches are counted from the begin of their epoch, the metrics
     cover the whole epoch, and an epoch that was stopped midway has no end
-    before it is resumed and finished.
+    before it is resumed and finished. A run that `StopOnPlateau` has ended
+    trains no more.
 
     Under `tf.distribute`, call it inside `strategy.scope()`: a resumed run
     makes the optimizer's variables here.
@@ -110,7 +112,10 @@ def fit(
         )
         position = snapshot.restore(training_model)
         callbacks.append(snapshot)
-    if position % steps and epochs * steps > position:
+    end = epochs * steps
+    if _has_ended(callbacks) and position % steps == 0:
+        end = position
+    if position % steps and end > position:
         # TensorFlow makes the variables of the metrics with the first batch,
         # too late to be given their sums.
         training_model.evaluate(
@@ -120,7 +125,7 @@ def fit(
         callbacks, training_model, position, steps, epochs, verbose
     )
     try:
-        for start, stop in _legs(position, steps, epochs * steps):
+        for start, stop in _legs(position, steps, end):
             training_model.fit(
                 batches.dataset(start, stop),
                 initial_epoch=start // steps,
@@ -209,6 +214,12 @@ class _RunCallbacks(keras.callbacks.CallbackList):
     ) -> None:
         if self.position == (epoch + 1) * self._steps:
             super().on_epoch_end(epoch, logs)
+
+
+def _has_ended(callbacks: list[keras.callbacks.Callback]) -> bool:
+    return any(
+        isinstance(item, StopOnPlateau) and item.ended for item in callbacks
+    )
 
 
 def _legs(position: int, steps: int, end: int) -> list[tuple[int, int]]:

@@ -1,7 +1,9 @@
 """The files of a training run and their names."""
 
+import difflib
 import json
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,12 @@ _CONTENTS = {
     "previous_snapshot": ("snapshot.previous.npz", "the one before"),
     "best_weights": ("best.weights.h5", "the weights of the best epoch"),
     "last_weights": ("last.weights.h5", "the weights of the last epoch"),
+    "average_weights": ("average.weights.h5", "the mean of several epochs"),
+    "exponential_weights": (
+        "exponential.weights.h5",
+        "the exponential average of the weights",
+    ),
+    "checkpoints": ("checkpoints", "the weights of single epochs"),
     "log": ("log.jsonl", "one line of results an epoch"),
     "results": ("results.jsonl", "scores with their signatures"),
     "translations": ("test.txt", "the test translations"),
@@ -38,15 +46,38 @@ _CONTENTS = {
     "pairs": ("pairs", "the text that the run was given in memory"),
 }
 
+# Of files that do not belong to one epoch.
+WEIGHTS = ("best", "last", "average", "exponential")
+_SUFFIX = ".weights.h5"
+_EPOCH = re.compile(r"epoch-(\d+)")
+
+
+def epoch_path(folder: str | os.PathLike[str], number: int) -> Path:
+    """Name the file of the weights of an epoch.
+
+    Args:
+        folder: Where it is.
+        number: Of the epoch, from 1.
+
+    Returns:
+        The path.
+
+    Example:
+        >>> epoch_path("checkpoints", 7).as_posix()
+        'checkpoints/epoch-007.weights.h5'
+    """
+    return Path(folder) / f"epoch-{number:03d}{_SUFFIX}"
+
 
 class RunFolder:
     """Name the files of a run, read and write its configuration.
 
     Every path is an attribute: `config`, `data`, `dev`, `test`,
     `source_vocabulary`, `target_vocabulary`, `snapshot`, `previous_snapshot`,
-    `best_weights`, `last_weights`, `log`, `results`, `translations`, and the
-    folders `corpus`, `tensorboard`, `samples`, `plots`, `export`, `pairs`;
-    `finished` is what the run comes to its end with.
+    `best_weights`, `last_weights`, `average_weights`, `exponential_weights`,
+    `log`, `results`, `translations`, and the folders `corpus`, `checkpoints`,
+    `tensorboard`, `samples`, `plots`, `export`, `pairs`; `finished` is what the
+    run comes to its end with.
 
     Args:
         path: The folder; made by the first writing.
@@ -72,6 +103,9 @@ class RunFolder:
     previous_snapshot: Path
     best_weights: Path
     last_weights: Path
+    average_weights: Path
+    exponential_weights: Path
+    checkpoints: Path
     log: Path
     results: Path
     translations: Path
@@ -178,6 +212,68 @@ class RunFolder:
                 f"without {self.config.name}. Check the path, or train first."
             )
         return read_json(self.config, "the configuration of a run", _RESTORE)
+
+    def weights(self, name: str) -> Path:
+        """Find weights by their name.
+
+        Args:
+            name: `"best"`, `"last"`, `"average"`, `"exponential"`, or an
+                epoch, counted from 1, such as `"epoch-7"`.
+
+        Returns:
+            The file.
+
+        Raises:
+            ValueError: If that is no name of weights.
+            FileNotFoundError: If the run has no such weights.
+
+        Example:
+            >>> import tempfile
+            >>> run = RunFolder(tempfile.mkdtemp())
+            >>> run.last_weights.touch()
+            >>> run.weights("last").name
+            'last.weights.h5'
+            >>> run.weights("epoch-7")
+            Traceback (most recent call last):
+            FileNotFoundError: Expected: the weights ...epoch-007.weights.h5...
+        """
+        epoch = _EPOCH.fullmatch(name)
+        if epoch is None and name not in WEIGHTS:
+            near = difflib.get_close_matches(name, WEIGHTS, n=1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            raise ValueError(
+                f"Expected: weights named {', '.join(WEIGHTS)} or, such as "
+                f"epoch-7, those of an epoch. Received: {name}.{hint} "
+                f"{self._present_weights()}"
+            )
+        path = self._weights(name)
+        if not path.exists():
+            raise FileNotFoundError(
+                f"Expected: the weights {path}. Received: no such file. "
+                f"{self._present_weights()}"
+            )
+        return path
+
+    def _weights(self, name: str) -> Path:
+        epoch = _EPOCH.fullmatch(name)
+        if epoch is not None:
+            return epoch_path(self.checkpoints, int(epoch[1]))
+        found: Path = getattr(self, f"{name}_weights")
+        return found
+
+    def _present_weights(self) -> str:
+        """What there is, as a sentence."""
+        names = [name for name in WEIGHTS if self._weights(name).exists()]
+        names += [
+            path.name.removesuffix(_SUFFIX)
+            for path in sorted(self.checkpoints.glob(f"epoch-*{_SUFFIX}"))
+        ]
+        if not names:
+            return "Has the run finished its first epoch?"
+        return (
+            f"{self.path} has {', '.join(names)}. training.keep, "
+            "training.average_epochs and training.average_decay write more."
+        )
 
     def tree(self) -> str:
         """Draw what the folder holds so far.

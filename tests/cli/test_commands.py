@@ -3,13 +3,16 @@
 import io
 import json
 import math
+import shutil
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
 from luong_keras.cli.main import main
 from luong_keras.config import DataConfig, RunConfig
 from luong_keras.recipe.resumption import write_config
+from luong_keras.recipe.run_reading import load_run
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator
 from tests.serving.tiny_translator import tiny_translator
@@ -73,12 +76,71 @@ def searched(monkeypatch):
     found = []
     before = Translator.from_run.__func__
 
-    def from_run(cls, run_folder, weights="best", decoding=None, **options):
+    def from_run(cls, run_folder, weights=None, decoding=None, **options):
         found.append(decoding)
         return before(cls, run_folder, weights, decoding, **options)
 
     monkeypatch.setattr(Translator, "from_run", classmethod(from_run))
     return found
+
+
+@pytest.mark.parametrize(
+    "command, arguments",
+    [
+        ("translate", ["--check-export"]),
+        ("evaluate", []),
+        ("score", ["pairs.tsv"]),
+        ("export", ["--output", "1"]),
+    ],
+)
+def test_weights_are_chosen_by_name(
+    run, monkeypatch, capsys, command, arguments
+):
+    monkeypatch.chdir(run.path.parent)
+    (run.path.parent / "pairs.tsv").write_text("a\tb\n")
+    argv = [command, "--run-dir", str(run.path), *arguments]
+    assert main([*argv, "--weights", "avrage"]) == 2
+    error = capsys.readouterr().err
+    assert "Received: avrage. Did you mean average?" in error
+    assert "has best." in error
+    asked = []
+
+    def from_run(run_folder, weights=None, *others, **options):
+        asked.append(weights)
+        raise ValueError("noted")
+
+    monkeypatch.setattr(Translator, "from_run", from_run)
+    assert main([*argv, "--weights", "epoch-7"]) == 2
+    assert main(argv) == 2
+    assert asked == ["epoch-7", None]
+
+
+def test_each_name_has_weights_of_its_own(run, translator, tmp_path):
+    copy = RunFolder(shutil.copytree(run.path, tmp_path / "copy"))
+    model = translator.translation_model
+    bias = np.array(model.projection.bias)
+    copy.checkpoints.mkdir()
+    paths = {
+        "last": copy.last_weights,
+        "average": copy.average_weights,
+        "epoch-7": copy.checkpoints / "epoch-007.weights.h5",
+    }
+    for number, path in enumerate(paths.values(), start=1):
+        model.projection.bias.assign(bias + number)
+        model.model.save_weights(path)
+    model.projection.bias.assign(bias)
+
+    def found(name=None):
+        (loaded,), *_ = load_run(copy.path, name)
+        return np.array(loaded.projection.bias)
+
+    for number, name in enumerate(paths, start=1):
+        np.testing.assert_array_equal(found(name), bias + number)
+    np.testing.assert_array_equal(found(), bias)
+    settings = copy.read_config()
+    settings["training"] |= {"average_epochs": 2, "final_weights": "average"}
+    copy.config.write_text(json.dumps(settings))
+    np.testing.assert_array_equal(found(), bias + 2)
 
 
 def test_text_is_translated_from_files_and_from_standard_input(

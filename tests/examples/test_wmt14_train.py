@@ -233,3 +233,27 @@ def test_an_interrupted_run_ends_as_a_straight_one(straight, command, tmp_path):
     assert (folder / "test.txt").read_text() == (
         straight / "test.txt"
     ).read_text()
+
+
+def test_the_averages_of_an_interrupted_run(command, tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "export_saved_model", lambda t, f, say: f)
+    settings = [
+        *("training.average_epochs=2", "training.average_decay=0.9"),
+        *("training.final_weights=average", "training.patience=9"),
+    ]
+    changed = [*command[:-1], "--set", *settings, command[-1]]
+    whole, folder = tmp_path / "whole", tmp_path / "run"
+    run_here(changed, whole)
+    code, output = interrupt(changed, folder)
+    assert code == 0, output[-3000:]
+    run_here(changed, folder)
+    names = (
+        *("average", "exponential", "last"),
+        *("checkpoints/epoch-001", "checkpoints/epoch-002"),
+    )
+    for name in names:
+        equal(weights(folder, name), weights(whole, name))
+    (result,) = RunFolder(folder).results.read_text().splitlines()
+    assert json.loads(result)["weights"] == "average"
+    run_here(changed, folder)
+    assert len(RunFolder(folder).results.read_text().splitlines()) == 1

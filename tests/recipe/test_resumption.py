@@ -32,6 +32,9 @@ def trained(run, epochs):
         "training.epochs=20",
         "training.snapshot_steps=7",
         "training.samples=1",
+        "training.keep=3",
+        "training.patience=4",
+        "training.final_weights=last",
         "decoding.beam_size=3",
         "decoding.max_source_length=50",
         # The run has the size that its text gave.
@@ -48,6 +51,8 @@ def test_what_may_change(run, assignment):
         ("training.batch_size=64", "training.batch_size: 128 → 64"),
         ("training.jit_compile=true", "training.jit_compile: False → True"),
         ("training.seed=2", "training.seed: 1 → 2"),
+        ("training.average_epochs=3", "training.average_epochs: None → 3"),
+        ("training.average_decay=0.9", "training.average_decay: None → 0.9"),
         ("model.attention.half_width=5", "model.attention.half_width: 10 → 5"),
         ("data.train=x", "data.train: None → 'x'"),
     ],
@@ -94,7 +99,32 @@ def test_a_run_is_finished_for_what_it_was_scored_with(run):
     assert is_finished(config, run)
     for assignment in ("training.epochs=13", "decoding.length_penalty=0.5"):
         assert not is_finished(override(config, [assignment]), run)
-    assert is_finished(override(config, ["training.samples=9"]), run)
+    for assignment in ("training.samples=9", "training.patience=3"):
+        assert is_finished(override(config, [assignment]), run)
+    last = override(config, ["training.final_weights=last"])
+    assert not is_finished(last, run)
+    mark_finished(last, run)
+    assert is_finished(last, run)
+
+
+def test_a_run_whose_patience_let_it_go_on_is_not_finished(run):
+    trained(run, 5)
+    mark_finished(RunConfig(), run)
+    assert is_finished(RunConfig(), run)
+    trained(run, 7)
+    assert not is_finished(RunConfig(), run)
+
+
+def test_an_older_mark_is_that_of_the_best_weights(run):
+    config = RunConfig()
+    trained(run, 12)
+    mark_finished(config, run)
+    mark = json.loads(run.finished.read_text())
+    del mark["trained"], mark["weights"]
+    run.finished.write_text(json.dumps(mark))
+    assert is_finished(config, run)
+    last = override(config, ["training.final_weights=last"])
+    assert not is_finished(last, run)
 
 
 @pytest.mark.parametrize("name, finished", [("1700", True), (".1700-x", False)])

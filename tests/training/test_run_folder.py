@@ -1,6 +1,6 @@
 import pytest
 
-from luong_keras.training.run_folder import RunFolder
+from luong_keras.training.run_folder import RunFolder, epoch_path
 
 
 def test_a_run_keeps_its_configuration(tmp_path):
@@ -55,6 +55,54 @@ def test_looking_for_a_run_makes_no_folder(tmp_path):
 def test_an_empty_folder_has_no_configuration(tmp_path):
     with pytest.raises(FileNotFoundError, match="without config.json"):
         RunFolder(tmp_path).read_config()
+
+
+def test_weights_are_found_by_name(tmp_path):
+    run = RunFolder(tmp_path)
+    for path in (
+        *(run.best_weights, run.last_weights, run.average_weights),
+        run.exponential_weights,
+    ):
+        path.touch()
+    run.checkpoints.mkdir()
+    for number in (7, 1234):
+        epoch_path(run.checkpoints, number).touch()
+    names = {
+        "best": "best.weights.h5",
+        "last": "last.weights.h5",
+        "average": "average.weights.h5",
+        "exponential": "exponential.weights.h5",
+        "epoch-7": "checkpoints/epoch-007.weights.h5",
+        "epoch-007": "checkpoints/epoch-007.weights.h5",
+        "epoch-1234": "checkpoints/epoch-1234.weights.h5",
+    }
+    for name, path in names.items():
+        assert run.weights(name) == tmp_path / path
+
+
+@pytest.mark.parametrize(
+    "name, kind, said",
+    [
+        ("avrage", ValueError, "epoch-7, those of an epoch. Received: avrage"),
+        ("avrage", ValueError, "mean average\\? .* has best, epoch-003. "),
+        ("epoch-", ValueError, "Received: epoch-"),
+        ("../best", ValueError, "Received: ../best"),
+        ("epoch-7", FileNotFoundError, "epoch-007.weights.h5. .* has best, "),
+        ("average", FileNotFoundError, "average.weights.h5.*average_epochs"),
+    ],
+)
+def test_weights_that_are_not_there_are_told(tmp_path, name, kind, said):
+    run = RunFolder(tmp_path)
+    run.best_weights.touch()
+    run.checkpoints.mkdir()
+    epoch_path(run.checkpoints, 3).touch()
+    with pytest.raises(kind, match=said):
+        run.weights(name)
+
+
+def test_a_run_without_weights_is_told(tmp_path):
+    with pytest.raises(FileNotFoundError, match="finished its first epoch"):
+        RunFolder(tmp_path).weights("best")
 
 
 def test_the_tree_shows_what_is_there(tmp_path):

@@ -102,6 +102,12 @@ DEFAULTS = {
         "samples": 5,
         "on_nonfinite": "stop",
         "most_skipped": 100,
+        "keep": 0,
+        "average_epochs": None,
+        "averaged": "last",
+        "average_decay": None,
+        "patience": None,
+        "final_weights": "best",
     },
     "decoding": {
         "beam_size": 10,

@@ -15,6 +15,7 @@ import luong_keras.cli.train as command_line
 import luong_keras.data.test_sets as test_sets
 import luong_keras.data.tfds_pairs as tfds_pairs
 import luong_keras.recipe.preparation as preparation
+import luong_keras.recipe.report as report
 import luong_keras.recipe.run as recipe
 import luong_keras.recipe.training as training_part
 from luong_keras.config import (
@@ -99,6 +100,9 @@ class Run:
             for moses in (translator._source_moses, translator._target_moses)
         )
         self.best = by_kind["BestWeights"]
+        self.epochs = by_kind["EpochWeights"]
+        self.exponential = by_kind.get("ExponentialWeights")
+        self.plateau = by_kind["StopOnPlateau"]
         self.nonfinite = by_kind["StopOnNonFinite"]
         self.schedule = callbacks[3]
         self.validation_batches = list(noted["validation_data"])
@@ -131,6 +135,7 @@ EXPECTED = {
     "optimizer.clip_norm": 5.0,
     "optimizer.count_embeddings": True,
     "optimizer.on_nonfinite": "note",
+    "optimizer.average_decay": None,
     "nonfinite.most_skipped": 100,
     "loss.normalization": "sentence",
     "loss.nominal_batch_size": None,
@@ -144,6 +149,11 @@ EXPECTED = {
     "decoding.length_penalty": 0.0,
     "best.monitor": "val_bleu",
     "best.mode": "max",
+    "epochs.keep": 0,
+    "epochs.average_epochs": None,
+    "epochs.averaged": "last",
+    "plateau.patience": None,
+    "plateau.monitor": "val_bleu",
     "schedule": "LearningRateHalving",
 }
 
@@ -194,6 +204,19 @@ TRAINING_ROWS = {
         {"optimizer.on_nonfinite": "skip"},
     ),
     "most_skipped": ({"most_skipped": 7}, {"nonfinite.most_skipped": 7}),
+    "keep": ({"keep": 3}, {"epochs.keep": 3}),
+    "average_epochs": ({"average_epochs": 4}, {"epochs.average_epochs": 4}),
+    "averaged": (
+        {"averaged": "best", "average_epochs": 4},
+        {"epochs.averaged": "best", "epochs.average_epochs": 4},
+    ),
+    "average_decay": (
+        {"average_decay": 0.9},
+        {"optimizer.average_decay": 0.9},
+    ),
+    "patience": ({"patience": 2}, {"plateau.patience": 2}),
+    # What comes after the training has it.
+    "final_weights": ({"final_weights": "last"}, {}),
 }
 DATA_ROWS = {
     "max_length": ({"max_length": 4}, {"data.max_length": 4}),
@@ -257,6 +280,8 @@ def test_the_usual_training(run_of):
         "TranslationValidation",
         "LearningRateHalving",
         "BestWeights",
+        "EpochWeights",
+        "StopOnPlateau",
         "JsonLinesLog",
         "TensorBoard",
         "StopOnSignal",
@@ -269,6 +294,31 @@ def test_the_usual_training(run_of):
     assert run.validation.sources == [source for source, _ in DEV]
     assert run.validation.references == [target for _, target in DEV]
     assert run.folder.last_weights.exists()
+
+
+def test_averages_are_written_beside_the_best_weights(run_of):
+    run = run_of(
+        configured({"training": {"average_epochs": 2, "average_decay": 0.9}})
+    )
+    assert run.epochs.folder == run.folder.checkpoints
+    assert run.epochs.average_path == run.folder.average_weights
+    assert run.exponential.path == run.folder.exponential_weights
+    for callback in (run.epochs, run.exponential):
+        assert callback._saved_model.name == "translator"
+
+
+def test_the_final_weights_are_scored_and_exported(monkeypatch, tmp_path):
+    asked = []
+
+    def note(folder, weights):
+        asked.append((folder, weights))
+        raise InterruptedError
+
+    monkeypatch.setattr(report, "load_run", note)
+    config = configured({"training": {"final_weights": "last"}})
+    with pytest.raises(InterruptedError):
+        report.report(None, config, RunFolder(tmp_path))
+    assert asked == [(tmp_path, "last")]
 
 
 @pytest.mark.parametrize("changes, differences", ROWS)

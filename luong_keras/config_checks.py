@@ -1,0 +1,51 @@
+"""What the settings of a run must be, alone and together."""
+
+
+def check_at_least_one(config, *names: str) -> None:
+    """Raises where one of these settings is below 1; None may stand there."""
+    for name in names:
+        number = getattr(config, name)
+        if number is not None and number < 1:
+            raise ValueError(
+                f"{name} must be at least 1. Received: {name}={number}."
+            )
+
+
+def check_share(config, name: str) -> None:
+    """Raises where this setting is no share, or all of it."""
+    share = getattr(config, name)
+    if not 0 <= share < 1:
+        raise ValueError(
+            f"{name} must be at least 0 and less than 1. Received: "
+            f"{name}={share}."
+        )
+
+
+def check_averages(training) -> None:
+    """Raises where the weights that a run writes contradict each other."""
+    if training.keep < 0:
+        raise ValueError(
+            "keep is a number of epochs, 0 for none. Received: "
+            f"keep={training.keep}."
+        )
+    decay = training.average_decay
+    if decay is not None and not 0 < decay < 1:
+        raise ValueError(
+            "average_decay must be greater than 0 and less than 1, such as "
+            f"0.999. Received: average_decay={decay}."
+        )
+    if training.averaged == "best" and training.average_epochs is None:
+        raise ValueError(
+            "averaged='best' says which epochs average_epochs counts. "
+            "Expected: average_epochs, such as 5. Received: "
+            "average_epochs=None."
+        )
+    needed = {
+        "average": "average_epochs",
+        "exponential": "average_decay",
+    }.get(training.final_weights)
+    if needed is not None and getattr(training, needed) is None:
+        raise ValueError(
+            f"final_weights={training.final_weights!r} needs {needed}, which "
+            f"writes these weights. Received: {needed}=None."
+        )

@@ -1,0 +1,160 @@
+"""The weights of single epochs, and their mean."""
+
+import os
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from luong_keras.files.atomic_file import atomic_path
+from luong_keras.training.monitoring import check_mode, monitored
+from luong_keras.training.run_folder import epoch_path
+from luong_keras.training.weight_files import check_name, write_mean
+
+_NAME = re.compile(r"epoch-(\d+)\.weights\.h5")
+
+
+class EpochWeights(keras.callbacks.Callback):
+    """Keep the weights of some epochs, and write the mean of some.
+
+    After each epoch its weights go to `epoch-007.weights.h5` where they are
+    wanted, then the mean is written, then older files that are not wanted any
+    more are removed; nothing else in the folder is touched. A resumed run
+    comes to the same files.
+
+    Args:
+        folder: Of the files.
+        keep: The number of last epochs whose weights stay.
+        average_epochs: The number of epochs to take the mean of, computed in
+            float64; fewer, where there are no more. Their files stay as long
+            as that needs them. `None` for no mean.
+        averaged: `"last"` or `"best"`: which epochs. Of equally good ones the
+            earlier counts.
+        average_path: Where the mean is written, ending in `.weights.h5`.
+        monitor: The key of the value in the logs by which the best are found.
+        mode: `"max"` or `"min"`, its better direction.
+        model: The model whose weights to save, where it is not the one that
+            is trained but shares its layers.
+
+    Raises:
+        ValueError: If an argument is not as above, or if the logs lack the
+            value.
+
+    Example:
+        >>> EpochWeights("run/checkpoints", keep=3).get_state()
+        {'best': []}
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        keep: int = 0,
+        average_epochs: int | None = None,
+        averaged: str = "last",
+        average_path: str | os.PathLike[str] | None = None,
+        monitor: str = "val_bleu",
+        mode: str = "max",
+        model: keras.Model | None = None,
+    ) -> None:
+        super().__init__()
+        _check(keep, average_epochs, averaged, average_path)
+        check_mode(mode)
+        self.folder = Path(folder)
+        self.keep = keep
+        self.average_epochs = average_epochs
+        self.averaged = averaged
+        self.average_path = average_path
+        self.monitor = monitor
+        self.mode = mode
+        # The best epochs, counted from 1, and their values; best first.
+        self._best: list[tuple[int, float]] = []
+        self._saved_model = model
+
+    def on_epoch_end(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Save the weights, write the mean, remove what is not wanted."""
+        number = epoch + 1
+        averaged = self._averaged(number, logs)
+        wanted = {*_last(self.keep, number), *averaged}
+        if number in wanted:
+            with atomic_path(epoch_path(self.folder, number)) as temporary:
+                (self._saved_model or self.model).save_weights(temporary)
+        if averaged:
+            self._write_mean(averaged)
+        self._remove_before(number, wanted)
+
+    def _averaged(self, number: int, logs: dict[str, Any] | None) -> list[int]:
+        """The epochs of the mean, this one among them or not."""
+        if self.average_epochs is None:
+            return []
+        if self.averaged == "last":
+            return _last(self.average_epochs, number)
+        value = monitored(logs, self.monitor)
+        if value == value:  # A NaN is never good.
+            sign = -1 if self.mode == "max" else 1
+            ranked = [*self._best, (number, value)]
+            ranked.sort(key=lambda pair: sign * pair[1])
+            self._best = ranked[: self.average_epochs]
+        return sorted(number for number, _ in self._best)
+
+    def _write_mean(self, numbers: list[int]) -> None:
+        assert self.average_path is not None  # since the constructor
+        paths = [epoch_path(self.folder, number) for number in numbers]
+        found = [path for path in paths if path.exists()]
+        if len(found) < len(paths):
+            gone = ", ".join(p.name for p in paths if p not in found)
+            warnings.warn(
+                f"Expected {gone} in {self.folder} for the mean. Received: no "
+                "such file. The mean is of the others.",
+                stacklevel=2,
+            )
+        if found:
+            write_mean(found, self.average_path)
+
+    def _remove_before(self, number: int, wanted: set[int]) -> None:
+        for path in self.folder.glob("epoch-*"):
+            name = _NAME.fullmatch(path.name)
+            found = int(name[1]) if name else number
+            if found < number and found not in wanted:
+                path.unlink(missing_ok=True)
+
+    def get_state(self) -> dict[str, Any]:
+        """Return the best epochs and their values."""
+        return {"best": [list(pair) for pair in self._best]}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Take the best epochs of an earlier run."""
+        self._best = [(number, value) for number, value in state["best"]]
+
+
+def _last(count: int, number: int) -> list[int]:
+    """The epochs up to a number, at most so many."""
+    return list(range(max(1, number - count + 1), number + 1))
+
+
+def _check(
+    keep: int,
+    average_epochs: int | None,
+    averaged: str,
+    average_path: str | os.PathLike[str] | None,
+) -> None:
+    if keep < 0 or (average_epochs is not None and average_epochs < 1):
+        raise ValueError(
+            "Expected: keep of at least 0 and average_epochs of at least 1 or "
+            f"None. Received: keep={keep}, average_epochs={average_epochs}."
+        )
+    if averaged not in ("last", "best"):
+        raise ValueError(
+            "`averaged` must be 'last' or 'best', the epochs to take the mean "
+            f"of. Received: averaged={averaged!r}."
+        )
+    if (average_epochs is None) != (average_path is None):
+        raise ValueError(
+            "`average_epochs` and `average_path` go together. Received: "
+            f"average_epochs={average_epochs}, average_path={average_path!r}."
+        )
+    if average_path is not None:
+        check_name(average_path)

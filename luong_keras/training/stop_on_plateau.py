@@ -1,0 +1,79 @@
+"""The end of a run that no longer gets better."""
+
+from typing import Any
+
+import keras
+
+from luong_keras.training.monitoring import check_mode, is_better, monitored
+
+
+class StopOnPlateau(keras.callbacks.Callback):
+    """End the run after some epochs in a row that were not the best.
+
+    Unlike `keras.callbacks.EarlyStopping` it has its best value and what it
+    has waited saved with the run: `luong_keras.training.fit.fit` trains no
+    more where it has ended, and goes on where the patience is larger now, as
+    a run that had it from the beginning.
+
+    Args:
+        patience: The number of epochs; `None` counts them and never ends.
+        monitor: The key of the value in the logs of an epoch.
+        mode: `"max"` or `"min"`, the better direction.
+
+    Raises:
+        ValueError: If the patience is below 1, `mode` is unknown, or if an
+            epoch's logs lack the value.
+
+    Example:
+        >>> StopOnPlateau(patience=3).get_state()
+        {'best': None, 'waited': 0}
+    """
+
+    def __init__(
+        self,
+        patience: int | None = None,
+        monitor: str = "val_bleu",
+        mode: str = "max",
+    ) -> None:
+        super().__init__()
+        if patience is not None and patience < 1:
+            raise ValueError(
+                "`patience` is a number of epochs, at least 1. Received: "
+                f"patience={patience}. None never ends the run."
+            )
+        check_mode(mode)
+        self.patience = patience
+        self.monitor = monitor
+        self.mode = mode
+        self.best: float | None = None
+        self.waited = 0
+
+    def on_epoch_end(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Compare, and end the run when the patience is over."""
+        value = monitored(logs, self.monitor)
+        if is_better(value, self.best, self.mode):
+            self.best, self.waited = value, 0
+        else:
+            self.waited += 1
+        if self.ended:
+            self.model.stop_training = True
+            print(
+                f"\nThe best {self.monitor}, {self.best}, is {self.waited} "
+                f"epochs old: the training ends after epoch {epoch + 1}.",
+                flush=True,
+            )
+
+    @property
+    def ended(self) -> bool:
+        """Whether the run is at its end."""
+        return self.patience is not None and self.waited >= self.patience
+
+    def get_state(self) -> dict[str, Any]:
+        """Return the best value and the epochs since then."""
+        return {"best": self.best, "waited": self.waited}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Take the state of an earlier run."""
+        self.best, self.waited = state["best"], state["waited"]

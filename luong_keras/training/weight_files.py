@@ -1,0 +1,78 @@
+"""Weight files of Keras as arrays."""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Sequence
+
+import h5py
+import numpy as np
+
+from luong_keras.files.atomic_file import atomic_path
+
+
+def check_name(path: str | os.PathLike[str]) -> None:
+    """Raise unless Keras would read the file as weights.
+
+    Args:
+        path: The file.
+
+    Raises:
+        ValueError: If its name does not end in `.weights.h5`.
+    """
+    if not os.fspath(path).endswith(".weights.h5"):
+        raise ValueError(
+            "`path` must end in '.weights.h5', the format Keras reads. "
+            f"Received: path={os.fspath(path)!r}."
+        )
+
+
+def write_mean(
+    paths: Sequence[str | os.PathLike[str]], mean: str | os.PathLike[str]
+) -> None:
+    """Write the mean of several weight files of one model.
+
+    It is computed in float64 and rounded to the type of the weights. No model
+    is touched.
+
+    Args:
+        paths: The files; what is no number with a fraction is that of the last.
+        mean: The file to write or to replace, atomically.
+
+    Raises:
+        OSError: If a file is missing, damaged, or cannot be written.
+
+    Example:
+        >>> import keras, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+        >>> paths = [f"{folder}/{name}.weights.h5" for name in "abc"]
+        >>> for path, value in zip(paths, (1.0, 4.0)):
+        ...     model.layers[0].set_weights([np.array([[value]]), np.zeros(1)])
+        ...     model.save_weights(path)
+        >>> write_mean(paths[:2], paths[2])
+        >>> model.load_weights(paths[2])
+        >>> float(model.layers[0].kernel[0, 0])
+        2.5
+    """
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(h5py.File(path)) for path in paths]
+        temporary = stack.enter_context(atomic_path(mean))
+        shutil.copyfile(paths[-1], temporary)
+        with h5py.File(temporary, "r+") as result:
+            for name in _fractions(result):
+                total = sum(np.asarray(f[name], "float64") for f in files)
+                # The file rounds it to its own type.
+                result[name][...] = total / len(files)
+
+
+def _fractions(file: h5py.File) -> list[str]:
+    """The names of the arrays of floating-point numbers."""
+    names: list[str] = []
+
+    def add(name: str, item: h5py.Dataset | h5py.Group) -> None:
+        if isinstance(item, h5py.Dataset) and item.dtype.kind == "f":
+            names.append(name)
+
+    file.visititems(add)
+    return names

@@ -1,0 +1,337 @@
+"""Kept weights, their averages and the end of a run that gets no better."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from luong_keras.training import epoch_weights
+from luong_keras.training.epoch_weights import EpochWeights
+from luong_keras.training.exponential_weights import ExponentialWeights
+from luong_keras.training.fit import fit
+from luong_keras.training.optimizers import make_optimizer
+from luong_keras.training.snapshot import Snapshot
+from luong_keras.training.stop_on_plateau import StopOnPlateau
+
+STEPS = 3
+# The fourth epoch is the best, the fifth and the sixth are equal.
+BLEU = [1.0, 5.0, 3.0, 6.0, 4.0, 4.0, 2.0, 9.0, 1.0, 1.0]
+ENDS_AFTER = 7  # with a patience of 3
+
+
+class Rows:
+    steps_per_epoch = STEPS
+
+    def dataset(self, start_step, stop_step):
+        for step in range(start_step, stop_step):
+            rows = np.random.default_rng(step).normal(size=(4, 2))
+            yield rows.astype("float32"), np.ones((4, 1), "float32")
+
+
+class Bleu(keras.callbacks.Callback):
+    """The score of each epoch."""
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs["val_bleu"] = BLEU[epoch]
+
+
+class Kill(keras.callbacks.Callback):
+    """Ends a run as a signal would, in a batch or at the end of an epoch."""
+
+    def __init__(self, epoch, batch=None):
+        super().__init__()
+        self.epoch, self.batch = epoch, batch
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.now = epoch + 1
+
+    def on_train_batch_end(self, batch, logs=None):
+        if (self.now, batch) == (self.epoch, self.batch):
+            raise KeyboardInterrupt
+
+    def on_epoch_end(self, epoch, logs=None):
+        if (epoch + 1, None) == (self.epoch, self.batch):
+            raise KeyboardInterrupt
+
+
+def build_model():
+    keras.utils.set_random_seed(1)
+    # As a translation model is, saved without what only the training has.
+    saved = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3)])
+    model = keras.Sequential(
+        [saved, keras.layers.Dropout(0.2), keras.layers.Dense(1)]
+    )
+    model.compile(
+        make_optimizer("adam", 0.1, average_decay=0.7),
+        "mse",
+        jit_compile=keras.backend.backend() == "jax",
+    )
+    return model
+
+
+def run(
+    folder,
+    *others,
+    averaged="best",
+    patience=3,
+    keep=2,
+    epochs=10,
+    exponential=True,
+):
+    """Runs to the end, or as far as it goes; what must be equal."""
+    model = build_model()
+    saved = model.layers[0]
+    weights = EpochWeights(
+        folder / "checkpoints",
+        keep,
+        3,
+        averaged,
+        folder / "average.weights.h5",
+        model=saved,
+    )
+    callbacks = [Bleu(), weights, StopOnPlateau(patience), *others]
+    if exponential:
+        path = folder / "exponential.weights.h5"
+        callbacks.insert(1, ExponentialWeights(path, model=saved))
+    history = fit(
+        model,
+        Rows(),
+        epochs=epochs,
+        callbacks=callbacks,
+        snapshot_path=folder / "snapshot.npz",
+        snapshot_steps=2,
+        verbose=0,
+    )
+    return model, history.epoch
+
+
+def arrays(variables):
+    return [ops.convert_to_numpy(variable) for variable in variables]
+
+
+def equal(ours, theirs):
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def read(path):
+    """The weights in a file."""
+    model = build_model().layers[0]
+    model.load_weights(path)
+    return arrays(model.weights)
+
+
+def names(folder):
+    return sorted(path.name for path in (folder / "checkpoints").iterdir())
+
+
+def epochs_kept(folder):
+    return [int(name[6:9]) for name in names(folder)]
+
+
+def equal_runs(folder, other, model, other_model):
+    """The same weights, optimizer and files."""
+    equal(
+        arrays([*model.variables, *model.optimizer.variables]),
+        arrays([*other_model.variables, *other_model.optimizer.variables]),
+    )
+    assert names(folder) == names(other)
+    for name in (
+        *("average.weights.h5", "exponential.weights.h5"),
+        *(f"checkpoints/{name}" for name in names(folder)),
+    ):
+        equal(read(folder / name), read(other / name))
+    states = [
+        Snapshot.read(f / "snapshot.npz").callbacks for f in (folder, other)
+    ]
+    assert states[0] == states[1]
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("straight")
+    model, epochs = run(folder)
+    assert epochs == list(range(ENDS_AFTER))
+    return folder, model
+
+
+def mean(folder, numbers):
+    """What NumPy makes of the files of some epochs."""
+    found = [
+        read(folder / "checkpoints" / f"epoch-{number:03d}.weights.h5")
+        for number in numbers
+    ]
+    return [
+        np.mean(np.stack(values).astype("float64"), axis=0).astype("float32")
+        for values in zip(*found, strict=True)
+    ]
+
+
+def test_the_best_epochs_are_averaged_and_kept(straight):
+    folder, _ = straight
+    assert epochs_kept(folder) == [2, 4, 5, 6, 7]
+    equal(read(folder / "average.weights.h5"), mean(folder, [2, 4, 5]))
+
+
+def test_the_last_epochs_are_averaged_and_kept(tmp_path, straight):
+    model, _ = run(tmp_path, averaged="last", keep=0)
+    assert epochs_kept(tmp_path) == [5, 6, 7]
+    equal(read(tmp_path / "average.weights.h5"), mean(tmp_path, [5, 6, 7]))
+    last = tmp_path / "checkpoints" / "epoch-007.weights.h5"
+    equal(read(last), arrays(model.layers[0].weights))
+
+
+def test_the_exponential_average_is_that_of_the_optimizer(straight):
+    folder, model = straight
+    found = read(folder / "exponential.weights.h5")
+    equal(found, arrays(model.optimizer.averages[:2]))
+    assert not np.array_equal(found[0], arrays(model.layers[0].weights)[0])
+
+
+def test_writing_averages_leaves_the_training_alone(tmp_path, straight):
+    _, model = straight
+    without, _ = run(tmp_path, exponential=False)
+    equal(arrays(without.variables), arrays(model.variables))
+    equal(
+        arrays(without.optimizer.variables), arrays(model.optimizer.variables)
+    )
+
+
+@pytest.mark.parametrize(
+    "kill",
+    [
+        Kill(4, batch=1),
+        Kill(7),
+        pytest.param(Kill(5), marks=pytest.mark.slow),
+        pytest.param(Kill(1, batch=0), marks=pytest.mark.slow),
+    ],
+)
+def test_a_killed_run_comes_to_the_same_files_and_end(tmp_path, straight, kill):
+    folder, model = straight
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, kill)
+    resumed, epochs = run(tmp_path)
+    assert epochs == list(range(kill.epoch - 1, ENDS_AFTER))
+    equal_runs(tmp_path, folder, resumed, model)
+    again, epochs = run(tmp_path)  # It has ended.
+    assert epochs == []
+    equal_runs(tmp_path, folder, again, model)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param("atomic_path", marks=pytest.mark.slow), "write_mean"],
+)
+def test_a_write_that_fails_is_made_up_for(
+    tmp_path, straight, monkeypatch, name
+):
+    folder, model = straight
+    original, calls = getattr(epoch_weights, name), []
+
+    def call(*arguments):
+        calls.append(arguments)
+        if len(calls) == 5:
+            raise OSError("the disk is full")
+        return original(*arguments)
+
+    monkeypatch.setattr(epoch_weights, name, call)
+    with pytest.raises(OSError, match="the disk is full"):
+        run(tmp_path)
+    resumed, _ = run(tmp_path)
+    equal_runs(tmp_path, folder, resumed, model)
+
+
+def test_more_patience_goes_on_as_if_it_had_been_there(tmp_path, straight):
+    more = tmp_path / "more"
+    whole, epochs = run(more, patience=4, epochs=9)
+    assert epochs == list(range(9))  # The eighth is the best.
+    ended = tmp_path / "ended"
+    run(ended)
+    resumed, epochs = run(ended, patience=4, epochs=9)
+    assert epochs == [7, 8]
+    equal_runs(ended, more, resumed, whole)
+
+
+def test_patience_that_comes_later_counts_from_the_beginning(tmp_path):
+    run(tmp_path, patience=None, epochs=6)
+    _, epochs = run(tmp_path)
+    assert epochs == [6]  # The last of three without a better one.
+    # Within an epoch no run has an end.
+    other = tmp_path / "other"
+    with pytest.raises(KeyboardInterrupt):
+        run(other, Kill(8, batch=1), patience=None)
+    assert Snapshot.read(other / "snapshot.npz").position == 7 * STEPS + 1
+    _, epochs = run(other, epochs=9)
+    assert epochs == [7, 8]  # The eighth is the best.
+
+
+def test_other_files_stay(tmp_path):
+    folder = tmp_path / "checkpoints"
+    folder.mkdir()
+    others = [
+        *("epoch-001.weights.h5.copy", "epoch-001-good.weights.h5"),
+        *("epoch-009.weights.h5", "notes.txt", "epoch-.weights.h5"),
+    ]
+    for name in others:
+        (folder / name).touch()
+    (folder / "epoch-001.weights.h5").touch()
+    callback = EpochWeights(folder, keep=1)
+    callback.set_model(build_model())
+    callback.on_epoch_end(1)
+    assert names(tmp_path) == sorted([*others, "epoch-002.weights.h5"])
+    EpochWeights(folder, keep=0).on_epoch_end(1)
+    assert "epoch-002.weights.h5" in names(tmp_path)
+    EpochWeights(folder, keep=0).on_epoch_end(2)
+    assert names(tmp_path) == sorted(others)
+
+
+def test_a_mean_without_a_file_is_told(tmp_path):
+    path = tmp_path / "average.weights.h5"
+    callback = EpochWeights(tmp_path, 0, 2, "last", path)
+    callback.set_model(build_model())
+    with pytest.warns(UserWarning, match="epoch-004.weights.h5 in .* others"):
+        callback.on_epoch_end(4)
+    assert path.exists()
+
+
+def test_an_epoch_of_nan_is_not_averaged(tmp_path):
+    path = tmp_path / "average.weights.h5"
+    callback = EpochWeights(tmp_path, 0, 2, "best", path, "loss", "min")
+    callback.set_model(build_model())
+    for epoch, value in enumerate((3.0, float("nan"), 2.0, 4.0, 1.0)):
+        callback.on_epoch_end(epoch, {"loss": value})
+        if epoch == 1:
+            assert callback.get_state() == {"best": [[1, 3.0]]}
+    assert callback.get_state() == {"best": [[5, 1.0], [3, 2.0]]}
+    assert sorted(p.name for p in tmp_path.glob("epoch-*")) == [
+        "epoch-003.weights.h5",
+        "epoch-005.weights.h5",
+    ]
+
+
+@pytest.mark.parametrize(
+    "make, said",
+    [
+        (lambda: EpochWeights("c", keep=-1), "keep=-1"),
+        (lambda: EpochWeights("c", average_epochs=0), "average_epochs=0"),
+        (lambda: EpochWeights("c", 0, 2), "average_path=None"),
+        (lambda: EpochWeights("c", 0, 2, "first"), "averaged='first'"),
+        (lambda: EpochWeights("c", 0, 2, "last", "a.h5"), "path='a.h5'"),
+        (lambda: EpochWeights("c", mode="up"), "mode='up'"),
+        (lambda: ExponentialWeights("a.h5"), "path='a.h5'"),
+        (lambda: StopOnPlateau(0), "patience=0"),
+        (lambda: StopOnPlateau(1).on_epoch_end(0, {}), "'val_bleu'"),
+    ],
+)
+def test_wrong_arguments_are_told(make, said):
+    with pytest.raises(ValueError, match=said):
+        make()
+
+
+def test_an_optimizer_without_averages_is_told(tmp_path):
+    callback = ExponentialWeights(tmp_path / "e.weights.h5")
+    model = build_model()
+    model.compile("sgd", "mse")
+    callback.set_model(model)
+    with pytest.raises(ValueError, match="SGD without.*average_decay"):
+        callback.on_epoch_end(0)
