@@ -82,6 +82,11 @@ class Train:
     # stop with a snapshot after this time, such as 3h or 90m; the same
     # command goes on
     stop_after: Annotated[str | None, DisallowNone, _SAID] = None
+    # mirrored: on several devices of this machine, each with a share of
+    # every batch
+    strategy: Annotated[Literal["mirrored"] | None, DisallowNone, _SAID] = None
+    # how many of them; default: all GPUs, or the CPU as one
+    devices: Annotated[int | None, DisallowNone, _SAID] = None
     # settings in YAML or JSON, such as the config.json of another run
     config: Annotated[Path | None, DisallowNone, _SAID] = None
     # any setting, such as model.units=512; several, and more than once
@@ -121,8 +126,8 @@ class Train:
     length_penalty: OwnFloat = None
 
 
-def parse(argv: Sequence[str]) -> tuple[RunConfig, Path, float | None]:
-    """The settings, the folder of the run, and the seconds until it stops."""
+def parse(argv: Sequence[str]) -> tuple[RunConfig, Path, dict[str, Any]]:
+    """The settings, the folder of the run, and what only this call has."""
     argv = spread_assignments(argv)
     if "--help-all" in argv:
         _read(["--help"], _value_of(argv, "--preset") or "demo")
@@ -144,15 +149,27 @@ def parse(argv: Sequence[str]) -> tuple[RunConfig, Path, float | None]:
         )
     folder = arguments.run_dir or Path("runs", preset or "demo")
     limit = arguments.stop_after
-    return config, folder, None if limit is None else seconds(limit)
+    options = {
+        "stop_after": None if limit is None else seconds(limit),
+        "strategy": arguments.strategy,
+        "devices": arguments.devices,
+    }
+    if options["devices"] is not None and options["strategy"] is None:
+        raise ValueError(
+            "--devices is how many devices --strategy mirrored takes. "
+            f"Received: --devices {arguments.devices} alone. Add "
+            "--strategy mirrored."
+        )
+    return config, folder, options
 
 
-def run(arguments: tuple[RunConfig, Path, float | None]) -> int:
+def run(arguments: tuple[RunConfig, Path, dict[str, Any]]) -> int:
     """Trains as far as the run has not come yet."""
     from luong_keras.recipe.run import run_recipe
 
     # Stopped before its end, it has said so, and goes on another time.
-    run_recipe(*arguments)
+    config, folder, options = arguments
+    run_recipe(config, folder, **options)
     return 0
 
 

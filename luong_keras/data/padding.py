@@ -67,3 +67,29 @@ def padded_batch(
         "target_in": tf.concat([BOS_ID * column, target], 1).to_tensor(PAD_ID),
         "target_out": tf.concat([target, EOS_ID * column], 1).to_tensor(PAD_ID),
     }
+
+
+def padded_rows(
+    batch: dict[str, tf.Tensor], multiple: int
+) -> dict[str, tf.Tensor]:
+    """Adds rows of padding, so that several devices get equal shares.
+
+    Args:
+        batch: Ids (B, …), each with the same B.
+        multiple: What the number of rows shall be a multiple of.
+
+    Returns:
+        The batch, with as few rows of `<pad>` at its end as will do.
+
+    Example:
+        >>> batch = {"source": tf.constant([[5, 6], [7, 0], [8, 9]])}
+        >>> padded_rows(batch, 2)["source"].numpy().tolist()
+        [[5, 6], [7, 0], [8, 9], [0, 0]]
+    """
+
+    def padded(ids: tf.Tensor) -> tf.Tensor:
+        missing = -tf.shape(ids)[0] % multiple
+        others = [[0, 0]] * (ids.shape.rank - 1)
+        return tf.pad(ids, [[0, missing], *others], constant_values=PAD_ID)
+
+    return {name: padded(ids) for name, ids in batch.items()}

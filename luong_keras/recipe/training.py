@@ -11,8 +11,10 @@ import keras
 from luong_keras.config import RunConfig, TrainingConfig
 from luong_keras.data.batching import TrainingBatches
 from luong_keras.data.evaluation_batches import EvaluationBatches
+from luong_keras.data.padding import padded_rows
 from luong_keras.evaluation.bleu import corpus_bleu
 from luong_keras.inference.text_translator import TextTranslator
+from luong_keras.ops.replicas import replica_count
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.training.best_weights import BestWeights
 from luong_keras.training.fit import fit
@@ -43,7 +45,15 @@ class FitBatches:
 
     def dataset(self, start_step: int, stop_step: int):
         dataset = self.batches.dataset(start_step, stop_step)
-        return dataset.map(inputs_and_targets).prefetch(2)
+        return shared_rows(dataset).map(inputs_and_targets).prefetch(2)
+
+
+def shared_rows(dataset):
+    """Batches of which every replica gets as many rows."""
+    replicas = replica_count()
+    if replicas == 1:
+        return dataset
+    return dataset.map(lambda batch: padded_rows(batch, replicas))
 
 
 def inputs_and_targets(batch):
@@ -209,4 +219,4 @@ def validation_batches(tokenizers, dev, config):
         [prepare[1](target) for _, target in dev],
         tokenizers[1],
     )
-    return batches.dataset().map(inputs_and_targets).cache()
+    return shared_rows(batches.dataset()).map(inputs_and_targets).cache()

@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from luong_keras.ops.replicas import cond_of_replicas, sum_over_replicas
+
 
 def gradient_norm(gradients, variables, count_embeddings=True):
     """The norm of a gradient over all its variables.
@@ -44,6 +46,8 @@ class _Clipped:
     `nonfinite_steps` counts such steps and `first_nonfinite` is the iteration
     of the first one, -1 where there was none. Nobody waits for that; who wants
     to know reads it now and then.
+
+    Under `tf.distribute` all that is about the sum of the replicas' gradients.
     """
 
     def __init__(
@@ -79,10 +83,12 @@ class _Clipped:
             shape=(),
             initializer=keras.initializers.Constant(value),
             dtype="int32",
+            aggregation="only_first_replica",  # All have noted the same.
             name=f"{NONFINITE}_{name}",
         )
 
     def apply(self, grads, trainable_variables=None):
+        grads = sum_over_replicas(grads)
         if self.clip_norm is None and self.on_nonfinite is None:
             return super().apply(grads, trainable_variables)
         variables = trainable_variables
@@ -102,6 +108,10 @@ class _Clipped:
             return self._apply_where(finite, grads, list(variables))
         return super().apply(grads, trainable_variables)
 
+    def _all_reduce_sum_gradients(self, grads_and_vars):
+        """What Keras would do with the result of `apply`, which did it."""
+        return grads_and_vars
+
     def _note(self, norm, grads):
         """Counts the step where it is not finite; returns whether it is."""
         finite = ops.isfinite(norm)
@@ -119,12 +129,15 @@ class _Clipped:
         """Keeps all as it was where the gradient is not finite."""
         if keras.backend.backend() == "tensorflow":
             # A branch: what is kept need not be copied.
-            def skip():
+            def skip(*grads):
                 self.iterations.assign_add(1)
 
             apply = super().apply
-            return ops.cond(
-                finite, lambda: apply(grads, trainable_variables), skip
+            return cond_of_replicas(
+                finite,
+                lambda *grads: apply(grads, trainable_variables),
+                skip,
+                grads,
             )
         kept = [*trainable_variables, *self.variables]
         kept = [v for v in kept if v is not self.iterations]

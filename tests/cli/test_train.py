@@ -136,15 +136,28 @@ def test_the_settings_reach_the_recipe(monkeypatch):
 
     asked = []
     monkeypatch.setattr(
-        run, "run_recipe", lambda *given: asked.append(given) or True
+        run,
+        "run_recipe",
+        lambda *given, **options: asked.append((*given, options)) or True,
     )
     assert (
         main(
             ["train", "pairs.tsv", "--run-dir", "here", "--seed", "5"]
-            + ["--stop-after", "1h30m"]
+            + ["--stop-after", "1h30m", "--strategy", "mirrored"]
+            + ["--devices", "2"]
         )
         == 0
     )
-    ((config, folder, stop_after),) = asked
+    ((config, folder, options),) = asked
     assert (config.training.seed, config.data.train) == (5, "pairs.tsv")
-    assert (folder, stop_after) == (Path("here"), 5400.0)
+    assert folder == Path("here")
+    assert options == {
+        "stop_after": 5400.0,
+        "strategy": "mirrored",
+        "devices": 2,
+    }
+
+
+def test_devices_belong_to_a_strategy():
+    with pytest.raises(ValueError, match="--devices 2 alone"):
+        parse(["--devices", "2"])
