@@ -103,8 +103,8 @@ def check_strategy(model: keras.Model) -> None:
 
     Raises:
         ValueError: If it was made, or `fit` is called, under a strategy of
-            several machines, or with scaled losses under one of several
-            replicas.
+            several machines; or under several replicas with scaled losses or
+            compiled by XLA.
     """
     if keras.backend.backend() != "tensorflow":
         return
@@ -122,13 +122,24 @@ def check_strategy(model: keras.Model) -> None:
                 "several machines start `luong-keras train --backend jax` as "
                 "several processes."
             )
-    scaled = isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer)
-    if scaled and strategy.num_replicas_in_sync > 1:
+    if strategy.num_replicas_in_sync > 1:
+        _check_replicas(model, strategy.num_replicas_in_sync)
+
+
+def _check_replicas(model: keras.Model, replicas: int) -> None:
+    if isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer):
         raise ValueError(
             "The optimizer that scales the loss looks for overflows on the "
             "first replica alone. Expected: under several replicas a model "
             "of float32, float64 or mixed_bfloat16. Received: a "
-            f"LossScaleOptimizer and {strategy.num_replicas_in_sync} replicas."
+            f"LossScaleOptimizer and {replicas} replicas."
+        )
+    if model.jit_compile:
+        raise ValueError(
+            "XLA compiles a step for one device. Expected: under several "
+            "replicas `compile(jit_compile=False)`, in a configuration "
+            "training.jit_compile=false. Received: jit_compile=True and "
+            f"{replicas} replicas."
         )
 
 

@@ -329,10 +329,12 @@ def shares(folder):
 
 
 def refused(folder):
-    """What `fit` says of other strategies, and of scaled losses."""
+    """What `fit` says of other strategies, and of other models."""
     found = {}
     with mirrored(2).scope():
         model = make()
+        model.jit_compile = True
+        found["compiled"] = refusal(model)
         model.compile(
             keras.optimizers.LossScaleOptimizer(model.optimizer), "mse"
         )

@@ -177,8 +177,9 @@ def test_other_strategies_are_refused(name):
         check_strategy(Model())
 
 
-def test_scaled_losses_are_refused_on_several_replicas(few):
+def test_what_several_replicas_cannot_train_is_refused(few):
     assert "LossScaleOptimizer and 2 replicas" in few["refused"]["scaled"]
+    assert "jit_compile=True and 2 replicas" in few["refused"]["compiled"]
 
 
 @pytest.mark.slow
