@@ -31,7 +31,8 @@ def mirrored(devices: int | None = None) -> tf.distribute.Strategy:
             devices.
 
     Example:
-        >>> mirrored(1).num_replicas_in_sync
+        >>> on_tensorflow = keras.backend.backend() == "tensorflow"
+        >>> mirrored(1).num_replicas_in_sync if on_tensorflow else 1
         1
     """
     if keras.backend.backend() != "tensorflow":
@@ -118,9 +119,9 @@ def check_strategy(model: keras.Model) -> None:
             raise ValueError(
                 "Expected: no strategy, or `tf.distribute.MirroredStrategy`, "
                 "for several devices of one machine. Received: `tf."
-                f"distribute.{name}`, under which this training fails. For "
-                "several machines start `luong-keras train --backend jax` as "
-                "several processes."
+                f"distribute.{name}`, which is not supported. For several "
+                "machines start `luong-keras train --backend jax` as several "
+                "processes."
             )
     if strategy.num_replicas_in_sync > 1:
         _check_replicas(model, strategy.num_replicas_in_sync)
@@ -143,7 +144,7 @@ def _check_replicas(model: keras.Model, replicas: int) -> None:
         )
 
 
-# The first fails inside of Keras 3, which has no use for the others.
+# Under the first, `fit` fails inside of Keras; the others are not tested.
 _REFUSED = (
     "MultiWorkerMirroredStrategy",
     "ParameterServerStrategy",

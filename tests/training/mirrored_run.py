@@ -97,7 +97,9 @@ def padded(rng, rows, lengths):
 def strategy(devices):
     if devices is None:
         return tf.distribute.get_strategy()
-    return mirrored(devices)
+    if devices == "own":  # as TensorFlow makes it
+        return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    return mirrored(int(devices))
 
 
 def make(
@@ -182,7 +184,7 @@ def alike(folder, devices, attention, precision, optimizer, loss):
     expected, logs = run(None, **options)
     optimizers.gradient_norm = plain
     found = {"clipped": int(sum(norm > CLIP for norm in norms)), "logs": logs}
-    for count in map(int, devices.split("+")):
+    for count in devices.split("+"):
         weights, logs = run(count, **options)
         found[count] = {"weights": difference(weights, expected), "logs": logs}
     return found

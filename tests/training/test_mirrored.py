@@ -17,7 +17,7 @@ from tests.training.mirrored_run import STEPS
 
 pytestmark = pytest.mark.tensorflow
 ROOT = Path(__file__).parents[2]
-FEW = "alike,2,global,float64,sgd,word"
+FEW = "alike,own,global,float64,sgd,word"
 CLOSE = {"float32": 1e-5, "float64": 1e-12}
 MANY = [
     "alike,1+2+4,global,float32,sgd,sentence",
@@ -64,7 +64,7 @@ def check_alike(found, precision):
     alone = found["logs"]
     assert found["clipped"] > 0.5 * STEPS
     same_rows = []
-    for count in ("1", "2", "4"):
+    for count in ("1", "2", "4", "own"):
         if count not in found:
             continue
         several = found[count]
