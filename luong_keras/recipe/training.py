@@ -49,7 +49,11 @@ class FitBatches:
 
 
 def shared_rows(dataset):
-    """Batches of which every replica gets as many rows."""
+    """Batches of which every replica gets as many rows.
+
+    Keras weights the loss in its logs by the rows of a batch, also by those
+    of padding; gradients, perplexity and accuracy do not know of them.
+    """
     replicas = replica_count()
     if replicas == 1:
         return dataset

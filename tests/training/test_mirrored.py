@@ -13,10 +13,10 @@ import pytest
 from luong_keras.training.mirrored import check_strategy, mirrored
 from luong_keras.training.optimizers import make_optimizer
 from luong_keras.training.snapshot import Snapshot
-from tests.training.mirrored_run import STEPS
 
 pytestmark = pytest.mark.tensorflow
 ROOT = Path(__file__).parents[2]
+STEPS = 10  # of an epoch, as in `mirrored_run`, which needs TensorFlow
 FEW = "alike,own,global,float64,sgd,word"
 CLOSE = {"float32": 1e-5, "float64": 1e-12}
 MANY = [
@@ -62,7 +62,7 @@ def many(tmp_path_factory):
 
 def check_alike(found, precision):
     alone = found["logs"]
-    assert found["clipped"] > 0.5 * STEPS
+    assert found["clipped"] > 0.8 * 5 * STEPS
     same_rows = []
     for count in ("1", "2", "4", "own"):
         if count not in found:
