@@ -83,7 +83,6 @@ class _Clipped:
             shape=(),
             initializer=keras.initializers.Constant(value),
             dtype="int32",
-            aggregation="only_first_replica",  # All have noted the same.
             name=f"{NONFINITE}_{name}",
         )
 
