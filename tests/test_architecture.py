@@ -52,10 +52,12 @@ LEVELS = {
     "tokenizers": 13,
 }
 # Those of `ops` import it inside of functions, where it has what `keras.ops`
-# has not: loops over several sequences, and reading some rows of a variable.
+# has not: loops over several sequences, reading some rows of a variable, and
+# the replicas of a strategy, which `training.mirrored` makes.
 WITH_TENSORFLOW = (
     *("text", "data", "inference", "serving", "client"),
     *("ops.time_loop", "ops.lookup", "ops.vector_jacobian"),
+    *("ops.replicas", "training.mirrored"),
 )
 # A gradient inside a loop, and float64: Keras has neither.
 WITH_JAX = ("ops.vector_jacobian", "ops.double_precision")

@@ -86,14 +86,13 @@ def _run(name: str, argv: list[str]) -> int:
 
 def _choose_backend(name: str, argv: list[str]) -> None:
     """Keras reads this when it is imported, before arguments are parsed."""
+    known = ["tensorflow"]
     if name == "train":
+        known.append("jax")
         for word, following in zip(argv, [*argv[1:], ""], strict=True):
             flag, equals, value = word.partition("=")
             if flag == "--backend":
                 os.environ["KERAS_BACKEND"] = value if equals else following
-        known = ("tensorflow", "jax")
-    else:
-        known = ("tensorflow",)
     given = os.environ["KERAS_BACKEND"]
     if given not in known:
         raise ValueError(

@@ -83,13 +83,16 @@ class Train:
     # stop with a snapshot after this time, such as 3h or 90m; the same
     # command goes on
     stop_after: Annotated[str | None, DisallowNone, _SAID] = None
-    # what trains: tensorflow, on one device, or jax, on all those that it
-    # finds, also of several processes; what jax has trained is scored and
-    # exported by tensorflow. Default: tensorflow
+    # what trains: tensorflow, or jax on all the devices that it finds, also
+    # those of several processes; tensorflow scores and exports what jax has
+    # trained. Default: tensorflow
     backend: Annotated[
         Literal["tensorflow", "jax"] | None, DisallowNone, _SAID
     ] = None
-    # of jax: how many devices of this process to use; default: all
+    # of tensorflow, mirrored: on several devices of this machine, each with
+    # a share of every batch
+    strategy: Annotated[Literal["mirrored"] | None, DisallowNone, _SAID] = None
+    # how many devices of this machine; default: all GPUs, or the CPU as one
     devices: Annotated[int | None, DisallowNone, _SAID] = None
     # settings in YAML or JSON, such as the config.json of another run
     config: Annotated[Path | None, DisallowNone, _SAID] = None
@@ -137,12 +140,14 @@ class Call(NamedTuple):
         config: the settings of the run.
         folder: where it is.
         stop_after: the seconds until it stops, None for its end.
+        strategy: that of TensorFlow for several devices.
         devices: how many to use, None for all.
     """
 
     config: RunConfig
     folder: Path
     stop_after: float | None
+    strategy: str | None
     devices: int | None
 
 
@@ -174,23 +179,29 @@ def parse(argv: Sequence[str]) -> Call:
             "--devices is the number of devices to train on. Expected: at "
             f"least 1. Received: {arguments.devices}."
         )
+    if arguments.strategy and os.environ.get("KERAS_BACKEND") == "jax":
+        raise ValueError(
+            "--strategy mirrored is TensorFlow's. On JAX --devices is enough: "
+            "leave it out."
+        )
     stop_after = None if limit is None else seconds(limit)
-    return Call(config, folder, stop_after, arguments.devices)
+    return Call(
+        config, folder, stop_after, arguments.strategy, arguments.devices
+    )
 
 
 def run(call: Call) -> int:
     """Trains as far as the run has not come yet."""
-    on_jax = os.environ.get("KERAS_BACKEND") == "jax"
     from luong_keras.recipe import devices
     from luong_keras.recipe.run import run_recipe
 
-    if on_jax:
+    if os.environ.get("KERAS_BACKEND") == "jax":
         given = devices.jax_devices(call.devices)
     else:
-        given = devices.tensorflow_devices(call.devices)
+        given = devices.tensorflow_devices(call.strategy, call.devices)
     # Stopped before its end, it has said so, and goes on another time.
     trained = run_recipe(call.config, call.folder, call.stop_after, given)
-    if on_jax:
+    if given.compiled_shapes:
         devices.leave_processes(given)
         if trained and given.writes:
             _go_on_with_tensorflow(call.folder)

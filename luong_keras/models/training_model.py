@@ -2,7 +2,7 @@
 
 import keras
 
-from luong_keras.models import batch_parts_jax
+from luong_keras.models import batch_parts_jax, batch_parts_tensorflow
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
@@ -18,8 +18,8 @@ class TrainingModel(keras.Model):
     Made like every functional model, of inputs and outputs.
 
     Attributes:
-        parts: How many parts a device makes of its rows; 1 by default. The
-            rows must be divisible by it.
+        parts: How many parts a device makes of its rows; 1 by default. On JAX
+            the rows must be divisible by it. To be set before `fit`.
 
     Raises:
         ValueError: In `fit`, with several parts or devices and another loss
@@ -34,6 +34,13 @@ class TrainingModel(keras.Model):
 
     parts: int = 1
 
+    def train_step(self, *data):
+        """Makes one step; see `keras.Model`."""
+        on_tensorflow = keras.backend.backend() == "tensorflow"
+        if on_tensorflow and self.parts > 1:
+            return batch_parts_tensorflow.train_step(self, *data, self.parts)
+        return super().train_step(*data)
+
     def compute_loss_and_updates(
         self,
         trainable_variables,
@@ -45,7 +52,7 @@ class TrainingModel(keras.Model):
         training=False,
         optimizer_variables=None,
     ):
-        """Computes the loss of a batch on JAX; see `keras.Model`."""
+        """Computes the loss of a batch, on JAX; see `keras.Model`."""
         of_part = super().compute_loss_and_updates
         state = (
             trainable_variables,

@@ -14,6 +14,8 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from keras import ops
+
 
 class PartSums:
     """The number of words, or of sentences, of one part of a batch.
@@ -60,10 +62,11 @@ def divisor(number: Any, constant: bool = False) -> Any:
             whole.
 
     Returns:
-        The number; 1 within `sums`, where the division comes later.
+        The number, at least 1; 1 within `sums`, where the division comes
+        later.
     """
     if not _open:
-        return number
+        return number if constant else ops.maximum(number, 1)
     part = _open[-1]
     if part.known:
         raise ValueError(

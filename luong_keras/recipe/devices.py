@@ -6,11 +6,15 @@ import atexit
 import contextlib
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any
 
 import keras
 import numpy as np
+
+from luong_keras.training.mirrored import mirrored
 
 # The names are those that `keras.distribution.initialize` reads.
 _ADDRESSES = "KERAS_DISTRIBUTION_JOB_ADDRESSES"
@@ -29,13 +33,15 @@ class Devices:
         world: how many processes there are.
         count: the devices of all processes.
         compiled_shapes: whether each shape of a batch is a program of its
-            own, so that there should be few.
+            own, so that there should be few: so on JAX.
+        scope: where the model is made and trained.
     """
 
     rank: int = 0
     world: int = 1
     count: int = 1
     compiled_shapes: bool = False
+    scope: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext
 
     @property
     def writes(self) -> bool:
@@ -114,12 +120,23 @@ def _leave() -> None:
     os._exit(1)
 
 
-def tensorflow_devices(count: int | None) -> Devices:
-    """What TensorFlow trains on without a strategy."""
+def tensorflow_devices(strategy: str | None, count: int | None) -> Devices:
+    """One device of TensorFlow, or several of a strategy.
+
+    Args:
+        strategy: `"mirrored"`, or None.
+        count: how many devices, see `luong_keras.training.mirrored`.
+
+    Raises:
+        ValueError: where several are wanted without it.
+    """
+    if strategy == "mirrored":
+        made = mirrored(count)
+        return Devices(count=made.num_replicas_in_sync, scope=made.scope)
     if count not in (None, 1):
         raise ValueError(
-            "TensorFlow trains on one device. Received: "
-            f"--devices {count}. For several: --backend jax --devices {count}."
+            "Expected: for several devices --backend jax, or --strategy "
+            f"mirrored. Received: --devices {count} without."
         )
     return Devices()
 

@@ -85,14 +85,15 @@ def _run(
         prepared = _read_prepared(config, run)
     config, datasets, tokenizers, batches = prepared
     _print_batches(batches, devices)
-    translation_model = TranslationModel(
-        config.model, config.training.label_smoothing
-    )
-    translation_model.model.summary()
+    with devices.scope():
+        translation_model = TranslationModel(
+            config.model, config.training.label_smoothing
+        )
+        translation_model.model.summary()
 
-    parts = (translation_model, tokenizers, batches, datasets, config, run)
-    if not train(*parts, devices, deadline=deadline):
-        return False
+        parts = (translation_model, tokenizers, batches, datasets, config, run)
+        if not train(*parts, devices, deadline=deadline):
+            return False
     if devices.compiled_shapes:
         return True
     if is_finished(config, run):

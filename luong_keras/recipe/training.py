@@ -71,7 +71,11 @@ class FitBatches:
 def rows_of_process(
     devices: Devices, parts: int = 1, widths: Sequence[int] = WIDTHS
 ) -> dict[str, Any]:
-    """Which rows of a batch a process reads, and what it is padded to."""
+    """Which rows of a batch a process reads, and what it is padded to.
+
+    Keras weights the loss in its logs by the rows of a batch, also by those
+    of padding; gradients, perplexity and accuracy do not know of them.
+    """
     return {
         "rank": devices.rank,
         "world": devices.world,
@@ -142,7 +146,7 @@ def learning_rate_schedule(
 
 
 def training_batches(
-    corpus: Corpus, tokenizers: Sequence[Tokenizer], config: RunConfig
+    corpus: Corpus, tokenizers: tuple[Tokenizer, Tokenizer], config: RunConfig
 ) -> TrainingBatches:
     """The batches of all epochs."""
     return TrainingBatches(
@@ -246,7 +250,7 @@ def validation(
             samples=0,
         )
     greedy = config.decoding.with_(beam_size=1, stack_size=None)
-    kind = JaxTranslator if devices.compiled_shapes else TextTranslator
+    kind: Any = JaxTranslator if devices.compiled_shapes else TextTranslator
     translator = kind(
         translation_model, *tokenizers, greedy, *preprocessors(config.data)
     )

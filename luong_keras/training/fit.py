@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import keras
 
+from luong_keras.training.mirrored import check_strategy
 from luong_keras.training.snapshot_callback import SnapshotCallback
 from luong_keras.training.stop_on_plateau import StopOnPlateau
 from luong_keras.training.stop_on_signal import StopOnSignal
@@ -56,8 +57,10 @@ def fit(
     before it is resumed and finished. A run that `StopOnPlateau` has ended
     trains no more.
 
-    Under `tf.distribute`, call it inside `strategy.scope()`: a resumed run
-    makes the optimizer's variables here.
+    Under `tf.distribute.MirroredStrategy`, call it inside `strategy.scope()`:
+    a resumed run makes the optimizer's variables here. The batches are
+    `tf.data` datasets, with rows of padding at the end up to a multiple of the
+    replicas. A snapshot may go on with another number of devices, or on one.
 
     Args:
         training_model: The compiled model; give `compile` an explicit
@@ -81,8 +84,9 @@ def fit(
 
     Raises:
         ValueError: If the snapshot does not fit the model, if the batches
-            run out early, or for an optimizer whose weights are replaced by
-            averages at the end of a `fit`.
+            run out early, for an optimizer whose weights are replaced by
+            averages at the end of a `fit`, or under another strategy of
+            `tf.distribute`.
 
     Example:
         >>> import keras, numpy as np
@@ -237,6 +241,7 @@ def _check_arguments(model: keras.Model, steps: int) -> None:
             f"`steps_per_execution`. Received: steps_per_epoch={steps}, "
             f"steps_per_execution={together}."
         )
+    check_strategy(model)
     optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
     if getattr(optimizer, "use_ema", False):
         raise ValueError(

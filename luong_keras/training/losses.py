@@ -7,6 +7,7 @@ from keras import ops
 
 from luong_keras.ops.cross_entropy import check_smoothing, masked_cross_entropy
 from luong_keras.ops.masking import wider_dtype
+from luong_keras.ops.replicas import replica_count, sum_over_replicas
 from luong_keras.ops.whole_batch import divisor
 from luong_keras.special_tokens import PAD_ID
 
@@ -29,13 +30,17 @@ class TranslationLoss(keras.losses.Loss):
     A mask that Keras attached to `y_pred` is ignored: `y_true` alone says
     what is padding, so nothing is masked or averaged twice.
 
-    Under `tf.distribute` each replica normalises its own share and the mean
-    over the replicas is taken; `nominal_batch_size` is that of one replica.
+    A sentence without a word, a row of nothing but padding, is none and does
+    not count: such rows fill up a batch that several devices share.
+
+    Under `tf.distribute.MirroredStrategy` the sentences and words counted are
+    those of the batch that all replicas share, and `nominal_batch_size` is
+    its size; so the sum of their gradients is that of one device.
 
     Args:
         normalization: `"sentence"` or `"word"`.
         nominal_batch_size: The divisor of `"sentence"`; `None` divides by the
-            number of sentences in the batch.
+            number of sentences in the batch that have a word.
         pad_id: The target id that stands for padding.
         name: The name of the loss.
         dtype: The type of the computation; by default the wider of float32
@@ -99,15 +104,17 @@ class TranslationLoss(keras.losses.Loss):
     def call(self, y_true: Any, y_pred: Any) -> Any:
         """Return one value a sentence, (B,), whose mean is the loss."""
         sentences = ops.sum(y_pred, axis=-1)
-        size = ops.cast(ops.shape(sentences)[0], sentences.dtype)
+        # What Keras divides by: the rows of this replica, then the replicas.
+        size = ops.shape(sentences)[0] * replica_count()
+        size = ops.cast(size, sentences.dtype)
         if self.nominal_batch_size is not None:
             nominal = divisor(self.nominal_batch_size, constant=True)
             return sentences * size / nominal
-        words = ops.cast(ops.not_equal(y_true, self.pad_id), sentences.dtype)
+        words = ops.not_equal(y_true, self.pad_id)
         if self.normalization == "word":
-            return sentences * size / divisor(_at_least_one(words))
-        # Rows without a word make a batch divisible; they are no sentences.
-        real = _at_least_one(ops.max(words, axis=-1))
+            return sentences * size / divisor(_count(words, sentences.dtype))
+        # In this order, since a full batch is multiplied by 1.
+        real = _count(ops.any(words, axis=-1), sentences.dtype)
         return sentences * (size / divisor(real))
 
     def get_config(self) -> dict[str, Any]:
@@ -189,8 +196,10 @@ class MaskedSparseCategoricalCrossentropy(TranslationLoss):
         }
 
 
-def _at_least_one(counted: Any) -> Any:
-    return ops.maximum(ops.sum(counted), 1)
+def _count(found: Any, dtype: Any) -> Any:
+    """The number of True on all replicas."""
+    (count,) = sum_over_replicas([ops.sum(ops.cast(found, dtype))])
+    return count
 
 
 def _check_normalization(

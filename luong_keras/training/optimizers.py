@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from luong_keras.ops.replicas import cond_of_replicas, sum_over_replicas
+
 
 def gradient_norm(gradients, variables, count_embeddings=True):
     """The norm of a gradient over all its variables.
@@ -58,6 +60,8 @@ class _Clipped:
     are better than the last weights goes back to Polyak and Juditsky (1992).
     t is `iterations`, which also counts the steps that `"skip"` leaves out; the
     averages stay as they are there.
+
+    Under `tf.distribute` all that is about the sum of the replicas' gradients.
     """
 
     def __init__(
@@ -128,6 +132,7 @@ class _Clipped:
             average.assign_add(ops.cast(share, average.dtype) * change)
 
     def apply(self, grads, trainable_variables=None):
+        grads = sum_over_replicas(grads)
         if self.clip_norm is None and self.on_nonfinite is None:
             return self._update(grads, trainable_variables)
         variables = trainable_variables
@@ -147,6 +152,10 @@ class _Clipped:
             return self._apply_where(finite, grads, list(variables))
         return self._update(grads, trainable_variables)
 
+    def _all_reduce_sum_gradients(self, grads_and_vars):
+        """What Keras would do with the result of `apply`, which did it."""
+        return grads_and_vars
+
     def _note(self, norm, grads):
         """Counts the step where it is not finite; returns whether it is."""
         finite = ops.isfinite(norm)
@@ -164,11 +173,14 @@ class _Clipped:
         """Keeps all as it was where the gradient is not finite."""
         if keras.backend.backend() == "tensorflow":
             # A branch: what is kept need not be copied.
-            def skip():
+            def skip(*grads):
                 self.iterations.assign_add(1)
 
-            return ops.cond(
-                finite, lambda: self._update(grads, trainable_variables), skip
+            return cond_of_replicas(
+                finite,
+                lambda *grads: self._update(grads, trainable_variables),
+                skip,
+                grads,
             )
         kept = [*trainable_variables, *self.variables]
         kept = [v for v in kept if v is not self.iterations]

@@ -249,7 +249,7 @@ class LearningRateHalving(keras.callbacks.Callback):
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Read what was not given."""
         if self.initial_rate is None:
-            self.initial_rate = float(self.model.optimizer.learning_rate)
+            self.initial_rate = _rate(self.model.optimizer)
         if self.steps_per_epoch is None:
             self.steps_per_epoch = self.params["steps"]
         if not self.steps_per_epoch:
@@ -352,7 +352,7 @@ class ReduceOnPlateau(keras.callbacks.Callback):
         if not logs or self.monitor not in logs:
             return
         optimizer = self.model.optimizer
-        rate = float(optimizer.learning_rate)
+        rate = _rate(optimizer)
         logs["learning_rate"] = rate
         value = float(logs[self.monitor])
         sign = 1.0 if self.mode == "max" else -1.0
@@ -372,3 +372,8 @@ class ReduceOnPlateau(keras.callbacks.Callback):
     def set_state(self, state: dict[str, Any]) -> None:
         """Take the state of an earlier run."""
         self.best, self.waited = state["best"], state["waited"]
+
+
+def _rate(optimizer: keras.optimizers.Optimizer) -> float:
+    # `float` refuses the variable of several replicas.
+    return float(keras.ops.convert_to_numpy(optimizer.learning_rate))

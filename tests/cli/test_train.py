@@ -3,9 +3,11 @@ from pathlib import Path
 
 import pytest
 
+from luong_keras.cli.main import main
 from luong_keras.cli.train import Train, parse, spread_assignments
 from luong_keras.config_values import SHORT_NAMES, config_to_dict, override
 from luong_keras.presets import PRESETS
+from luong_keras.recipe.devices import Devices
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +72,7 @@ def places(tmp_path, monkeypatch):
     ],
 )
 def test_the_command_line_gives_settings(argv, preset, assignments):
-    config, run_dir, _ = parse(argv.split())
+    config, run_dir, *_ = parse(argv.split())
     assert config == override(PRESETS[preset], assignments)
     assert run_dir == Path("runs", preset)
 
@@ -107,7 +109,7 @@ def test_a_file_of_another_run_is_the_whole_configuration():
     ],
 )
 def test_text_of_ones_own_is_named_by_its_files(argv, data, capsys):
-    config, run_dir, _ = parse(argv.split())
+    config, run_dir, *_ = parse(argv.split())
     assert run_dir == Path("runs/small")
     assert config.data.dataset == "files"
     for name in ("train", "dev", "test"):
@@ -131,20 +133,40 @@ def test_assignments_end_where_a_file_begins():
 
 
 def test_the_settings_reach_the_recipe(monkeypatch):
-    from luong_keras.cli.main import main
     from luong_keras.recipe import run
 
     asked = []
     monkeypatch.setattr(
-        run, "run_recipe", lambda *given: asked.append(given) or True
+        run,
+        "run_recipe",
+        lambda *given: asked.append(given) or True,
     )
     assert (
         main(
             ["train", "pairs.tsv", "--run-dir", "here", "--seed", "5"]
-            + ["--stop-after", "1h30m"]
+            + ["--stop-after", "1h30m", "--devices", "1"]
         )
         == 0
     )
-    ((config, folder, stop_after),) = asked
+    ((config, folder, stop_after, devices),) = asked
     assert (config.training.seed, config.data.train) == (5, "pairs.tsv")
-    assert (folder, stop_after) == (Path("here"), 5400.0)
+    assert folder == Path("here")
+    assert stop_after == 5400.0
+    assert devices == Devices()
+
+
+@pytest.mark.parametrize(
+    "argv, message",
+    [
+        (["--devices", "2"], "--backend jax, or --strategy mirrored"),
+        (["--devices", "0"], "at least 1. Received: 0"),
+        (["--backend", "jax", "--strategy", "mirrored"], "leave it out"),
+        (["--backend", "torch"], "tensorflow or jax. Received: torch"),
+    ],
+)
+def test_wrong_devices_are_one_line(argv, message, monkeypatch, capsys):
+    monkeypatch.setenv("KERAS_BACKEND", "tensorflow")
+    assert main(["train", *argv, "--run-dir", "never"]) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+    assert not Path("never").exists()

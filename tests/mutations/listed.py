@@ -21,6 +21,7 @@ MODEL = ("tests/golden/test_model.py",)
 TRAINING = ("tests/golden/test_training.py",)
 DECODE = ("tests/golden/test_decode.py",)
 WIRING = ("tests/wiring",)
+MIRRORED = ("tests/training/test_mirrored.py",)
 
 
 class Mutation(NamedTuple):
@@ -490,6 +491,37 @@ MUTATIONS = [
         "ops.cast(self.nonfinite_steps == 0, bad.dtype)",
         "1",
         ("tests/training/test_nonfinite.py",),
+    ),
+    Mutation(
+        "the gradients of the replicas not summed",
+        "training/optimizers.py",
+        "grads = sum_over_replicas(grads)",
+        "grads = list(grads)",
+        MIRRORED,
+        "two_devices",
+    ),
+    Mutation(
+        "the gradients of the replicas summed twice",
+        "training/optimizers.py",
+        "        return grads_and_vars",
+        "        return super()._all_reduce_sum_gradients(grads_and_vars)",
+        MIRRORED,
+        "two_devices",
+    ),
+    Mutation(
+        "a loss divided by the words of a replica",
+        "training/losses.py",
+        "(count,) = sum_over_replicas([ops.sum(ops.cast(found, dtype))])",
+        "count = ops.sum(ops.cast(found, dtype))",
+        MIRRORED,
+        "two_devices",
+    ),
+    Mutation(
+        "rows of padding counted as sentences",
+        "training/losses.py",
+        "_count(ops.any(words, axis=-1), sentences.dtype)",
+        "_count(ops.ones_like(words[:, 0]), sentences.dtype)",
+        ("tests/training/test_losses.py",),
     ),
     Mutation(
         "no snapshot before this one",

@@ -52,6 +52,18 @@ def test_normalization(options, expected):
     assert float(again(TARGETS, garbage)) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("options, expected", CASES)
+def test_rows_of_padding_are_no_sentences(options, expected):
+    loss = TranslationLoss(**options)
+    rows = [(0, 2), (0, 0)]
+    losses = np.pad(WORD_LOSSES, rows, constant_values=np.nan)
+    found = loss(np.pad(TARGETS, rows), losses)
+    # Bit for bit what the batch without them has.
+    assert float(found) == float(loss(TARGETS, WORD_LOSSES))
+    assert float(found) == pytest.approx(expected)
+    assert float(loss(np.zeros((2, 3), "int32"), losses[2:])) == 0
+
+
 def test_sentences_can_be_weighted():
     weights = np.array([1.0, 0.5])
     loss = TranslationLoss()(TARGETS, WORD_LOSSES, weights)

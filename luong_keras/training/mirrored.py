@@ -1,0 +1,152 @@
+"""Training on several devices of one machine, by `tf.distribute`."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+import keras
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+
+def mirrored(devices: int | None = None) -> tf.distribute.Strategy:
+    """The strategy whose devices hold copies of the weights.
+
+    Make and compile the model, and call `fit`, in its `scope()`; give `fit`
+    batches whose rows are a multiple of its `num_replicas_in_sync`, see
+    `luong_keras.data.padding.padded_rows`. Each device has its share of the
+    rows, and a step is that of one device with all of them.
+
+    Args:
+        devices: How many: GPUs, where there are any, else parts of the CPU.
+            `None` takes all GPUs, or the CPU as one device.
+
+    Returns:
+        A `tf.distribute.MirroredStrategy`.
+
+    Raises:
+        ValueError: If Keras runs on another backend, or there are fewer
+            devices.
+
+    Example:
+        >>> on_tensorflow = keras.backend.backend() == "tensorflow"
+        >>> mirrored(1).num_replicas_in_sync if on_tensorflow else 1
+        1
+    """
+    if keras.backend.backend() != "tensorflow":
+        raise ValueError(
+            "Mirrored training is TensorFlow's. Expected: Keras on "
+            f"TensorFlow. Received: on {keras.backend.backend()}. Set "
+            "KERAS_BACKEND=tensorflow."
+        )
+    if devices is not None and devices < 1:
+        raise ValueError(
+            "`devices` must be at least 1, or None for all. Received: "
+            f"devices={devices}."
+        )
+    import tensorflow as tf
+
+    gpus = tf.config.list_logical_devices("GPU") if _has_gpu() else []
+    wanted = devices or max(len(gpus), 1)
+    if gpus and wanted > len(gpus):
+        raise ValueError(
+            f"`devices` must be at most the number of GPUs, {len(gpus)}. "
+            f"Received: devices={devices}. Leave it out to use them all."
+        )
+    if not gpus:
+        _split_cpu(wanted)
+    return _strategy("GPU" if gpus else "CPU", wanted)
+
+
+@functools.cache  # Two of one process would take each other's messages.
+def _strategy(kind: str, devices: int) -> tf.distribute.Strategy:
+    import tensorflow as tf
+
+    reduction = None  # TensorFlow's choice, NCCL
+    if kind == "CPU":
+        reduction = tf.distribute.ReductionToOneDevice()
+    names = [f"{kind}:{number}" for number in range(devices)]
+    return tf.distribute.MirroredStrategy(names, reduction)
+
+
+def _has_gpu() -> bool:
+    import tensorflow as tf
+
+    return bool(tf.config.list_physical_devices("GPU"))
+
+
+def _split_cpu(parts: int) -> None:
+    """Makes logical CPUs, before TensorFlow has begun."""
+    import tensorflow as tf
+
+    (cpu, *_) = tf.config.list_physical_devices("CPU")
+    if len(tf.config.get_logical_device_configuration(cpu) or [0]) >= parts:
+        return
+    try:
+        tf.config.set_logical_device_configuration(
+            cpu, [tf.config.LogicalDeviceConfiguration()] * parts
+        )
+    except RuntimeError as error:
+        raise ValueError(
+            "The CPU can be divided before TensorFlow has begun only. "
+            f"Received: devices={parts}, when it had. Call `mirrored` first "
+            "in the process."
+        ) from error
+
+
+def check_strategy(model: keras.Model) -> None:
+    """Refuses what this library does not train under.
+
+    Args:
+        model: A compiled model, before `fit`.
+
+    Raises:
+        ValueError: If it was made, or `fit` is called, under a strategy of
+            several machines; or under several replicas with scaled losses or
+            compiled by XLA.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return
+    import tensorflow as tf
+
+    strategy = model.distribute_strategy
+    for name in _REFUSED:
+        kinds = [getattr(tf.distribute, name, ())]
+        kinds.append(getattr(tf.distribute.experimental, name, ()))
+        if any(isinstance(strategy, kind) for kind in kinds):
+            raise ValueError(
+                "Expected: no strategy, or `tf.distribute.MirroredStrategy`, "
+                "for several devices of one machine. Received: `tf."
+                f"distribute.{name}`, which is not supported. For several "
+                "machines start `luong-keras train --backend jax` as several "
+                "processes."
+            )
+    if strategy.num_replicas_in_sync > 1:
+        _check_replicas(model, strategy.num_replicas_in_sync)
+
+
+def _check_replicas(model: keras.Model, replicas: int) -> None:
+    if isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer):
+        raise ValueError(
+            "The optimizer that scales the loss looks for overflows on the "
+            "first replica alone. Expected: under several replicas a model "
+            "of float32, float64 or mixed_bfloat16. Received: a "
+            f"LossScaleOptimizer and {replicas} replicas."
+        )
+    if model.jit_compile:
+        raise ValueError(
+            "XLA compiles a step for one device. Expected: under several "
+            "replicas `compile(jit_compile=False)`, in a configuration "
+            "training.jit_compile=false. Received: jit_compile=True and "
+            f"{replicas} replicas."
+        )
+
+
+# Under the first, `fit` fails inside of Keras; the others are not tested.
+_REFUSED = (
+    "MultiWorkerMirroredStrategy",
+    "ParameterServerStrategy",
+    "CentralStorageStrategy",
+)

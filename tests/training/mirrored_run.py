@@ -1,0 +1,369 @@
+"""Small runs on one device and on several, in one process.
+
+`python -m tests.training.mirrored_run FOLDER NAME ...` does the named
+functions below, as `steps,sgd,skip` with arguments, and prints what they
+return as JSON. The devices are parts of the CPU, to be made before TensorFlow
+looks for them.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from luong_keras.config import AttentionConfig, ModelConfig
+from luong_keras.data.padding import padded_rows
+from luong_keras.models.translation_model import TranslationModel
+from luong_keras.recipe.training import inputs_and_targets, shared_rows
+from luong_keras.training import optimizers
+from luong_keras.training.best_weights import BestWeights
+from luong_keras.training.fit import fit
+from luong_keras.training.losses import TranslationLoss
+from luong_keras.training.metrics import (
+    TokenAccuracy,
+    TokenCount,
+    TokenPerplexity,
+)
+from luong_keras.training.mirrored import mirrored
+from luong_keras.training.nonfinite import StopOnNonFinite
+from luong_keras.training.optimizers import make_optimizer
+from luong_keras.training.schedules import (
+    LearningRateHalving,
+    ReduceOnPlateau,
+)
+from luong_keras.training.snapshot import Snapshot
+
+STEPS, EPOCHS, SIZE, LAST, WORDS = 10, 5, 7, 3, 20
+MODELS = {
+    "global": {"input_feeding": False},
+    "local": {
+        "attention": AttentionConfig(
+            kind="local", alignment="predictive", half_width=2
+        )
+    },
+}
+LOSSES = {
+    "sentence": {},
+    "word": {"normalization": "word"},
+    "nominal": {"nominal_batch_size": SIZE},
+}
+OPTIMIZERS = {"sgd": 1.0, "adam": 0.01}
+CLIP = 0.1
+
+
+class Batches:
+    """Rows of unequal length; an epoch's last batch has fewer."""
+
+    steps_per_epoch = STEPS
+
+    def __init__(self, multiple=1):
+        self.multiple = multiple
+
+    def dataset(self, start_step, stop_step):
+        dataset = self.rows(start_step, stop_step)
+        dataset = dataset.map(lambda batch: padded_rows(batch, self.multiple))
+        return dataset.map(inputs_and_targets)
+
+    def rows(self, start_step, stop_step):
+        signature = tf.TensorSpec((None, None), tf.int32)
+        names = ("source", "target_in", "target_out")
+        return tf.data.Dataset.from_generator(
+            lambda: map(self._batch, range(start_step, stop_step)),
+            output_signature=dict.fromkeys(names, signature),
+        )
+
+    def _batch(self, step):
+        rng = np.random.default_rng(step)
+        rows = LAST if (step + 1) % STEPS == 0 else SIZE
+        source = padded(rng, rows, rng.integers(1, 7, rows))
+        target_out = padded(rng, rows, rng.integers(2, 6, rows))
+        target_in = np.pad(target_out, ((0, 0), (1, 0)), constant_values=1)
+        target_in = target_in[:, :-1] * (target_out > 0)
+        return {
+            "source": source,
+            "target_in": target_in,
+            "target_out": target_out,
+        }
+
+
+def padded(rng, rows, lengths):
+    ids = rng.integers(3, WORDS, (rows, lengths.max()))
+    return (ids * (np.arange(ids.shape[1]) < lengths[:, None])).astype("int32")
+
+
+def strategy(devices):
+    if devices is None:
+        return tf.distribute.get_strategy()
+    if devices == "own":  # as TensorFlow makes it
+        return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    return mirrored(int(devices))
+
+
+def make(
+    attention="global",
+    precision="float64",
+    optimizer="sgd",
+    loss="sentence",
+    clip_norm=CLIP,
+    **options,
+):
+    keras.utils.set_random_seed(1)
+    config = ModelConfig(
+        source_vocabulary_size=WORDS,
+        target_vocabulary_size=WORDS,
+        embedding_size=6,
+        units=8,
+        encoder_layers=1,
+        decoder_layers=1,
+        dropout=0.0,
+        initial_range=0.6,
+        precision=precision,
+        **MODELS[attention],
+    )
+    model = TranslationModel(config).training_model
+    model.compile(
+        make_optimizer(optimizer, OPTIMIZERS[optimizer], clip_norm, **options),
+        loss={
+            "word": TranslationLoss(**LOSSES[loss], dtype=precision),
+            "hits": None,
+        },
+        metrics={
+            "word": [TokenPerplexity(), TokenCount(name="count")],
+            "hits": [TokenAccuracy()],
+        },
+        jit_compile=False,
+    )
+    return model
+
+
+def run(devices, epochs=EPOCHS, callbacks=(), path=None, **options):
+    """The weights after some epochs, and their logs."""
+    with strategy(devices).scope():
+        model = make(**options)
+        history = fit(
+            model,
+            Batches(1 if devices is None else 4),
+            epochs=epochs,
+            callbacks=callbacks,
+            snapshot_path=path,
+            snapshot_steps=STEPS + 3,
+            verbose=0,
+        ).history
+    return numbers(model.trainable_variables), history
+
+
+def numbers(variables):
+    return [keras.ops.convert_to_numpy(variable) for variable in variables]
+
+
+def difference(found, expected):
+    return max(
+        float(abs(one - other).max())
+        for one, other in zip(found, expected, strict=True)
+    )
+
+
+def alike(folder, devices, attention, precision, optimizer, loss):
+    """How far the weights on several devices are from those on one."""
+    options = {
+        **{"attention": attention, "precision": precision},
+        **{"optimizer": optimizer, "loss": loss},
+    }
+    norms = []
+    plain = optimizers.gradient_norm
+
+    def noted(*arguments):
+        norm = plain(*arguments)
+        tf.numpy_function(norms.append, [norm], [])
+        return norm
+
+    optimizers.gradient_norm = noted
+    expected, logs = run(None, **options)
+    optimizers.gradient_norm = plain
+    found = {"clipped": int(sum(norm > CLIP for norm in norms)), "logs": logs}
+    for count in devices.split("+"):
+        weights, logs = run(count, **options)
+        found[count] = {"weights": difference(weights, expected), "logs": logs}
+    return found
+
+
+class Interrupted(keras.callbacks.Callback):
+    """Ends the process, as far as a run can tell, in its second epoch."""
+
+    def on_train_batch_begin(self, batch, logs=None):
+        if self.model.optimizer.iterations.numpy() > STEPS + 5:
+            raise KeyboardInterrupt
+
+
+def resumed(folder):
+    """Runs that go on with another number of devices."""
+
+    def callbacks(name):
+        return [
+            StopOnNonFinite(every_steps=3),
+            LearningRateHalving(first_halved_epoch=3),
+            BestWeights(
+                folder / f"{name}.weights.h5", "word_perplexity", "min"
+            ),
+        ]
+
+    options = {"optimizer": "adam", "on_nonfinite": "skip", "epochs": 3}
+    expected, logs = run(None, callbacks=callbacks("one"), **options)
+    found = {"logs": logs}
+    for before, after in ((2, None), (None, 2), (2, 4)):
+        name = f"{before}-{after}"
+        path = folder / f"{name}.npz"
+        try:
+            run(
+                before,
+                callbacks=[*callbacks(name), Interrupted()],
+                path=path,
+                **options,
+            )
+        except KeyboardInterrupt:
+            position = Snapshot.read(path).position
+        weights, logs = run(
+            after, callbacks=callbacks(name), path=path, **options
+        )
+        found[name] = {
+            "position": position,
+            "weights": difference(weights, expected),
+            "best": difference(
+                best_weights(folder / f"{name}.weights.h5"),
+                best_weights(folder / "one.weights.h5"),
+            ),
+            "logs": logs,
+        }
+    return found
+
+
+def best_weights(path):
+    model = make()
+    model.load_weights(path)
+    return numbers(model.trainable_variables)
+
+
+def steps(folder, name, on_nonfinite):
+    """Steps of an optimizer by hand, one with a NaN on the last replica.
+
+    The sum of the kernel's gradients is (3, 4), of the table's second row 12.
+    """
+    shared = mirrored(2)
+    with shared.scope():
+        kernel = keras.Variable(np.zeros(2), dtype="float64", name="kernel")
+        table = keras.Variable(
+            np.zeros((3, 1)), dtype="float64", name="embeddings"
+        )
+        optimizer = make_optimizer(
+            name, 1.0, 6.5, weight_decay=0.01, on_nonfinite=on_nonfinite
+        )
+        optimizer.build([kernel, table])
+
+    def replica(gradient):
+        rows = tf.IndexedSlices(
+            tf.constant([[4.0], [2.0]], "float64"),
+            tf.constant([1, 1]),
+            tf.constant([3, 1]),
+        )
+        optimizer.apply([gradient, rows], [kernel, table])
+
+    @tf.function
+    def step(gradients):
+        shared.run(replica, (gradients,))
+
+    found = []
+    for bad in (0.0, np.nan, 0.0):
+        gradients = [np.array([3.0, 0.0]), np.array([0.0, 4.0 + bad])]
+        step(
+            shared.experimental_distribute_values_from_function(
+                lambda context, gradients=gradients: tf.constant(
+                    gradients[context.replica_id_in_sync_group]
+                )
+            )
+        )
+        found.append(
+            {
+                # Of each replica, the same.
+                "kernel": [copy.numpy().tolist() for copy in copies(kernel)],
+                "table": [copy.numpy().tolist() for copy in copies(table)],
+                "steps": [int(v) for v in copies(optimizer.nonfinite_steps)],
+                "first": [int(v) for v in copies(optimizer.first_nonfinite)],
+                "iterations": [int(v) for v in copies(optimizer.iterations)],
+            }
+        )
+    return found
+
+
+def copies(variable):
+    return mirrored(2).experimental_local_results(variable.value)
+
+
+def plateau(folder):
+    """The rates that `ReduceOnPlateau` sets."""
+    with mirrored(2).scope():
+        model = make()
+    callback = ReduceOnPlateau("loss")
+    callback.set_model(model)
+    rates = []
+    for loss in (2.0, 3.0, 3.0):
+        callback.on_epoch_end(0, {"loss": loss})
+        rate = keras.ops.convert_to_numpy(model.optimizer.learning_rate)
+        rates.append(float(rate))
+    return rates
+
+
+def shares(folder):
+    """The target words of each replica, in an epoch's last batch."""
+    found = {}
+    for count in (1, 2, 4):
+        shared = mirrored(count)
+        with shared.scope():
+            dataset = shared_rows(Batches().rows(STEPS - 1, STEPS))
+        (batch,) = shared.experimental_distribute_dataset(dataset)
+        found[count] = [
+            share.numpy().tolist()
+            for share in shared.experimental_local_results(batch["target_out"])
+        ]
+    return found
+
+
+def refused(folder):
+    """What `fit` says of other strategies, and of other models."""
+    found = {}
+    with mirrored(2).scope():
+        model = make()
+        model.jit_compile = True
+        found["compiled"] = refusal(model)
+        model.compile(
+            keras.optimizers.LossScaleOptimizer(model.optimizer), "mse"
+        )
+        found["scaled"] = refusal(model)
+    with tf.distribute.MultiWorkerMirroredStrategy().scope():
+        found["several machines"] = refusal(make())
+    return found
+
+
+def refusal(model):
+    try:
+        fit(model, Batches(), epochs=1, verbose=0)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def main(folder, *names):
+    tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices("CPU")[0],
+        [tf.config.LogicalDeviceConfiguration()] * 4,
+    )
+    for name in names:
+        check, *options = name.split(",")
+        found = globals()[check](Path(folder), *options)
+        print(json.dumps({name: found}), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,220 @@
+"""Several devices of one machine train as one does; see `mirrored_run`."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+from luong_keras.training.mirrored import check_strategy, mirrored
+from luong_keras.training.optimizers import make_optimizer
+from luong_keras.training.snapshot import Snapshot
+
+pytestmark = pytest.mark.tensorflow
+ROOT = Path(__file__).parents[2]
+STEPS = 10  # of an epoch, as in `mirrored_run`, which needs TensorFlow
+FEW = "alike,own,global,float64,sgd,word"
+CLOSE = {"float32": 1e-5, "float64": 1e-12}
+MANY = [
+    "alike,1+2+4,global,float32,sgd,sentence",
+    "alike,1+2+4,global,float32,adam,nominal",
+    "alike,1+2+4,local,float32,adam,word",
+    "alike,1+2+4,global,float64,adam,nominal",
+    "alike,1+2+4,local,float64,sgd,sentence",
+    "alike,1+2+4,local,float64,adam,word",
+]
+
+
+def in_a_process(folder, *names):
+    """What the runs found; the devices are made when a process begins."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.training.mirrored_run", folder, *names],
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-5000:]
+    found = {}
+    for line in done.stdout.splitlines():
+        if line.startswith("{"):
+            found |= json.loads(line)
+    return found
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory):
+    return in_a_process(
+        tmp_path_factory.mktemp("few"),
+        *(FEW, "steps,sgd,skip", "steps,adam,skip", "steps,sgd,note"),
+        *("plateau", "shares", "refused"),
+    )
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    return in_a_process(tmp_path_factory.mktemp("many"), *MANY, "resumed")
+
+
+def check_alike(found, precision):
+    alone = found["logs"]
+    assert found["clipped"] > 0.8 * 5 * STEPS
+    same_rows = []
+    for count in ("1", "2", "4", "own"):
+        if count not in found:
+            continue
+        several = found[count]
+        assert several["weights"] < CLOSE[precision]
+        for name in ("word_perplexity", "word_count", "hits_accuracy"):
+            np.testing.assert_allclose(
+                several["logs"][name], alone[name], rtol=1e-5
+            )
+        same_rows.append(several["logs"]["loss"])
+    # The loss of a batch is weighted by its rows, with those of padding.
+    for loss in same_rows[1:]:
+        np.testing.assert_allclose(loss, same_rows[0], rtol=1e-5)
+    np.testing.assert_allclose(same_rows[0], alone["loss"], rtol=0.05)
+
+
+def test_two_devices_train_as_one(few):
+    check_alike(few[FEW], "float64")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MANY)
+def test_several_devices_train_as_one(many, name):
+    check_alike(many[name], name.split(",")[3])
+
+
+def test_the_summed_gradient_is_clipped(few):
+    # The norm of (3, 4, 12) is 13, the clip norm half of it.
+    first, _, last = few["steps,sgd,skip"]
+    np.testing.assert_allclose(first["kernel"], [[-1.5, -2.0]] * 2)
+    np.testing.assert_allclose(first["table"], [[[0.0], [-6.0], [0.0]]] * 2)
+    # With the weight decay of 1 %.
+    np.testing.assert_allclose(last["kernel"], [[-2.985, -3.98]] * 2, 1e-6)
+
+
+@pytest.mark.parametrize("name", ["sgd", "adam"])
+def test_a_nan_of_one_replica_is_skipped_by_all(few, name):
+    before, skipped, after = few[f"steps,{name},skip"]
+    for part in ("kernel", "table"):
+        assert skipped[part] == before[part]
+    assert skipped["steps"] == after["steps"] == [1, 1]
+    assert skipped["first"] == after["first"] == [1, 1]
+    assert after["iterations"] == [3, 3]
+    kernel, table = one_device(name)
+    for copy in (0, 1):
+        np.testing.assert_allclose(after["kernel"][copy], kernel, rtol=1e-12)
+        np.testing.assert_allclose(after["table"][copy], table, rtol=1e-12)
+
+
+def one_device(name):
+    """What the steps of `mirrored_run` come to on one device."""
+    import tensorflow as tf
+
+    kernel = keras.Variable(np.zeros(2), dtype="float64", name="kernel")
+    table = keras.Variable(np.zeros((3, 1)), dtype="float64", name="embeddings")
+    optimizer = make_optimizer(name, 1.0, 6.5, weight_decay=0.01)
+    for bad in (False, True, False):
+        if bad:
+            optimizer.iterations.assign_add(1)
+            continue
+        rows = tf.constant([[4.0], [2.0]] * 2, "float64")
+        rows = tf.IndexedSlices(rows, tf.constant([1] * 4), tf.constant([3, 1]))
+        gradient = tf.constant([3.0, 4.0], "float64")
+        optimizer.apply([gradient, rows], [kernel, table])
+    return kernel.numpy(), table.numpy()
+
+
+def test_a_nan_of_one_replica_is_noted_by_all(few):
+    before, noted, _ = few["steps,sgd,note"]
+    assert before["steps"] == [0, 0] and before["first"] == [-1, -1]
+    assert noted["steps"] == noted["first"] == [1, 1]
+    assert np.isnan(noted["kernel"]).all()
+
+
+def test_the_hook_that_sums_the_gradients_is_there():
+    # Without it Keras would add up the sums again; docs/private_apis.md.
+    base = keras.optimizers.SGD
+    assert callable(base._all_reduce_sum_gradients)
+
+
+def test_the_rate_is_lowered_on_a_plateau(few):
+    assert few["plateau"] == [1.0, 0.5, 0.25]
+
+
+def test_replicas_get_rows_in_their_order(few):
+    (batch,) = few["shares"]["1"]
+    assert len(batch) == 3
+    batch.append([0] * 5)
+    assert few["shares"]["2"] == [batch[:2], batch[2:]]
+    assert few["shares"]["4"] == [[row] for row in batch]
+
+
+def test_strategies_of_several_machines_are_refused(few):
+    text = few["refused"]["several machines"]
+    assert "Received: `tf.distribute.MultiWorkerMirroredStrategy`" in text
+    assert "luong-keras train --backend jax" in text
+
+
+@pytest.mark.parametrize(
+    "name", ["ParameterServerStrategy", "CentralStorageStrategy"]
+)
+def test_other_strategies_are_refused(name):
+    import tensorflow as tf
+
+    kind = getattr(tf.distribute.experimental, name)
+
+    class Model:
+        distribute_strategy = kind.__new__(kind)
+
+    with pytest.raises(ValueError, match=f"distribute.{name}`"):
+        check_strategy(Model())
+
+
+def test_what_several_replicas_cannot_train_is_refused(few):
+    assert "LossScaleOptimizer and 2 replicas" in few["refused"]["scaled"]
+    assert "jit_compile=True and 2 replicas" in few["refused"]["compiled"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["2-None", "None-2", "2-4"])
+def test_a_run_goes_on_with_other_devices(many, name):
+    found, alone = many["resumed"][name], many["resumed"]["logs"]
+    assert found["position"] == STEPS + 3
+    assert found["weights"] < 1e-12 and found["best"] < 1e-12
+    for key, values in alone.items():
+        close = 0.05 if key == "loss" else 1e-5
+        np.testing.assert_allclose(found["logs"][key], values[1:], rtol=close)
+
+
+@pytest.mark.parametrize("devices", [0, 100])
+def test_wrong_numbers_of_devices_are_refused(devices):
+    keras.ops.zeros(1)  # TensorFlow has begun.
+    with pytest.raises(ValueError, match=f"devices={devices}"):
+        mirrored(devices)
+
+
+@pytest.mark.slow
+def test_the_command_goes_on_with_other_devices(tmp_path):
+    positions = [0]
+    for devices in ("2", None, "4"):
+        shared = ["--strategy", "mirrored", "--devices", devices]
+        done = subprocess.run(
+            [sys.executable, "-m", "luong_keras", "train", "--preset", "demo"]
+            + ["--units", "8", "--layers", "1", "--run-dir", tmp_path / "run"]
+            + ["--stop-after", "1s", *(shared if devices else [])],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr[-5000:]
+        assert "The same command goes on from there" in done.stdout
+        snapshot = Snapshot.read(tmp_path / "run" / "snapshot.npz")
+        positions.append(snapshot.position)
+    assert positions == sorted(set(positions))
