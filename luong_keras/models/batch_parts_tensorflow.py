@@ -19,7 +19,8 @@ def train_step(model: keras.Model, data, parts: int) -> dict:
     """
     import tensorflow as tf
 
-    losses, numbers, gradients, before = [], [], [], []
+    losses, numbers, gradients = [], [], []
+    before: list = []
     for first in range(parts):
         # After the part before: else the device would hold them all.
         with tf.control_dependencies(before):
