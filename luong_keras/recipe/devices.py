@@ -6,7 +6,7 @@ import atexit
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -172,18 +172,22 @@ def jax_devices(count: int | None) -> Devices:
             f"Received: --devices {count} of {len(here)}. Leave it out, or "
             "show a process fewer (CUDA_VISIBLE_DEVICES)."
         )
-    devices = jax.devices()[:count] if jax.process_count() == 1 else None
-    used = devices or jax.devices()
-    if len(used) > 1:
-        keras.distribution.set_distribution(
-            keras.distribution.DataParallel(
-                devices=[f"{d.platform}:{d.id}" for d in used],
-                auto_shard_dataset=False,
-            )
+    alone = jax.process_count() == 1
+    return share_rows(jax.devices()[: count if alone else None])
+
+
+def share_rows(devices: Sequence[Any]) -> Devices:
+    """Has Keras divide the rows of every batch among devices of JAX."""
+    import jax
+
+    distribution = None
+    if len(devices) > 1:
+        distribution = keras.distribution.DataParallel(
+            devices=[f"{device.platform}:{device.id}" for device in devices],
+            auto_shard_dataset=False,
         )
-    elif len(here) > 1:
-        jax.config.update("jax_default_device", used[0])
-    return Devices(jax.process_index(), jax.process_count(), len(used), True)
+    keras.distribution.set_distribution(distribution)
+    return Devices(jax.process_index(), jax.process_count(), len(devices), True)
 
 
 def leave_processes(devices: Devices) -> None:

@@ -14,19 +14,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from luong_keras.config import AttentionConfig, ModelConfig
-from luong_keras.data.padding import padded_rows
-from luong_keras.models.translation_model import TranslationModel
-from luong_keras.recipe.training import inputs_and_targets, shared_rows
 from luong_keras.training import optimizers
 from luong_keras.training.best_weights import BestWeights
 from luong_keras.training.fit import fit
-from luong_keras.training.losses import TranslationLoss
-from luong_keras.training.metrics import (
-    TokenAccuracy,
-    TokenCount,
-    TokenPerplexity,
-)
 from luong_keras.training.mirrored import mirrored
 from luong_keras.training.nonfinite import StopOnNonFinite
 from luong_keras.training.optimizers import make_optimizer
@@ -35,63 +25,15 @@ from luong_keras.training.schedules import (
     ReduceOnPlateau,
 )
 from luong_keras.training.snapshot import Snapshot
-
-STEPS, EPOCHS, SIZE, LAST, WORDS = 10, 5, 7, 3, 20
-MODELS = {
-    "global": {"input_feeding": False},
-    "local": {
-        "attention": AttentionConfig(
-            kind="local", alignment="predictive", half_width=2
-        )
-    },
-}
-LOSSES = {
-    "sentence": {},
-    "word": {"normalization": "word"},
-    "nominal": {"nominal_batch_size": SIZE},
-}
-OPTIMIZERS = {"sgd": 1.0, "adam": 0.01}
-CLIP = 0.1
-
-
-class Batches:
-    """Rows of unequal length; an epoch's last batch has fewer."""
-
-    steps_per_epoch = STEPS
-
-    def __init__(self, multiple=1):
-        self.multiple = multiple
-
-    def dataset(self, start_step, stop_step):
-        dataset = self.rows(start_step, stop_step)
-        dataset = dataset.map(lambda batch: padded_rows(batch, self.multiple))
-        return dataset.map(inputs_and_targets)
-
-    def rows(self, start_step, stop_step):
-        signature = tf.TensorSpec((None, None), tf.int32)
-        names = ("source", "target_in", "target_out")
-        return tf.data.Dataset.from_generator(
-            lambda: map(self._batch, range(start_step, stop_step)),
-            output_signature=dict.fromkeys(names, signature),
-        )
-
-    def _batch(self, step):
-        rng = np.random.default_rng(step)
-        rows = LAST if (step + 1) % STEPS == 0 else SIZE
-        source = padded(rng, rows, rng.integers(1, 7, rows))
-        target_out = padded(rng, rows, rng.integers(2, 6, rows))
-        target_in = np.pad(target_out, ((0, 0), (1, 0)), constant_values=1)
-        target_in = target_in[:, :-1] * (target_out > 0)
-        return {
-            "source": source,
-            "target_in": target_in,
-            "target_out": target_out,
-        }
-
-
-def padded(rng, rows, lengths):
-    ids = rng.integers(3, WORDS, (rows, lengths.max()))
-    return (ids * (np.arange(ids.shape[1]) < lengths[:, None])).astype("int32")
+from tests.training.small_runs import (
+    CLIP,
+    EPOCHS,
+    STEPS,
+    Batches,
+    difference,
+    make,
+    numbers,
+)
 
 
 def strategy(devices):
@@ -102,50 +44,13 @@ def strategy(devices):
     return mirrored(int(devices))
 
 
-def make(
-    attention="global",
-    precision="float64",
-    optimizer="sgd",
-    loss="sentence",
-    clip_norm=CLIP,
-    **options,
-):
-    keras.utils.set_random_seed(1)
-    config = ModelConfig(
-        source_vocabulary_size=WORDS,
-        target_vocabulary_size=WORDS,
-        embedding_size=6,
-        units=8,
-        encoder_layers=1,
-        decoder_layers=1,
-        dropout=0.0,
-        initial_range=0.6,
-        precision=precision,
-        **MODELS[attention],
-    )
-    model = TranslationModel(config).training_model
-    model.compile(
-        make_optimizer(optimizer, OPTIMIZERS[optimizer], clip_norm, **options),
-        loss={
-            "word": TranslationLoss(**LOSSES[loss], dtype=precision),
-            "hits": None,
-        },
-        metrics={
-            "word": [TokenPerplexity(), TokenCount(name="count")],
-            "hits": [TokenAccuracy()],
-        },
-        jit_compile=False,
-    )
-    return model
-
-
 def run(devices, epochs=EPOCHS, callbacks=(), path=None, **options):
     """The weights after some epochs, and their logs."""
     with strategy(devices).scope():
         model = make(**options)
         history = fit(
             model,
-            Batches(1 if devices is None else 4),
+            Batches(row_multiple=1 if devices is None else 4),
             epochs=epochs,
             callbacks=callbacks,
             snapshot_path=path,
@@ -153,17 +58,6 @@ def run(devices, epochs=EPOCHS, callbacks=(), path=None, **options):
             verbose=0,
         ).history
     return numbers(model.trainable_variables), history
-
-
-def numbers(variables):
-    return [keras.ops.convert_to_numpy(variable) for variable in variables]
-
-
-def difference(found, expected):
-    return max(
-        float(abs(one - other).max())
-        for one, other in zip(found, expected, strict=True)
-    )
 
 
 def alike(folder, devices, attention, precision, optimizer, loss):
@@ -321,7 +215,8 @@ def shares(folder):
     for count in (1, 2, 4):
         shared = mirrored(count)
         with shared.scope():
-            dataset = shared_rows(Batches().rows(STEPS - 1, STEPS))
+            batches = Batches(row_multiple=count)
+            dataset = batches.shared(STEPS - 1, STEPS)
         (batch,) = shared.experimental_distribute_dataset(dataset)
         found[count] = [
             share.numpy().tolist()

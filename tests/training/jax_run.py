@@ -1,0 +1,109 @@
+"""Small runs on one device of JAX and on several, or in several processes.
+
+`python -m tests.training.jax_run FOLDER NAME ...` does the named functions
+below, as `alike,global,sgd,word` with arguments, and prints what they return
+as JSON. The devices are four parts of the processor; where the environment
+names several processes, each has one.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from luong_keras.recipe import devices
+from luong_keras.recipe.training import rows_of_process
+from luong_keras.training.fit import fit
+from tests.training.small_runs import Batches, difference, make, numbers
+
+
+def run(used, epochs=5, parts=1, rows=4, path=None, callbacks=(), **options):
+    """The weights after some epochs, and their logs."""
+    model = make(precision="float32", **options)
+    model.parts = parts
+    share = rows_of_process(used, parts)
+    history = fit(
+        model,
+        # The same rows of padding, whatever the number of devices.
+        Batches(**{**share, "row_multiple": rows * parts}),
+        epochs=epochs,
+        callbacks=callbacks,
+        snapshot_path=path,
+        writes_snapshots=used.writes,
+        verbose=0,
+    ).history
+    return numbers(model.trainable_variables), history
+
+
+def alike(folder, counts, attention, optimizer, loss, parts=1):
+    """How far the weights on several devices are from those on one."""
+    options = {"attention": attention, "optimizer": optimizer, "loss": loss}
+    expected, logs = run(devices.share_rows(jax.devices()[:1]), **options)
+    found = {"logs": logs}
+    for count in counts.split("+"):
+        used = devices.share_rows(jax.devices()[: int(count)])
+        weights, logs = run(used, parts=int(parts), **options)
+        found[count] = {"weights": difference(weights, expected), "logs": logs}
+    return found
+
+
+def dropout(folder, count):
+    """The losses of two runs with dropout."""
+    used = devices.share_rows(jax.devices()[: int(count)])
+    return [run(used, 2, dropout=0.5)[1]["loss"] for _ in range(2)]
+
+
+def masks(folder):
+    """Whether devices drop other values: the outputs of equal rows."""
+    devices.share_rows(jax.devices()[:2])
+    model = make(precision="float32", dropout=0.5)
+    (x, _), *_ = Batches(row_multiple=4).dataset(0, 1).as_numpy_iterator()
+    rows = {k: np.repeat(v[:1], 4, 0) for k, v in x.items()}
+    model.optimizer.build(model.trainable_variables)
+    *state, optimizer = [
+        [variable.value for variable in variables]
+        for variables in (
+            model.trainable_variables,
+            model.non_trainable_variables,
+            model.metrics_variables,
+            model.optimizer.variables,
+        )
+    ]
+    targets = {"word": rows["target_out"], "hits": rows["target_out"]}
+    step = jax.jit(model.compute_loss_and_updates, static_argnums=(6,))
+    _, (_, outputs, others, _) = step(
+        *state, rows, targets, None, True, optimizer
+    )
+    return {
+        "losses": np.asarray(outputs["word"]).sum(1).tolist(),
+        "seeds moved alike": all(
+            len({np.asarray(s.data).tobytes() for s in v.addressable_shards})
+            == 1
+            for v in others
+        ),
+    }
+
+
+def processes(folder):
+    """The weights that this process has come to, as one of several."""
+    used = devices.jax_devices(1)
+    weights, logs = run(used, attention="global", loss="word")
+    np.savez(folder / f"weights-{used.rank}.npz", *weights)
+    devices.leave_processes(used)
+    return {"logs": logs, "world": used.world, "count": used.count}
+
+
+def main(folder, *names):
+    if "KERAS_DISTRIBUTION_NUM_PROCESSES" not in os.environ:
+        jax.config.update("jax_num_cpu_devices", 4)
+    for name in names:
+        check, *options = name.split(",")
+        found = globals()[check](Path(folder), *options)
+        print(json.dumps({name: found}), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

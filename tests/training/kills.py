@@ -1,0 +1,180 @@
+"""Kills runs of two processes at drawn moments, and compares their ends.
+
+`python -m tests.training.kills --seed 1 --count 20` trains once without a
+kill, then begins runs of which one process, the other or both are killed at
+moments drawn from the seed, starts the same command again after each kill, and
+compares every run that has come to its end with the first one: the weights bit
+for bit, and the log. The last run is resumed on one device of TensorFlow.
+"""
+
+import argparse
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from luong_keras.training.snapshot import Snapshot
+
+ROOT = Path(__file__).parents[2]
+ADJECTIVES = {"red": "rote", "blue": "blaue", "old": "alte", "new": "neue"}
+NOUNS = {"house": "Haus", "dog": "Hund", "cat": "Katze", "tree": "Baum"}
+SETTINGS = [
+    *("--preset", "demo", "--units", "16", "--embedding-size", "12"),
+    *("--batch-size", "8", "--epochs", "2", "--optimizer", "sgd"),
+    *("--learning-rate", "0.5", "--set", "training.snapshot_steps=7"),
+    *("data.dataset=files", "decoding.beam_size=2"),
+]
+# How long the others may take to notice, in seconds.
+PATIENCE = 60
+
+
+def write_text(folder):
+    """Two columns of short sentences, all of one padded length."""
+    drawn = random.Random(0)
+    for name, count in (("train", 320), ("dev", 16), ("test", 16)):
+        lines = []
+        for _ in range(count):
+            adjective, noun = (
+                drawn.choice([*ADJECTIVES]),
+                drawn.choice([*NOUNS]),
+            )
+            lines.append(
+                f"the {adjective} {noun}\tdas {ADJECTIVES[adjective]} "
+                f"{NOUNS[noun]}\n"
+            )
+        (folder / f"{name}.tsv").write_text("".join(lines), encoding="utf-8")
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("localhost", 0))
+        return found.getsockname()[1]
+
+
+def start(folder, run, count=2, backend="jax"):
+    """The processes of a run."""
+    text = [folder / f"{name}.tsv" for name in ("train", "dev", "test")]
+    command = [sys.executable, "-m", "luong_keras", "train", text[0]]
+    command += ["--dev", text[1], "--test", text[2], *SETTINGS]
+    command += ["--run-dir", run, "--backend", backend]
+    several = {
+        "KERAS_DISTRIBUTION_JOB_ADDRESSES": f"localhost:{free_port()}",
+        "KERAS_DISTRIBUTION_NUM_PROCESSES": str(count),
+    }
+    processes = []
+    for rank in range(count):
+        own = {"KERAS_DISTRIBUTION_PROCESS_ID": str(rank)}
+        with open(f"{run}.{rank}.log", "a") as log:
+            processes.append(
+                subprocess.Popen(
+                    list(map(str, command)),
+                    env={**os.environ, **(several | own if count > 1 else {})},
+                    cwd=ROOT,
+                    stdout=log,
+                    stderr=log,
+                )
+            )
+    return processes
+
+
+def wait(processes, seconds):
+    """Whether all have ended in time."""
+    end = time.monotonic() + seconds
+    for process in processes:
+        try:
+            process.wait(max(end - time.monotonic(), 0))
+        except subprocess.TimeoutExpired:
+            return False
+    return True
+
+
+def kill(processes, ranks):
+    """Kills some; how many seconds the others ran on."""
+    for rank in ranks:
+        processes[rank].send_signal(signal.SIGKILL)
+    before = time.monotonic()
+    alone = wait(processes, PATIENCE)
+    if not alone:
+        for process in processes:
+            process.kill()
+        wait(processes, PATIENCE)
+        raise SystemExit(f"after {PATIENCE} s a process had not noticed")
+    return time.monotonic() - before
+
+
+def state(run):
+    """What a finished run has come to."""
+    snapshot = Snapshot.read(run / "snapshot.npz")
+    lines = (run / "log.jsonl").read_text().splitlines()
+    log = [json.loads(line) for line in lines]
+    for line in log:
+        line.pop("tokens_per_second")
+    return snapshot.arrays, log
+
+
+def difference(found, expected):
+    """The largest of two states' arrays; 0 says that all bits are alike."""
+    assert set(found) == set(expected)
+    return max(
+        float(np.abs(found[name].astype("f8") - expected[name]).max())
+        for name in expected
+        if not name.startswith("metrics/")
+    )
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=20)
+    given = parser.parse_args(argv)
+    drawn = random.Random(given.seed)
+    folder = Path(tempfile.mkdtemp(prefix="kills-"))
+    write_text(folder)
+    began = time.monotonic()
+    straight = folder / "straight"
+    assert wait(start(folder, straight), 600), "the straight run hangs"
+    seconds = time.monotonic() - began
+    arrays, log = state(straight)
+    print(f"straight run: {seconds:.0f} s, {folder}", flush=True)
+    number, kills, failed = 0, 0, 0
+    while kills < given.count:
+        number += 1
+        run = folder / f"run-{number}"
+        while True:
+            processes = start(folder, run)
+            moment = drawn.uniform(0, seconds)
+            if kills >= given.count or wait(processes, moment):
+                assert wait(processes, 600), f"{run} hangs"
+                break
+            ranks = drawn.choice([[0], [1], [0, 1]])
+            took = kill(processes, ranks)
+            kills += 1
+            print(
+                f"kill {kills}: ranks {ranks} after {moment:.1f} s, the "
+                f"others ended {took:.1f} s later",
+                flush=True,
+            )
+        codes = [process.returncode for process in processes]
+        found, lines = state(run)
+        apart = difference(found, arrays)
+        same = apart == 0 and lines == log and codes == [0, 0]
+        failed += not same
+        print(
+            f"{run.name}: difference {apart}, log {'equal' if lines == log else 'DIFFERENT'}, "
+            f"exit {codes}",
+            flush=True,
+        )
+    print(f"{kills} kills, {number} runs, {failed} not as the straight one")
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

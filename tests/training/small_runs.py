@@ -1,0 +1,125 @@
+"""What the runs on several devices have in common: model, text, comparison."""
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from luong_keras.config import AttentionConfig, ModelConfig
+from luong_keras.data.padding import share_of_batch
+from luong_keras.models.translation_model import TranslationModel
+from luong_keras.recipe.training import inputs_and_targets
+from luong_keras.training.losses import TranslationLoss
+from luong_keras.training.metrics import (
+    TokenAccuracy,
+    TokenCount,
+    TokenPerplexity,
+)
+from luong_keras.training.optimizers import make_optimizer
+
+STEPS, EPOCHS, SIZE, LAST, WORDS = 10, 5, 7, 3, 20
+MODELS = {
+    "global": {"input_feeding": False},
+    "local": {
+        "attention": AttentionConfig(
+            kind="local", alignment="predictive", half_width=2
+        )
+    },
+}
+LOSSES = {
+    "sentence": {},
+    "word": {"normalization": "word"},
+    "nominal": {"nominal_batch_size": SIZE},
+}
+OPTIMIZERS = {"sgd": 1.0, "adam": 0.01}
+CLIP = 0.1
+
+
+class Batches:
+    """Rows of unequal length; an epoch's last batch has fewer."""
+
+    steps_per_epoch = STEPS
+
+    def __init__(self, **share):
+        self.share = share
+
+    def dataset(self, start_step, stop_step):
+        return self.shared(start_step, stop_step).map(inputs_and_targets)
+
+    def shared(self, start_step, stop_step):
+        rows = self.rows(start_step, stop_step)
+        return rows.map(lambda batch: share_of_batch(batch, **self.share))
+
+    def rows(self, start_step, stop_step):
+        signature = tf.TensorSpec((None, None), tf.int32)
+        names = ("source", "target_in", "target_out")
+        return tf.data.Dataset.from_generator(
+            lambda: map(self._batch, range(start_step, stop_step)),
+            output_signature=dict.fromkeys(names, signature),
+        )
+
+    def _batch(self, step):
+        rng = np.random.default_rng(step)
+        rows = LAST if (step + 1) % STEPS == 0 else SIZE
+        source = padded(rng, rows, rng.integers(1, 7, rows))
+        target_out = padded(rng, rows, rng.integers(2, 6, rows))
+        target_in = np.pad(target_out, ((0, 0), (1, 0)), constant_values=1)
+        target_in = target_in[:, :-1] * (target_out > 0)
+        return {
+            "source": source,
+            "target_in": target_in,
+            "target_out": target_out,
+        }
+
+
+def padded(rng, rows, lengths):
+    ids = rng.integers(3, WORDS, (rows, lengths.max()))
+    return (ids * (np.arange(ids.shape[1]) < lengths[:, None])).astype("int32")
+
+
+def make(
+    attention="global",
+    precision="float64",
+    optimizer="sgd",
+    loss="sentence",
+    clip_norm=CLIP,
+    dropout=0.0,
+    **options,
+):
+    keras.utils.set_random_seed(1)
+    config = ModelConfig(
+        source_vocabulary_size=WORDS,
+        target_vocabulary_size=WORDS,
+        embedding_size=6,
+        units=8,
+        encoder_layers=1,
+        decoder_layers=1,
+        dropout=dropout,
+        initial_range=0.6,
+        precision=precision,
+        **MODELS[attention],
+    )
+    model = TranslationModel(config).training_model
+    model.compile(
+        make_optimizer(optimizer, OPTIMIZERS[optimizer], clip_norm, **options),
+        loss={
+            "word": TranslationLoss(**LOSSES[loss], dtype=precision),
+            "hits": None,
+        },
+        metrics={
+            "word": [TokenPerplexity(), TokenCount(name="count")],
+            "hits": [TokenAccuracy()],
+        },
+        jit_compile=keras.backend.backend() == "jax",
+    )
+    return model
+
+
+def numbers(variables):
+    return [keras.ops.convert_to_numpy(variable) for variable in variables]
+
+
+def difference(found, expected):
+    return max(
+        float(abs(one - other).max())
+        for one, other in zip(found, expected, strict=True)
+    )
