@@ -2,9 +2,9 @@
 
 `python -m tests.training.kills --seed 1 --count 20` trains once without a
 kill, then begins runs of which one process, the other or both are killed at
-moments drawn from the seed, starts the same command again after each kill, and
+moments drawn from the seed, once they have joined, starts the same command again after each kill, and
 compares every run that has come to its end with the first one: the weights bit
-for bit, and the log. The last run is resumed on one device of TensorFlow.
+for bit, and the log.
 """
 
 import argparse
@@ -85,6 +85,21 @@ def start(folder, run, count=2, backend="jax"):
     return processes
 
 
+def joined(processes, run):
+    """Waits until the processes have found each other.
+
+    Before that, those that are there wait minutes for the others to start.
+    """
+    logs = [Path(f"{run}.{rank}.log") for rank in range(len(processes))]
+    before = [log.read_text(errors="replace").count("[Gloo]") for log in logs]
+    while any(
+        log.read_text(errors="replace").count("[Gloo]") == count
+        for log, count in zip(logs, before, strict=True)
+    ):
+        assert all(process.poll() is None for process in processes), run
+        time.sleep(0.1)
+
+
 def wait(processes, seconds):
     """Whether all have ended in time."""
     end = time.monotonic() + seconds
@@ -138,9 +153,11 @@ def main(argv=None):
     drawn = random.Random(given.seed)
     folder = Path(tempfile.mkdtemp(prefix="kills-"))
     write_text(folder)
-    began = time.monotonic()
     straight = folder / "straight"
-    assert wait(start(folder, straight), 600), "the straight run hangs"
+    processes = start(folder, straight)
+    joined(processes, straight)
+    began = time.monotonic()
+    assert wait(processes, 600), "the straight run hangs"
     seconds = time.monotonic() - began
     arrays, log = state(straight)
     print(f"straight run: {seconds:.0f} s, {folder}", flush=True)
@@ -150,6 +167,7 @@ def main(argv=None):
         run = folder / f"run-{number}"
         while True:
             processes = start(folder, run)
+            joined(processes, run)
             moment = drawn.uniform(0, seconds)
             if kills >= given.count or wait(processes, moment):
                 assert wait(processes, 600), f"{run} hangs"
@@ -168,8 +186,8 @@ def main(argv=None):
         same = apart == 0 and lines == log and codes == [0, 0]
         failed += not same
         print(
-            f"{run.name}: difference {apart}, log {'equal' if lines == log else 'DIFFERENT'}, "
-            f"exit {codes}",
+            f"{run.name}: the weights differ by {apart}, the log is "
+            f"{'the same' if lines == log else 'another'}, exit {codes}",
             flush=True,
         )
     print(f"{kills} kills, {number} runs, {failed} not as the straight one")
