@@ -8,9 +8,9 @@ imported with Keras: at once where it is there already, and otherwise right
 after it has been executed.
 
 Keras has no entry point for that, so a finder waits for it. The modules of
-`layers` and `ops` import each other; were one of them half imported when Keras
-comes, the others would fail. Therefore those folders import Keras first of
-all. Those of `training` do not import each other.
+`layers`, `models` and `ops` import each other; were one of them half imported
+when Keras comes, the others would fail. Therefore those folders import Keras
+first of all. Those of `training` do not import each other.
 """
 
 import importlib
@@ -20,6 +20,7 @@ import sys
 # All modules of this folder, and those of other folders.
 FOLDER = "luong_keras.layers"
 MODULES = (
+    "luong_keras.models.training_model",
     "luong_keras.training.losses",
     "luong_keras.training.metrics",
     "luong_keras.training.optimizers",

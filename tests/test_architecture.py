@@ -58,9 +58,14 @@ WITH_TENSORFLOW = (
     *("text", "data", "inference", "serving", "client"),
     *("ops.time_loop", "ops.lookup", "ops.vector_jacobian"),
     *("ops.replicas", "training.mirrored"),
+    *("models.batch_parts_tensorflow", "recipe.devices"),
 )
-# A gradient inside a loop, and float64: Keras has neither.
-WITH_JAX = ("ops.vector_jacobian", "ops.double_precision")
+# A gradient inside a loop, and float64: Keras has neither. A program on each
+# device, the processes of a run, and one that is compiled outside of `fit`.
+WITH_JAX = (
+    *("ops.vector_jacobian", "ops.double_precision"),
+    *("models.batch_parts_jax", "recipe.devices", "inference.jax_translator"),
+)
 TENSORFLOW = ("tensorflow", "tensorflow_text", "tensorflow_datasets")
 MODULES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts): path
@@ -125,7 +130,7 @@ def test_what_is_registered_lies_where_keras_comes_first():
                 rest |= found - reached
     with_keras = {name for name in reached if "keras" in imports_of(name)}
     folders = {name.split(".")[0] for name in with_keras}
-    assert folders == {"layers", "ops", "training"}
+    assert folders == {"layers", "models", "ops", "training"}
     # Those of `training` do not need each other, so one of them may be half
     # there; and a command reads the folder of a run without Keras.
     for name in with_keras:

@@ -10,8 +10,8 @@ DOCUMENT = ROOT / "docs" / "private_apis.md"
 PRIVATE_PART = re.compile(r"^(_.*|src|python|core)$")
 LIBRARIES = {"google", "jax", "keras", "sentencepiece", "sacrebleu"}
 LIBRARIES |= {"tensorflow", "tensorflow_text", "tensorflow_datasets"}
-# Public, though Python's named tuples spell them so.
-PUBLIC = {"_asdict", "_replace", "_fields"}
+# Public, though Python's named tuples and `os` spell them so.
+PUBLIC = {"_asdict", "_replace", "_fields", "_exit"}
 
 
 def own_names(trees):

@@ -76,6 +76,9 @@ class Devices:
         return float(np.float64(parts[0]) + np.float64(parts[1]))
 
 
+ONE_DEVICE = Devices()
+
+
 class LostProcessError(OSError):
     """Another process of the same training has ended."""
 
@@ -138,7 +141,7 @@ def tensorflow_devices(strategy: str | None, count: int | None) -> Devices:
             "Expected: for several devices --backend jax, or --strategy "
             f"mirrored. Received: --devices {count} without."
         )
-    return Devices()
+    return ONE_DEVICE
 
 
 def jax_devices(count: int | None) -> Devices:

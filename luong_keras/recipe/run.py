@@ -14,7 +14,11 @@ from luong_keras.data.batching import TrainingBatches
 from luong_keras.data.padding import WIDTHS
 from luong_keras.files.folder_lock import locked
 from luong_keras.models.translation_model import TranslationModel
-from luong_keras.recipe.devices import Devices, told_of_lost_processes
+from luong_keras.recipe.devices import (
+    ONE_DEVICE,
+    Devices,
+    told_of_lost_processes,
+)
 from luong_keras.recipe.preparation import (
     fit_vocabulary_sizes,
     prepare_text,
@@ -36,7 +40,7 @@ def run_recipe(
     config: RunConfig,
     run_dir: str | Path,
     stop_after: float | None = None,
-    devices: Devices | None = None,
+    devices: Devices = ONE_DEVICE,
 ) -> bool:
     """Trains, scores and exports, as far as the folder has not come yet.
 
@@ -49,8 +53,7 @@ def run_recipe(
             one that is finished too, where `config` has more epochs.
         stop_after: seconds after which the training stops, as by a signal,
             with a snapshot.
-        devices: those that `luong_keras.recipe.devices` has prepared; one
-            of TensorFlow's where None.
+        devices: those that `luong_keras.recipe.devices` has prepared.
 
     Returns:
         False where the run was stopped before its end.
@@ -62,7 +65,7 @@ def run_recipe(
     deadline = None if stop_after is None else time.monotonic() + stop_after
     # TensorFlow would return the memory of every step to the system.
     os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
-    run, devices = RunFolder(run_dir), devices or Devices()
+    run = RunFolder(run_dir)
     with contextlib.ExitStack() as stack:
         if devices.writes:
             stack.enter_context(locked(run.path))

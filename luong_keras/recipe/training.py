@@ -18,7 +18,7 @@ from luong_keras.data.padding import FEW_WIDTHS, WIDTHS, share_of_batch
 from luong_keras.evaluation.bleu import corpus_bleu
 from luong_keras.inference.jax_translator import JaxTranslator
 from luong_keras.inference.text_translator import TextTranslator
-from luong_keras.recipe.devices import Devices
+from luong_keras.recipe.devices import ONE_DEVICE, Devices
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.text.tokenizer import Tokenizer
 from luong_keras.training.best_weights import BestWeights
@@ -56,12 +56,12 @@ class FitBatches:
     def __init__(
         self,
         batches: TrainingBatches,
-        devices: Devices | None = None,
+        devices: Devices = ONE_DEVICE,
         parts: int = 1,
     ) -> None:
         self.batches = batches
         self.steps_per_epoch = batches.steps_per_epoch
-        self.share = rows_of_process(devices or Devices(), parts)
+        self.share = rows_of_process(devices, parts)
 
     def dataset(self, start_step: int, stop_step: int):
         dataset = self.batches.dataset(start_step, stop_step, **self.share)
@@ -167,7 +167,7 @@ def train(
     datasets,
     config,
     run,
-    devices,
+    devices=ONE_DEVICE,
     deadline=None,
 ):
     """Trains to the end; False where it was stopped before.
@@ -240,14 +240,15 @@ def validation(
 ) -> TranslationValidation:
     """Translates after each epoch in the first process, for all of them."""
     sources, references = zip(*dev, strict=True)
-    score = functools.partial(corpus_bleu, lowercase=config.data.lowercase)
     if not devices.writes:
+        # It is told the score.
         return TranslationValidation(
             list,
             sources,
             references,
-            lambda ours, theirs: devices.from_first(0),
+            lambda ours, theirs: 0.0,
             samples=0,
+            agree=devices.from_first,
         )
     greedy = config.decoding.with_(beam_size=1, stack_size=None)
     kind: Any = JaxTranslator if devices.compiled_shapes else TextTranslator
@@ -258,9 +259,10 @@ def validation(
         translator.translate,
         sources,
         references,
-        lambda ours, theirs: devices.from_first(score(ours, theirs).score),
+        functools.partial(corpus_bleu, lowercase=config.data.lowercase),
         samples=config.training.samples,
         output_folder=run.samples,
+        agree=devices.from_first,
     )
 
 
@@ -316,7 +318,7 @@ def describe_batch(batches: TrainingBatches, step: int) -> str:
     )
 
 
-def validation_batches(tokenizers, dev, config, devices):
+def validation_batches(tokenizers, dev, config, devices=ONE_DEVICE):
     """The development pairs, for the perplexity after each epoch."""
     prepare = [found or str for found in preprocessors(config.data)]
     batches = EvaluationBatches(

@@ -26,6 +26,8 @@ class TranslationValidation(keras.callbacks.Callback):
         samples: How many sentences to print, evenly spread over the set.
         output_folder: Where to write all translations, as `epoch-001.txt`;
             `None` for nowhere.
+        agree: A function from the score found here to the one that counts;
+            of several processes that train together each has this one's.
 
     Raises:
         ValueError: If sources and references do not pair up.
@@ -58,6 +60,7 @@ class TranslationValidation(keras.callbacks.Callback):
         name: str = "val_bleu",
         samples: int = 3,
         output_folder: str | os.PathLike[str] | None = None,
+        agree: Callable[[float], float] | None = None,
     ) -> None:
         super().__init__()
         if len(sources) != len(references) or not sources:
@@ -72,6 +75,7 @@ class TranslationValidation(keras.callbacks.Callback):
         self.scorer = scorer
         self.name = name
         self.samples = samples
+        self.agree = agree
         self.output_folder = (
             None if output_folder is None else Path(output_folder)
         )
@@ -88,6 +92,8 @@ class TranslationValidation(keras.callbacks.Callback):
             )
         result = self.scorer(translations, self.references)
         score = float(getattr(result, "score", result))
+        if self.agree is not None:
+            score = self.agree(score)
         if logs is not None:
             logs[self.name] = score
         print(f"\n{self.name} after epoch {epoch + 1}: {score:.2f}")

@@ -2,9 +2,9 @@
 
 `python -m tests.training.kills --seed 1 --count 20` trains once without a
 kill, then begins runs of which one process, the other or both are killed at
-moments drawn from the seed, once they have joined, starts the same command again after each kill, and
-compares every run that has come to its end with the first one: the weights bit
-for bit, and the log.
+moments drawn from the seed, once they have joined. It starts the same command
+again after each kill, and compares every run that has come to its end with the
+first one: the weights bit for bit, and the log.
 """
 
 import argparse
@@ -59,12 +59,12 @@ def free_port():
         return found.getsockname()[1]
 
 
-def start(folder, run, count=2, backend="jax"):
+def start(folder, run, count=2, backend="jax", more=()):
     """The processes of a run."""
     text = [folder / f"{name}.tsv" for name in ("train", "dev", "test")]
     command = [sys.executable, "-m", "luong_keras", "train", text[0]]
     command += ["--dev", text[1], "--test", text[2], *SETTINGS]
-    command += ["--run-dir", run, "--backend", backend]
+    command += ["--run-dir", run, "--backend", backend, *more]
     several = {
         "KERAS_DISTRIBUTION_JOB_ADDRESSES": f"localhost:{free_port()}",
         "KERAS_DISTRIBUTION_NUM_PROCESSES": str(count),

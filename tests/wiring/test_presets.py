@@ -83,6 +83,7 @@ DEFAULTS = {
     },
     "training": {
         "batch_size": 128,
+        "accumulate": 1,
         "epochs": 12,
         "optimizer": "sgd",
         "learning_rate": 1.0,
@@ -172,6 +173,7 @@ DIFFERENCES = {
         },
         "training": {
             "batch_size": 64,
+            "accumulate": 1,
             "epochs": 8,
             "optimizer": "adam",
             "learning_rate": 0.001,
@@ -205,6 +207,7 @@ DIFFERENCES = {
         },
         "training": {
             "batch_size": 64,
+            "accumulate": 1,
             "epochs": 4,
             "optimizer": "adam",
             "learning_rate": 0.004,

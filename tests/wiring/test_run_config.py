@@ -68,8 +68,9 @@ def run_of(tmp_path_factory):
         patch = pytest.MonkeyPatch()
         patch.setattr(training_part, "fit", note)
         folder = RunFolder(tmp_path_factory.mktemp("run"))
+        batches = training_part.training_batches(corpus, tokenizers, config)
         finished = training_part.train(
-            translation_model, tokenizers, corpus, datasets, config, folder
+            translation_model, tokenizers, batches, datasets, config, folder
         )
         patch.undo()
         assert finished
@@ -85,6 +86,8 @@ class Run:
         assert noted["model"] is translation_model.training_model
         self.options = types.SimpleNamespace(**noted)
         self.data = noted["batches"].batches
+        self.multiple = noted["batches"].share["row_multiple"]
+        self.parts = noted["model"].parts
         self.optimizer = noted["model"].optimizer
         self.jit_compile = noted["model"].jit_compile
         self.loss = noted["model"]._compile_loss._user_loss["word"]
@@ -140,6 +143,8 @@ EXPECTED = {
     "loss.normalization": "sentence",
     "loss.nominal_batch_size": None,
     "jit_compile": False,
+    "parts": 1,
+    "multiple": 1,
     "validation.samples": 5,
     "validation.name": "val_bleu",
     "scorer.lowercase": False,
@@ -170,6 +175,7 @@ def seen(run):
 # has a table of its own.
 TRAINING_ROWS = {
     "batch_size": ({"batch_size": 7}, {"data.batch_size": 7}),
+    "accumulate": ({"accumulate": 3}, {"parts": 3, "multiple": 3}),
     "epochs": ({"epochs": 3}, {"options.epochs": 3}),
     "optimizer": ({"optimizer": "adam"}, {"optimizer": "ClippedAdam"}),
     "learning_rate": ({"learning_rate": 0.25}, {}),
@@ -682,12 +688,12 @@ def test_the_program_hands_its_settings_on(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(keras.utils, "set_random_seed", seeds.append)
     command_line.run(command_line.parse(command))
-    translation_model, tokenizers, corpus, datasets, config, run = noted
+    translation_model, tokenizers, batches, datasets, config, run, _ = noted
     assert seeds == [7]
     assert translation_model.label_smoothing == 0.125
     assert translation_model.config == config.model
     assert [t.vocabulary_size for t in tokenizers] == [6, 7]
     assert (config.model.source_vocabulary_size, config.model.units) == (6, 4)
     assert config.model.target_vocabulary_size == 7
-    assert len(corpus) == len(datasets.dev) == 2
+    assert batches.pairs_per_epoch == len(datasets.dev) == 2
     assert run.read_config()["training"]["label_smoothing"] == 0.125

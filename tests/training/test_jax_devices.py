@@ -1,0 +1,173 @@
+"""Several devices of JAX, and several processes, train as one device does.
+
+See `jax_run`; the command's own processes are killed in `kills`.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+from luong_keras.training.snapshot import Snapshot
+from tests.training import kills
+
+pytestmark = pytest.mark.skipif(
+    keras.backend.backend() != "jax", reason="several devices are JAX's"
+)
+ROOT = Path(__file__).parents[2]
+MANY = [
+    "alike,1+2+4,global,adam,word",
+    "alike,2+4,local,sgd,sentence",
+    "alike,4,local,adam,nominal",
+    "alike,1+2,global,sgd,sentence,3",
+]
+
+
+def in_a_process(folder, *names, **environment):
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.training.jax_run", folder, *names],
+        env={**os.environ, **environment},
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def answers(process):
+    output, errors = process.communicate(timeout=900)
+    assert process.returncode == 0, errors[-5000:]
+    found = {}
+    for line in output.splitlines():
+        if line.startswith("{"):
+            found |= json.loads(line)
+    return found
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory):
+    names = ["alike,2,global,sgd,word,2", "masks"]
+    return answers(in_a_process(tmp_path_factory.mktemp("few"), *names))
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("many")
+    return answers(in_a_process(folder, *MANY, "dropout,2", "seen"))
+
+
+def check_alike(found):
+    logs = found.pop("logs")
+    # The clip norm is exceeded, or nothing that clips wrongly is noticed.
+    assert found.pop("clipped") > 0.8 * 50
+    for several in found.values():
+        assert several["weights"] < 1e-5
+        for name, values in logs.items():
+            np.testing.assert_allclose(several["logs"][name], values, 1e-5)
+
+
+def test_two_devices_train_as_one_in_parts(few):
+    check_alike(few["alike,2,global,sgd,word,2"])
+
+
+def test_devices_draw_numbers_of_their_own(few):
+    # Four equal rows: without a stride both devices would drop the same.
+    losses = few["masks"]["losses"]
+    assert len({round(loss, 4) for loss in losses}) == 4
+    assert few["masks"]["seeds moved alike"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MANY)
+def test_several_devices_train_as_one(many, name):
+    check_alike(many[name])
+
+
+@pytest.mark.slow
+def test_dropout_on_the_same_devices_gives_the_same_losses(many):
+    first, second = many["dropout,2"]
+    assert first == second
+
+
+@pytest.mark.slow
+def test_two_processes_train_as_two_devices(tmp_path):
+    names = {
+        "KERAS_DISTRIBUTION_JOB_ADDRESSES": f"localhost:{kills.free_port()}",
+        "KERAS_DISTRIBUTION_NUM_PROCESSES": "2",
+    }
+    processes = [
+        in_a_process(
+            tmp_path,
+            "processes",
+            **names,
+            KERAS_DISTRIBUTION_PROCESS_ID=str(rank),
+        )
+        for rank in range(2)
+    ]
+    found = [answers(process)["processes"] for process in processes]
+    alone = answers(in_a_process(tmp_path, "two"))["two"]
+    assert [own["world"] for own in found] == [2, 2]
+    weights = [
+        dict(np.load(tmp_path / f"weights-{name}.npz"))
+        for name in (0, 1, "two")
+    ]
+    for own in weights[:2]:
+        for name, expected in weights[2].items():
+            np.testing.assert_array_equal(own[name], expected)
+    for own in found:
+        assert own["logs"] == alone["logs"]
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("text")
+    kills.write_text(folder)
+    return folder
+
+
+def finished(text, run, **options):
+    processes = kills.start(text, run, **options)
+    assert kills.wait(processes, 600)
+    log = Path(f"{run}.0.log").read_text()
+    assert [p.returncode for p in processes] == [0] * len(processes), log
+    return kills.state(run)
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_on_another_backend_and_with_other_devices(text):
+    """Begun by two processes of JAX, ended by one device of TensorFlow."""
+    expected, log = finished(text, text / "tensorflow", 1, "tensorflow")
+    run = text / "moved"
+    stop = ("--stop-after", "1s")
+    for count, backend in ((2, "jax"), (1, "tensorflow"), (1, "jax")):
+        processes = kills.start(text, run, count, backend, stop)
+        assert kills.wait(processes, 600)
+        assert [process.returncode for process in processes] == [0] * count
+    assert 0 < Snapshot.read(run / "snapshot.npz").position < 80
+    found, moved_log = finished(text, run, count=1, backend="tensorflow")
+    assert kills.difference(found, expected) < 1e-4
+    for line, other in zip(moved_log, log, strict=True):
+        for name, value in other.items():
+            assert line[name] == pytest.approx(value, rel=1e-3), name
+
+
+@pytest.mark.slow
+def test_the_death_of_a_process_ends_the_others(text):
+    run = text / "killed"
+    processes = kills.start(text, run)
+    kills.joined(processes, run)
+    while not (run / "snapshot.npz").exists():
+        assert all(process.poll() is None for process in processes)
+    assert kills.kill(processes, [1]) < 60
+    assert processes[0].returncode == 2
+    last = Path(f"{run}.0.log").read_text().strip().splitlines()[-1]
+    assert "Process 0 of 2 lost the others" in last
+    assert "the run goes on from its last snapshot" in last
+    one, _ = finished(text, run, count=1)
+    straight, _ = finished(text, text / "straight")
+    assert kills.difference(one, straight) < 1e-5
