@@ -245,9 +245,9 @@ def process_arguments(environment: Mapping[str, str]) -> dict | None:
     """
     names = (_ADDRESSES, _PROCESSES, _PROCESS)
     # An indexed job of Kubernetes numbers its pods.
-    own = {_PROCESS: environment.get("JOB_COMPLETION_INDEX", "")}
-    if environment.get(_ADDRESSES):
-        environment = {**own, **environment}
+    own = environment.get("JOB_COMPLETION_INDEX", "")
+    if environment.get(_ADDRESSES) and not environment.get(_PROCESS):
+        environment = {**environment, _PROCESS: own}
     given = [name for name in names if environment.get(name)]
     if not given:
         for name in ("SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE"):

@@ -5,6 +5,7 @@ import pytest
 
 from luong_keras.data.batching import TrainingBatches
 from luong_keras.data.corpus_writer import write_corpus
+from luong_keras.data.padding import WIDTHS
 from luong_keras.data.token_lengths import token_lengths
 from luong_keras.special_tokens import BOS_ID, EOS_ID
 from luong_keras.text.sentencepiece_tokenizer import SentencePieceTokenizer
@@ -332,3 +333,70 @@ def test_a_pool_is_sorted_by_target_then_source_length(corpus):
     assert all(group == sorted(group) for group in groups)
     flat = sum(sorted(groups), [])
     assert flat == sorted(lengths)
+
+
+def parts(batches, world, row_multiple=None, widths=()):
+    """The batches of each process."""
+    return [
+        rows(batches.dataset(0, 27, rank, world, row_multiple, widths))
+        for rank in range(world)
+    ]
+
+
+@pytest.mark.parametrize("world, row_multiple", [(2, None), (3, None), (2, 8)])
+def test_processes_share_the_rows_of_each_batch(
+    corpus, straight_run, world, row_multiple
+):
+    found = parts(make(corpus), world, row_multiple)
+    multiple = row_multiple or world
+    for whole, *own in zip(straight_run, *found, strict=False):
+        size = -(-len(whole["source"]) // multiple) * multiple
+        for name, expected in whole.items():
+            shares = [batch[name] for batch in own]
+            assert {len(share) for share in shares} == {size // world}
+            together = sum(shares, [])
+            assert together[: len(expected)] == expected
+            # The rows that are added hold no word, not even `<s>`.
+            width = len(expected[0])
+            rest = [[0] * width] * (size - len(expected))
+            assert together[len(expected) :] == rest
+
+
+def test_columns_are_padded_to_few_widths(corpus, straight_run):
+    batches = make(corpus)
+    (found,) = parts(batches, 1, widths=(3, 6))
+    for whole, batch in zip(straight_run, found, strict=False):
+        for name, expected in whole.items():
+            width = len(expected[0])
+            wide = 3 if width <= 3 else 6 if width <= 6 else width
+            assert batch[name] == [r + [0] * (wide - width) for r in expected]
+    shapes = batches.shapes(0, (3, 6))
+    assert shapes.tolist() == [
+        [len(b["source"]), len(b["source"][0]), len(b["target_in"][0])]
+        for b in found[:26]
+    ]
+    for widths, expected in (((3, 6), found[:26]), ((), straight_run[:26])):
+        ids = [b[n] for b in expected for n in ("source", "target_in")]
+        padding = np.mean([i == 0 for r in sum(ids, []) for i in r])
+        assert batches.padding_share(0, widths) == pytest.approx(padding)
+
+
+def test_the_widths_are_few_and_enough():
+    assert list(WIDTHS) == sorted(set(WIDTHS))
+    assert WIDTHS[0] == 8 and len(WIDTHS) < 30 <= 10_000 < WIDTHS[-1]
+    steps = np.array(WIDTHS)
+    assert ((steps[1:] - steps[:-1]) % 4 == 0).all()
+    assert (steps[1:] <= np.maximum(1.35 * steps[:-1], steps[:-1] + 4)).all()
+
+
+@pytest.mark.parametrize(
+    "share, message",
+    [
+        ((2, 2), "rank=2, world=2"),
+        ((-1, 2), "rank=-1"),
+        ((0, 2, 3), "row_multiple=3, world=2"),
+    ],
+)
+def test_there_is_no_such_share(corpus, share, message):
+    with pytest.raises(ValueError, match=message):
+        make(corpus).dataset(0, 1, *share)

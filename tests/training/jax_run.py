@@ -16,11 +16,20 @@ import numpy as np
 
 from luong_keras.recipe import devices
 from luong_keras.recipe.training import rows_of_process
+from luong_keras.training import optimizers
 from luong_keras.training.fit import fit
-from tests.training.small_runs import Batches, difference, make, numbers
+from tests.training.small_runs import (
+    CLIP,
+    Batches,
+    difference,
+    make,
+    numbers,
+)
+
+ROWS = 12  # of every batch, padding included: for 1 to 4 devices and 3 parts
 
 
-def run(used, epochs=5, parts=1, rows=4, path=None, callbacks=(), **options):
+def run(used, epochs=5, parts=1, **options):
     """The weights after some epochs, and their logs."""
     model = make(precision="float32", **options)
     model.parts = parts
@@ -28,11 +37,8 @@ def run(used, epochs=5, parts=1, rows=4, path=None, callbacks=(), **options):
     history = fit(
         model,
         # The same rows of padding, whatever the number of devices.
-        Batches(**{**share, "row_multiple": rows * parts}),
+        Batches(**{**share, "row_multiple": ROWS}),
         epochs=epochs,
-        callbacks=callbacks,
-        snapshot_path=path,
-        writes_snapshots=used.writes,
         verbose=0,
     ).history
     return numbers(model.trainable_variables), history
@@ -41,8 +47,19 @@ def run(used, epochs=5, parts=1, rows=4, path=None, callbacks=(), **options):
 def alike(folder, counts, attention, optimizer, loss, parts=1):
     """How far the weights on several devices are from those on one."""
     options = {"attention": attention, "optimizer": optimizer, "loss": loss}
+    norms = []
+    plain = optimizers.gradient_norm
+
+    def noted(*arguments):
+        norm = plain(*arguments)
+        jax.debug.callback(norms.append, norm)
+        return norm
+
+    optimizers.gradient_norm = noted
     expected, logs = run(devices.share_rows(jax.devices()[:1]), **options)
-    found = {"logs": logs}
+    optimizers.gradient_norm = plain
+    clipped = int(sum(norm > CLIP for norm in norms))
+    found = {"logs": logs, "clipped": clipped}
     for count in counts.split("+"):
         used = devices.share_rows(jax.devices()[: int(count)])
         weights, logs = run(used, parts=int(parts), **options)
@@ -93,7 +110,15 @@ def processes(folder):
     weights, logs = run(used, attention="global", loss="word")
     np.savez(folder / f"weights-{used.rank}.npz", *weights)
     devices.leave_processes(used)
-    return {"logs": logs, "world": used.world, "count": used.count}
+    return {"logs": logs, "world": used.world}
+
+
+def two(folder):
+    """The same of two devices of one process."""
+    used = devices.share_rows(jax.devices()[:2])
+    weights, logs = run(used, attention="global", loss="word")
+    np.savez(folder / "weights-two.npz", *weights)
+    return {"logs": logs}
 
 
 def main(folder, *names):

@@ -1,5 +1,7 @@
 import json
+import signal
 import time
+import types
 
 import keras
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 
 from luong_keras.training.best_weights import BestWeights
 from luong_keras.training.json_lines_log import JsonLinesLog
+from luong_keras.training.stop_on_signal import StopOnSignal
 from luong_keras.training.tokens_per_second import TokensPerSecond
 from luong_keras.training.translation_validation import TranslationValidation
 
@@ -217,3 +220,44 @@ def test_another_damaged_line_is_named(tmp_path, line):
     path.write_text(f'{{"epoch": 1}}\n{line}\n{{"epoch": 3}}\n')
     with pytest.raises(ValueError, match=r"log\.jsonl, line 2"):
         JsonLinesLog(path).read()
+
+
+def test_processes_stop_after_the_same_batch():
+    asked = []
+
+    def agree(here):
+        asked.append(here)
+        return len(asked) == 3  # The other one is to stop then.
+
+    stop = StopOnSignal(agree=agree, agree_every=4)
+    stop.set_model(types.SimpleNamespace(stop_training=False))
+    for batch in range(11):
+        stop.on_train_batch_end(batch)
+    assert asked == [False, False] and not stop.stopping
+    stop.received = signal.SIGTERM  # Not at once: the other goes on.
+    assert not stop.stopping and not stop.model.stop_training
+    stop.on_train_batch_end(11)
+    assert asked == [False, False, True]
+    assert stop.stopping and stop.model.stop_training
+
+
+def test_processes_agree_after_an_epoch():
+    stop = StopOnSignal(deadline=0, agree=lambda here: here)
+    stop.set_model(types.SimpleNamespace(stop_training=False))
+    assert not stop.stopping
+    stop.on_epoch_end(0)
+    assert stop.stopping and stop.model.stop_training
+
+
+def test_a_score_is_agreed_on():
+    validation = TranslationValidation(
+        list,
+        ["a"],
+        ["a"],
+        exact_match,
+        samples=0,
+        agree=lambda score: score / 4,
+    )
+    logs = {}
+    validation.on_epoch_end(0, logs)
+    assert logs == {"val_bleu": 25.0}

@@ -58,7 +58,7 @@ def few(tmp_path_factory):
 @pytest.fixture(scope="module")
 def many(tmp_path_factory):
     folder = tmp_path_factory.mktemp("many")
-    return answers(in_a_process(folder, *MANY, "dropout,2", "seen"))
+    return answers(in_a_process(folder, *MANY, "dropout,2"))
 
 
 def check_alike(found):

@@ -1,0 +1,80 @@
+"""The translations between the epochs of a training on JAX."""
+
+import keras
+import numpy as np
+import pytest
+
+from luong_keras.config import AttentionConfig, DecodingConfig, ModelConfig
+from luong_keras.decoding.greedy import greedy_search
+from luong_keras.models.translation_model import TranslationModel
+from luong_keras.text.word_tokenizer import WordTokenizer
+
+pytestmark = pytest.mark.skipif(
+    keras.backend.backend() != "jax", reason="on TensorFlow it is another one"
+)
+SOURCE = WordTokenizer.from_words(["a", "b", "c", "d"])
+TARGET = WordTokenizer.from_words(["x", "y", "z", "w"])
+# Of both widths that the search is compiled for, and an empty one.
+LINES = ["a b c", "d", "", "c c new a b", "b a", "d c b a " * 3]
+
+
+@pytest.fixture(scope="module")
+def model():
+    keras.utils.set_random_seed(4)
+    config = ModelConfig(
+        source_vocabulary_size=SOURCE.vocabulary_size,
+        target_vocabulary_size=TARGET.vocabulary_size,
+        embedding_size=5,
+        units=6,
+        encoder_layers=1,
+        decoder_layers=1,
+        attention=AttentionConfig(kind="global"),
+        output_bias=True,
+        initial_range=1.5,
+    )
+    return TranslationModel(config)
+
+
+def one_by_one(model, decoding):
+    """Every line alone, without padding and without a compiler."""
+    names = ["<pad>", "<unk>", "<s>", "</s>", "x", "y", "z", "w"]
+    found = []
+    for line in LINES:
+        words = line.split()[: decoding.max_source_length]
+        if not words:
+            found.append("")
+            continue
+        ids = [{"a": 4, "b": 5, "c": 6, "d": 7}.get(word, 1) for word in words]
+        memory, mask, states = model.encode(np.array([ids], "int32"))
+        most = max(int((len(ids) + 1) * decoding.max_length_ratio), 2)
+        best = greedy_search(
+            model.decoding_step(memory, mask),
+            states,
+            np.array([most]),
+            most,
+            np.array([int((len(ids) + 1) * decoding.min_length_ratio)]),
+        )
+        length = int(best.lengths[0, 0])
+        weights = np.asarray(best.alignments)[0, 0]
+        text = []
+        for step, word in enumerate(np.asarray(best.ids)[0, 0, :length]):
+            aligned = words[weights[step, : len(words)].argmax()]
+            text.append(aligned if word == 1 else names[word])
+        found.append(" ".join(text))
+    return found
+
+
+def test_it_finds_what_a_search_of_each_line_finds(model):
+    from luong_keras.inference.jax_translator import JaxTranslator
+
+    decoding = DecodingConfig(beam_size=1, batch_size=4, max_source_length=9)
+    translator = JaxTranslator(model, SOURCE, TARGET, decoding)
+    first = translator.translate(LINES)
+    assert [line.split() for line in first] == [
+        line.split() for line in one_by_one(model, decoding)
+    ]
+    assert len(set(first)) > 4
+    # It has the weights that the model has at the time.
+    bias = model.projection.bias
+    bias.assign(bias + np.eye(len(bias))[4] * 30)
+    assert translator.translate(["a b c"]) == [" ".join(["x"] * 6)]

@@ -1,0 +1,145 @@
+"""A batch in parts has the gradient of the whole batch."""
+
+import keras
+import numpy as np
+import pytest
+
+from luong_keras.config import AttentionConfig, ModelConfig
+from luong_keras.models.training_model import TrainingModel
+from luong_keras.models.translation_model import TranslationModel
+from luong_keras.ops import whole_batch
+from luong_keras.training.losses import (
+    MaskedSparseCategoricalCrossentropy,
+    TranslationLoss,
+)
+from luong_keras.training.metrics import TokenCount, TokenPerplexity
+from luong_keras.training.optimizers import make_optimizer
+
+ON_JAX = keras.backend.backend() == "jax"
+BACKENDS = pytest.mark.skipif(
+    keras.backend.backend() not in ("tensorflow", "jax"),
+    reason="parts are made on TensorFlow and JAX",
+)
+ROWS, WORDS = 6, 9
+LOSSES = {
+    "word": {"normalization": "word"},
+    "sentence": {},
+    "nominal": {"nominal_batch_size": 7},
+}
+
+
+def batch():
+    """Rows of unequal length, the last one empty."""
+    rng = np.random.default_rng(3)
+
+    def padded(lengths):
+        ids = rng.integers(4, WORDS, (ROWS, max(lengths)))
+        inside = np.arange(ids.shape[1]) < np.array(lengths)[:, None]
+        return (ids * inside).astype("int32")
+
+    target = padded([5, 1, 2, 4, 1, 0])
+    x = {
+        "source": padded([3, 6, 1, 2, 5, 0]),
+        "target_in": np.where(target > 0, np.roll(target, 1, 1), 0),
+        "target_out": target,
+    }
+    x["target_in"][:, 0] = 2 * (target[:, 0] > 0)
+    return x, {"word": target, "hits": target}
+
+
+def trained(parts, loss, optimizer="sgd", steps=3, precision="float32"):
+    """The weights after some steps, and the logs of the last one."""
+    keras.utils.set_random_seed(1)
+    config = ModelConfig(
+        source_vocabulary_size=WORDS,
+        target_vocabulary_size=WORDS,
+        embedding_size=3,
+        units=4,
+        encoder_layers=1,
+        decoder_layers=1,
+        attention=AttentionConfig(kind="global"),
+        dropout=0.0,
+        initial_range=0.8,
+        precision=precision,
+    )
+    model = TranslationModel(config).training_model
+    model.parts = parts
+    made = make_optimizer(optimizer, 0.5, clip_norm=0.2)
+    if precision == "mixed_float16":
+        made = keras.optimizers.LossScaleOptimizer(made, initial_scale=64.0)
+    model.compile(
+        made,
+        {"word": TranslationLoss(**LOSSES[loss]), "hits": None},
+        metrics={"word": [TokenPerplexity(), TokenCount(name="count")]},
+        jit_compile=ON_JAX,
+    )
+    x, y = batch()
+    for _ in range(steps):
+        logs = model.train_on_batch(x, y, return_dict=True)
+    values = [keras.ops.convert_to_numpy(v) for v in model.trainable_variables]
+    return values, logs
+
+
+@BACKENDS
+@pytest.mark.parametrize("loss", LOSSES)
+def test_parts_give_the_step_of_the_whole(loss):
+    expected, logs = trained(1, loss)
+    found, own_logs = trained(3, loss)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+    assert set(own_logs) == set(logs)
+    for name, value in logs.items():
+        np.testing.assert_allclose(own_logs[name], value, rtol=1e-5)
+
+
+@BACKENDS
+def test_the_loss_is_scaled_for_float16():
+    expected, _ = trained(1, "word", precision="mixed_float16")
+    found, _ = trained(2, "word", precision="mixed_float16")
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=2e-3)
+
+
+def test_a_loss_within_parts_is_a_sum():
+    ids = np.array([[4, 3, 0], [3, 0, 0], [0, 0, 0]])
+    losses = np.array([[1.0, 2.0, 9.0], [4.0, 9.0, 9.0], [9.0, 9.0, 9.0]])
+    for name, number, divided in (
+        ("word", 3, 7 / 3),
+        ("sentence", 2, 7 / 2),
+        ("nominal", None, 1.0),
+    ):
+        loss = TranslationLoss(**LOSSES[name])
+        assert float(loss(ids, losses)) == pytest.approx(divided)
+        with whole_batch.sums() as part:
+            found = float(loss(ids, losses))
+        # Keras divides by the rows, of which there are three.
+        assert found == pytest.approx(1.0 if number is None else 7.0)
+        assert part.number is None if number is None else part.number == number
+
+
+def test_other_losses_are_refused():
+    with (
+        pytest.raises(ValueError, match="Received: another loss"),
+        whole_batch.sums(),
+    ):
+        keras.losses.MeanSquaredError()(np.ones((2, 1)), np.ones((2, 1)))
+    two = TranslationLoss(), MaskedSparseCategoricalCrossentropy()
+    ids = np.array([[4, 3]])
+    with (
+        pytest.raises(ValueError, match="Received: several"),
+        whole_batch.sums(),
+    ):
+        two[0](ids, np.ones((1, 2)))
+        two[1](ids, np.ones((1, 2, 9)))
+    # What went wrong is over.
+    assert float(two[0](ids, np.ones((1, 2)))) == 2.0
+
+
+def test_it_is_saved_as_every_functional_model(tmp_path):
+    inputs = keras.Input((2,))
+    model = TrainingModel(inputs, keras.layers.Dense(1)(inputs))
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    assert type(again) is TrainingModel
+    x = np.ones((1, 2))
+    np.testing.assert_array_equal(again(x), model(x))

@@ -1,0 +1,114 @@
+"""What a process knows of the others, from its environment."""
+
+import pytest
+
+from luong_keras.recipe.devices import (
+    ONE_DEVICE,
+    Devices,
+    LostProcessError,
+    process_arguments,
+    tensorflow_devices,
+    told_of_lost_processes,
+)
+
+ADDRESSES = "KERAS_DISTRIBUTION_JOB_ADDRESSES"
+PROCESSES = "KERAS_DISTRIBUTION_NUM_PROCESSES"
+PROCESS = "KERAS_DISTRIBUTION_PROCESS_ID"
+
+
+def plain(process="1", processes="2", addresses="host:1234,other:1"):
+    return {ADDRESSES: addresses, PROCESSES: processes, PROCESS: process}
+
+
+@pytest.mark.parametrize(
+    "environment, expected",
+    [
+        ({}, None),
+        (plain(), ("host:1234", 2, 1)),
+        (plain("0", "1"), None),
+        ({**plain(), "SLURM_STEP_NUM_TASKS": "8"}, ("host:1234", 2, 1)),
+        # A pod of an indexed job; what is set stands above it.
+        (
+            {**plain(process=""), "JOB_COMPLETION_INDEX": "1"},
+            ("host:1234", 2, 1),
+        ),
+        (
+            {**plain(process="0"), "JOB_COMPLETION_INDEX": "1"},
+            ("host:1234", 2, 0),
+        ),
+        ({"JOB_COMPLETION_INDEX": "1"}, None),
+        ({"SLURM_STEP_NUM_TASKS": "8"}, ()),
+        ({"SLURM_STEP_NUM_TASKS": "1"}, None),
+        # An allocation in which the command was started alone.
+        ({"SLURM_NTASKS": "8"}, None),
+        ({"OMPI_COMM_WORLD_SIZE": "4"}, ()),
+    ],
+)
+def test_the_environment_names_the_processes(environment, expected):
+    found = process_arguments(environment)
+    if found:
+        names = ("coordinator_address", "num_processes", "process_id")
+        found = {**found}
+        found = tuple(found.pop(name) for name in names), found
+        expected = expected, {}
+    elif expected == ():
+        expected = {}
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    "environment, message",
+    [
+        ({PROCESS: "1"}, f"Received: {PROCESS} alone"),
+        ({ADDRESSES: "a:1", PROCESSES: "2"}, "all of them"),
+        (plain("2"), f"{PROCESS}=2"),
+        (plain("-1"), f"{PROCESS}=-1"),
+        (plain("one"), f"{PROCESS}=one"),
+        (plain(processes="two"), f"{PROCESSES}=two"),
+        (plain(addresses="host"), f"{ADDRESSES}=host,"),
+    ],
+)
+def test_a_wrong_environment_is_named(environment, message):
+    with pytest.raises(ValueError, match="Expected: .*" + message):
+        process_arguments(environment)
+
+
+def test_a_process_that_is_alone_asks_nobody():
+    assert ONE_DEVICE.writes
+    assert ONE_DEVICE.any(True) is True and ONE_DEVICE.any(False) is False
+    assert ONE_DEVICE.from_first(0.1) == 0.1
+    ONE_DEVICE.wait("nobody")
+    with (
+        pytest.raises(ValueError, match="^as it is$"),
+        told_of_lost_processes(ONE_DEVICE),
+    ):
+        raise ValueError("as it is")
+
+
+def test_what_tensorflow_has():
+    assert tensorflow_devices(None, None) == ONE_DEVICE
+    assert tensorflow_devices(None, 1) == ONE_DEVICE
+    with pytest.raises(ValueError, match="--backend jax, or --strategy"):
+        tensorflow_devices(None, 2)
+
+
+@pytest.mark.parametrize(
+    "text, lost",
+    [
+        ("UNKNOWN: Gloo all-reduce failed: Connection closed by peer", True),
+        ("training.epochs must be at least 1", False),
+    ],
+)
+def test_a_lost_connection_is_told_in_words(text, lost, monkeypatch):
+    pytest.importorskip("jax")
+    leaving = []
+    monkeypatch.setattr("atexit.register", leaving.append)
+    expected = LostProcessError if lost else ValueError
+    with (
+        pytest.raises(expected, match=text[:20]) as caught,
+        told_of_lost_processes(Devices(rank=1, world=2)),
+    ):
+        raise ValueError(text)
+    assert ("Process 1 of 2 lost" in str(caught.value)) == lost
+    # JAX would wait for the others at the end of the process.
+    assert len(leaving) == 1
