@@ -25,7 +25,7 @@ def _widths(ratio: float, longest: int = 10_000) -> Iterator[int]:
 
 # The widths that batches are padded to for a compiler that takes each shape
 # for another program. `benchmarks/padding.py` measures what others cost: these
-# make two dozen programs of an epoch of two hundred shapes, and 6 to 10 more
+# make two dozen programs of an epoch of two hundred shapes, and 6 to 11 more
 # cells of a hundred are padding.
 WIDTHS = tuple(_widths(1.3))
 # For what is computed seldom, as translations between epochs.

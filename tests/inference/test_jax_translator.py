@@ -76,5 +76,5 @@ def test_it_finds_what_a_search_of_each_line_finds(model):
     assert len(set(first)) > 4
     # It has the weights that the model has at the time.
     bias = model.projection.bias
-    bias.assign(bias + np.eye(len(bias))[4] * 30)
+    bias.assign(bias + np.eye(bias.shape[0])[4] * 30)
     assert translator.translate(["a b c"]) == [" ".join(["x"] * 6)]

@@ -1,0 +1,89 @@
+"""Weighs padding against compilations, for a compiler that knows its shapes.
+
+XLA compiles a step anew for every shape of a batch. Wider batches have fewer
+shapes and more padding: for each choice of widths this prints the share of
+padding in the source and target of an epoch, and how many shapes have come up
+after some epochs. `luong_keras.data.padding.WIDTHS` is one of them.
+
+The text is the built-in phrasebook, and Multi30k and ten thousand pairs of
+WMT14 where the environment variable LUONG_KERAS_DATA names a folder with
+`multi30k/` and `wmt10k/`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from pathlib import Path
+
+from benchmarks.input_pipeline import tokenizers
+from luong_keras.data.batching import TrainingBatches
+from luong_keras.data.corpus_writer import write_corpus
+from luong_keras.data.padding import FEW_WIDTHS, WIDTHS
+from luong_keras.data.parallel_text import read_pairs
+from luong_keras.data.phrasebook import split_pairs
+
+CHOICES = {
+    "any": (),
+    "WIDTHS": WIDTHS,
+    "FEW_WIDTHS": FEW_WIDTHS,
+    **{f"multiples of {k}": tuple(range(k, 205, k)) for k in (4, 8, 16, 32)},
+    "one": (204,),
+}
+# Tokens, vocabulary, longest side and batch, as the presets have them.
+SETTINGS = {
+    "phrasebook": ("words", 1000, 100, 64),
+    "multi30k": ("subwords", 8000, 80, 64),
+    "wmt10k": ("words", 20_000, 50, 128),
+}
+
+
+def texts() -> dict[str, list[tuple[str, str]]]:
+    """The pairs of each text that is there."""
+    pairs = split_pairs("train", 24_000, 1)
+    found = {"phrasebook": [(pair.source, pair.target) for pair in pairs]}
+    folder = Path(os.environ.get("LUONG_KERAS_DATA", ""))
+    for name, stem in (("multi30k", "train"), ("wmt10k", "train.10k")):
+        files = [folder / name / f"{stem}.{side}.gz" for side in ("en", "de")]
+        if all(file.exists() for file in files):
+            lines = read_pairs(*files)
+            found[name] = [(source, target) for _, source, target in lines]
+    return found
+
+
+def report(name: str, pairs: list[tuple[str, str]], epochs: list[int]) -> None:
+    """Prints a line for each choice of widths."""
+    kind, size, longest, batch_size = SETTINGS[name]
+    with tempfile.TemporaryDirectory() as folder:
+        batches = TrainingBatches(
+            write_corpus(pairs, folder),
+            *tokenizers(kind, size, pairs),
+            batch_size=batch_size,
+            seed=1,
+            max_length=longest,
+        )
+        print(f"\n{name}: {batches.steps_per_epoch} batches an epoch")
+        print(f"{'widths':16} padding   shapes after epochs {epochs}")
+        for choice, widths in CHOICES.items():
+            seen: set[tuple[int, ...]] = set()
+            counts = []
+            for epoch in range(max(epochs)):
+                seen |= set(map(tuple, batches.shapes(epoch, widths)))
+                if epoch + 1 in epochs:
+                    counts.append(len(seen))
+            share = batches.padding_share(0, widths)
+            print(f"{choice:16} {share:7.1%}   {counts}", flush=True)
+
+
+def main() -> None:
+    """Reads the arguments and reports on every text."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--epochs", type=int, nargs="+", default=[1, 4, 8])
+    epochs = parser.parse_args().epochs
+    for name, pairs in texts().items():
+        report(name, pairs, epochs)
+
+
+if __name__ == "__main__":
+    main()
