@@ -37,6 +37,7 @@ TRAIN = [
     "tensorflow-serving-api>=2.21,<2.22",  # the protocol of warm-up requests
 ]
 # What asks a server by REST; by gRPC it needs the protocol too.
+JAX = "jax>=0.10,<0.11"
 SERVE = ["requests>=2.32", "tenacity>=9", "matplotlib>=3.8"]
 
 setup(
@@ -83,12 +84,13 @@ setup(
     extras_require={
         "train": TRAIN,
         "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
+        "jax": [JAX],
         "serve": SERVE,
         "grpc": [*SERVE, "grpcio>=1.70", "tensorflow-serving-api>=2.21,<2.22"],
         "dev": [
             *TRAIN,
             *SERVE,
-            "jax>=0.10,<0.11",
+            JAX,
             "pytest>=8",
             "pytest-xdist>=3.5",
             "build>=1.2",

@@ -3,7 +3,7 @@
 For 1, 2, 4, … devices of JAX: the floating-point operations that the compiled
 step of one device has, the collectives that it waits for, and the seconds that
 compiling takes. The devices may be parts of a processor, since nothing here is
-timed but the compiler: `python -m benchmarks.devices --virtual 8`. With
+timed but the compiler: `python benchmarks/devices.py --virtual 8`. With
 `--left-to-xla` the loss is not divided by hand, see
 `luong_keras/models/batch_parts_jax.py`, to show what that would cost.
 """

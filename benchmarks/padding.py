@@ -17,7 +17,8 @@ import os
 import tempfile
 from pathlib import Path
 
-from benchmarks.input_pipeline import tokenizers
+from input_pipeline import tokenizers
+
 from luong_keras.data.batching import TrainingBatches
 from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.data.padding import FEW_WIDTHS, WIDTHS

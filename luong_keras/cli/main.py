@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import importlib.util
 import os
 import sys
 from collections.abc import Sequence
@@ -98,6 +99,11 @@ def _choose_backend(name: str, argv: list[str]) -> None:
         raise ValueError(
             f"`luong-keras {name}` runs on {' or '.join(known)}. Received: "
             f"{given}. Give --backend, or unset KERAS_BACKEND."
+        )
+    if given == "jax" and importlib.util.find_spec("jax") is None:
+        raise ImportError(
+            "--backend jax needs JAX. Install it: pip install "
+            "'luong-keras[jax]', for cards also 'jax[cuda12]'."
         )
 
 

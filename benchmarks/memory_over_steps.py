@@ -1,0 +1,113 @@
+"""Looks for memory that a long training does not give back.
+
+Trains the demonstration's preset, with fewer units to be quick, and prints the
+resident memory after some steps and its growth since the first of them:
+
+    python benchmarks/memory_over_steps.py --backend tensorflow
+    python benchmarks/memory_over_steps.py --backend jax
+
+On JAX every shape of a batch is compiled once, so the first epoch grows until
+it has met them all; the steps to compare are those after it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from pathlib import Path
+
+
+def resident() -> float:
+    """Megabytes of this process that are in memory."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def train(steps: list[int], units: int, backend: str) -> None:
+    """Trains, and prints a line after each of the steps."""
+    import keras
+
+    from luong_keras.config_values import with_values
+    from luong_keras.data.corpus_writer import write_corpus
+    from luong_keras.data.phrasebook import split_pairs
+    from luong_keras.models.translation_model import TranslationModel
+    from luong_keras.presets import PRESETS
+    from luong_keras.recipe import devices
+    from luong_keras.recipe.training import (
+        FitBatches,
+        optimizer,
+        training_batches,
+        translation_loss,
+    )
+    from luong_keras.text.word_tokenizer import WordTokenizer
+    from luong_keras.training.fit import fit
+
+    on_jax = backend == "jax"
+    used = devices.jax_devices(1) if on_jax else devices.ONE_DEVICE
+    pairs = split_pairs("train", 24_000, 1)
+    text = [(pair.source, pair.target) for pair in pairs]
+    tokenizers = tuple(
+        WordTokenizer.train(side, 1000) for side in zip(*text, strict=True)
+    )
+    config = with_values(
+        PRESETS["demo"],
+        {
+            "model.units": units,
+            "model.source_vocabulary_size": tokenizers[0].vocabulary_size,
+            "model.target_vocabulary_size": tokenizers[1].vocabulary_size,
+        },
+    )
+    first = []
+
+    class Report(keras.callbacks.Callback):
+        done = 0
+
+        def on_train_batch_end(self, batch, logs=None):
+            self.done += 1
+            if self.done in steps:
+                now = resident()
+                first.append(now)
+                growth = now / first[0] - 1
+                print(
+                    f"{self.done:6} steps {now:8.1f} MB {growth:+.2%}",
+                    flush=True,
+                )
+
+    with tempfile.TemporaryDirectory() as folder:
+        batches = training_batches(
+            write_corpus(text, folder), tokenizers, config
+        )
+        model = TranslationModel(config.model).training_model
+        model.compile(
+            optimizer(config),
+            loss={"word": translation_loss(config), "hits": None},
+            jit_compile=on_jax,
+        )
+        fit(
+            model,
+            FitBatches(batches, used),
+            epochs=-(-max(steps) // batches.steps_per_epoch),
+            callbacks=[Report()],
+            verbose=0,
+        )
+
+
+def main() -> None:
+    """Reads the arguments, before Keras is imported."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--backend", default="tensorflow")
+    parser.add_argument("--units", type=int, default=32)
+    parser.add_argument(
+        "--steps", type=int, nargs="+", default=[200, 400, 1000, 2000, 3000]
+    )
+    given = parser.parse_args()
+    os.environ["KERAS_BACKEND"] = given.backend
+    # As the command sets it.
+    os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
+    print(given.backend)
+    train(given.steps, given.units, given.backend)
+
+
+if __name__ == "__main__":
+    main()
