@@ -220,9 +220,15 @@ def _join_processes(environment: Mapping[str, str]) -> None:
     if arguments is None:
         return
     jax.config.update("jax_enable_preemption_service", False)
-    jax.distributed.initialize(
-        **arguments, heartbeat_timeout_seconds=_HEARTBEAT_SECONDS
-    )
+    try:
+        jax.distributed.initialize(
+            **arguments, heartbeat_timeout_seconds=_HEARTBEAT_SECONDS
+        )
+    except (RuntimeError, ValueError) as error:
+        raise LostProcessError(
+            "The processes did not find each other. Expected: all of them "
+            f"started, with the same address of the first. Received: {error}"
+        ) from error
 
 
 def process_arguments(environment: Mapping[str, str]) -> dict | None:

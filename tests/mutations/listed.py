@@ -8,7 +8,6 @@ were caught; the exit status is 1 if one was not.
 """
 
 import argparse
-import os
 import sys
 from typing import NamedTuple
 
@@ -22,13 +21,15 @@ TRAINING = ("tests/golden/test_training.py",)
 DECODE = ("tests/golden/test_decode.py",)
 WIRING = ("tests/wiring",)
 MIRRORED = ("tests/training/test_mirrored.py",)
+PARTS = ("tests/models/test_training_model.py",)
+DEVICES = ("tests/training/test_jax_devices.py",)
 
 
 class Mutation(NamedTuple):
     """A mistake in a module: `old` becomes `new`, and a test must see it.
 
     `tests` are files or folders; of their tests only those that `cases`
-    selects, as pytest's `-k` does.
+    selects, as pytest's `-k` does, on one backend.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Mutation(NamedTuple):
     new: str
     tests: tuple[str, ...]
     cases: str = ""
+    backend: str = "tensorflow"
 
     def apply(self, text: str) -> str:
         """The module's text with the mistake."""
@@ -531,6 +533,64 @@ MUTATIONS = [
         ("tests/training/test_snapshot.py",),
     ),
     Mutation(
+        "the parts of a batch are not divided by its words",
+        "models/batch_parts_tensorflow.py",
+        "share = 1 / tf.maximum(tf.add_n(numbers), 1)",
+        "share = 1 / tf.maximum(numbers[0], 1)",
+        PARTS,
+        "step_of_the_whole",
+    ),
+    Mutation(
+        "sparse gradients of the first part alone",
+        "models/batch_parts_tensorflow.py",
+        "values = tf.concat([d.values for d in gradients], 0)",
+        "values = tf.concat([gradients[0].values] * len(gradients), 0)",
+        PARTS,
+        "step_of_the_whole",
+    ),
+    Mutation(
+        "a row without a word is a sentence",
+        "training/losses.py",
+        "_count(ops.any(words, axis=-1), sentences.dtype)",
+        "_count(ops.ones_like(words[:, 0]), sentences.dtype)",
+        PARTS,
+        "is_a_sum",
+    ),
+    Mutation(
+        "the gradients of the devices are not added up",
+        "models/batch_parts_jax.py",
+        "sums, gradients = jax.lax.psum((sums, gradients), axis)",
+        "sums = jax.lax.psum(sums, axis)",
+        DEVICES,
+        "train_as_one_in_parts",
+        "jax",
+    ),
+    Mutation(
+        "all devices draw the same numbers",
+        "models/batch_parts_jax.py",
+        "np.uint32(0x9E3779B9)",
+        "np.uint32(0)",
+        DEVICES,
+        "numbers_of_their_own",
+        "jax",
+    ),
+    Mutation(
+        "a process reads the rows of the first one",
+        "data/padding.py",
+        "ids[rank * own : (rank + 1) * own]",
+        "ids[:own]",
+        ("tests/data/test_batching.py",),
+        "share",
+    ),
+    Mutation(
+        "processes stop by themselves",
+        "training/stop_on_signal.py",
+        "return self._asked if self.agree is None else self._agreed",
+        "return self._asked",
+        ("tests/training/test_callbacks.py",),
+        "processes",
+    ),
+    Mutation(
         "a run goes on with another text",
         "recipe/preparation.py",
         "            _check_same_text(corpus, config, run)",
@@ -569,7 +629,7 @@ def try_mutation(mutation: Mutation) -> tuple[bool, str]:
         mutation.tests,
         changed={mutation.module: text},
         options=["-x", "-k", mutation.cases],
-        backend=os.environ.get("KERAS_BACKEND", "tensorflow"),
+        backend=mutation.backend,
     )
     tests = " ".join(mutation.tests)
     if mutation.cases:

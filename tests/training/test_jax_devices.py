@@ -141,9 +141,8 @@ def finished(text, run, **options):
 @pytest.mark.slow
 def test_a_run_goes_on_on_another_backend_and_with_other_devices(text):
     """Begun by two processes of JAX, ended by one device of TensorFlow."""
-    expected, log = finished(
-        text, text / "tensorflow", count=1, backend="tensorflow"
-    )
+    # Of the same seed, TensorFlow would begin with other weights.
+    expected, log = finished(text, text / "alone", count=1)
     run = text / "moved"
     stop = ("--stop-after", "1s")
     for count, backend in ((2, "jax"), (1, "tensorflow"), (1, "jax")):
