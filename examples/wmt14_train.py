@@ -16,17 +16,15 @@ The same command again resumes a run that was interrupted. The steps are in
 import os
 import sys
 
-from luong_keras.cli.train import parse
+from luong_keras.cli.train import parse, run
 
 
 def main() -> None:
     """Runs what the command line asks for."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    config, run_dir, stop_after = parse(sys.argv[1:])
-    # Here, the settings are Python: dataclasses.replace(config, ...).
-    from luong_keras.recipe.run import run_recipe
-
-    run_recipe(config, run_dir, stop_after)
+    call = parse(sys.argv[1:])
+    # Here, the settings are Python: call._replace(config=...).
+    run(call)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import importlib.util
 import os
 import sys
 from collections.abc import Sequence
@@ -68,7 +67,12 @@ def _run(name: str, argv: list[str]) -> int:
     debug = "--debug" in argv
     argv = [argument for argument in argv if argument != "--debug"]
     try:
-        _choose_backend(name, argv)
+        backend = os.environ["KERAS_BACKEND"]
+        if name != "train" and backend != "tensorflow":
+            raise ValueError(
+                "The command needs Keras' TensorFlow backend. Received: "
+                f"KERAS_BACKEND={backend}. Unset it."
+            )
         command = importlib.import_module(f"luong_keras.cli.{name}")
         return command.run(command.parse(argv)) or 0
     except BrokenPipeError:
@@ -83,28 +87,6 @@ def _run(name: str, argv: list[str]) -> int:
         # A training that came to a NaN was no mistake of the command line.
         status = 1 if isinstance(error, ArithmeticError) else 2
         return _fail(program, str(error), status)
-
-
-def _choose_backend(name: str, argv: list[str]) -> None:
-    """Keras reads this when it is imported, before arguments are parsed."""
-    known = ["tensorflow"]
-    if name == "train":
-        known.append("jax")
-        for word, following in zip(argv, [*argv[1:], ""], strict=True):
-            flag, equals, value = word.partition("=")
-            if flag == "--backend":
-                os.environ["KERAS_BACKEND"] = value if equals else following
-    given = os.environ["KERAS_BACKEND"]
-    if given not in known:
-        raise ValueError(
-            f"`luong-keras {name}` runs on {' or '.join(known)}. Received: "
-            f"{given}. Give --backend, or unset KERAS_BACKEND."
-        )
-    if given == "jax" and importlib.util.find_spec("jax") is None:
-        raise ImportError(
-            "--backend jax needs JAX. Install it: pip install "
-            "'luong-keras[jax]', for cards also 'jax[cuda12]'."
-        )
 
 
 def _fail(program: str, message: str, status: int = 2) -> int:

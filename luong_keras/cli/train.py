@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from tyro.conf import DisallowNone, Positional, UseAppendAction, arg
 
@@ -20,6 +20,7 @@ from luong_keras.cli.settings_flags import (
     settings_flags,
     without_checks,
 )
+from luong_keras.cli.training import Call, run
 from luong_keras.config import RunConfig
 from luong_keras.config_values import (
     SHORT_NAMES,
@@ -33,6 +34,7 @@ from luong_keras.presets import PRESETS
 from luong_keras.recipe.own_text import text_settings
 from luong_keras.training.run_folder import RunFolder
 
+__all__ = ["parse", "run"]
 PROGRAM = "luong-keras train"
 _OWN = arg(help_behavior_hint="(default: the preset's)")
 OwnInt = Annotated[int | None, DisallowNone, _OWN]
@@ -133,26 +135,8 @@ class Train:
     length_penalty: OwnFloat = None
 
 
-class Call(NamedTuple):
-    """What one call of the command is to do.
-
-    Attributes:
-        config: the settings of the run.
-        folder: where it is.
-        stop_after: the seconds until it stops, None for its end.
-        strategy: that of TensorFlow for several devices.
-        devices: how many to use, None for all.
-    """
-
-    config: RunConfig
-    folder: Path
-    stop_after: float | None
-    strategy: str | None
-    devices: int | None
-
-
 def parse(argv: Sequence[str]) -> Call:
-    """What the command line says; the backend is read by `main` already."""
+    """What the command line asks for."""
     argv = spread_assignments(argv)
     if "--help-all" in argv:
         _read(["--help"], _value_of(argv, "--preset") or "demo")
@@ -174,57 +158,13 @@ def parse(argv: Sequence[str]) -> Call:
         )
     folder = arguments.run_dir or Path("runs", preset or "demo")
     limit = arguments.stop_after
-    if arguments.devices is not None and arguments.devices < 1:
-        raise ValueError(
-            "--devices is the number of devices to train on. Expected: at "
-            f"least 1. Received: {arguments.devices}."
-        )
-    if arguments.strategy and os.environ.get("KERAS_BACKEND") == "jax":
-        raise ValueError(
-            "--strategy mirrored is TensorFlow's. On JAX --devices is enough: "
-            "leave it out."
-        )
-    stop_after = None if limit is None else seconds(limit)
     return Call(
-        config, folder, stop_after, arguments.strategy, arguments.devices
-    )
-
-
-def run(call: Call) -> int:
-    """Trains as far as the run has not come yet."""
-    from luong_keras.recipe import devices
-    from luong_keras.recipe.run import run_recipe
-
-    if os.environ.get("KERAS_BACKEND") == "jax":
-        given = devices.jax_devices(call.devices)
-    else:
-        given = devices.tensorflow_devices(call.strategy, call.devices)
-    # Stopped before its end, it has said so, and goes on another time.
-    trained = run_recipe(call.config, call.folder, call.stop_after, given)
-    if given.compiled_shapes:
-        devices.leave_processes(given)
-        if trained and given.writes:
-            _go_on_with_tensorflow(call.folder)
-    return 0
-
-
-def _go_on_with_tensorflow(folder: Path) -> None:
-    """Becomes the process that scores and exports what JAX has trained."""
-    print("Trained; TensorFlow scores and exports.", flush=True)
-    config = RunFolder(folder).config
-    arguments = ["--run-dir", folder, "--preset", "demo", "--config", config]
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("KERAS_DISTRIBUTION_")
-    }
-    os.execve(
-        sys.executable,
-        [
-            *(sys.executable, "-m", "luong_keras", "train"),
-            *map(str, arguments),
-        ],
-        environment | {"KERAS_BACKEND": "tensorflow"},
+        config,
+        folder,
+        None if limit is None else seconds(limit),
+        arguments.backend or os.environ.get("KERAS_BACKEND", "tensorflow"),
+        arguments.strategy,
+        arguments.devices,
     )
 
 

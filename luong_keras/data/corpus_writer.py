@@ -20,6 +20,7 @@ from luong_keras.data.corpus import (
     offsets_path,
     text_path,
 )
+from luong_keras.files.atomic_file import disk_errors_named
 from luong_keras.files.json_file import write_json
 
 Preprocess = Callable[[str], str]
@@ -182,21 +183,27 @@ class _SideWriter:
     def __init__(self, folder: Path, side: str) -> None:
         self.folder, self.side = folder, side
         self.offsets = array.array("q", [0])
-        self.file = open(text_path(folder, side), "wb")  # noqa: SIM115
+        self.path = text_path(folder, side)
+        with disk_errors_named(self.path, atomic=False):
+            self.file = open(self.path, "wb")  # noqa: SIM115
 
     @property
     def count(self) -> int:
         return len(self.offsets) - 1
 
     def write(self, line: bytes) -> None:
-        self.file.write(line + b"\n")
+        try:
+            self.file.write(line + b"\n")
+        except OSError:
+            with disk_errors_named(self.path, atomic=False):
+                raise
         self.offsets.append(self.offsets[-1] + len(line) + 1)
 
     def close(self) -> None:
         if not self.file.closed:
-            self.file.flush()
-            os.fsync(self.file.fileno())
-            self.file.close()
+            with disk_errors_named(self.path, atomic=False), self.file:
+                self.file.flush()
+                os.fsync(self.file.fileno())
 
 
 def _checked(
@@ -236,7 +243,8 @@ def _finish(
     files = {}
     for writer in writers:
         offsets = offsets_path(folder, writer.side)
-        np.save(offsets, np.frombuffer(writer.offsets, dtype=np.int64))
+        with disk_errors_named(offsets, atomic=False):
+            np.save(offsets, np.frombuffer(writer.offsets, dtype=np.int64))
         for path in (text_path(folder, writer.side), offsets):
             files[path.name] = {
                 "bytes": path.stat().st_size,

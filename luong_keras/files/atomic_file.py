@@ -14,6 +14,7 @@ _REASONS = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the quota of the disk is used up",
     errno.EFBIG: "the file is larger than is allowed there",
+    errno.EIO: "the disk has failed (an input/output error)",
     errno.EROFS: "the file system is read-only",
     errno.EACCES: "there is no permission to write there",
     errno.EPERM: "there is no permission to write there",
@@ -50,7 +51,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         ('whole', False)
     """
     path = Path(path)
-    with _named(path):
+    with disk_errors_named(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_partial_files(path.parent, path.name)
         owner = f"{socket.gethostname()}-{os.getpid()}-"
@@ -89,7 +90,7 @@ def check_free_space(path: str | os.PathLike[str], size: int) -> None:
         OSError: With the name of the file and what is missing.
     """
     path = Path(path)
-    with _named(path):
+    with disk_errors_named(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         free = shutil.disk_usage(path.parent).free
         if free < size:
@@ -131,8 +132,16 @@ def is_running(process: int) -> bool:
 
 
 @contextlib.contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Says in an error of the disk what was to be written."""
+def disk_errors_named(path: Path, atomic: bool = True) -> Iterator[None]:
+    """Say in an error of the disk which file was to be written.
+
+    Args:
+        path: The file.
+        atomic: Whether the old file is there as long as the new one is not.
+
+    Raises:
+        OSError: With the file, the reason, and what to do.
+    """
     try:
         yield
     except OSError as error:
@@ -140,6 +149,8 @@ def _named(path: Path) -> Iterator[None]:
         if reason is None:
             raise
         old = "is as it was" if path.exists() else "was not written"
+        if not atomic:
+            old = "could not be written"
         raise type(error)(
             error.errno,
             f"{path} {old}: {reason}. Make room, or the folder writable, and "

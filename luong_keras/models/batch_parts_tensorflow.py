@@ -25,7 +25,12 @@ def train_step(model: keras.Model, data, parts: int) -> dict:
         # After the part before: else the device would hold them all.
         with tf.control_dependencies(before):
             rows = tf.nest.map_structure(
-                lambda x, first=first: tf.identity(x[first::parts]), data
+                lambda x, first=first: (
+                    None  # no sample weights, say
+                    if x is None
+                    else tf.identity(x[first::parts])
+                ),
+                data,
             )
             loss, number, found, logs = _part(model, rows)
         losses.append(loss)
