@@ -12,7 +12,7 @@ demo: $(INSTALLED)
 	$(BIN)/luong-keras train --preset demo --run-dir $(RUN)
 	$(BIN)/luong-keras translate --run-dir $(RUN) --check-export
 
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # Half of a test's time is compilation; without these emitters it is shorter.
 test: export XLA_FLAGS = --xla_cpu_use_fusion_emitters=false

@@ -28,17 +28,12 @@ LONGEST_FIRST = (
     *("client", "serving", "inference", "golden", "models", "test_translator"),
     *("layers", "saved_model", "decoding"),
 )
-# These ask one server, so that one process of several starts it.
-ASK_THE_SERVER = (
-    *("test_translation_client.py", "test_serving_answers.py"),
-    "test_serving_refusals.py",
-)
 # The runtime of the server disables XLA in its process.
 LAST = "test_hostile_texts.py"
 
 
 def pytest_collection_modifyitems(items):
-    """Says which tests need TensorFlow, their order, and what goes together."""
+    """Says which tests need TensorFlow, and their order."""
 
     def place(item):
         folder = item.path.relative_to(TESTS).parts[0].removesuffix(".py")
@@ -52,9 +47,6 @@ def pytest_collection_modifyitems(items):
         path = item.path.relative_to(TESTS)
         if path.parts[0] in TENSORFLOW_ONLY:
             item.add_marker(pytest.mark.tensorflow)
-        asks = path.name in ASK_THE_SERVER
-        group = "server" if asks else path.as_posix()
-        item.add_marker(pytest.mark.xdist_group(group))
     items.sort(key=place)  # Within a folder the order is as it was.
 
 
