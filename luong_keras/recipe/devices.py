@@ -75,6 +75,25 @@ class Devices:
         parts = multihost_utils.broadcast_one_to_all(parts)
         return float(np.float64(parts[0]) + np.float64(parts[1]))
 
+    def check_alike(self, number: int, what: str) -> None:
+        """Checks that all processes have the same; all must ask.
+
+        Raises:
+            ValueError: where they do not, with what each of them has.
+        """
+        if self.world == 1:
+            return
+        from jax.experimental import multihost_utils
+
+        found = multihost_utils.process_allgather(np.array(number))
+        if len(set(found.tolist())) > 1:
+            raise ValueError(
+                f"Expected: {what} the same in all processes. Received, by "
+                f"process: {', '.join(map(str, found.tolist()))}. Do all of "
+                "them see the same run folder, and what was written last? "
+                "Start them again."
+            )
+
 
 ONE_DEVICE = Devices()
 

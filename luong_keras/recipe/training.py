@@ -203,6 +203,7 @@ def train(
             tokenizers, datasets.dev, config, devices
         ),
         callbacks=[
+            SameStart(devices),
             StopOnNonFinite(
                 most_skipped=training.most_skipped,
                 describe=functools.partial(describe_batch, batches),
@@ -300,6 +301,22 @@ def _logs(run: RunFolder) -> list[keras.callbacks.Callback]:
         JsonLinesLog(run.log),
         keras.callbacks.TensorBoard(run.tensorboard),
     ]
+
+
+class SameStart(keras.callbacks.Callback):
+    """Checks that all processes have read the same snapshot.
+
+    Where a file system shows a new file late, one could have read the old one.
+    """
+
+    def __init__(self, devices: Devices) -> None:
+        super().__init__()
+        self.devices = devices
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Ask the others."""
+        steps = int(keras.ops.convert_to_numpy(self.model.optimizer.iterations))
+        self.devices.check_alike(steps, "the steps of the snapshot")
 
 
 def describe_batch(batches: TrainingBatches, step: int) -> str:

@@ -1,5 +1,6 @@
 """What a process knows of the others, from its environment."""
 
+import numpy as np
 import pytest
 
 from luong_keras.recipe.devices import (
@@ -78,6 +79,7 @@ def test_a_process_that_is_alone_asks_nobody():
     assert ONE_DEVICE.any(True) is True and ONE_DEVICE.any(False) is False
     assert ONE_DEVICE.from_first(0.1) == 0.1
     ONE_DEVICE.wait("nobody")
+    ONE_DEVICE.check_alike(3, "nothing")
     with (
         pytest.raises(ValueError, match="^as it is$"),
         told_of_lost_processes(ONE_DEVICE),
@@ -112,3 +114,17 @@ def test_a_lost_connection_is_told_in_words(text, lost, monkeypatch):
     assert ("Process 1 of 2 lost" in str(caught.value)) == lost
     # JAX would wait for the others at the end of the process.
     assert len(leaving) == 1
+
+
+@pytest.mark.parametrize("others, alike", [([7, 7], True), ([7, 5], False)])
+def test_processes_must_begin_alike(others, alike, monkeypatch):
+    utils = pytest.importorskip("jax.experimental.multihost_utils")
+    monkeypatch.setattr(
+        utils, "process_allgather", lambda own: np.array(others)
+    )
+    devices = Devices(rank=0, world=2)
+    if alike:
+        devices.check_alike(7, "the steps")
+        return
+    with pytest.raises(ValueError, match="the steps the same .* 7, 5"):
+        devices.check_alike(7, "the steps")

@@ -107,7 +107,7 @@ class Run:
         self.exponential = by_kind.get("ExponentialWeights")
         self.plateau = by_kind["StopOnPlateau"]
         self.nonfinite = by_kind["StopOnNonFinite"]
-        self.schedule = callbacks[3]
+        self.schedule = callbacks[4]
         self.validation_batches = list(noted["validation_data"])
         self.folder = folder
 
@@ -281,6 +281,7 @@ def test_the_usual_training(run_of):
     run = run_of(SAME)
     assert seen(run) == EXPECTED
     assert run.kinds == [
+        "SameStart",
         "StopOnNonFinite",
         "TokensPerSecond",
         "TranslationValidation",
