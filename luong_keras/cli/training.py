@@ -105,9 +105,5 @@ def _go_on_with_tensorflow(folder: Path) -> None:
     # The file has every setting, so of the preset nothing is left.
     command += ["--preset", "demo", "--config", str(config)]
     command += ["--run-dir", str(folder), "--backend", "tensorflow"]
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("KERAS_")
-    }
+    environment = os.environ | {"KERAS_BACKEND": "tensorflow"}
     os.execve(sys.executable, command, environment)
