@@ -67,7 +67,7 @@ def run(call: Call) -> int:
         given = devices.tensorflow_devices(call.strategy, call.devices)
     # Stopped before its end, it has said so, and goes on another time.
     trained = run_recipe(call.config, call.folder, call.stop_after, given)
-    if given.compiled_shapes:
+    if given.on_jax:
         devices.leave_processes(given)
         if trained and given.writes:
             _go_on_with_tensorflow(call.folder)

@@ -32,15 +32,15 @@ class Devices:
         rank: this process, from 0; the first one writes.
         world: how many processes there are.
         count: the devices of all processes.
-        compiled_shapes: whether each shape of a batch is a program of its
-            own, so that there should be few: so on JAX.
+        on_jax: whether JAX trains, for which each shape of a batch is a
+            program of its own, so that there should be few.
         scope: where the model is made and trained.
     """
 
     rank: int = 0
     world: int = 1
     count: int = 1
-    compiled_shapes: bool = False
+    on_jax: bool = False
     scope: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext
 
     @property

@@ -97,7 +97,7 @@ def _run(
         parts = (translation_model, tokenizers, batches, datasets, config, run)
         if not train(*parts, devices, deadline=deadline):
             return False
-    if devices.compiled_shapes:
+    if devices.on_jax:
         return True
     if is_finished(config, run):
         print(f"{run.path} is finished: scored in results.jsonl, exported")
@@ -139,7 +139,7 @@ def _print_batches(batches: TrainingBatches, devices: Devices) -> None:
         f"{batches.steps_per_epoch} batches an epoch; pairs dropped: "
         f"{batches.dropped}, cut: {batches.cut}"
     )
-    if not devices.compiled_shapes:
+    if not devices.on_jax:
         return
     shapes = {tuple(shape) for shape in batches.shapes(0, WIDTHS)}
     print(

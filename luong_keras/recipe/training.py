@@ -80,7 +80,7 @@ def rows_of_process(
         "rank": devices.rank,
         "world": devices.world,
         "row_multiple": devices.count * parts,
-        "widths": widths if devices.compiled_shapes else (),
+        "widths": widths if devices.on_jax else (),
     }
 
 
@@ -186,7 +186,7 @@ def train(
             "hits": [TokenAccuracy()],
         },
         # JAX without its compiler is no way to train.
-        jit_compile=training.jit_compile or devices.compiled_shapes,
+        jit_compile=training.jit_compile or devices.on_jax,
     )
     stop = StopOnSignal(
         deadline=deadline, agree=devices.any if devices.world > 1 else None
@@ -252,7 +252,7 @@ def validation(
             agree=devices.from_first,
         )
     greedy = config.decoding.with_(beam_size=1, stack_size=None)
-    kind: Any = JaxTranslator if devices.compiled_shapes else TextTranslator
+    kind: Any = JaxTranslator if devices.on_jax else TextTranslator
     translator = kind(
         translation_model, *tokenizers, greedy, *preprocessors(config.data)
     )

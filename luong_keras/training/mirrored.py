@@ -15,9 +15,10 @@ def mirrored(devices: int | None = None) -> tf.distribute.Strategy:
     """The strategy whose devices hold copies of the weights.
 
     Make and compile the model, and call `fit`, in its `scope()`; give `fit`
-    batches whose rows are a multiple of its `num_replicas_in_sync`, see
-    `luong_keras.data.padding.padded_rows`. Each device has its share of the
-    rows, and a step is that of one device with all of them.
+    batches whose rows are a multiple of its `num_replicas_in_sync`, the
+    `row_multiple` of `luong_keras.data.TrainingBatches.dataset`. Each device
+    has its share of the rows, and a step is that of one device with all of
+    them.
 
     Args:
         devices: How many: GPUs, where there are any, else parts of the CPU.

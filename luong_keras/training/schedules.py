@@ -7,6 +7,8 @@ from typing import Any
 
 import keras
 
+from luong_keras.training.monitoring import check_mode
+
 
 def halved_rate(
     initial_rate: float,
@@ -331,11 +333,7 @@ class ReduceOnPlateau(keras.callbacks.Callback):
         min_rate: float = 0.0,
     ) -> None:
         super().__init__()
-        if mode not in ("min", "max"):
-            raise ValueError(
-                "`mode` must be 'min' or 'max', the better direction of "
-                f"`monitor`. Received: mode={mode!r}."
-            )
+        check_mode(mode)
         self.monitor = monitor
         self.mode = mode
         self.factor = factor

@@ -97,10 +97,11 @@ def test_a_disk_that_fails_loses_nothing(tmp_path, straight, stage, number):
     found, files, calls = straight
     if stage == "begun":
         prepared(run)
-    with failing(run.path, number):
+    with failing(run.path, number) as made:
         try:
             assert prepared(run) == found
         except (OSError, ValueError) as error:
             assert str(tmp_path) in str(error)
+    assert len(made) > number  # It came to the call that fails.
     assert prepared(run) == found
     assert state(run) == files

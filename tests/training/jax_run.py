@@ -6,10 +6,8 @@ as JSON. The devices are four parts of the processor; where the environment
 names several processes, each has one.
 """
 
-import json
 import os
 import sys
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -21,6 +19,7 @@ from luong_keras.training.fit import fit
 from tests.training.small_runs import (
     CLIP,
     Batches,
+    answer,
     difference,
     make,
     numbers,
@@ -124,10 +123,7 @@ def two(folder):
 def main(folder, *names):
     if "KERAS_DISTRIBUTION_NUM_PROCESSES" not in os.environ:
         jax.config.update("jax_num_cpu_devices", 4)
-    for name in names:
-        check, *options = name.split(",")
-        found = globals()[check](Path(folder), *options)
-        print(json.dumps({name: found}), flush=True)
+    answer(globals(), folder, names)
 
 
 if __name__ == "__main__":

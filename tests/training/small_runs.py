@@ -1,5 +1,8 @@
 """What the runs on several devices have in common: model, text, comparison."""
 
+import json
+from pathlib import Path
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -123,3 +126,11 @@ def difference(found, expected):
         float(abs(one - other).max())
         for one, other in zip(found, expected, strict=True)
     )
+
+
+def answer(functions, folder, names):
+    """Prints as JSON what each named function finds, `name,argument,...`."""
+    for name in names:
+        check, *options = name.split(",")
+        found = functions[check](Path(folder), *options)
+        print(json.dumps({name: found}), flush=True)
