@@ -7,13 +7,18 @@ XLA is switched off, the graph is loaded with the tag `serve`. As a program,
 
 it runs calls `[{"inputs": {"tensor:0": [[...], dtype]}, "outputs": {"name":
 "tensor:0"}}]` and gives `[{"name": [[...], dtype]}]`, both JSON, in a process
-without TensorFlow's Python; strings are base64 there.
+without TensorFlow's Python; strings are base64 there. With `--cost` it runs on
+one core, and measures the last call: it prints the bytes that the process
+takes before, and in another line the seconds of CPU and the most bytes.
 """
 
 import base64
 import json
+import re
 import sys
+import time
 from ctypes import c_char_p, c_void_p
+from pathlib import Path
 
 import numpy as np
 
@@ -131,20 +136,56 @@ def from_json(value):
     return decode(texts) if texts.size else texts
 
 
+def process_memory(name, process="self"):
+    """A line of the kernel's account of a process, such as VmHWM, in bytes."""
+    status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+    found = re.search(rf"{name}:\s+(\d+) kB", status)
+    return 1024 * int(found.group(1)) if found else 0
+
+
 def main():
     """Runs the calls of standard input."""
-    answers = []
+    measured = "--cost" in sys.argv
     try:
-        session = SavedModelSession(sys.argv[1])
-        for call in json.load(sys.stdin):
-            inputs = {name: from_json(x) for name, x in call["inputs"].items()}
-            found = session.run(inputs, call["outputs"])
-            answers.append({k: to_json(array) for k, array in found.items()})
+        session = SavedModelSession(sys.argv[1], 1 if measured else None)
+        calls = [
+            (
+                {name: from_json(x) for name, x in call["inputs"].items()},
+                call["outputs"],
+            )
+            for call in json.load(sys.stdin)
+        ]
+        if measured:
+            _measure(session, calls)
+        else:
+            _answer(session, calls)
     except TensorFlowError as error:
         raise SystemExit(error.message.splitlines()[0]) from error
     if "tensorflow" in sys.modules:
         raise SystemExit("TensorFlow's Python was loaded.")
-    json.dump(answers, sys.stdout)
+
+
+def _answer(session, calls):
+    answers = [session.run(*call) for call in calls]
+    json.dump(
+        [
+            {key: to_json(array) for key, array in answer.items()}
+            for answer in answers
+        ],
+        sys.stdout,
+    )
+
+
+def _measure(session, calls):
+    *others, last = calls
+    for call in others:
+        session.run(*call)
+    # The largest size is counted from here on.
+    Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
+    print(json.dumps(process_memory("VmRSS")), flush=True)
+    began = time.process_time()  # other processes do not count
+    session.run(*last)
+    print(json.dumps([time.process_time() - began, process_memory("VmHWM")]))
 
 
 if __name__ == "__main__":
