@@ -13,11 +13,8 @@ from luong_keras.inference.translation_graph import (
     TranslationGraph,
 )
 from luong_keras.missing_package import missing_package
-from luong_keras.serving.limits import (
-    ServingLimits,
-    emptied,
-    within_limits,
-)
+from luong_keras.serving.limited_rows import emptied, within_limits
+from luong_keras.serving.limits import ServingLimits
 
 try:
     import tensorflow as tf
