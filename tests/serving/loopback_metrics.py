@@ -83,8 +83,7 @@ class Sampler:
             for limit, inside in zip(limits, buckets, strict=True):
                 count += inside
                 yield (
-                    f"{self.name}_bucket{{{labels}{comma}"
-                    f'le="{limit}"}} {count}'
+                    f'{self.name}_bucket{{{labels}{comma}le="{limit}"}} {count}'
                 )
             yield f"{self.name}_sum{{{labels}}} {total:g}"
             yield f"{self.name}_count{{{labels}}} {count}"

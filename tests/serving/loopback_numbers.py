@@ -70,9 +70,7 @@ def six_digits_suffice(numbers):
     answer = size == 0
     usual = (size > 10.0 ** (6 - EXACT)) & (size < 10.0**EXACT)
     exponents = np.floor(np.log10(size[usual])).astype(int)
-    answer[usual] = rounds_to_itself(
-        exact[usual], 5 - exponents, numbers.dtype
-    )
+    answer[usual] = rounds_to_itself(exact[usual], 5 - exponents, numbers.dtype)
     others = ~usual & np.isfinite(numbers) & (size > 0)
     for place in np.flatnonzero(others):
         text = f"{exact[place]:.6g}"

@@ -67,12 +67,12 @@ class ModelVersion:
         self.signatures = meta_graph.signature_def
         self._metrics = settings.metrics
         session = self._session = SlowSession(folder, settings.threads)
+        sessions = [session]
         # Requests hold this object: the last of them frees the model.
-        weakref.finalize(self, session.close).atexit = False
+        weakref.finalize(self, close, sessions).atexit = False
         if settings.batching is not None:
             self._session = settings.batching.wrap(session)
-            # Before the session that it runs.
-            weakref.finalize(self, self._session.close).atexit = False
+            sessions.insert(0, self._session)
         self._warm_up(folder / WARM_UP)
         session.slow = settings.slow
 
@@ -142,6 +142,12 @@ class ModelVersion:
         for key, array in found.items():
             response.outputs[key].CopyFrom(proto_of(array))
         return response
+
+
+def close(sessions):
+    """Closes all of them, in their order."""
+    for session in sessions:
+        session.close()
 
 
 def check_names(signature, request):
