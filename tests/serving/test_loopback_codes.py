@@ -50,7 +50,9 @@ def refusing():
     """Both interfaces of a `Refusing` model, with two threads each."""
     model = Refusing()
     rest = RestServer(0, model, metrics_path=METRICS_PATH, threads=2)
-    threading.Thread(target=rest.serve_forever, daemon=True).start()
+    threading.Thread(
+        target=rest.serve_forever, args=(0.01,), daemon=True
+    ).start()
     calls, port = grpc_server(0, model, 2)
     calls.start()
     channel = grpc.insecure_channel(f"127.0.0.1:{port}")

@@ -154,7 +154,9 @@ def slow(models):
 
     def serve(timeout):
         servers.append(RestServer(0, model, timeout=timeout))
-        threading.Thread(target=servers[-1].serve_forever, daemon=True).start()
+        threading.Thread(
+            target=servers[-1].serve_forever, args=(0.01,), daemon=True
+        ).start()
         port = servers[-1].server_address[1]
         return f"http://127.0.0.1:{port}/v1/models/demo"
 
