@@ -69,7 +69,7 @@ class SavedModelSession:
             inputs: tensor name -> array; strings are objects, of bytes.
             outputs: key -> tensor name.
             milliseconds: after which the call is given up, when the operation
-                that is running then has ended; 0: never.
+                that is running then has ended; 0 or less: never.
 
         Returns:
             key -> array, strings as objects, of bytes.
@@ -84,7 +84,8 @@ class SavedModelSession:
         )
         fetched = (c_void_p * len(keys))()
         fed = (c_void_p * len(inputs))()
-        options = b"\x10" + varint(milliseconds)  # RunOptions: 2 = timeout
+        # RunOptions: 2 = the timeout, as a varint.
+        options = b"\x10" + varint(max(milliseconds, 0))
         options = api.NewBufferFromString(options, len(options))
         try:
             for place, array in enumerate(inputs.values()):

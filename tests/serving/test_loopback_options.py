@@ -5,10 +5,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import grpc
+import numpy as np
 import pytest
 import requests
 import tensorflow as tf
 
+from luong_keras.serving.saved_model_session import (
+    SavedModelSession,
+    TensorFlowError,
+)
 from tests.serving import loopback_server
 from tests.serving.loopback_model import ServedModel
 from tests.serving.loopback_rest import RestServer
@@ -175,6 +180,28 @@ def test_a_run_by_rest_ends_at_its_timeout(slow):
     for timeout in (0, 60_000):
         code, answer = post(slow(timeout) + ":predict", body)
         assert (code, answer["outputs"]["rows"]) == (200, [1])
+
+
+class Endless(tf.Module):
+    """Counts for days."""
+
+    @tf.function(input_signature=[tf.TensorSpec([], tf.int64, "start")])
+    def __call__(self, start):
+        (end,) = tf.while_loop(lambda i: i < 10**15, lambda i: [i + 1], [start])
+        return {"end": end}
+
+
+def test_the_runtime_gives_up_a_call_that_takes_too_long(tmp_path):
+    tf.saved_model.save(Endless(), str(tmp_path))
+    session = SavedModelSession(tmp_path)
+    call = {"serving_default_start:0": np.array(1)}
+    with pytest.raises(TensorFlowError) as error:
+        session.run(call, {"end": "PartitionedCall:0"}, 100)
+    assert (error.value.code, error.value.message) == (
+        4,
+        "Timed out waiting for notification",
+    )
+    session.close()
 
 
 def test_the_shipped_settings_can_be_read():
