@@ -124,6 +124,10 @@ def server(request):
     elif not sys.platform.startswith("linux"):
         pytest.skip("the double runs the Linux libraries of TensorFlow")
     else:
-        running = LoopbackProcess(request.getfixturevalue("exported_models"))
+        running = LoopbackProcess(
+            request.getfixturevalue("exported_models"),
+            # Tests ask 16 things at once, on machines of few cores too.
+            *("--grpc-max-threads", "32"),
+        )
     yield running
     running.stop()

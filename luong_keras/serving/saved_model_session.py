@@ -67,12 +67,14 @@ class SavedModelSession:
         finally:
             self._api.DeleteSessionOptions(options)
 
-    def run(self, inputs, outputs):
+    def run(self, inputs, outputs, milliseconds=0):
         """Feeds and fetches tensors.
 
         Args:
             inputs: tensor name -> array; strings are objects, of bytes.
             outputs: key -> tensor name.
+            milliseconds: after which the call is given up, when the operation
+                that is running then has ended; 0 or less: never.
 
         Returns:
             key -> array, strings as objects, of bytes.
@@ -87,13 +89,15 @@ class SavedModelSession:
         )
         fetched = (c_void_p * len(keys))()
         fed = (c_void_p * len(inputs))()
+        # RunOptions: 2 = the timeout, as a varint.
+        options = b"\x10" + varint(max(milliseconds, 0))
+        options = api.NewBufferFromString(options, len(options))
         try:
             for place, array in enumerate(inputs.values()):
                 fed[place] = api.tensor(np.asarray(array))
             with Status(api) as status:
                 api.SessionRun(
-                    self._session,
-                    None,
+                    *(self._session, options),
                     *(feeds, fed, len(inputs)),
                     *(fetches, fetched, len(keys)),
                     *(None, 0, None),
@@ -101,6 +105,7 @@ class SavedModelSession:
                 )
             return {k: api.array(t) for k, t in zip(keys, fetched, strict=True)}
         finally:
+            api.DeleteBuffer(options)
             for tensor in filter(None, (*fed, *fetched)):
                 api.DeleteTensor(tensor)
 
@@ -116,6 +121,15 @@ class SavedModelSession:
         if not found:
             raise TensorFlowError(5, f"The graph has no tensor {name!r}.")
         return Output(found, int(index or 0))
+
+
+def varint(number):
+    """A number that is not negative as a protocol buffer has it."""
+    groups = [number & 127]
+    while number := number >> 7:
+        groups[-1] |= 128
+        groups.append(number & 127)
+    return bytes(groups)
 
 
 def to_json(array):
