@@ -1,15 +1,17 @@
-"""Latency and throughput of an export behind the loopback server.
+"""Load on an export behind the double of TensorFlow Serving.
 
-    python benchmarks/serving.py --run-dir runs/multi30k
-    python benchmarks/serving.py --config paper --requests 20
+    python benchmarks/serving.py load --run-dir runs/multi30k
+    python benchmarks/serving.py curve --run-dir runs/multi30k
+    python benchmarks/serving.py sizes
 
-For each beam size the run, or an untrained model of a configuration, is
-exported and served by the loopback double of TensorFlow Serving: the same
-runtime and protocol, requests not joined into batches. Clients send sentences
-of the run's test set, or random ones of 25 words, by REST or gRPC: one client
-with batches, then several clients at once with a sentence a request. Latency
-is that of a request, seen by the client, after as many unmeasured requests
-as there are clients.
+The double batches, prints and refuses as the stock server does, and runs the
+model in the same C++ runtime. `load` starts two servers of an export, one that
+puts requests together by `export/batching.config` and one that does not, and
+asks them by turns: clients that send a sentence a request, without a pause,
+sentences of the run's test set. `curve` tries the parameters of batching.
+`sizes` exports untrained models and prints start-up time and memory. The bytes
+are those of an answer with 32 translations. Server and clients share the
+machine's cores.
 """
 
 import argparse
@@ -17,6 +19,7 @@ import csv
 import dataclasses
 import itertools
 import os
+import statistics
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -24,59 +27,36 @@ from pathlib import Path
 
 import numpy as np
 from speed import driver
-from speed.batches import random_words
 from speed.configurations import CONFIGURATIONS
 from speed.served_model import LoopbackProcess, export_untrained
+from speed.server_load import FORMS, answer_bytes
 from speed.worker import pin, resident_megabytes
 
-from luong_keras import (
-    TranslationClient,
-    Translator,
-    config_from_dict,
-)
+from luong_keras import Translator, config_from_dict
 from luong_keras.data import load_datasets
 from luong_keras.serving import export_saved_model
 from luong_keras.training import RunFolder
 
-RANDOM_SENTENCES, RANDOM_LENGTH = 200, 25
+SHIPPED = Path(__file__).parents[1] / "export" / "batching.config"
+CURVE = {
+    "max_batch_size": (4, 8, 16, 32),
+    "batch_timeout_micros": (0, 2000, 10_000),
+    "num_batch_threads": (1, 2),
+}
 
 
 def main() -> None:
-    """Prints and writes one table a beam size."""
+    """Prints and writes one table."""
     options = parse_options()
+    options.output.mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     if options.cores:
         pin(options.cores)
-    report, rows = driver.Report(options), []
-    for beam_size in options.beam_sizes:
-        with tempfile.TemporaryDirectory() as folder:
-            models = Path(folder) / "model"
-            began = time.perf_counter()
-            texts = export(options, models, beam_size)
-            exported = time.perf_counter() - began
-            began = time.perf_counter()
-            # All clients are answered at once.
-            threads = str(max(options.clients, default=1) + 1)
-            server = LoopbackProcess(
-                models,
-                *("--rest-api-num-threads", threads),
-                *("--grpc-max-threads", threads),
-            )
-            started = time.perf_counter() - began
-            try:
-                loaded = resident_megabytes("VmRSS", server.process.pid)
-                found = measure(options, server, texts)
-                peak = resident_megabytes("VmHWM", server.process.pid)
-            finally:
-                server.stop()
-        report.say(
-            f"{options.run_dir or options.config}, beam {beam_size}: exported "
-            f"and checked in {exported:.0f} s, served after {started:.1f} s; "
-            f"memory of the server {loaded:,.0f} MB when loaded, at most "
-            f"{peak:,.0f} MB"
-        )
-        head = ["clients", "batch", "p50 ms", "p95 ms", "p99 ms", "sentences/s"]
-        report.table(head, [[*row.values()] for row in found])
-        rows += [{"beam": beam_size, **row} for row in found]
+    report = driver.Report(options)
+    rows = {"load": load, "curve": curve, "sizes": sizes}[options.what](
+        options, report
+    )
+    report.table(list(rows[0]), [[*row.values()] for row in rows])
     path = options.output / options.table
     path.with_suffix(".txt").write_text("\n".join(report.lines) + "\n")
     with open(path.with_suffix(".csv"), "w", encoding="utf-8") as file:
@@ -92,83 +72,196 @@ def parse_options():
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    model = parser.add_mutually_exclusive_group(required=True)
-    model.add_argument("--run-dir", help="a trained run")
-    model.add_argument("--config", choices=CONFIGURATIONS, help="untrained")
+    parser.add_argument("what", choices=("load", "curve", "sizes"))
+    parser.add_argument("--run-dir", help="a trained run, of load and curve")
     parser.add_argument("--beam-sizes", type=int, nargs="+", default=[1, 5, 10])
     parser.add_argument(
-        "--batch-sizes", type=int, nargs="+", default=[1, 8, 32]
+        "--clients", type=int, nargs="+", default=[1, 4, 16, 64]
     )
-    parser.add_argument("--clients", type=int, nargs="*", default=[4, 16])
-    parser.add_argument("--requests", type=int, default=200, help="of each row")
-    parser.add_argument("--protocol", choices=("rest", "grpc"), default="rest")
+    parser.add_argument("--forms", nargs="+", choices=FORMS, default=["rows"])
+    parser.add_argument(
+        "--configs", nargs="+", choices=CONFIGURATIONS, default=["small"]
+    )
+    parser.add_argument("--requests", type=int, default=96, help="of a round")
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--cores", type=int, default=0, help="0: all")
     parser.add_argument("--output", type=Path, default=Path("runs/benchmarks"))
     options = parser.parse_args()
-    options.table = f"serving-{options.config or Path(options.run_dir).name}"
-    options.output.mkdir(parents=True, exist_ok=True)
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    if options.what != "sizes" and not options.run_dir:
+        parser.error(f"{options.what} needs --run-dir")
+    options.table = f"serving-{options.what}"
     return options
 
 
-def export(options, models, beam_size):
+def load(options, report):
+    """Rows for each beam, form and number of clients, off and on."""
+    rows = []
+    for beam_size in options.beam_sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            models = Path(folder) / "model"
+            texts = export(options.run_dir, models, beam_size)
+            servers = {
+                "off": server(models, options.clients),
+                "on": server(models, options.clients, SHIPPED),
+            }
+            try:
+                sizes_told = {
+                    form: answer_bytes(servers["on"], form, texts[:32])
+                    for form in FORMS
+                }
+                report.say(f"beam {beam_size}, bytes of 32: {sizes_told}")
+                for form, clients in itertools.product(
+                    options.forms, options.clients
+                ):
+                    rows += compared(
+                        options, servers, texts, beam_size, form, clients
+                    )
+            finally:
+                for each in servers.values():
+                    each.stop()
+    return rows
+
+
+def compared(options, servers, texts, beam_size, form, clients):
+    """Both servers by turns: medians, and the ratio round by round."""
+    found = {batching: [] for batching in servers}
+    for turn in range(options.rounds + 1):
+        for batching, each in servers.items():
+            measured = ask(each, form, texts, clients, options.requests)
+            if turn:  # The first round warms up.
+                found[batching].append(measured)
+    pairs = list(zip(found["off"], found["on"], strict=True))
+    gain = statistics.median(on["rate"] / off["rate"] for off, on in pairs)
+    slower = statistics.median(on["p99"] / off["p99"] for off, on in pairs)
+    rows = []
+    for batching, rounds in found.items():
+        row = {
+            "beam": beam_size,
+            "form": form,
+            "clients": clients,
+            "batching": batching,
+        }
+        row |= {
+            name: f"{statistics.median(r[name] for r in rounds):.{digits}f}"
+            for name, digits in (("p50", 0), ("p95", 0), ("p99", 0))
+        }
+        row["sentences/s"] = (
+            f"{statistics.median(r['rate'] for r in rounds):.1f}"
+        )
+        row["on/off"] = f"{gain:.2f}" if batching == "on" else ""
+        row["p99 on/off"] = f"{slower:.2f}" if batching == "on" else ""
+        rows.append(row)
+        print(row, flush=True)
+    return rows
+
+
+def curve(options, report):
+    """Sentences a second and p99 for each set of parameters."""
+    rows = []
+    clients = max(options.clients)
+    for beam_size in options.beam_sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            models = Path(folder) / "model"
+            texts = export(options.run_dir, models, beam_size)
+            for values in itertools.product(*CURVE.values()):
+                chosen = dict(zip(CURVE, values, strict=True))
+                file = Path(folder) / "batching.config"
+                file.write_text(
+                    "".join(
+                        f"{k} {{ value: {v} }}\n" for k, v in chosen.items()
+                    )
+                    + "max_enqueued_batches { value: 64 }\n"
+                )
+                each = server(models, [clients], file)
+                try:
+                    rounds = [
+                        ask(each, "rows", texts, clients, options.requests)
+                        for _ in range(options.rounds + 1)
+                    ][1:]
+                finally:
+                    each.stop()
+                rate = statistics.median(r["rate"] for r in rounds)
+                p99 = statistics.median(r["p99"] for r in rounds)
+                row = {"beam": beam_size, "clients": clients, **chosen}
+                row |= {"p99": f"{p99:.0f}", "sentences/s": f"{rate:.1f}"}
+                rows.append(row)
+                print(row, flush=True)
+    return rows
+
+
+def sizes(options, report):
+    """Start-up time and memory of untrained models, by size and beam."""
+    rows = []
+    for name, beam_size in itertools.product(
+        options.configs, options.beam_sizes
+    ):
+        with tempfile.TemporaryDirectory() as folder:
+            models = Path(folder) / "model"
+            began = time.perf_counter()
+            export_untrained(name, models, beam_size=beam_size)
+            exported = time.perf_counter() - began
+            began = time.perf_counter()
+            each = server(models, [1])
+            started = time.perf_counter() - began
+            loaded = resident_megabytes("VmRSS", each.process.pid)
+            each.stop()
+            size = sum(
+                path.stat().st_size
+                for path in models.rglob("*")
+                if path.is_file()
+            )
+        row = {
+            "size": name,
+            "beam": beam_size,
+            "export MB": f"{size / 1e6:.1f}",
+            "exported and checked s": f"{exported:.0f}",
+            "served after s": f"{started:.1f}",
+            "loaded MB": f"{loaded:,.0f}",
+        }
+        rows.append(row)
+        print(row, flush=True)
+    return rows
+
+
+def server(models, clients, batching=None):
+    """The double, with a thread for each client."""
+    threads = str(max(clients) + 1)
+    options = ["--rest-api-num-threads", threads, "--grpc-max-threads", threads]
+    options += ["--rest-api-timeout-in-ms", "0"]
+    if batching is not None:
+        options += ["--enable-batching"]
+        options += ["--batching-parameters-file", str(batching)]
+    return LoopbackProcess(models, *options)
+
+
+def export(run_dir, models, beam_size):
     """Exports version 1 and returns sentences for it."""
-    if options.config:
-        export_untrained(options.config, models, beam_size=beam_size)
-        size = CONFIGURATIONS[options.config]
-        ids = random_words(size, RANDOM_SENTENCES, RANDOM_LENGTH)
-        return [" ".join(f"w{i}" for i in row) for row in ids]
-    config = config_from_dict(RunFolder(options.run_dir).read_config())
+    config = config_from_dict(RunFolder(run_dir).read_config())
     decoding = dataclasses.replace(
         config.decoding, beam_size=beam_size, stack_size=None
     )
-    translator = Translator.from_run(options.run_dir, decoding=decoding)
+    translator = Translator.from_run(run_dir, decoding=decoding)
     export_saved_model(translator, models / "1")
     return [source for source, _ in load_datasets(config.data).test]
 
 
-def measure(options, server, texts):
-    """One row for each number of clients and batch size."""
-    settings = [(1, size) for size in options.batch_sizes]
-    settings += [(clients, 1) for clients in options.clients]
-    return [load(options, server, texts, *setting) for setting in settings]
-
-
-def load(options, server, texts, clients, batch_size):
-    """Latencies and throughput of clients that ask without a pause."""
-    url, _, name = server.rest_url.partition("/v1/models/")
-    if options.protocol == "grpc":
-        url = f"grpc://{server.grpc_target}"
+def ask(each, form, texts, clients, count):
+    """Latencies in ms and sentences a second of clients without a pause."""
     endless = itertools.cycle(texts)
-    requests = [
-        list(itertools.islice(endless, batch_size))
-        for _ in range(clients + options.requests)
-    ]
+    lines = list(itertools.islice(endless, count))
+    sender = FORMS[form](each)
 
-    def ask(lines):
+    def timed(line):
         began = time.perf_counter()
-        client.translate(lines)
+        sender([line])
         return time.perf_counter() - began
 
-    with (
-        TranslationClient(
-            url, name, timeout=600, batch_size=batch_size
-        ) as client,
-        ThreadPoolExecutor(clients) as threads,
-    ):
-        list(threads.map(ask, requests[:clients]))
+    with ThreadPoolExecutor(clients) as threads:
         began = time.perf_counter()
-        latencies = list(threads.map(ask, requests[clients:]))
+        latencies = list(threads.map(timed, lines))
         seconds = time.perf_counter() - began
     p50, p95, p99 = 1000 * np.percentile(latencies, [50, 95, 99])
-    return {
-        "clients": clients,
-        "batch": batch_size,
-        "p50 ms": f"{p50:.1f}",
-        "p95 ms": f"{p95:.1f}",
-        "p99 ms": f"{p99:.1f}",
-        "sentences/s": f"{options.requests * batch_size / seconds:.1f}",
-    }
+    return {"p50": p50, "p95": p95, "p99": p99, "rate": count / seconds}
 
 
 if __name__ == "__main__":
