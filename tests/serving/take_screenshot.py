@@ -1,7 +1,8 @@
 """Takes docs/demo_page.png, by hand, of a model that is being served.
 
-python -m tests.serving.take_screenshot --model demo \
-        --server http://localhost:8501
+python -m tests.serving.take_screenshot --server http://localhost:8501
+
+The server must let pages of other origins ask it.
 """
 
 import argparse
@@ -11,7 +12,7 @@ from urllib.parse import urlencode
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from tests.serving.test_demo_page import CHROMIUM, FLAGS, PAGE
+from tests.serving.demo_tab import CHROMIUM, FLAGS, PAGE
 
 SENTENCE = "Today the old teacher has shown the sister a key."
 # The heaviest weight of the row of the last word before the full stop.
