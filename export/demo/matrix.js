@@ -28,8 +28,10 @@ class Matrix {
   }
 
   show(rows, columns, weights) {
-    Object.assign(this, { rows, columns, weights, at: [0, 0] });
-    this.read_once = false;
+    Object.assign(this, { rows, columns, at: [0, 0], read_once: false });
+    // Just as many as there are words, whatever came.
+    this.weights = rows.map((_, r) =>
+      columns.map((_, c) => Number(weights[r]?.[c] ?? 0)));
     this.box.hidden = !rows.length || !columns.length;
     this.extent.setAttribute("aria-rowcount", rows.length);
     this.extent.setAttribute("aria-colcount", columns.length);
@@ -45,7 +47,8 @@ class Matrix {
   // Widths of the headings, and how large a cell can be.
   measure() {
     const { box, paint } = this;
-    paint.font = `${FONT}px ${getComputedStyle(box).fontFamily}`;
+    this.font = `${FONT}px ${getComputedStyle(box).fontFamily}`;
+    paint.font = this.font;
     const widest = (words, most) => {
       let width = 0;
       for (const word of words) {
@@ -79,6 +82,7 @@ class Matrix {
     canvas.style.width = `${seen.width}px`;
     canvas.style.height = `${seen.height}px`;
     this.paint.setTransform(scale, 0, 0, scale, 0, 0);
+    this.paint.font = this.font; // which a new size forgets
     this.place();
     this.drawCells(seen);
     this.drawHeadings(seen);

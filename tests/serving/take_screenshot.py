@@ -16,10 +16,10 @@ from tests.serving.demo_tab import CHROMIUM, FLAGS, PAGE
 
 SENTENCE = "Today the old teacher has shown the sister a key."
 # The heaviest weight of the row of the last word before the full stop.
-POINTED = """() => [...document.querySelectorAll(
-    "#weights tr:nth-last-child(2) td")].reduce(
-    (best, cell) => +cell.textContent > +best.textContent ? cell : best
-    ).focus()"""
+POINTED = """() => {
+    const row = Math.max(matrix.rows.length - 2, 0);
+    const weights = matrix.weights[row];
+    matrix.read([row, weights.indexOf(Math.max(...weights))]); }"""
 
 
 def main() -> None:
@@ -49,7 +49,9 @@ def main() -> None:
         tab.goto(f"{(PAGE / 'index.html').as_uri()}?{query}")
         tab.fill("#text", arguments.sentence)
         tab.press("#text", "Enter")
-        tab.wait_for_selector("#weights td")
+        tab.wait_for_selector("#ranks li")
+        tab.click("#alignment > summary")
+        tab.wait_for_selector("#matrix")
         tab.evaluate(POINTED)
         picture = tab.screenshot(full_page=True)
         browser.close()
