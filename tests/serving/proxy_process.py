@@ -50,18 +50,24 @@ class ProxyProcess:
         folder: an empty one, for the secrets and all that nginx writes.
         rest, grpc: ports of the server.
         model: its name there, which the file calls `translator`.
-        **changed: texts of the file -> what stands there instead.
+        changed: texts of the file -> what stands there instead.
+        secrets: the folder of certificate, key and tokens; written anew in
+            `folder` when None.
 
     Attributes:
         url: `https://127.0.0.1:PORT`.
         certificate: the file that a client trusts.
     """
 
-    def __init__(self, folder, rest, grpc, model="translator", changed=()):
+    def __init__(
+        self, folder, rest, grpc, model="translator", changed=(), secrets=None
+    ):
         self.folder, self.port = Path(folder), free_port()
         self.url = f"https://127.0.0.1:{self.port}"
-        self.certificate = str(self.folder / "certificate")
-        write_secrets(self.folder)
+        self.secrets = Path(secrets or folder)
+        self.certificate = str(self.secrets / "certificate")
+        if secrets is None:
+            write_secrets(self.folder)
         config = self.folder / "nginx.conf"
         config.write_text(self._filled(rest, grpc, model, dict(changed)))
         self.command = [NGINX, "-c", str(config)]
@@ -78,7 +84,7 @@ class ProxyProcess:
             "translator:8501": f"127.0.0.1:{rest}",
             "translator:8500": f"127.0.0.1:{grpc}",
             "/v1/models/translator": f"/v1/models/{model}",
-            "/run/secrets/": f"{self.folder}/",
+            "/run/secrets/": f"{self.secrets}/",
             "/config/demo": str(EXPORT / "demo"),
             "/dev/stdout": f"{self.folder}/log",
             "/dev/stderr": f"{self.folder}/errors",

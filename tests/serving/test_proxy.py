@@ -1,5 +1,6 @@
 """The shipped proxy between clients and a server."""
 
+import inspect
 import json
 import re
 import socket
@@ -14,6 +15,7 @@ import pytest
 import requests
 from tensorflow_serving.apis.predict_pb2 import PredictResponse
 
+from luong_keras.client import TranslationClient
 from tests.serving.proxy_process import (
     EXPORT,
     NGINX,
@@ -386,9 +388,9 @@ def test_timeouts_agree():
     (server,) = re.findall(r"--rest_api_timeout_in_ms=(\d+)", compose)
     # The server's own answer to a late request comes through.
     assert int(server) / 1000 < seconds["proxy_read_timeout"]
-    client = (EXPORT / "client.py").read_text()
-    (patience,) = re.findall(r'"--timeout",\n.*\n +default=([\d.]+)', client)
-    assert float(patience) < seconds["grpc_read_timeout"]
+    timeout = inspect.signature(TranslationClient).parameters["timeout"]
+    # Of gRPC, the server is told how long the client waits.
+    assert timeout.default < seconds["grpc_read_timeout"]
     assert seconds["proxy_connect_timeout"] <= 5
 
 
