@@ -220,6 +220,7 @@ def test_only_tls_of_this_century_is_spoken(proxy):
     plain = requests.get(proxy.url.replace("https", "http") + "/", timeout=60)
     assert "https://" in error_of(plain, 400)
     context = ssl.create_default_context(cafile=proxy.certificate)
+    context.set_ciphers("ALL:@SECLEVEL=0")  # else it would not even ask
     context.minimum_version = ssl.TLSVersion.TLSv1
     context.maximum_version = ssl.TLSVersion.TLSv1_1
     with (
