@@ -99,6 +99,8 @@ setup(
             "jedi>=0.19.2",
             "mypy>=1.16",
             "hypothesis>=6.100",
+            "kubernetes-validate>=1.31",
+            "check-jsonschema>=0.29",
             "playwright>=1.50",
             "ruff>=0.12",
             "pre-commit>=4",

@@ -1,11 +1,11 @@
 """Exports a trained run as a SavedModel for TensorFlow Serving, forkable.
 
     python export/export_saved_model.py --run-dir runs/demo \
-        --output models/demo/1
+        --output models/translator/1
 
 Several runs with the same vocabularies become an ensemble. The export is
 checked as a server would run it; what fails a check is not left. In Python:
-`Translator.from_run(...).export("models/demo/1")`.
+`Translator.from_run(...).export("models/translator/1")`.
 """
 
 import sys

@@ -296,7 +296,8 @@ class DecodingConfig:
     batch_size: int = 32
     max_source_length: int = 200  # longer sources are cut
     # file of lines "source target probability": what an unknown word's source
-    # word becomes; copied where it has none (section 4.2)
+    # word becomes; copied where it has none (section 4.2). A training copies
+    # it into the folder of the run
     dictionary: str | None = None
 
     __pydantic_config__ = {"extra": "forbid"}

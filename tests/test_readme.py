@@ -16,6 +16,7 @@ DOCUMENTS = [
     ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "docs").glob("*.md")),
     ROOT / "export" / "README.md",
+    ROOT / "export" / "RUNBOOK.md",
     ROOT / "benchmarks" / "README.md",
 ]
 

@@ -42,8 +42,10 @@ def exports(monkeypatch):
 
 
 def test_pairs_become_a_translator(tmp_path, exports, eager, capsys):
-    folder = tmp_path / "run"
-    translator = Translator.fit(PAIRS, run_dir=folder, epochs=1, **SETTINGS)
+    folder, words = tmp_path / "run", tmp_path / "words"
+    words.write_text("door Tür 0.7\n", encoding="utf-8")
+    settings = SETTINGS | {"decoding.dictionary": str(words)}
+    translator = Translator.fit(PAIRS, run_dir=folder, epochs=1, **settings)
     printed = capsys.readouterr().out
     assert "1 as data.dev and 1 as data.test" in printed
     assert "38 training pairs; skipped: {}" in printed
@@ -57,11 +59,15 @@ def test_pairs_become_a_translator(tmp_path, exports, eager, capsys):
     sources = [source for source, _ in PAIRS[:2]]
     assert translator.translate(sources) == again.translate(sources)
     assert len(exports) == 1
+    # The dictionary is the run's own now.
+    assert config.decoding.dictionary == "dictionary.txt"
+    own = str(folder / "dictionary.txt")
+    assert translator.decoding.dictionary == again.decoding.dictionary == own
     # The same call again is finished, one of other pairs is refused.
-    Translator.fit(PAIRS, run_dir=folder, epochs=1, **SETTINGS)
+    Translator.fit(PAIRS, run_dir=folder, epochs=1, **settings)
     assert "is finished" in capsys.readouterr().out and len(exports) == 1
     with pytest.raises(ValueError, match="training text .* is not the one"):
-        Translator.fit(PAIRS[1:], run_dir=folder, epochs=1, **SETTINGS)
+        Translator.fit(PAIRS[1:], run_dir=folder, epochs=1, **settings)
 
 
 @pytest.mark.parametrize(

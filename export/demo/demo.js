@@ -2,7 +2,7 @@
 
 // A rank that the search did not fill has -1e30: JSON has no -Infinity.
 const ABSENT = -1e29;
-const SETTINGS = ["server", "model", "limit"];
+const SETTINGS = ["model", "limit"];
 const STORE = "luong_keras demo";
 const HINT =
   "Each row shows where the model looked to write the word beside it. " +
@@ -21,23 +21,50 @@ function element(tag, properties = {}, ...children) {
 // A word keeps its own direction beside words of another.
 const word = (text) => element("bdi", { lang: "" }, text);
 
-// Settings: the address bar goes before what was typed in an earlier visit.
+const matrix = new Matrix(
+  {
+    box: page.matrix, extent: page.extent, canvas: page.canvas,
+    row: page.row, cell: page.cell,
+  },
+  (row, column) => page.pair.replaceChildren(
+    ...["“", word(matrix.rows[row]), "” attends to “"],
+    ...[word(matrix.columns[column]), "” with weight "],
+    matrix.weights[row][column].toFixed(3),
+  ),
+);
+
+// Settings: the address bar goes before what was typed in an earlier visit. A
+// server is never remembered: it is that of the page unless the bar names one.
+
+function kept(storage, name) {
+  try {
+    return storage().getItem(name);
+  } catch {
+    return null; // refused
+  }
+}
+
+function keep(storage, name, value) {
+  try {
+    storage().setItem(name, value);
+  } catch {
+    // Refused: it holds for this visit.
+  }
+}
+
+const local = () => localStorage, session = () => sessionStorage;
 
 function stored() {
   try {
-    return JSON.parse(localStorage.getItem(STORE)) ?? {};
+    return JSON.parse(kept(local, STORE)) ?? {};
   } catch {
-    return {}; // refused, or not ours
+    return {}; // not ours
   }
 }
 
 function store() {
   const values = SETTINGS.map((name) => [name, page[name].value]);
-  try {
-    localStorage.setItem(STORE, JSON.stringify(Object.fromEntries(values)));
-  } catch {
-    // Refused: the settings hold for this visit.
-  }
+  keep(local, STORE, JSON.stringify(Object.fromEntries(values)));
 }
 
 function restore() {
@@ -46,106 +73,87 @@ function restore() {
   for (const name of SETTINGS) {
     page[name].value = query.get(name) ?? earlier[name] ?? page[name].value;
   }
+  const own = location.protocol.startsWith("http") && location.origin;
+  page.server.value = query.get("server") ?? (own || page.server.value);
+  serverChanged();
 }
 
-// The server.
+const server = () => page.server.value.trim().replace(/\/+$/, "");
+
+// A token is for one server, and for as long as the tab: a link with another
+// address in it does not send it there.
+function serverChanged() {
+  page.token.value = kept(session, `${STORE} token ${server()}`) ?? "";
+  page.address.textContent = server();
+  page.foreign.hidden = server() === location.origin;
+}
+
+// Requests. Each kind has at most one under way.
+
+function place() {
+  return {
+    server: server(),
+    model: page.model.value.trim(),
+    token: page.token.value.trim(),
+  };
+}
+
+function options() {
+  return {
+    beam_size: page.beam_size.valueAsNumber || 0,
+    length_penalty: -1,
+    prefix: page.prefix.value.trim(),
+    replace_unknown: -1,
+  };
+}
 
 function request() {
-  const options = {
-    beam_size: page.beam_size.valueAsNumber || 0,
-    n_best: page.n_best.valueAsNumber || 0,
-    prefix: page.prefix.value.trim(),
-  };
-  const text = page.text.value;
-  if (!Object.values(options).some(Boolean)) {
-    return { signature_name: "translate", instances: [{ text }] };
-  }
-  // The signature takes all options or none.
-  const others = { length_penalty: -1, replace_unknown: -1 };
   return {
-    signature_name: "translate_with_options",
-    instances: [{ text, ...options, ...others }],
+    text: page.text.value,
+    ...options(),
+    n_best: page.n_best.valueAsNumber || 0,
   };
 }
 
-// The browser does not tell a page which it was, but lets it send a request
-// whose answer it does not want to read.
-async function whyUnread(server, signal) {
-  const flag = "--rest_api_enable_cors_support=true";
-  try {
-    await fetch(`${server}/v1/models/`, { mode: "no-cors", signal });
-  } catch {
-    signal.throwIfAborted();
-    return (
-      `No answer from ${server}. Does TensorFlow Serving run there, is this ` +
-      `its REST port, 8501 by default, and was it started with ${flag}?`
-    );
-  }
-  return (
-    `${server} answers, but does not let this page read its answers. ` +
-    `Start TensorFlow Serving with ${flag}.`
-  );
-}
+const pending = {};
 
-async function ask(signal) {
-  const server = page.server.value.trim().replace(/\/+$/, "");
-  const model = page.model.value.trim();
-  const url = `${server}/v1/models/${encodeURIComponent(model)}:predict`;
-  // As text/plain, which needs no leave in advance as JSON would.
-  const message = { method: "POST", body: JSON.stringify(request()), signal };
-  const response = await fetch(url, message).catch(async () => {
-    signal.throwIfAborted();
-    throw new Error(await whyUnread(server, signal));
-  });
-  const text = await response.text();
-  let answer = {};
-  try {
-    answer = JSON.parse(text) ?? {};
-  } catch {
-    // Not JSON: told below, with its text.
-  }
-  const said = answer.error ?? text.slice(0, 300);
-  if (response.status === 404) {
-    throw new Error(
-      `${server} serves no model “${model}”, as named under “Server”. ${said}`,
-    );
-  }
-  if (!response.ok) {
-    throw new Error(`The server refuses (${response.status}): ${said}`);
-  }
-  const found = answer.predictions?.[0];
-  if (!found?.alignments || !found.source_tokens) {
-    throw new Error(
-      "This is no answer of a translator that export/export_saved_model.py " +
-      `has written. Expected: translations and alignments. Received: ${said}`,
-    );
-  }
-  return found;
-}
-
-let pending;
-
-async function translate(event) {
-  event.preventDefault();
-  pending?.abort(new Error("Replaced."));
-  const mine = (pending = new AbortController());
+// Runs `work(signal)`; a later call of the same kind takes its place.
+async function only(kind, work, done, failed) {
+  pending[kind]?.abort(new Error("Replaced."));
+  const mine = (pending[kind] = new AbortController());
   const seconds = page.limit.valueAsNumber;
   const late = new Error(
     `No answer within ${seconds} seconds. Send the sentence again, or raise ` +
     "the time limit under “Server”.",
   );
   const timer = setTimeout(() => mine.abort(late), seconds * 1000);
-  report("Translating…", true);
   try {
-    show(await ask(mine.signal));
+    const found = await work(mine.signal);
+    if (mine === pending[kind]) done(found);
   } catch (error) {
-    if (mine === pending) fail(error.message);
+    if (mine === pending[kind]) failed(error);
   } finally {
     clearTimeout(timer);
   }
 }
 
+function translate(event) {
+  event.preventDefault();
+  pending.alignment?.abort(new Error("Replaced."));
+  pending.alignment = undefined;
+  const asked = { place: place(), row: request(), alignments: [] };
+  report("Translating…", true);
+  only(
+    "translation",
+    (signal) => translations(asked.place, asked.row, signal),
+    (found) => show(found, asked),
+    fail,
+  );
+}
+
 // What the page shows.
+
+let looked; // the request, and the rank of its answer that is looked at
 
 function report(message, busy = false) {
   page.status.textContent = message;
@@ -154,99 +162,69 @@ function report(message, busy = false) {
   page.answer.ariaBusy = page.translation.ariaBusy = busy;
 }
 
-function fail(message) {
-  report(message);
+function fail(error) {
+  report(error.message);
   page.status.className = "error";
   page.translation.replaceChildren();
   page.answer.hidden = true;
+  if (error instanceof TokenError) {
+    page.server_details.open = true;
+    page.token.focus();
+  }
 }
 
-function show(found) {
-  const source = found.source_tokens.slice(0, found.source_lengths);
+function show(found, asked) {
   const ranks = found.scores
-    .map((score, rank) => ({
-      score,
-      text: found.translations[rank],
-      target: found.tokens[rank].slice(0, found.lengths[rank]),
-      weights: found.alignments[rank],
-    }))
+    .map((score, rank) => ({ score, rank, text: found.translations[rank] }))
     .filter(({ score }) => score > ABSENT);
   report("");
   page.answer.hidden = false;
   page.truncated.hidden = !found.truncated;
-  const choices = ranks.map((rank, i) => choice(rank, i === 0, source));
+  const choices = ranks.map((rank, i) => choice(rank, i === 0, asked));
   page.ranks.replaceChildren(...choices);
-  select(ranks[0], source);
+  select(ranks[0], asked);
 }
 
-function choice(rank, checked, source) {
+function choice(found, checked, asked) {
   const radio = element("input", { type: "radio", name: "rank", checked });
-  radio.addEventListener("change", () => select(rank, source));
-  const score = rank.score.toFixed(3).replace("-", "−");
-  const parts = [radio, word(rank.text), element("data", {}, score)];
+  radio.addEventListener("change", () => select(found, asked));
+  const score = found.score.toFixed(3).replace("-", "−");
+  const parts = [radio, word(found.text), element("data", {}, score)];
   return element("li", {}, element("label", {}, ...parts));
 }
 
-function select({ text, target, weights }, source) {
+function select({ text, rank }, asked) {
   page.translation.textContent = text || "(no words)";
-  const row = (...cells) => element("tr", {}, ...cells);
-  const heading = (scope, text) =>
-    element("th", { scope, title: text }, word(text));
-  const columns = source.map((w) => heading("col", w));
-  page.source.replaceChildren(row(element("td"), ...columns));
-  const rows = target.map((w, t) => {
-    const cells = source.map((_, s) => cell(weights[t][s]));
-    return row(heading("row", w), ...cells);
-  });
-  page.weights.replaceChildren(...rows);
-  page.weights.querySelector("td")?.setAttribute("tabindex", 0);
-  page.pair.textContent = target.length ? HINT : "";
+  looked = { asked, rank };
+  align();
 }
 
-function cell(weight) {
-  const made = element("td", { tabIndex: -1 }, weight.toFixed(3));
-  made.style.setProperty("--weight", weight);
-  return made;
-}
-
-function point(event) {
-  const cell = event.target.closest("td");
-  if (!cell) return;
-  const row = cell.parentNode.cells[0];
-  const column = page.source.rows[0].cells[cell.cellIndex];
-  for (const old of document.querySelectorAll(".pointed")) {
-    old.classList.remove("pointed");
+// Asks for the alignment only where somebody looks at it, and once.
+function align() {
+  if (!looked || !page.alignment.open) return;
+  const { asked, rank } = looked;
+  if (asked.alignments[rank]) {
+    pending.alignment?.abort(new Error("Replaced."));
+    pending.alignment = undefined;
+    draw(asked.alignments[rank]);
+    return;
   }
-  for (const part of [cell, row, column]) part.classList.add("pointed");
-  page.pair.replaceChildren(
-    ...["“", word(row.title), "” attends to “", word(column.title)],
-    `” with weight ${cell.textContent}`,
+  page.matrix.hidden = true;
+  page.pair.textContent = "Asking for the alignment…";
+  const { n_best, ...row } = asked.row;
+  only(
+    "alignment",
+    (signal) => alignment(asked.place, { ...row, rank }, signal),
+    (found) => draw((asked.alignments[rank] = found)),
+    (error) => { page.pair.textContent = error.message; },
   );
-  if (event.type === "focusin") {
-    // The cell last visited is the one that Tab comes back to.
-    page.weights.querySelector("[tabindex='0']").tabIndex = -1;
-    cell.tabIndex = 0;
-    // Out from under the headings, which focus alone does not see to.
-    cell.scrollIntoView({ block: "nearest", inline: "nearest" });
-  }
 }
 
-function walk(event) {
-  const { key, target } = event;
-  if (event.altKey || event.ctrlKey || event.metaKey) return;
-  const { rowIndex, cells } = target.parentNode;
-  const row = { ArrowUp: rowIndex - 1, ArrowDown: rowIndex + 1 }[key];
-  const column = {
-    ArrowLeft: target.cellIndex - 1,
-    ArrowRight: target.cellIndex + 1,
-    Home: 1,
-    End: cells.length - 1,
-  }[key];
-  if (row === undefined && column === undefined) return;
-  event.preventDefault();
-  // The headings, row 0 and column 0, take no focus.
-  const there = target.closest("table").rows[row ?? rowIndex];
-  there?.cells[column ?? target.cellIndex]?.focus();
+function draw(found) {
+  const target = found.tokens.slice(0, found.lengths);
+  const source = found.source_tokens.slice(0, found.source_lengths);
+  page.pair.textContent = target.length ? HINT : "There is nothing to align.";
+  matrix.show(target, source, found.alignments);
 }
 
 page.request.addEventListener("submit", translate);
@@ -260,11 +238,12 @@ page.text.addEventListener("keydown", (event) => {
   page.request.requestSubmit();
 });
 page.cancel.addEventListener("click", () => {
-  pending.abort(new Error("Cancelled."));
+  pending.translation.abort(new Error("Cancelled."));
   page.text.focus();
 });
 page.server_settings.addEventListener("change", store);
-page.weights.addEventListener("pointerover", point);
-page.weights.addEventListener("focusin", point);
-page.weights.addEventListener("keydown", walk);
+page.server.addEventListener("change", serverChanged);
+page.token.addEventListener("change", () =>
+  keep(session, `${STORE} token ${server()}`, page.token.value.trim()));
+page.alignment.addEventListener("toggle", align);
 restore();

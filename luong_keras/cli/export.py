@@ -88,7 +88,7 @@ def _check(arguments: Export) -> None:
     if not arguments.output.name.isdecimal():
         raise ValueError(
             "Expected: --output with a number as its last part, the version, "
-            "as in models/demo/1; a server loads no other. Received: "
+            "as in models/translator/1; a server loads no other. Received: "
             f"{arguments.output}."
         )
     if arguments.weights_dtype is not None and arguments.fold_embedding:

@@ -7,6 +7,7 @@ import dataclasses
 from luong_keras.config import DecodingConfig, RunConfig
 from luong_keras.config_values import config_from_dict, config_to_dict
 from luong_keras.files.json_file import read_json, write_json
+from luong_keras.recipe.run_dictionary import as_written
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.training.json_lines_log import JsonLinesLog
 from luong_keras.training.run_folder import RunFolder
@@ -51,7 +52,7 @@ def check_resumable(config: RunConfig, run: RunFolder) -> None:
     """
     if not run.config.exists():
         return
-    old = run_config(run.path)
+    old = run_config(run.path, own_files=False)
     # A text may have fewer words than were asked for.
     model = dataclasses.replace(
         config.model,
@@ -82,7 +83,9 @@ def trained_epochs(run: RunFolder) -> int:
 def write_config(config: RunConfig, run: RunFolder) -> None:
     """Writes the settings with which the run goes on from here."""
     run.write_config(
-        config_to_dict(config), MAY_CHANGE, config_to_dict(RunConfig())
+        config_to_dict(as_written(config, run)),
+        MAY_CHANGE,
+        config_to_dict(RunConfig()),
     )
 
 
@@ -104,7 +107,7 @@ def is_finished(config: RunConfig, run: RunFolder) -> bool:
         and found.get("trained", trained_epochs(run)) == trained_epochs(run)
         and found.get("weights", "best") == config.training.final_weights
         and config_from_dict(found["decoding"], DecodingConfig)
-        == config.decoding
+        == as_written(config, run).decoding
     )
 
 
@@ -114,7 +117,7 @@ def mark_finished(config: RunConfig, run: RunFolder) -> None:
         "epochs": config.training.epochs,
         "trained": trained_epochs(run),
         "weights": config.training.final_weights,
-        "decoding": config_to_dict(config.decoding),
+        "decoding": config_to_dict(as_written(config, run).decoding),
     }
     write_json(run.finished, found)
 

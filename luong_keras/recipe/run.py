@@ -32,6 +32,7 @@ from luong_keras.recipe.resumption import (
     mark_finished,
     write_config,
 )
+from luong_keras.recipe.run_dictionary import bring_in
 from luong_keras.recipe.training import train, training_batches
 from luong_keras.training.run_folder import RunFolder
 
@@ -111,6 +112,7 @@ def _run(
 def _prepare(config: RunConfig, run: RunFolder):
     """The settings, pairs, tokenizers and batches, made where need be."""
     check_resumable(config, run)
+    config = bring_in(config, run)
     datasets, corpus = prepare_text(config, run)
     tokenizers = prepare_tokenizers(corpus, config, run)
     config = fit_vocabulary_sizes(config, *tokenizers)

@@ -45,11 +45,16 @@ def load_run(
     Raises:
         FileNotFoundError: where a run or its weights are missing.
         ValueError: where runs have not the same vocabularies, or their
-            text was not prepared alike, or for weights of another name.
+            text was not prepared alike, for weights of another name, or
+            where a dictionary or vocabulary lies outside its run folder.
     """
     if isinstance(run_folder, str | Path):
         run_folder = [run_folder]
-    runs = [_read_run(folder, weights, precision) for folder in run_folder]
+    runs = [
+        # Where the caller brings the search, none of the folder is read.
+        _read_run(folder, weights, precision, own_files=decoding is None)
+        for folder in run_folder
+    ]
     models, tokenizers, settings = zip(*runs, strict=True)
     prepared = [preprocessors(config.data) for config in settings]
     for folder, own in zip(run_folder, prepared, strict=True):
@@ -73,9 +78,9 @@ def load_run(
     return list(models), *tokenizers[0], decoding, *prepared[0]
 
 
-def _read_run(folder, weights, precision):
+def _read_run(folder, weights, precision, own_files):
     """The model, the pair of tokenizers and the settings of a run."""
-    config = run_config(folder)
+    config = run_config(folder, own_files)
     run = RunFolder(folder)
     path = run.weights(weights or config.training.final_weights)
     model_config = config.model

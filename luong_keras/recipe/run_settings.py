@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 from luong_keras.config import RunConfig
 from luong_keras.config_values import config_from_dict
+from luong_keras.recipe.run_dictionary import own_dictionary
 from luong_keras.training.run_folder import RunFolder
 
 
-def run_config(folder: str | Path) -> RunConfig:
+def run_config(folder: str | Path, own_files: bool = True) -> RunConfig:
     """The settings of a run.
+
+    Args:
+        folder: of the run.
+        own_files: whether the dictionary must lie in the folder, and its path
+            is that of the file; otherwise it is as it was written, and not to
+            be read.
 
     Raises:
         FileNotFoundError: where there is no run.
-        ValueError: where its configuration is damaged.
+        ValueError: where its configuration is damaged, or names a dictionary
+            outside the folder.
     """
     if not Path(folder).is_dir():
         raise FileNotFoundError(
@@ -24,6 +33,11 @@ def run_config(folder: str | Path) -> RunConfig:
     run = RunFolder(folder)
     values = run.read_config()
     try:
-        return config_from_dict(values)
+        config = config_from_dict(values)
     except ValueError as error:
         raise ValueError(f"{run.config}: {error}") from None
+    if not own_files:
+        return config
+    return dataclasses.replace(
+        config, decoding=own_dictionary(config.decoding, run)
+    )

@@ -1,24 +1,46 @@
-"""Takes docs/demo_page.png, by hand, of a model that is being served.
+"""Takes docs/demo_page.png, by hand, of the page as the proxy serves it.
 
-python -m tests.serving.take_screenshot --model demo \
-        --server http://localhost:8501
+LUONG_KERAS_TOKEN=… python -m tests.serving.take_screenshot
 """
 
 import argparse
+import os
 from io import BytesIO
-from urllib.parse import urlencode
 
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from tests.serving.test_demo_page import CHROMIUM, FLAGS, PAGE
+from tests.serving.demo_tab import CHROMIUM, FLAGS
 
 SENTENCE = "Today the old teacher has shown the sister a key."
 # The heaviest weight of the row of the last word before the full stop.
-POINTED = """() => [...document.querySelectorAll(
-    "#weights tr:nth-last-child(2) td")].reduce(
-    (best, cell) => +cell.textContent > +best.textContent ? cell : best
-    ).focus()"""
+POINTED = """() => {
+    const row = Math.max(matrix.rows.length - 2, 0);
+    const weights = matrix.weights[row];
+    matrix.read([row, weights.indexOf(Math.max(...weights))]); }"""
+
+
+def taken(tab, url, sentence):
+    """The picture of an answer, with its alignment and a cell of it."""
+    tab.goto(url)
+    tab.click("#server_details > summary")
+    tab.fill("#token", os.environ.get("LUONG_KERAS_TOKEN", ""))
+    tab.click("#server_details > summary")
+    tab.fill("#text", sentence)
+    tab.press("#text", "Enter")
+    tab.wait_for_selector("#ranks li")
+    tab.click("#alignment > summary")
+    tab.wait_for_selector("#matrix")
+    tab.evaluate(POINTED)
+    return tab.screenshot(full_page=True)
+
+
+def written(picture, path):
+    """Writes it with a palette: less than half, and nothing that is seen."""
+    colours = Image.open(BytesIO(picture)).convert("RGB")
+    colours.quantize(
+        method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE
+    ).save(path, optimize=True)
 
 
 def main() -> None:
@@ -27,14 +49,12 @@ def main() -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--server", default="http://localhost:8501")
-    parser.add_argument("--model", default="translator")
+    parser.add_argument("--url", default="https://localhost:8443")
     parser.add_argument("--sentence", default=SENTENCE)
     parser.add_argument("--width", type=int, default=800)
     parser.add_argument("--dark", action="store_true")
     parser.add_argument("--output", default="docs/demo_page.png")
     arguments = parser.parse_args()
-    query = urlencode({"server": arguments.server, "model": arguments.model})
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=CHROMIUM, args=FLAGS
@@ -44,19 +64,11 @@ def main() -> None:
             color_scheme="dark" if arguments.dark else "light",
             reduced_motion="reduce",
             device_scale_factor=2,
+            ignore_https_errors=True,
         )
-        tab.goto(f"{(PAGE / 'index.html').as_uri()}?{query}")
-        tab.fill("#text", arguments.sentence)
-        tab.press("#text", "Enter")
-        tab.wait_for_selector("#weights td")
-        tab.evaluate(POINTED)
-        picture = tab.screenshot(full_page=True)
+        picture = taken(tab, arguments.url, arguments.sentence)
         browser.close()
-    # A palette takes less than half the room, and nothing that can be seen.
-    colours = Image.open(BytesIO(picture)).convert("RGB")
-    colours.quantize(
-        method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE
-    ).save(arguments.output, optimize=True)
+    written(picture, arguments.output)
 
 
 if __name__ == "__main__":

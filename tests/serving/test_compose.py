@@ -1,7 +1,9 @@
 """The files that start the real server, as far as they can be read here."""
 
+import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -19,17 +21,23 @@ def read(name, message):
 
 
 @pytest.fixture(scope="module")
-def service():
+def compose():
     yaml = pytest.importorskip("yaml")
-    compose = yaml.safe_load((EXPORT / "compose.yaml").read_text())
-    (found,) = compose["services"].values()
-    return found
+    return yaml.safe_load((EXPORT / "compose.yaml").read_text())
+
+
+@pytest.fixture(scope="module")
+def service(compose):
+    return compose["services"]["translator"]
 
 
 def test_the_model_is_the_one_of_the_guide():
     config = read("models.config", model_server_config_pb2.ModelServerConfig())
     (model,) = config.model_config_list.config
-    assert (model.name, model.base_path) == ("demo", "/models/demo")
+    assert (model.name, model.base_path) == (
+        "translator",
+        "/models/translator",
+    )
     assert model.model_platform == "tensorflow"
     assert not model.version_labels
 
@@ -66,26 +74,78 @@ def test_flags_name_files_that_are_there(service):
     for path in files.values():
         assert (EXPORT / path.removeprefix("/config/")).is_file()
     assert flags["--enable_batching"] == "true"
+    # The page has the origin of the proxy.
+    assert "--rest_api_enable_cors_support" not in flags
     mounts = [mount.rsplit(":", 2)[1:] for mount in service["volumes"]]
     assert mounts == [["/models", "ro"], ["/config", "ro"]]
     assert re.fullmatch(r"tensorflow/serving:\d+\.\d+\.\d+", service["image"])
-    assert service["ports"] == [
-        "127.0.0.1:8500:8500",
-        "127.0.0.1:8501:8501",
-    ]
+
+
+def test_only_the_proxy_can_be_reached(compose):
+    services = compose["services"]
+    assert "ports" not in services["translator"]
+    assert services["translator"]["networks"] == ["inside"]
+    assert compose["networks"]["inside"] == {"internal": True}
+    assert services["proxy"]["ports"] == ["${ADDRESS:-127.0.0.1}:8443:8443"]
+    assert services["prometheus"]["ports"] == ["127.0.0.1:9090:9090"]
+    assert services["prometheus"]["profiles"] == ["monitoring"]
+
+
+@pytest.mark.parametrize("name", ["translator", "proxy", "prometheus"])
+def test_a_container_has_no_more_than_it_needs(compose, name):
+    service = compose["services"][name]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"] and "cap_add" not in service
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service["user"] == "${RUN_AS:-1000:1000}"
+    assert not service.get("privileged")
+    limits = service["deploy"]["resources"]["limits"]
+    assert {"cpus", "memory", "pids"} <= limits.keys()
+    for mount in service["volumes"]:
+        assert mount.endswith(":ro")
+    assert re.search(r":v?\d+\.\d+", service["image"])
+
+
+def test_secrets_are_files_outside_the_repository(compose):
+    volumes = compose["services"]["proxy"]["volumes"]
+    assert "${SECRETS:-../secrets}:/run/secrets:ro" in volumes
+    nginx = (EXPORT / "proxy" / "nginx.conf").read_text()
+    named = re.findall(r"/run/secrets/(\w+);", nginx)
+    assert sorted(named) == ["certificate", "key", "tokens"]
+    ignored = (EXPORT.parent / ".gitignore").read_text().splitlines()
+    assert "secrets/" in ignored
+
+
+def test_the_composition_is_one_by_its_schema():
+    pytest.importorskip("check_jsonschema")
+    # The schema comes with the tool.
+    found = subprocess.run(
+        [
+            *(sys.executable, "-m", "check_jsonschema", "--builtin-schema"),
+            *("vendor.compose-spec", str(EXPORT / "compose.yaml")),
+        ],
+        capture_output=True,
+        text=True,
+    )
+    assert found.returncode == 0, found.stdout
 
 
 def test_the_health_check_asks_for_the_model(service, server):
+    assert service["environment"] == {"MODEL_NAME": "${MODEL_NAME:-translator}"}
     command, *arguments = service["healthcheck"]["test"]
     assert command == "CMD"
     address = urlsplit(server.rest_url)
-    for suffix, healthy in (("", True), ("-of-nobody", False)):
-        *shell, script = arguments
-        for old, new in (
-            ("127.0.0.1", address.hostname),
-            ("8501", str(address.port)),
-            ("/v1/models/demo", address.path + suffix),
-        ):
-            assert old in script
-            script = script.replace(old, new)
-        assert (subprocess.run([*shell, script]).returncode == 0) == healthy
+    name = address.path.rpartition("/")[2]
+    *shell, script = arguments
+    for old, new in (
+        ("127.0.0.1", address.hostname),
+        ("8501", str(address.port)),
+        ("$$", "$"),  # as compose reads it
+    ):
+        assert old in script
+        script = script.replace(old, new)
+    for model, healthy in ((name, True), ("of-nobody", False)):
+        found = subprocess.run(
+            [*shell, script], env={**os.environ, "MODEL_NAME": model}
+        )
+        assert (found.returncode == 0) == healthy

@@ -1,40 +1,31 @@
-"""The page in `export/demo` in a real browser, against the loopback server."""
+"""The page in `export/demo` in a real browser."""
 
 import functools
-import json
 import re
-import shutil
 import socket
 import threading
-import urllib.request
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
 
-from tests.serving.server_process import LoopbackProcess
-
-sync_api = pytest.importorskip(
-    "playwright.sync_api", reason="needs a browser: pip install playwright"
+from tests.serving.demo_tab import (
+    CHROMIUM,
+    FLAGS,
+    PAGE,
+    STUB,
+    Demo,
+    aligned,
+    sync_api,
+    translated,
 )
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None, reason="needs a browser: apt-get install chromium"
 )
-FLAGS = (
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update"),
-    "--disable-sync",
-)
-PAGE = Path(__file__).parents[2] / "export" / "demo"
 CORS_FLAG = "--rest_api_enable_cors_support=true"
-STUB = "http://127.0.0.1:9"  # Requests to it are answered by the browser.
 PHONE = {"viewport": {"width": 360, "height": 640}, "is_mobile": True}
-MATRIX = """() => [...document.querySelectorAll("#weights tr")].map(
-    (row) => [...row.querySelectorAll("td")].map(
-        (cell) => Number(getComputedStyle(cell, "::before").opacity)))"""
 # [colour, background] of an element as the browser computes them.
 COLOURS = """(element, pseudo) => {
     let behind = element, colour = "";
@@ -43,65 +34,6 @@ COLOURS = """(element, pseudo) => {
     while (colour === transparent && (behind = behind.parentElement));
     return [getComputedStyle(element, pseudo).color, colour];
 }"""
-
-IN_FRONT = """(element) => {
-    const { left, right, top, bottom } = element.getBoundingClientRect();
-    return [[left + 2, top + 2], [right - 2, bottom - 2]].every(
-        ([x, y]) => document.elementFromPoint(x, y) === element);
-}"""
-
-
-class Demo:
-    """The page in a tab, and all that it asks for and complains about."""
-
-    def __init__(self, tab, url):
-        self.tab, self.url, self.servers = tab, url, [url]
-        self.requests, self.errors, self.complaints = [], [], []
-        tab.on("request", lambda request: self.requests.append(request))
-        tab.on("pageerror", lambda error: self.errors.append(str(error)))
-        tab.on("console", lambda line: self.complaints.append(line.text))
-
-    def open(self, server=STUB, model="tiny"):
-        self.servers.append(server)
-        query = urlencode({"server": server, "model": model})
-        self.tab.goto(f"{self.url}/?{query}")
-
-    def answer(self, status=200, **body):
-        """Makes the stub answer with JSON; `text` is sent as it is."""
-        self.tab.route(
-            STUB + "/**",
-            lambda route: route.fulfill(
-                status=status,
-                body=body.get("text", json.dumps(body)),
-                headers={"Access-Control-Allow-Origin": "*"},
-            ),
-        )
-
-    def send(self, text="a cat"):
-        self.tab.fill("#text", text)
-        self.tab.press("#text", "Enter")
-
-    def sent(self):
-        """The bodies of the predictions asked for."""
-        return [
-            json.loads(request.post_data)
-            for request in self.requests
-            if request.method == "POST"
-        ]
-
-    def shows(self, selector, text):
-        sync_api.expect(self.tab.locator(selector)).to_have_text(text)
-
-    def shows_rank(self, answer, rank):
-        """Checks translation and matrix against one rank of an answer."""
-        self.shows("#translation", answer["translations"][rank])
-        words, length = answer["lengths"][rank], answer["source_lengths"]
-        self.shows("#weights th", answer["tokens"][rank][:words])
-        self.shows("#source th", answer["source_tokens"][:length])
-        expected = np.array(answer["alignments"][rank])[:words, :length]
-        np.testing.assert_allclose(
-            self.tab.evaluate(MATRIX), expected, rtol=0, atol=1e-5
-        )
 
 
 @pytest.fixture(scope="module")
@@ -143,90 +75,97 @@ def demo(browser, page_url, request):
     context.close()
 
 
-@pytest.fixture(scope="module")
-def translator(exported_models):
-    """The address of a server that lets pages read its answers."""
-    running = LoopbackProcess(exported_models, "--cors")
-    yield "{0.scheme}://{0.netloc}".format(urlsplit(running.rest_url))
-    running.stop()
+PAIR = "“{}” attends to “{}” with weight {}".format
 
 
-def prediction(server, body):
-    """What the server answers, asked without a browser."""
-    with urllib.request.urlopen(
-        f"{server}/v1/models/tiny:predict", json.dumps(body).encode()
-    ) as response:
-        return json.load(response)["predictions"][0]
-
-
-def made_up(target, source, **others):
-    """An answer of one rank, whose weights fall along each row."""
-    row = [0.5**s for s in range(1, len(source) + 1)]
-    return {
-        "translations": [" ".join(target)],
-        "scores": [-0.25],
-        "tokens": [target],
-        "lengths": [len(target)],
-        "alignments": [[row] * len(target)],
-        "source_tokens": source,
-        "source_lengths": len(source),
-        "truncated": False,
-        **others,
-    }
-
-
-def test_enter_sends_a_sentence_and_a_rank_can_be_chosen(demo, translator):
-    demo.open(translator)
+def test_enter_sends_a_sentence_by_the_contract(demo):
+    demo.open()
+    demo.answer(translated("die Katze", "eine Katze"))
     demo.send("the cat sees a dog .")
-    sync_api.expect(demo.tab.locator("#ranks li").first).to_be_visible()
-    (body,) = demo.sent()
-    assert body == {
-        "signature_name": "translate",
-        "instances": [{"text": "the cat sees a dog ."}],
-    }
-    answer = prediction(translator, body)
-    demo.shows("#ranks bdi", answer["translations"])
-    assert len(set(answer["translations"])) == 3
-    scores = demo.tab.locator("#ranks data").all_inner_texts()
-    numbers = [float(score.replace("−", "-")) for score in scores]
-    assert numbers == pytest.approx(answer["scores"], abs=5e-4)
-    demo.shows_rank(answer, 0)
-    demo.tab.locator("#ranks input").first.press("ArrowDown")
-    demo.shows_rank(answer, 1)
+    demo.shows("#ranks bdi", ["die Katze", "eine Katze"])
+    demo.shows("#ranks data", ["−0.250", "−0.500"])
+    demo.shows("#translation", "die Katze")
+    assert demo.sent() == [
+        {
+            "text": "the cat sees a dog .",
+            "beam_size": 0,
+            "n_best": 0,
+            "length_penalty": -1,
+            "prefix": "",
+            "replace_unknown": -1,
+        }
+    ]
+    assert demo.sent("align") == []
     assert demo.complaints == []
 
 
-def test_options_ask_the_signature_that_takes_them(demo, translator):
-    demo.open(translator)
+def test_options_are_sent(demo):
+    demo.open()
+    demo.answer(translated("das Hund"), [aligned(["das", "Hund"], ["a"])])
     demo.tab.click("text=Search")
     demo.tab.fill("#beam_size", "2")
     demo.tab.fill("#n_best", "1")
     demo.tab.fill("#prefix", "das Hund")
     demo.send()
-    sync_api.expect(demo.tab.locator("#ranks li")).to_have_count(1)
-    demo.shows("#translation", re.compile("^das Hund"))
-    (body,) = demo.sent()
-    assert body["signature_name"] == "translate_with_options"
-    assert body["instances"] == [
-        {
-            "text": "a cat",
-            "beam_size": 2,
-            "n_best": 1,
-            "length_penalty": -1,
-            "prefix": "das Hund",
-            "replace_unknown": -1,
-        }
-    ]
+    demo.shows("#translation", "das Hund")
+    (row,) = demo.sent()
+    assert (row["beam_size"], row["n_best"]) == (2, 1)
+    assert row["prefix"] == "das Hund"
+    demo.look()
+    demo.shows("#pair", re.compile("^Each row"))
+    (asked,) = demo.sent("align")
+    assert asked.pop("rank") == 0
+    del row["n_best"]  # which `align` does not take
+    assert asked == row
+
+
+def test_an_alignment_is_asked_for_when_it_is_looked_at_and_once(demo):
+    demo.open()
+    alignments = [aligned(["ja"], ["yes"]), aligned(["ach"], ["oh"])]
+    demo.answer(translated("ja", "ach"), alignments)
+    demo.send("yes")
+    demo.shows("#translation", "ja")
+    demo.tab.locator("#ranks input").first.press("ArrowDown")
+    demo.shows("#translation", "ach")
+    assert demo.sent("align") == []
+    demo.look()
+    demo.tab.focus("#cell")
+    demo.shows("#pair", PAIR("ach", "oh", "0.500"))
+    demo.tab.locator("#ranks input").last.press("ArrowUp")
+    demo.shows("#pair", re.compile("^Each row"))
+    demo.tab.focus("#cell")
+    demo.shows("#pair", PAIR("ja", "yes", "0.500"))
+    demo.tab.locator("#ranks input").first.press("ArrowDown")
+    demo.tab.focus("#cell")
+    demo.shows("#pair", PAIR("ach", "oh", "0.500"))
+    assert [row["rank"] for row in demo.sent("align")] == [1, 0]
+    # Another sentence is another alignment, asked for at once now.
+    demo.send("no")
+    demo.shows("#pair", re.compile("^Each row"))
+    assert [row["text"] for row in demo.sent("align")] == ["yes", "yes", "no"]
+
+
+def test_an_alignment_that_fails_leaves_the_translation(demo):
+    demo.open()
+    demo.answer(translated("ja"))
+    demo.send()
+    demo.shows("#translation", "ja")
+    demo.answer(status=429, error="too many")
+    demo.look()
+    expected = r"The server refuses (429): too many Try again in 2 s."
+    demo.shows("#pair", expected)
+    demo.shows("#translation", "ja")
+    sync_api.expect(demo.tab.locator("#matrix")).to_be_hidden()
 
 
 def test_pointing_and_arrow_keys_name_a_pair(demo):
     demo.open()
-    demo.answer(predictions=[made_up(["▁ei", "n"], ["an", "old", "tea"])])
+    found = aligned(["▁ei", "n"], ["an", "old", "tea"])
+    demo.answer(translated("ein"), [found])
     demo.send()
-    pair = "“{}” attends to “{}” with weight {}".format
-    demo.tab.locator("#weights tr").nth(1).locator("td").nth(2).hover()
-    demo.shows("#pair", pair("n", "tea", "0.125"))
-    demo.tab.focus("#ranks input")
+    demo.look()
+    demo.shows("#pair", re.compile("^Each row"))
+    demo.tab.focus("#alignment > summary")
     for key, target, source, weight in (
         ("Tab", "▁ei", "an", "0.500"),
         ("ArrowUp", "▁ei", "an", "0.500"),
@@ -242,46 +181,100 @@ def test_pointing_and_arrow_keys_name_a_pair(demo):
         ("ArrowUp", "▁ei", "an", "0.500"),
     ):
         demo.tab.keyboard.press(key)
-        demo.shows("#pair", pair(target, source, weight))
-        demo.shows(".pointed", [source, target, weight])
+        demo.shows("#pair", PAIR(target, source, weight))
+        demo.shows("#cell", weight)
+        assert demo.shown_weight() == pytest.approx(float(weight), abs=0.02)
+    assert demo.tab.get_attribute("#extent", "aria-rowcount") == "2"
+    assert demo.tab.get_attribute("#extent", "aria-colcount") == "3"
+    demo.tab.keyboard.press("End")
+    assert demo.tab.get_attribute("#row", "aria-rowindex") == "1"
+    assert demo.tab.get_attribute("#cell", "aria-colindex") == "3"
+    # The cell under the pointer, wherever the keyboard was.
+    box = demo.tab.locator("#cell").bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    demo.tab.mouse.move(x - box["width"], y + box["height"])
+    demo.shows("#pair", PAIR("n", "old", "0.250"))
+    demo.tab.mouse.move(x + box["width"], y)  # beside the matrix
+    demo.shows("#pair", PAIR("n", "old", "0.250"))
+
+
+def test_a_large_matrix_is_one_picture(demo):
+    rows, columns = [f"t{r}" for r in range(300)], [f"s{c}" for c in range(200)]
+    weights = np.random.default_rng(3).random((300, 200)).round(2)
+    demo.open()
+    found = aligned(rows, columns, weights.tolist())
+    demo.answer(translated("long"), [found])
+    demo.send()
+    demo.look()
+    demo.shows("#pair", re.compile("^Each row"))
+    assert demo.tab.locator("#alignment *").count() < 20
+    demo.tab.focus("#cell")
+    steps = ["ArrowDown", "ArrowRight"] * 3 + ["End"] + ["PageDown"] * 31
+    row = column = 0
+    for key in [*steps, *["ArrowLeft"] * 30, *["PageUp"] * 6]:
+        demo.tab.keyboard.press(key)
+        down = {
+            "ArrowDown": 1,
+            "ArrowUp": -1,
+            "PageDown": 10,
+            "PageUp": -10,
+        }.get(key, 0)
+        row = min(row + down, 299)
+        across = {"ArrowRight": 1, "ArrowLeft": -1, "End": 200}.get(key, 0)
+        column = min(column + across, 199)
+        weight = weights[row, column]
+        demo.shows("#pair", PAIR(rows[row], columns[column], f"{weight:.3f}"))
+        # Scrolled to, and out from under the headings.
+        assert demo.shown_weight() == pytest.approx(weight, abs=0.02)
+    assert (row, column) == (239, 169)
 
 
 def test_padding_and_ranks_without_translation_are_left_out(demo):
     demo.open()
     demo.answer(
-        predictions=[
-            {
-                "translations": ["ja", ""],
-                "scores": [-1.5, -1e30],
-                "tokens": [["ja", ""], ["", ""]],
-                "lengths": [1, 0],
-                "alignments": [[[0.75, 0.25, 0.0], [1.0, 0.0, 0.0]]] * 2,
-                "source_tokens": ["oh", "yes", ""],
-                "source_lengths": 2,
-                "truncated": True,
-            }
-        ]
+        translated("ja", "", scores=[-1.5, -1e30], truncated=True),
+        [aligned(["ja"], ["oh", "yes"], padding=1)],
     )
     demo.send()
     demo.shows("#ranks li", ["ja−1.500"])
-    assert demo.tab.evaluate(MATRIX) == [[0.75, 0.25]]
     sync_api.expect(demo.tab.locator("#truncated")).to_be_visible()
-    demo.answer(predictions=[made_up([], [])])
+    demo.look()
+    demo.shows("#pair", re.compile("^Each row"))
+    assert demo.tab.get_attribute("#extent", "aria-rowcount") == "1"
+    assert demo.tab.get_attribute("#extent", "aria-colcount") == "2"
+    demo.answer(translated(""), [aligned([], [])])
     demo.send(" ")
     demo.shows("#translation", "(no words)")
+    demo.shows("#pair", "There is nothing to align.")
+    sync_api.expect(demo.tab.locator("#matrix")).to_be_hidden()
     sync_api.expect(demo.tab.locator("#truncated")).to_be_hidden()
+
+
+def test_a_status_other_than_ok_is_told(demo):
+    demo.open()
+    for status, message in (
+        ("TEXT_TOO_LONG", "longer than the server takes. Split it"),
+        ("TOO_MANY_ROWS", "fewer sentences at once"),
+        ("NEW", "Status NEW"),
+    ):
+        demo.answer(translated("", scores=[-1e30], status=status))
+        demo.send()
+        demo.shows("#status", re.compile(re.escape(message)))
+        sync_api.expect(demo.tab.locator("#answer")).to_be_hidden()
 
 
 def test_markup_in_sentences_and_answers_stays_text(demo):
     markup = "<img src=x onerror=alert(1)><script>alert(1)</script>"
     demo.open()
-    demo.answer(predictions=[made_up([markup], [markup])])
+    demo.answer(translated(markup), [aligned([markup], [markup])])
     demo.send(markup)
-    for selector in ("#translation", "#ranks bdi", "th[scope=row]"):
+    for selector in ("#translation", "#ranks bdi"):
         demo.shows(selector, markup)
-    demo.tab.hover("#weights td")
+    demo.look()
+    demo.shows("#pair", re.compile("^Each row"))
+    demo.tab.focus("#cell")
     demo.shows("#pair", re.compile(re.escape(markup)))
-    demo.answer(400, error=markup)
+    demo.answer(status=400, error=markup)
     demo.send()
     demo.shows("#status", f"The server refuses (400): {markup}")
     assert demo.tab.locator("main img, main script").count() == 0
@@ -293,20 +286,66 @@ def test_markup_in_sentences_and_answers_stays_text(demo):
         (404, {"error": "Servable not found"}, "no model “tiny”.*Servable not"),
         (400, {"error": "beam_size is -1"}, r"\(400\): beam_size is -1"),
         (503, {"text": "<p>Overloaded"}, r"\(503\): <p>Overloaded"),
+        (429, {"error": "busy"}, r"\(429\): busy Try again in 2 s"),
         (200, {"text": "a home page"}, "no answer of a tr.*: a home page"),
         (200, {"predictions": [0.5]}, 'no answer of a tr.*"predictions"'),
+        # Contract 1 had no status.
+        (
+            200,
+            {"predictions": [{"translations": [""], "scores": [0]}]},
+            "contract 2",
+        ),
     ],
 )
 def test_a_bad_answer_is_explained(demo, status, body, message):
     demo.open()
-    demo.answer(predictions=[made_up(["ja"], ["yes"])])
+    demo.answer(translated("ja"))
     demo.send()
     demo.shows("#translation", "ja")
-    demo.answer(status, **body)
+    demo.answer(status=status, **body)
     demo.send()
     demo.shows("#status", re.compile(message))
     sync_api.expect(demo.tab.locator("#answer")).to_be_hidden()
     demo.shows("#translation", "")
+
+
+def test_a_token_is_asked_for_and_stays_with_its_server(demo):
+    demo.open()
+    demo.answer(status=401, error="no token")
+    demo.send()
+    demo.shows("#status", re.compile("asks for a token.*no token"))
+    sync_api.expect(demo.tab.locator("#token")).to_be_focused()
+    demo.tab.fill("#token", "secret")
+    demo.answer(translated("ja"))
+    demo.send()
+    demo.shows("#translation", "ja")
+    asked = [each for each in demo.requests if each.method == "POST"]
+    assert "authorization" not in asked[0].headers
+    assert asked[-1].headers["authorization"] == "Bearer secret"
+    # It is kept for the tab, and never for another server.
+    demo.open()
+    assert demo.tab.input_value("#token") == "secret"
+    demo.open("http://127.0.0.1:7")
+    assert demo.tab.input_value("#token") == ""
+    demo.open()
+    demo.tab.click("text=Server")
+    demo.tab.fill("#server", "http://127.0.0.1:7")
+    demo.tab.press("#server", "Tab")
+    assert demo.tab.input_value("#token") == ""
+    everywhere = "() => JSON.stringify(localStorage) + location.href"
+    assert "secret" not in demo.tab.evaluate(everywhere)
+
+
+def test_the_server_is_the_page_s_own_and_is_shown(demo):
+    demo.tab.goto(demo.url)
+    assert demo.tab.input_value("#server") == demo.url
+    demo.shows("#address", demo.url)
+    sync_api.expect(demo.tab.locator("#foreign")).to_be_hidden()
+    demo.open()
+    demo.shows("#address", STUB)
+    sync_api.expect(demo.tab.locator("#foreign")).to_be_visible()
+    demo.tab.goto(demo.url)  # what the bar named is not remembered
+    assert demo.tab.input_value("#server") == demo.url
 
 
 def test_a_server_that_cannot_be_read_is_explained(demo, page_url):
@@ -359,8 +398,7 @@ def test_settings_are_kept_and_the_address_bar_goes_first(demo):
     demo.tab.fill("#model", "other")
     demo.tab.press("#model", "Tab")
     demo.tab.goto(demo.url)
-    for name, value in (("server", STUB), ("model", "other")):
-        assert demo.tab.input_value("#" + name) == value
+    assert demo.tab.input_value("#model") == "other"
     demo.open(model="tiny")
     assert demo.tab.input_value("#model") == "tiny"
     # A field that the browser refuses is shown, though it was folded away.
@@ -371,14 +409,16 @@ def test_settings_are_kept_and_the_address_bar_goes_first(demo):
 
 
 def test_a_browser_without_storage_does_not_matter(demo):
-    demo.tab.add_init_script(
-        "Object.defineProperty(window, 'localStorage', "
-        "{ get() { throw new DOMException('no', 'SecurityError'); } });"
-    )
+    for name in ("localStorage", "sessionStorage"):
+        demo.tab.add_init_script(
+            f"Object.defineProperty(window, '{name}', "
+            "{ get() { throw new DOMException('no', 'SecurityError'); } });"
+        )
     demo.open()
     demo.tab.click("text=Server")
     demo.tab.fill("#limit", "5")
-    demo.answer(predictions=[made_up(["ja"], ["yes"])])
+    demo.tab.fill("#token", "secret")
+    demo.answer(translated("ja"))
     demo.send()
     demo.shows("#translation", "ja")
     assert demo.complaints == []
@@ -388,19 +428,18 @@ def test_a_browser_without_storage_does_not_matter(demo):
 def test_a_phone_scrolls_the_matrix_and_not_the_page(demo):
     demo.open()
     words = ["w" * 300, "שלום", *["word"] * 40]
-    demo.answer(predictions=[made_up(words, words)])
+    demo.answer(translated(" ".join(words)), [aligned(words, words)])
     demo.send(" ".join(words))
     demo.tab.click("text=Search")
     demo.tab.click("text=Server")
-    # Where the matrix scrolls, its headings do not hide the cell in focus.
-    demo.tab.locator("#weights td").last.focus()
-    for key in ["ArrowLeft", "ArrowUp"] * 20:
-        demo.tab.keyboard.press(key)
-        assert demo.tab.locator("td:focus").evaluate(IN_FRONT)
+    demo.look()
+    demo.shows("#pair", re.compile("^Each row"))
     width = "element => element.scrollWidth"
     assert demo.tab.eval_on_selector("html", width) == 360
-    assert demo.tab.eval_on_selector(".matrix", width) > 42 * 24
-    demo.answer(400, error="e" * 300)
+    assert demo.tab.eval_on_selector("#matrix", width) > 42 * 24
+    demo.tab.focus("#cell")
+    demo.shows("#pair", PAIR(words[0], words[0], "0.500"))
+    demo.answer(status=400, error="e" * 300)
     demo.send()
     demo.shows("#status", re.compile("eee"))
     assert demo.tab.eval_on_selector("html", width) == 360
@@ -426,16 +465,17 @@ def test_all_text_has_enough_contrast(demo, scheme):
     demo.open()
     paper = demo.tab.eval_on_selector("body", COLOURS)[1]
     assert (contrast([paper, "0, 0, 0"]) > 10) == (scheme == "light")
-    demo.answer(predictions=[made_up(["ja"], ["yes"])])
+    demo.answer(translated("ja"), [aligned(["ja"], ["yes"])])
     demo.send()
-    demo.tab.hover("#weights td")
-    parts = "h1 label button summary input data #pair #translation th.pointed"
-    for part in parts.split():
+    demo.look()
+    demo.shows("#pair", re.compile("^Each row"))
+    parts = "h1 label button summary input data #pair #translation #address"
+    for part in (*parts.split(), "#foreign"):
         colours = demo.tab.eval_on_selector(part, COLOURS)
         assert contrast(colours) >= 4.5, part
     placeholder = demo.tab.eval_on_selector("#text", COLOURS, "::placeholder")
     assert contrast(placeholder) >= 4.5
-    demo.answer(400, error="no")
+    demo.answer(status=400, error="no")
     demo.send()
     demo.shows("#status", re.compile("no$"))
     assert contrast(demo.tab.eval_on_selector("#status", COLOURS)) >= 4.5

@@ -1,0 +1,104 @@
+"use strict";
+
+// What the page asks a server, by docs/serving_contract.md, and what it makes
+// of the answer.
+
+const CORS_FLAG = "--rest_api_enable_cors_support=true";
+const STATUSES = {
+  TEXT_TOO_LONG:
+    "The sentence, or what the translation is to begin with, is longer than " +
+    "the server takes. Split it.",
+  TOO_MANY_ROWS: "The server takes fewer sentences at once.",
+};
+
+// A refusal that a token may change.
+class TokenError extends Error {}
+
+// Why a fetch brought nothing. The browser does not tell a page, but lets it
+// send a request whose answer it does not want to read.
+async function whyUnread(server, signal) {
+  if (location.protocol === "https:" && server.startsWith("http:")) {
+    return `A page of https may not ask ${server}, which is http alone.`;
+  }
+  try {
+    await fetch(`${server}/v1/models/`, { mode: "no-cors", signal });
+  } catch {
+    signal.throwIfAborted();
+    return (
+      `No answer from ${server}. Does a server run there, and is this its ` +
+      "address? Behind the proxy this page may ask its own server alone; " +
+      `a server on its own needs ${CORS_FLAG} to be asked by a page.`
+    );
+  }
+  return (
+    `${server} answers, but does not let this page read its answers. Open ` +
+    "the page at the address of the proxy, or start TensorFlow Serving with " +
+    `${CORS_FLAG}.`
+  );
+}
+
+function refusal(response, said, { server, model }) {
+  const { status } = response;
+  if (status === 401) {
+    return new TokenError(
+      `${server} asks for a token: enter it under “Server”. ${said}`,
+    );
+  }
+  if (status === 404) {
+    return new Error(
+      `${server} serves no model “${model}”, as named under “Server”. ${said}`,
+    );
+  }
+  const wait = response.headers.get("Retry-After");
+  const advice = wait ? ` Try again in ${wait} s.` : "";
+  return new Error(`The server refuses (${status}): ${said}${advice}`);
+}
+
+// The row of the answer to a row of one signature, whose parts are there.
+async function predict(place, signature, row, parts, signal) {
+  const { server, model, token } = place;
+  const body = { signature_name: signature, instances: [row] };
+  const response = await fetch(
+    `${server}/v1/models/${encodeURIComponent(model)}:predict`,
+    {
+      method: "POST",
+      // As text/plain, which needs no leave in advance as JSON would.
+      body: JSON.stringify(body),
+      headers: token ? { Authorization: `Bearer ${token}` } : {},
+      credentials: "omit",
+      redirect: "error",
+      signal,
+    },
+  ).catch(async () => {
+    signal.throwIfAborted();
+    throw new Error(await whyUnread(server, signal));
+  });
+  const text = await response.text();
+  let answer = {};
+  try {
+    answer = JSON.parse(text) ?? {};
+  } catch {
+    // Not JSON: told below, with its text.
+  }
+  const said = answer.error ?? text.slice(0, 300);
+  if (!response.ok) throw refusal(response, said, place);
+  const found = answer.predictions?.[0];
+  if (!parts.every((name) => found?.[name] !== undefined)) {
+    throw new Error(
+      "This is no answer of a translator that speaks contract 2. Expected: " +
+      `${parts.join(", ")}. Received: ${said}`,
+    );
+  }
+  if (found.status !== "OK") {
+    throw new Error(STATUSES[found.status] ?? `Status ${found.status}.`);
+  }
+  return found;
+}
+
+const translations = (place, row, signal) =>
+  predict(place, "translate_with_options", row, ["translations", "scores",
+    "truncated", "status"], signal);
+
+const alignment = (place, row, signal) =>
+  predict(place, "align", row, ["tokens", "lengths", "alignments",
+    "source_tokens", "source_lengths", "status"], signal);

@@ -1,0 +1,186 @@
+"""What a run reads besides its settings lies in its folder."""
+
+import dataclasses
+import json
+import shutil
+
+import pytest
+
+from luong_keras.config import DecodingConfig, RunConfig
+from luong_keras.files.inside import inside
+from luong_keras.recipe.resumption import (
+    check_resumable,
+    is_finished,
+    mark_finished,
+    write_config,
+)
+from luong_keras.recipe.run_dictionary import bring_in
+from luong_keras.recipe.run_settings import run_config
+from luong_keras.text.loading import load_tokenizer
+from luong_keras.text.word_tokenizer import WordTokenizer
+from luong_keras.training.run_folder import RunFolder
+
+LINES = "door Tor 0.2\ndoor Tür 0.7\n"
+
+
+@pytest.fixture
+def run(tmp_path):
+    return RunFolder(tmp_path / "runs" / "mine")
+
+
+@pytest.fixture
+def elsewhere(tmp_path):
+    path = tmp_path / "en-de.txt"
+    path.write_text(LINES, encoding="utf-8")
+    return path
+
+
+def settings(dictionary):
+    return RunConfig(decoding=DecodingConfig(dictionary=str(dictionary)))
+
+
+def written(run):
+    """What config.json says."""
+    return json.loads(run.config.read_text())["decoding"]["dictionary"]
+
+
+def test_a_training_copies_the_dictionary(run, elsewhere, tmp_path):
+    config = bring_in(settings(elsewhere), run)
+    write_config(config, run)
+    assert written(run) == "dictionary.txt"
+    assert run.dictionary.read_text(encoding="utf-8") == LINES
+    elsewhere.unlink()
+    moved = shutil.move(run.path, tmp_path / "moved")
+    found = run_config(moved).decoding.dictionary
+    assert found == str(tmp_path / "moved" / "dictionary.txt")
+
+
+def test_a_run_goes_on_with_the_same_call_and_with_its_own_settings(
+    run, elsewhere, tmp_path, monkeypatch
+):
+    first = bring_in(settings(elsewhere), run)
+    write_config(first, run)
+    mark_finished(first, run)
+    monkeypatch.chdir(tmp_path)
+    # The same call; config.json as `--config`; what `run_config` read.
+    for config in (
+        settings(elsewhere),
+        settings("dictionary.txt"),
+        run_config(run.path),
+    ):
+        check_resumable(config, run)
+        again = bring_in(config, run)
+        assert again == first
+        assert is_finished(again, run)
+    assert bring_in(RunConfig(), run) == RunConfig()
+
+
+def test_another_dictionary_takes_the_place_of_the_old(run, elsewhere):
+    bring_in(settings(elsewhere), run)
+    elsewhere.write_text("door Pforte 1\n")
+    bring_in(settings(elsewhere), run)
+    assert run.dictionary.read_text() == "door Pforte 1\n"
+
+
+def test_what_is_no_dictionary_is_told_before_the_training(run, elsewhere):
+    with pytest.raises(FileNotFoundError, match="no dictionary"):
+        bring_in(settings(elsewhere.with_name("none")), run)
+    elsewhere.write_text("door Tür many\n")
+    with pytest.raises(ValueError, match="must be a number"):
+        bring_in(settings(elsewhere), run)
+    assert not run.dictionary.exists()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../../../../../../etc/passwd",
+        "../theirs/dictionary.txt",
+        "/etc/passwd",
+        "samples/../../x",
+        "..",
+    ],
+)
+def test_a_run_from_elsewhere_names_no_file_of_this_machine(run, path):
+    write_config(settings(path), run)
+    with pytest.raises(ValueError, match="leads out of it") as refused:
+        run_config(run.path)
+    # How to bring it in, if it is one's own.
+    for part in (path, str(run.config), f"copy it to {run.dictionary}"):
+        assert part in str(refused.value)
+    # Not read, so not refused: the caller brings a search.
+    found = run_config(run.path, own_files=False)
+    assert found.decoding.dictionary == path
+
+
+def test_an_old_run_is_read_by_a_relative_path_too(run, elsewhere):
+    # Absolute, though it is in the folder: another machine has others there.
+    write_config(RunConfig(), run)
+    values = json.loads(run.config.read_text())
+    values["decoding"]["dictionary"] = str(run.path / "own.txt")
+    run.config.write_text(json.dumps(values))
+    with pytest.raises(ValueError, match="leads out of it"):
+        run_config(run.path)
+    check_resumable(settings(elsewhere), run)
+    values["decoding"]["dictionary"] = "own.txt"
+    run.config.write_text(json.dumps(values))
+    found = run_config(run.path).decoding.dictionary
+    assert found == str(run.path / "own.txt")
+
+
+def test_a_link_out_of_the_folder_is_refused(run, elsewhere):
+    write_config(settings("dictionary.txt"), run)
+    run.dictionary.symlink_to(elsewhere)
+    with pytest.raises(ValueError, match="leads out of it"):
+        run_config(run.path)
+    run.dictionary.unlink()
+    (run.path / "folder").symlink_to(elsewhere.parent)
+    write_config(settings(f"folder/{elsewhere.name}"), run)
+    with pytest.raises(ValueError, match="leads out of it"):
+        run_config(run.path)
+
+
+@pytest.mark.parametrize("suffix", [".json", WordTokenizer.file_suffix])
+def test_vocabularies_are_no_links_out_of_the_folder(tmp_path, suffix):
+    folder, other = tmp_path / "run", tmp_path / "other"
+    for place in (folder, other):
+        place.mkdir()
+        WordTokenizer.from_words(["a"]).save(place, "source_vocabulary")
+    file = folder / f"source_vocabulary{suffix}"
+    file.unlink()
+    file.symlink_to(other / file.name)
+    with pytest.raises(ValueError, match="leads out of it"):
+        load_tokenizer(folder, "source_vocabulary")
+    with pytest.raises(ValueError, match="leads out of it"):
+        load_tokenizer(folder, "../other/source_vocabulary")
+
+
+def test_the_folder_itself_may_be_a_link(tmp_path, monkeypatch):
+    (tmp_path / "real").mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "real")
+    assert inside(link, "x") == link / "x"
+    (tmp_path / "real" / "y").symlink_to("x")
+    assert inside(link, "y") == link / "y"
+    monkeypatch.chdir(tmp_path)
+    assert inside("link", "x").as_posix() == "link/x"
+
+
+def test_a_search_of_ones_own_needs_nothing_of_the_folder(
+    run, elsewhere, monkeypatch
+):
+    from luong_keras.recipe import run_reading
+
+    write_config(settings("/etc/passwd"), run)
+    asked = []
+
+    def stop(folder, weights, precision, own_files):
+        asked.append(own_files)
+        raise InterruptedError
+
+    monkeypatch.setattr(run_reading, "_read_run", stop)
+    own = dataclasses.replace(DecodingConfig(), dictionary=str(elsewhere))
+    for decoding in (own, None):
+        with pytest.raises(InterruptedError):
+            run_reading.load_run(run.path, decoding=decoding)
+    assert asked == [False, True]

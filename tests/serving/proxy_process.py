@@ -1,0 +1,145 @@
+"""The shipped proxy, that is nginx, in front of a server on this machine."""
+
+import getpass
+import os
+import shutil
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import requests
+
+EXPORT = Path(__file__).parents[2] / "export"
+NGINX = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
+OPENSSL = shutil.which("openssl")
+TOKEN, OTHER_TOKEN = "0" * 63 + "a", "0" * 63 + "b"
+CERTIFICATE = (
+    *("req", "-x509", "-newkey", "ec", "-pkeyopt"),
+    *("ec_paramgen_curve:prime256v1", "-nodes", "-days", "365"),
+    *("-subj", "/CN=localhost", "-addext"),
+    "subjectAltName=DNS:localhost,IP:127.0.0.1",
+)
+
+
+def free_port():
+    """A port that nobody listens at, for now."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def write_secrets(folder):
+    """A certificate, its key and two tokens, of the clients a and b."""
+    subprocess.run(
+        [
+            *(OPENSSL, *CERTIFICATE, "-keyout", folder / "key"),
+            *("-out", folder / "certificate"),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    lines = f'"Bearer {TOKEN}" a;\n"Bearer {OTHER_TOKEN}" b;\n'
+    (folder / "tokens").write_text(lines)
+
+
+class ProxyProcess:
+    """nginx as `export/proxy/nginx.conf` has it, in a folder of its own.
+
+    Args:
+        folder: an empty one, for the secrets and all that nginx writes.
+        rest, grpc: ports of the server.
+        model: its name there, which the file calls `translator`.
+        changed: texts of the file -> what stands there instead.
+        secrets: the folder of certificate, key and tokens; written anew in
+            `folder` when None.
+
+    Attributes:
+        url: `https://127.0.0.1:PORT`.
+        certificate: the file that a client trusts.
+    """
+
+    def __init__(
+        self, folder, rest, grpc, model="translator", changed=(), secrets=None
+    ):
+        self.folder, self.port = Path(folder), free_port()
+        self.url = f"https://127.0.0.1:{self.port}"
+        self.secrets = Path(secrets or folder)
+        self.certificate = str(self.secrets / "certificate")
+        if secrets is None:
+            write_secrets(self.folder)
+        config = self.folder / "nginx.conf"
+        config.write_text(self._filled(rest, grpc, model, dict(changed)))
+        self.command = [NGINX, "-c", str(config)]
+        if os.getuid() == 0:  # Its workers would be somebody else.
+            self.command += ["-g", f"user {getpass.getuser()};"]
+        self.start()
+
+    def _filled(self, rest, grpc, model, changed):
+        text = (EXPORT / "proxy" / "nginx.conf").read_text()
+        for old, new in {
+            # First: the folder may be one of /tmp itself.
+            " /tmp/": f" {self.folder}/",
+            "listen 8443 ": f"listen 127.0.0.1:{self.port} ",
+            "translator:8501": f"127.0.0.1:{rest}",
+            "translator:8500": f"127.0.0.1:{grpc}",
+            "/v1/models/translator": f"/v1/models/{model}",
+            "/run/secrets/": f"{self.secrets}/",
+            "/config/demo": str(EXPORT / "demo"),
+            "/dev/stdout": f"{self.folder}/log",
+            "/dev/stderr": f"{self.folder}/errors",
+            **changed,
+        }.items():
+            assert old in text, old
+            text = text.replace(old, new)
+        return text
+
+    def start(self):
+        """Starts it, and waits until it answers."""
+        self.process = subprocess.Popen(
+            self.command, stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(300):
+            if self.process.poll() is not None:
+                raise RuntimeError(self.process.stderr.read())
+            try:
+                self.get("/healthz", token=None)
+                return
+            except requests.ConnectionError:
+                time.sleep(0.05)
+        raise RuntimeError("nginx does not answer.")
+
+    def request(self, method, path, token=TOKEN, **options):
+        """The answer to a request with a token, or without one."""
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        headers |= options.pop("headers", {})
+        return requests.request(
+            method,
+            self.url + path,
+            headers=headers,
+            verify=self.certificate,
+            timeout=60,
+            **options,
+        )
+
+    def get(self, path, **options):
+        """As `request`."""
+        return self.request("GET", path, **options)
+
+    def post(self, path, json, **options):
+        """As `request`."""
+        return self.request("POST", path, json=json, **options)
+
+    def log(self):
+        """What it wrote about the requests, one a line."""
+        return (self.folder / "log").read_text()
+
+    def reload(self):
+        """Makes it read its files again, as `nginx -s reload` does."""
+        subprocess.run([*self.command, "-s", "reload"], check=True)
+
+    def stop(self):
+        """Ends it, after the requests that it has."""
+        self.process.send_signal(3)  # SIGQUIT, as in compose.yaml
+        self.process.wait(timeout=30)
+        self.process.stderr.close()

@@ -1,0 +1,74 @@
+"""The alert rules, by Prometheus' own tool."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.serving.proxy_process import EXPORT
+
+PROMTOOL = shutil.which("promtool")
+needs_promtool = pytest.mark.skipif(
+    PROMTOOL is None, reason="needs promtool: apt-get install prometheus"
+)
+RULES = EXPORT / "alerts.yaml"
+# What the server registers, from its source and from that of TensorFlow, as
+# its exporter writes the names.
+METRICS = {
+    ":tensorflow:serving:request_count",
+    ":tensorflow:serving:request_latency_bucket",
+    ":tensorflow:serving:batching_session:queuing_latency_bucket",
+    ":tensorflow:cc:saved_model:load_attempt_count",
+}
+
+
+def promtool(*arguments):
+    """The output of a call, which must succeed."""
+    found = subprocess.run(
+        [PROMTOOL, *map(str, arguments)], capture_output=True, text=True
+    )
+    assert found.returncode == 0, found.stdout + found.stderr
+    return found.stdout
+
+
+@needs_promtool
+def test_prometheus_reads_the_rules_and_its_settings():
+    assert "7 rules found" in promtool("check", "rules", RULES)
+    promtool("check", "config", EXPORT / "prometheus.yaml")
+
+
+@needs_promtool
+def test_alerts_come_when_they_should_and_else_not(tmp_path):
+    tests = Path(__file__).with_name("alerts_test.yaml").read_text()
+    filled = tmp_path / "alerts_test.yaml"
+    filled.write_text(tests.replace("RULES", str(RULES)))
+    promtool("test", "rules", filled)
+
+
+def test_only_what_the_server_counts_is_asked_for():
+    yaml = pytest.importorskip("yaml")
+    (group,) = yaml.safe_load(RULES.read_text())["groups"]
+    asked = {
+        name
+        for rule in group["rules"]
+        for name in re.findall(r":tensorflow[:\w]*", rule["expr"])
+    }
+    assert asked == METRICS
+    config = yaml.safe_load((EXPORT / "prometheus.yaml").read_text())
+    (job,) = config["scrape_configs"]
+    assert f'job="{job["job_name"]}"' in group["rules"][0]["expr"]
+    assert job["metrics_path"] in (EXPORT / "monitoring.config").read_text()
+
+
+def test_every_alert_leads_to_a_section_of_the_runbook():
+    yaml = pytest.importorskip("yaml")
+    (group,) = yaml.safe_load(RULES.read_text())["groups"]
+    titles = re.findall(
+        r"^## (.+)$", (EXPORT / "RUNBOOK.md").read_text(), re.MULTILINE
+    )
+    anchors = {title.lower().replace(" ", "-") for title in titles}
+    for rule in group["rules"]:
+        file, _, anchor = rule["annotations"]["runbook"].partition("#")
+        assert (file, anchor in anchors) == ("RUNBOOK.md", True), anchor

@@ -1,0 +1,130 @@
+"""The page in a browser as the proxy serves it: one origin for all."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.serving.demo_tab import (
+    CHROMIUM,
+    FLAGS,
+    Demo,
+    aligned,
+    sync_api,
+    translated,
+)
+from tests.serving.proxy_process import NGINX, OPENSSL, TOKEN, ProxyProcess
+
+pytestmark = [
+    pytest.mark.skipif(
+        CHROMIUM is None, reason="needs a browser: apt-get install chromium"
+    ),
+    pytest.mark.skipif(NGINX is None, reason="needs nginx: apt-get install"),
+    pytest.mark.skipif(OPENSSL is None, reason="needs openssl"),
+]
+
+
+class Contract(BaseHTTPRequestHandler):
+    """Answers two signatures as the contract says."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        length = int(self.headers["Content-Length"])
+        asked = json.loads(self.rfile.read(length))
+        rows = {
+            "translate_with_options": translated("eine Katze"),
+            "align": aligned(["eine", "Katze"], ["a", "cat"]),
+        }
+        row = rows[asked["signature_name"]]
+        body = json.dumps({"predictions": [row]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def upstream():
+    with ThreadingHTTPServer(("127.0.0.1", 0), Contract) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
+
+
+@pytest.fixture
+def open_page():
+    """Opens what a proxy serves in a tab."""
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=FLAGS
+        )
+        context = browser.new_context(ignore_https_errors=True)
+
+        def opened(proxy, query=""):
+            demo = Demo(context.new_page(), proxy.url)
+            demo.tab.set_default_timeout(30_000)
+            demo.tab.goto(f"{proxy.url}/{query}")
+            return demo
+
+        yield opened
+        context.close()
+        browser.close()
+
+
+def ask(demo):
+    """A sentence without a token, and again with it; then its alignment."""
+    demo.send("a cat")
+    sync_api.expect(demo.tab.locator("#token")).to_be_focused()
+    demo.tab.fill("#token", TOKEN)
+    demo.send("a cat")
+    sync_api.expect(demo.tab.locator("#ranks li").first).to_be_visible()
+    demo.look()
+    sync_api.expect(demo.tab.locator("#matrix")).to_be_visible()
+    demo.tab.focus("#cell")
+    assert " attends to " in demo.tab.inner_text("#pair")
+
+
+def test_the_page_works_under_the_strict_headers(tmp_path, upstream, open_page):
+    proxy = ProxyProcess(tmp_path, upstream, upstream)
+    try:
+        demo = open_page(proxy)
+        ask(demo)
+        demo.shows("#translation", "eine Katze")
+        demo.shows("#address", proxy.url)
+        assert demo.shown_weight() == pytest.approx(0.5, abs=0.02)
+        assert demo.errors == []
+        # The refusal without a token is all that the browser notes.
+        assert [line for line in demo.complaints if "401" not in line] == []
+        # Another server is forbidden by the headers.
+        demo = open_page(proxy, "?server=https://elsewhere.example")
+        demo.send("a secret")
+        sync_api.expect(demo.tab.locator("#status")).to_contain_text(
+            "may ask its own server alone"
+        )
+        assert any("Content Security" in line for line in demo.complaints)
+        away = [r for r in demo.requests if r.url.startswith("https://else")]
+        assert not any(request.response() for request in away)
+    finally:
+        proxy.stop()
+
+
+def test_the_page_and_the_server_understand_each_other(
+    tmp_path, server, open_page
+):
+    rest = urlsplit(server.rest_url)
+    name = rest.path.rpartition("/")[2]
+    port = server.grpc_target.rpartition(":")[2]
+    proxy = ProxyProcess(tmp_path, rest.port, port, name)
+    try:
+        if '"align"' not in proxy.get(rest.path + "/metadata").text:
+            pytest.skip("the export is of an older contract")
+        ask(open_page(proxy, f"?model={name}"))
+    finally:
+        proxy.stop()

@@ -1,0 +1,456 @@
+"""The shipped proxy between clients and a server."""
+
+import inspect
+import json
+import re
+import socket
+import ssl
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import requests
+from tensorflow_serving.apis.predict_pb2 import PredictResponse
+
+from luong_keras.client import TranslationClient
+from tests.serving.proxy_process import (
+    EXPORT,
+    NGINX,
+    OPENSSL,
+    OTHER_TOKEN,
+    TOKEN,
+    ProxyProcess,
+    free_port,
+)
+
+pytestmark = [
+    pytest.mark.skipif(NGINX is None, reason="needs nginx: apt-get install"),
+    pytest.mark.skipif(OPENSSL is None, reason="needs openssl"),
+]
+MODEL = "/v1/models/translator"
+PREDICT = MODEL + ":predict"
+BODY = {"inputs": {"text": ["a cat"]}}
+# Generous limits, for what does not test them.
+NO_RATE = {"rate=20r/s": "rate=10000r/s", "burst=40": "burst=10000"}
+
+
+class Upstream(ThreadingHTTPServer):
+    """A server that keeps what it was sent, and answers what it is told."""
+
+    daemon_threads = True
+
+    def __init__(self):
+        self.seen, self.status, self.waits = [], 200, threading.Event()
+        self.waits.set()
+        super().__init__(("127.0.0.1", 0), self.Handler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            self.server.seen.append((self.path, self.headers, body))
+            self.server.waits.wait(30)
+            answer = b'{"error": "of the server"}'
+            self.send_response(self.server.status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(answer)))
+            # As the server with --rest_api_enable_cors_support.
+            self.send_header("Access-Control-Allow-Origin", "*")
+            self.send_header("Access-Control-Allow-Headers", "Content-Type")
+            self.end_headers()
+            self.wfile.write(answer)
+
+        do_GET = do_POST
+
+        def log_message(self, *_):
+            pass
+
+
+@pytest.fixture(scope="module")
+def running():
+    with Upstream() as server:
+        yield server
+        server.shutdown()
+
+
+@pytest.fixture
+def upstream(running):
+    running.seen.clear()
+    running.status = 200
+    yield running
+    running.waits.set()
+
+
+@pytest.fixture(scope="module")
+def proxy(tmp_path_factory, running):
+    port = running.server_address[1]
+    folder = tmp_path_factory.mktemp("proxy")
+    started = ProxyProcess(folder, port, port, changed=NO_RATE)
+    yield started
+    started.stop()
+
+
+def error_of(response, status):
+    """The message of a refusal, which is JSON."""
+    assert response.status_code == status
+    assert response.headers["Content-Type"].startswith("application/json")
+    return response.json()["error"]
+
+
+def test_a_known_token_is_let_in_and_goes_no_further(proxy, upstream):
+    asked = MODEL + "/labels/logged:predict"
+    assert proxy.post(asked, BODY).status_code == 200
+    ((path, headers, body),) = upstream.seen
+    assert (path, json.loads(body)) == (asked, BODY)
+    assert "Authorization" not in headers
+    for _ in range(600):  # it is written after the answer
+        if asked in proxy.log():
+            break
+        time.sleep(0.05)
+    assert TOKEN not in proxy.log()
+    (line,) = [each for each in proxy.log().splitlines() if asked in each]
+    logged = json.loads(line)
+    assert (logged["client"], logged["path"]) == ("a", asked)
+    assert logged["status"] == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Authorization": ""},
+        {"Authorization": "Bearer"},
+        {"Authorization": f"Bearer {TOKEN[:-1]}c"},
+        {"Authorization": f"Bearer {TOKEN}0"},
+        {"Authorization": TOKEN},
+        {"Authorization": f"Basic {TOKEN}"},
+        # The default of the map, a name, and a parameter of maps.
+        {"Authorization": "default"},
+        {"Authorization": "a"},
+        {"Authorization": "hostnames"},
+    ],
+)
+@pytest.mark.parametrize("path", [PREDICT, MODEL, MODEL + "/metadata"])
+def test_without_a_known_token_nothing_is_told(proxy, upstream, path, headers):
+    response = proxy.post(path, BODY, token=None, headers=headers)
+    assert "Bearer TOKEN" in error_of(response, 401)
+    assert response.headers["WWW-Authenticate"].startswith("Bearer")
+    assert upstream.seen == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", PREDICT),
+        ("POST", MODEL + "/versions/12:predict"),
+        ("POST", MODEL + "/labels/canary-1:predict"),
+        ("GET", MODEL),
+        ("GET", MODEL + "/metadata"),
+        ("GET", MODEL + "/versions/2/metadata"),
+        ("GET", MODEL + "/labels/stable"),
+    ],
+)
+def test_the_paths_that_clients_need_pass(proxy, upstream, method, path):
+    assert proxy.request(method, path).status_code == 200
+    assert [seen[0] for seen in upstream.seen] == [path]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/monitoring/prometheus/metrics",
+        "/v1/models/other:predict",
+        "/v1/models",
+        "/v1/models/",
+        MODEL + ":classify",
+        MODEL + ":PREDICT",
+        MODEL + "/versions/-1",
+        MODEL + "/labels/",
+        MODEL + "/../../monitoring/prometheus/metrics",
+        "/v1/models/translator%2f..%2f..%2fmonitoring/prometheus/metrics",
+        "/tensorflow.serving.ModelService/HandleReloadConfigRequest",
+        "/tensorflow.serving.PredictionService/Classify",
+        "/index.html",
+        "/compose.yaml",
+        "/../compose.yaml",
+        "/.malformed",
+        "/demo.js/",
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_all_other_paths_are_refused(proxy, upstream, method, path):
+    # As written: a library would tidy it up.
+    lines = f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+    lines += f"Authorization: Bearer {TOKEN}\r\nContent-Length: 0\r\n\r\n"
+    answer = raw(proxy, lines.encode())
+    assert re.match(rb"HTTP/1.1 40[04] ", answer)
+    assert b'{"error": ' in answer
+    assert upstream.seen == []
+
+
+def raw(proxy, sent):
+    """All that comes back for these bytes, over TLS."""
+    context = ssl.create_default_context(cafile=proxy.certificate)
+    with (
+        socket.create_connection(("127.0.0.1", proxy.port), 30) as plain,
+        context.wrap_socket(plain, server_hostname="localhost") as channel,
+    ):
+        channel.sendall(sent)
+        return b"".join(iter(lambda: channel.recv(2**16), b""))
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", PREDICT), ("OPTIONS", PREDICT), ("PUT", MODEL), ("POST", MODEL)],
+)
+def test_other_methods_are_refused(proxy, upstream, method, path):
+    response = proxy.request(method, path)
+    assert "POST for predictions" in error_of(response, 405)
+    assert response.headers["Allow"] == "GET, POST"
+    assert upstream.seen == []
+
+
+def test_only_tls_of_this_century_is_spoken(proxy):
+    plain = requests.get(proxy.url.replace("https", "http") + "/", timeout=60)
+    assert "https://" in error_of(plain, 400)
+    context = ssl.create_default_context(cafile=proxy.certificate)
+    context.set_ciphers("ALL:@SECLEVEL=0")  # else it would not even ask
+    context.minimum_version = ssl.TLSVersion.TLSv1
+    context.maximum_version = ssl.TLSVersion.TLSv1_1
+    with (
+        socket.create_connection(("127.0.0.1", proxy.port), 30) as channel,
+        pytest.raises((ssl.SSLError, ConnectionError)),
+    ):
+        context.wrap_socket(channel, server_hostname="localhost")
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"GET /\xff%00 HTTP/1.1\r\nHost: x\r\n\r\n", b"nonsense\r\n\r\n"],
+)
+def test_what_is_not_http_is_refused_in_json_too(proxy, sent):
+    assert b'{"error": ' in raw(proxy, sent)
+
+
+def test_a_large_body_is_refused_before_the_server(proxy, upstream):
+    body = b" " * (3 * 2**20)
+    assert proxy.request("POST", PREDICT, data=body).status_code == 200
+    refused = proxy.request("POST", PREDICT, data=body + b" ")
+    assert "3 MB" in error_of(refused, 413)
+    # Its length is not told before.
+    refused = proxy.request("POST", PREDICT, data=iter([body, b" "]))
+    assert "3 MB" in error_of(refused, 413)
+    assert len(upstream.seen) == 1
+
+
+def test_the_servers_503_comes_with_a_time(proxy, upstream):
+    upstream.status = 503
+    response = proxy.post(PREDICT, BODY)
+    assert error_of(response, 503) == "of the server"
+    assert int(response.headers["Retry-After"]) > 0
+    upstream.status = 400
+    response = proxy.post(PREDICT, BODY)
+    assert error_of(response, 400) == "of the server"
+    assert "Retry-After" not in response.headers
+
+
+def test_a_server_that_is_gone_is_told_at_once(tmp_path):
+    port = free_port()
+    proxy = ProxyProcess(tmp_path, port, port)
+    try:
+        # Again and again: it is not taken for dead.
+        for _ in range(3):
+            response = proxy.post(PREDICT, BODY)
+            assert "cannot be reached" in error_of(response, 503)
+            assert int(response.headers["Retry-After"]) > 0
+        assert proxy.get("/", token=None).status_code == 200
+    finally:
+        proxy.stop()
+
+
+def test_a_server_that_is_late_is_told(tmp_path, upstream):
+    port = upstream.server_address[1]
+    changed = {"proxy_read_timeout 35s": "proxy_read_timeout 1s"}
+    proxy = ProxyProcess(tmp_path, port, port, changed=changed)
+    upstream.waits.clear()
+    try:
+        message = error_of(proxy.post(PREDICT, BODY), 504)
+        assert "did not answer in time" in message
+        assert len(upstream.seen) == 1  # and was not asked twice
+    finally:
+        upstream.waits.set()
+        proxy.stop()
+
+
+def test_requests_beyond_the_rate_are_refused_by_client(tmp_path, upstream):
+    port = upstream.server_address[1]
+    # So slow that no machine is slower.
+    changed = {"rate=20r/s": "rate=1r/m", "burst=40": "burst=2"}
+    proxy = ProxyProcess(tmp_path, port, port, changed=changed)
+    try:
+        found = [proxy.post(PREDICT, BODY) for _ in range(5)]
+        assert [each.status_code for each in found] == [200] * 3 + [429] * 2
+        assert "Try again" in error_of(found[-1], 429)
+        assert int(found[-1].headers["Retry-After"]) > 0
+        assert proxy.post(PREDICT, BODY, token=OTHER_TOKEN).status_code == 200
+        assert len(upstream.seen) == 4
+    finally:
+        proxy.stop()
+
+
+def test_connections_beyond_the_limit_are_refused(tmp_path, upstream):
+    port = upstream.server_address[1]
+    changed = NO_RATE | {"client_connections 32": "client_connections 4"}
+    proxy = ProxyProcess(tmp_path, port, port, changed=changed)
+    upstream.waits.clear()
+    refusals = threading.Semaphore(0)
+
+    def ask(_):
+        code = proxy.post(PREDICT, BODY).status_code
+        if code == 429:
+            refusals.release()
+        return code
+
+    try:
+        with ThreadPoolExecutor(6) as threads:
+            codes = threads.map(ask, range(6))
+            assert all(refusals.acquire(timeout=60) for _ in range(2))
+            upstream.waits.set()
+            assert sorted(codes) == [200] * 4 + [429] * 2
+    finally:
+        upstream.waits.set()
+        proxy.stop()
+
+
+def test_the_page_is_served_strictly(proxy, upstream):
+    for path, kind in (
+        ("/", "text/html"),
+        ("/demo.js", "text/javascript"),
+        ("/style.css", "text/css"),
+    ):
+        response = proxy.get(path, token=None)
+        file = EXPORT / "demo" / (path[1:] or "index.html")
+        assert response.content == file.read_bytes()
+        assert response.headers["Content-Type"] == f"{kind}; charset=utf-8"
+        policy = response.headers["Content-Security-Policy"]
+        rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+        assert rules["default-src"] == "'none'"
+        assert rules["connect-src"] == rules["script-src"] == "'self'"
+        assert rules["frame-ancestors"] == "'none'"
+        assert "unsafe" not in policy
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+        assert "max-age" in response.headers["Strict-Transport-Security"]
+    page = (EXPORT / "demo" / "index.html").read_text()
+    for name in re.findall(r'(?:src|href)="([\w.]+)"', page):
+        assert proxy.get("/" + name, token=None).status_code == 200
+    assert upstream.seen == []
+
+
+def test_no_page_of_another_origin_may_read(proxy, upstream):
+    origin = {"Origin": "https://elsewhere.example"}
+    for response in (
+        proxy.post(PREDICT, BODY, headers=origin),
+        proxy.get(MODEL, headers=origin),
+        proxy.get("/", token=None, headers=origin),
+        proxy.request("OPTIONS", PREDICT, headers=origin, token=None),
+    ):
+        names = [name.lower() for name in response.headers]
+        assert not [name for name in names if "access-control" in name]
+
+
+def test_tokens_are_exchanged_without_a_pause(tmp_path, upstream):
+    port = upstream.server_address[1]
+    proxy = ProxyProcess(tmp_path, port, port, changed=NO_RATE)
+    try:
+        fresh = "f" * 64
+        assert proxy.get(MODEL, token=fresh).status_code == 401
+        (tmp_path / "tokens").write_text(f'"Bearer {fresh}" a;\n')
+        proxy.reload()
+        exchanged = 0
+        for _ in range(2000):  # the old workers still take some
+            codes = [
+                proxy.get(MODEL, token=x).status_code for x in (fresh, TOKEN)
+            ]
+            exchanged = exchanged + 1 if codes == [200, 401] else 0
+            assert set(codes) <= {200, 401}
+            if exchanged == 20:
+                break
+        assert exchanged == 20
+    finally:
+        proxy.stop()
+
+
+def test_timeouts_agree():
+    text = (EXPORT / "proxy" / "nginx.conf").read_text()
+    seconds = {
+        name: int(value)
+        for name, value in re.findall(r"^ +(\w+_timeout) (\d+)s;", text, re.M)
+    }
+    compose = (EXPORT / "compose.yaml").read_text()
+    (server,) = re.findall(r"--rest_api_timeout_in_ms=(\d+)", compose)
+    # The server's own answer to a late request comes through.
+    assert int(server) / 1000 < seconds["proxy_read_timeout"]
+    timeout = inspect.signature(TranslationClient).parameters["timeout"]
+    # Of gRPC, the server is told how long the client waits.
+    assert timeout.default < seconds["grpc_read_timeout"]
+    assert seconds["proxy_connect_timeout"] <= 5
+
+
+@pytest.fixture(scope="module")
+def in_front(tmp_path_factory, server):
+    """The proxy before the double of the server."""
+    rest, grpc = urlsplit(server.rest_url), server.grpc_target
+    started = ProxyProcess(
+        tmp_path_factory.mktemp("front"),
+        rest.port,
+        grpc.rpartition(":")[2],
+        rest.path.rpartition("/")[2],
+    )
+    yield started
+    started.stop()
+
+
+def test_the_server_answers_through_it(in_front, server):
+    path = urlsplit(server.rest_url).path
+    status = in_front.get(path).json()
+    assert status["model_version_status"][0]["state"] == "AVAILABLE"
+    assert "serving_default" in in_front.get(path + "/metadata").text
+    found = in_front.post(path + ":predict", BODY).json()
+    direct = requests.post(server.rest_url + ":predict", json=BODY, timeout=60)
+    assert found["outputs"]["translation"]
+    assert found == direct.json()
+
+
+def test_grpc_passes_with_a_token_alone(in_front, server):
+    grpc = pytest.importorskip("grpc")
+    from tests.serving.server_calls import Grpc
+
+    secure = grpc.ssl_channel_credentials(
+        Path(in_front.certificate).read_bytes()
+    )
+
+    def predicted(token):
+        calls = Grpc(server)
+        both = grpc.composite_channel_credentials(
+            secure, grpc.access_token_call_credentials(token)
+        )
+        target = f"localhost:{in_front.port}"
+        with calls, grpc.secure_channel(target, both) as channel:
+            request = calls.request("serving_default", text=["a cat"])
+            ask = channel.unary_unary(
+                "/tensorflow.serving.PredictionService/Predict",
+                request_serializer=type(request).SerializeToString,
+                response_deserializer=PredictResponse.FromString,
+            )
+            return ask(request, timeout=60)
+
+    assert predicted(TOKEN).outputs["translation"].string_val
+    with pytest.raises(grpc.RpcError) as refused:
+        predicted("x")
+    assert refused.value.code() == grpc.StatusCode.UNAUTHENTICATED

@@ -1,0 +1,237 @@
+"""The recipe and the runbook, command by command."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.serving.proxy_process import EXPORT, NGINX, OPENSSL, ProxyProcess
+from tests.serving.server_process import LoopbackProcess
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(NGINX is None, reason="needs nginx: apt-get install"),
+    pytest.mark.skipif(OPENSSL is None, reason="needs openssl"),
+    pytest.mark.skipif(not shutil.which("curl"), reason="needs curl"),
+]
+LABELS = """model_version_policy { specific { versions: [1, 2] } }
+    version_labels { key: "stable" value: 1 }
+    version_labels { key: "canary" value: 2 }"""
+POLICY = "model_version_policy { latest { num_versions: 1 } }"
+RELOAD = "exec proxy nginx -c /config/proxy/nginx.conf -s reload"
+# Without them a command of a document cannot be run here.
+TOOLS = ("promtool",)
+
+
+def commands(name):
+    """The commands of a document, in order; what is only text is `text`."""
+    found = []
+    for kind, block in re.findall(
+        r"^ *(?:\d+\. )?```(\w*)\n(.*?)^ *```$",
+        (EXPORT / name).read_text(),
+        re.MULTILINE | re.DOTALL,
+    ):
+        assert kind in ("", "text"), kind
+        if not kind:
+            joined = re.sub(r" *\\\n *", " ", block)
+            found += [line.strip() for line in joined.splitlines()]
+    return [command for command in found if command]
+
+
+class Place:
+    """A folder with the project's files, a server and a proxy.
+
+    Args:
+        folder: an empty one.
+        exported: the version that every export makes.
+    """
+
+    def __init__(self, folder, exported):
+        self.folder, self.exported = folder, exported
+        self.server = self.proxy = None
+        shutil.copytree(EXPORT, folder / "export")
+        self.environment = {
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PYTHONPATH": str(EXPORT.parent),
+        }
+
+    def run(self, command):
+        """What a command prints, or None for what is left to the image."""
+        program, *arguments = command.split()
+        if program == "kubectl":
+            return None
+        if program == "docker":
+            return self.docker(" ".join(arguments))
+        if command.startswith("luong-keras train"):
+            return None
+        if command.startswith("luong-keras export"):
+            shutil.copytree(self.exported, self.folder / arguments[-1])
+            return None
+        return self.shell(command)
+
+    def shell(self, command):
+        """Runs it as one line of a shell that goes on."""
+        if self.proxy is not None:
+            port = str(self.proxy.port)
+            command = command.replace("localhost:8443", f"localhost:{port}")
+        script = f"set -eu\n{command}\nenv -0 > environment\n"
+        done = subprocess.run(
+            ["bash", "-c", script],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, (command, done.stdout, done.stderr)
+        lines = (self.folder / "environment").read_text().split("\0")
+        self.environment = dict(x.split("=", 1) for x in lines if x)
+        return done.stdout
+
+    def docker(self, arguments):
+        """What the containers would do, here."""
+        if "up --detach --wait" in arguments:
+            self.start()
+        elif arguments.endswith(RELOAD):
+            self.proxy.reload()
+        elif arguments.endswith(" down"):
+            self.stop()
+        return None
+
+    def start(self):
+        self.server = LoopbackProcess(
+            self.folder / "models" / "translator",
+            *("--poll-seconds", "0.1"),
+            *("--config", str(self.folder / "export" / "models.config")),
+        )
+        (self.folder / "nginx").mkdir()
+        self.proxy = ProxyProcess(
+            self.folder / "nginx",
+            self.server.rest_port,
+            self.server.grpc_port,
+            secrets=self.folder / "secrets",
+        )
+
+    def stop(self):
+        for process in (self.proxy, self.server):
+            if process is not None:
+                process.stop()
+        self.proxy = self.server = None
+
+    def states(self):
+        """Version -> its state, by a command of the runbook."""
+        (command,) = [
+            each
+            for each in commands("RUNBOOK.md")
+            if each.endswith("/v1/models/translator")
+        ]
+        return {
+            int(each["version"]): each["state"]
+            for each in json.loads(self.run(command))["model_version_status"]
+            if each["state"] != "END"
+        }
+
+    def wait(self, *versions):
+        """Until just these are served."""
+        expected = dict.fromkeys(versions, "AVAILABLE")
+        for _ in range(600):
+            if self.states() == expected:
+                return
+            time.sleep(0.1)
+        raise AssertionError(f"{self.states()} instead of {expected}")
+
+
+@pytest.fixture
+def place(tmp_path, exported_models):
+    made = Place(tmp_path, exported_models / "1")
+    yield made
+    made.stop()
+
+
+def runnable(command):
+    """Whether this checkout and this machine have what it needs."""
+    if command.startswith("luong-keras ask"):
+        return (EXPORT.parent / "luong_keras" / "cli" / "ask.py").is_file()
+    program = command.split()[0]
+    return program not in TOOLS or shutil.which(program) is not None
+
+
+def test_every_command_of_the_documents(place, capsys):
+    left_out = []
+
+    def run(command):
+        if runnable(command):
+            return place.run(command)
+        left_out.append(command)
+        return None
+
+    *recipe, last = commands("README.md")[:-6]
+    assert last.endswith("down") and recipe[0].startswith("luong-keras train")
+    for command in recipe:
+        printed = run(command)
+        if command.endswith("translator:predict"):
+            assert json.loads(printed)["predictions"][0]["translation"]
+        if command.endswith("models/translator/2"):
+            place.wait(2)
+        if command.endswith("models/withdrawn-2"):
+            place.wait(1)
+    assert (place.folder / "secrets" / "key").stat().st_mode & 0o77 == 0
+    # The runbook begins where the recipe runs.
+    book = commands("RUNBOOK.md")
+    config = place.folder / "export" / "models.config"
+    latest = config.read_text()
+    config.write_text(latest.replace(POLICY, LABELS))
+    for command in book:
+        if command.startswith("mv "):
+            config.write_text(latest)
+        printed = run(command)
+        if command.startswith("luong-keras export"):
+            place.wait(1, 2)
+        if command.endswith("labels/canary:predict"):
+            assert json.loads(printed)["predictions"][0]["translation"]
+        if command.startswith("mv "):
+            place.wait(1)
+        if command.endswith("-enddate"):
+            assert printed.startswith("notAfter=")
+    # The tokens were exchanged: the old one is let in no longer.
+    old = place.environment["LUONG_KERAS_TOKEN"]
+    path = "/v1/models/translator"
+    (new,) = re.findall(
+        r'"Bearer (\w+)" you;', (place.folder / "secrets/tokens").read_text()
+    )
+    for _ in range(200):  # until the old workers have ended
+        if place.proxy.get(path, token=old).status_code == 401:
+            break
+        time.sleep(0.05)
+    assert place.proxy.get(path, token=new).status_code == 200
+    run(last)
+    assert place.server is None
+    if left_out:
+        pytest.skip("all but: " + "; ".join(left_out))
+
+
+def test_what_is_not_run_begins_with_the_programs_of_containers():
+    both = commands("README.md") + commands("RUNBOOK.md")
+    assert len(both) > 25
+    programs = {command.split()[0] for command in both}
+    assert programs == {
+        *("luong-keras", "mkdir", "openssl", "echo", "chmod", "export"),
+        *("curl", "mv", "sed", "python", "promtool", "docker", "kubectl"),
+    }
+    # What the shell would do for a container is known to the test.
+    for command in both:
+        if command.startswith("docker"):
+            assert command.startswith("docker compose -f export/compose.yaml ")
+
+
+def test_labels_of_the_test_are_those_of_the_runbook():
+    book = (EXPORT / "RUNBOOK.md").read_text()
+    for line in LABELS.splitlines():
+        assert line.strip() in book
+    assert POLICY in (EXPORT / "models.config").read_text()
