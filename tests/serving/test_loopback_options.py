@@ -45,7 +45,7 @@ class Teller(tf.Module):
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
     folder = tmp_path_factory.mktemp("told")
-    tf.saved_model.save(Teller(), str(folder / "demo" / "1"))
+    tf.saved_model.save(Teller(), str(folder / "translator" / "1"))
     (folder / "batching.config").write_text(BATCHES)
     return folder
 
@@ -54,7 +54,7 @@ def models(tmp_path_factory):
 def double(models):
     """With batches of 3 rows, which wait until they are full."""
     running = LoopbackProcess(
-        models / "demo",
+        models / "translator",
         "--enable-batching",
         *("--batching-parameters-file", str(models / "batching.config")),
         *("--config", str(EXPORT / "models.config")),
@@ -94,14 +94,14 @@ def test_requests_of_both_interfaces_run_together(double):
             )
     found = metrics(double)
     serving = ":tensorflow:serving:"
-    labels = 'model_name="demo",status="OK"'
+    labels = 'model_name="translator",status="OK"'
     assert int(found[f"{serving}request_count{{{labels}}}"]) >= 3
     for labels in (
-        'model_name="demo",API="predict",entrypoint="REST"',
-        'model_name="demo",API="Predict",entrypoint="GRPC"',
+        'model_name="translator",API="predict",entrypoint="REST"',
+        'model_name="translator",API="Predict",entrypoint="GRPC"',
     ):
         assert int(found[f"{serving}request_latency_count{{{labels}}}"]) >= 1
-    labels = 'model_name="demo",API="Predict",runtime="TF1"'
+    labels = 'model_name="translator",API="Predict",runtime="TF1"'
     # In microseconds.
     assert float(found[f"{serving}runtime_latency_sum{{{labels}}}"]) > 50_000
 
@@ -153,7 +153,7 @@ def test_a_call_has_no_more_time_than_its_client(double):
 @pytest.fixture
 def slow(models):
     """A model that takes long, and a way to serve it."""
-    model = ServedModel("demo", models / "demo", settings=Settings(slow=0.2))
+    model = ServedModel("translator", models / "translator", settings=Settings(slow=0.2))
     model.poll()
     servers = []
 
@@ -163,7 +163,7 @@ def slow(models):
             target=servers[-1].serve_forever, args=(0.01,), daemon=True
         ).start()
         port = servers[-1].server_address[1]
-        return f"http://127.0.0.1:{port}/v1/models/demo"
+        return f"http://127.0.0.1:{port}/v1/models/translator"
 
     yield serve
     for server in servers:
@@ -206,7 +206,7 @@ def test_the_runtime_gives_up_a_call_that_takes_too_long(tmp_path):
 
 def test_the_shipped_settings_can_be_read():
     arguments = loopback_server.parser().parse_args(
-        ["--base-path", "x", "--name", "demo", "--enable-batching"]
+        ["--base-path", "x", "--name", "translator", "--enable-batching"]
         + ["--batching-parameters-file", str(EXPORT / "batching.config")]
     )
     assert loopback_server.settings(arguments).batching is not None
@@ -226,7 +226,7 @@ def test_batches_must_be_asked_for(monkeypatch):
 
 def test_a_status_has_no_method(double):
     assert get(double.rest_url)[0] == 200
-    labels = 'model_name="demo",API="",entrypoint="REST"'
+    labels = 'model_name="translator",API="",entrypoint="REST"'
     assert f":tensorflow:serving:request_latency_count{{{labels}}}" in (
         metrics(double)
     )
