@@ -43,9 +43,8 @@ class _BackgroundLoop:
 
 
 _background = _BackgroundLoop()
-_of_parents: list[
-    _BackgroundLoop
-] = []  # Never ended: what they hold belongs to the parents.
+# Never ended: what they hold belongs to the parents.
+_of_parents: list[_BackgroundLoop] = []
 
 
 def _after_fork() -> None:

@@ -6,10 +6,9 @@ import asyncio
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from luong_keras.client import questions
-from luong_keras.client.request_columns import Option, text_column
+from luong_keras.client.request_columns import Option, refuse_one_line
 from luong_keras.client.served_translator import Call, ServedTranslator
 from luong_keras.client.server_error import TranslationServerError
 from luong_keras.client.truncation import TruncatedPlaces
@@ -54,11 +53,10 @@ class LineStream:
     def __init__(
         self,
         translator: ServedTranslator,
-        lines: Any,
+        lines: object,
         options: Mapping[str, Option],
     ) -> None:
-        if isinstance(lines, str | bytes):
-            text_column(lines)  # Which says that it is one line.
+        refuse_one_line(lines)
         questions.check_single(options)
         settings = translator.settings
         self._translator, self._options = translator, options

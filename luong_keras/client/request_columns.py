@@ -53,11 +53,7 @@ def text_column(
         name: of the argument, for the error.
         first: the place of the first one, likewise.
     """
-    if isinstance(lines, str | bytes):
-        raise TypeError(
-            f"Expected: `{name}`, a list of sentences. Received: the one "
-            f"sentence {lines!r}. Put it into a list."
-        )
+    refuse_one_line(lines, name)
     lines = list(lines)
     texts = np.empty(len(lines), object)
     for place, line in enumerate(lines):
@@ -71,6 +67,15 @@ def text_column(
             line = line.decode("utf-16", "replace")
         texts[place] = line
     return texts
+
+
+def refuse_one_line(lines: object, name: str = "lines") -> None:
+    """A sentence is not the list of its letters."""
+    if isinstance(lines, str | bytes):
+        raise TypeError(
+            f"Expected: `{name}`, a list of sentences. Received: the one "
+            f"sentence {lines!r}. Put it into a list."
+        )
 
 
 def option_column(name: str, value: Option, count: int) -> np.ndarray:

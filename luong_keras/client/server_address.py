@@ -122,12 +122,15 @@ def server_address(
         raise _wrong_url(url)
     _check_model(model, version, label)
     sent = {name.lower(): value for name, value in (headers or {}).items()}
-    secrets = [x for x in sent.values() if len(str(x)) >= _HIDDEN_LENGTH]
+    secrets = [
+        part
+        for value in map(str, sent.values())
+        # With and without "Bearer".
+        for part in (value, value.rpartition(" ")[2])
+        if len(part) >= _HIDDEN_LENGTH
+    ]
     if parts.username is not None:
-        user, password = (
-            unquote(parts.username),
-            unquote(parts.password or ""),
-        )
+        user, password = map(unquote, (parts.username, parts.password or ""))
         pair = base64.b64encode(f"{user}:{password}".encode()).decode()
         secrets += [password, parts.password or "", pair]
         _authorize(sent, f"Basic {pair}", "the user in `url`")
@@ -157,7 +160,7 @@ def without_user(text: str) -> str:
         >>> without_user("--url http://bob:p/w@host:1 x")
         '--url http://host:1 x'
     """
-    return re.sub(r"((?:^|\w:)//|^)\S*@", r"\1", str(text))
+    return re.sub(r"(?<!\S)((?:\W*\w+:/+)?)\S*@", r"\1", str(text))
 
 
 def _wrong_url(url: Any) -> ValueError:
