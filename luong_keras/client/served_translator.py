@@ -17,6 +17,7 @@ from luong_keras.client.answer_columns import CONTRACT_OUTPUTS, OUTPUTS
 from luong_keras.client.attempts import Answer, in_time, repeated
 from luong_keras.client.client_settings import ClientSettings
 from luong_keras.client.contract import (
+    SPOKEN,
     Contract,
     contract_of,
     has_no_contract,
@@ -132,7 +133,7 @@ class ServedTranslator:
     async def status(self) -> dict[int, str]:
         """The states of all versions."""
         transport = self._transport()
-        return await self._ask("the status", transport.status, self._call())
+        return await self._ask("the status of", transport.status, self._call())
 
     async def aclose(self) -> None:
         """Closes the connections; nothing can be asked then."""
@@ -188,7 +189,7 @@ class ServedTranslator:
         async with call.slots:
             return await repeated(
                 without_secrets,
-                f"{what} of model {address.model!r} at {address.url} within "
+                f"{what} model {address.model!r} at {address.url} within "
                 f"{settings.timeout} s",
                 settings.attempts,
                 self._deadline(call),
@@ -211,7 +212,9 @@ class ServedTranslator:
                 raise
             return _checked(lambda: contract_of(arrays))
 
-        return await self._ask("contract 2", request, call)
+        return await self._ask(
+            f"a translator of contract {SPOKEN}, as", request, call
+        )
 
     async def _rows(
         self, call: Call, question: Question[Any], places: np.ndarray
@@ -225,7 +228,7 @@ class ServedTranslator:
             )
             return _checked(lambda: _rows(arrays, question, len(places)))
 
-        what = f"an answer of signature {question.signature!r}"
+        what = f"an answer of signature {question.signature!r} of"
         return await self._ask(what, request, call)
 
 

@@ -120,6 +120,8 @@ class TextTooLongError(TranslationServerError, ValueError):
 
     Attributes:
         places: of the lines that are too long.
+        size: the bytes of the first of them.
+        limit: the bytes that the server reads.
 
     Example:
         >>> error = TextTooLongError([3, 7], 70_000, 65_536)
@@ -139,4 +141,4 @@ class TextTooLongError(TranslationServerError, ValueError):
             f"{'these texts' if more else 'this text'}.",
             "TEXT_TOO_LONG",
         )
-        self.places = list(places)
+        self.places, self.size, self.limit = list(places), size, limit
