@@ -14,7 +14,11 @@ from luong_keras.client.server_error import TextTooLongError
 from luong_keras.client.translation_client import TranslationClient
 from luong_keras.client.truncation import TruncatedPlaces, TruncationWarning
 from luong_keras.evaluation.plots import plot_alignment
-from luong_keras.inference.translation import ScoredTranslation, Translation
+from luong_keras.inference.translation import (
+    ABSENT_SCORE,
+    ScoredTranslation,
+    Translation,
+)
 
 if TYPE_CHECKING:
     from luong_keras.cli.ask import Ask
@@ -121,20 +125,16 @@ def _answers(
         scored = client.score(sources, [target for _, target in part])
         return [(f"{one.log_probability:.6f}", one.truncated) for one in scored]
     options = _search(arguments)
-    found: list[list[Any]] = list(
-        client.nbest(sources, n_best=arguments.n_best, **options)
-    )
+    found: list[list[Any]]
     if arguments.alignments:
-        ranks = range(max(map(len, found)))
-        aligned = [
-            client.align(sources, rank=rank, **options) for rank in ranks
-        ]
+        ranks = range(min(arguments.n_best, client.contract().n_best))
+        aligned = [client.align(sources, x, **options) for x in ranks]
         found = [
-            list(nbest[: len(texts)])
-            for texts, nbest in zip(
-                found, zip(*aligned, strict=True), strict=True
-            )
+            [one for one in nbest if one.score > ABSENT_SCORE]
+            for nbest in zip(*aligned, strict=True)
         ]
+    else:
+        found = list(client.nbest(sources, n_best=arguments.n_best, **options))
     links = {"links": True} if arguments.alignments else {}
     return [
         (
