@@ -48,10 +48,12 @@ class RestTransport:
 
     def __init__(self, address: ServerAddress, tls: TlsFiles) -> None:
         self._url = address.model_url
-        context = httpx.create_ssl_context()
-        if tls.ca_certificate is not None:
-            # Those alone, and not what is known everywhere as well.
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        # Trusts nobody, which is enough where no TLS is spoken: to read whom
+        # the world trusts takes longer than a translation.
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        may_encrypt = address.encrypted or not address.is_loopback
+        if may_encrypt and tls.ca_certificate is None:
+            context = httpx.create_ssl_context()
         tls.load_into(context)
         self._client = httpx.AsyncClient(
             headers=dict(address.headers),

@@ -44,7 +44,7 @@ class TlsFiles:
                 "Received: the key alone."
             )
         if given:
-            self.load_into(ssl.create_default_context())
+            self.load_into(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
 
     def load_into(self, context: ssl.SSLContext) -> None:
         """Adds what was given to a context."""
