@@ -24,18 +24,14 @@ OUTPUTS = {
     "score": (*_SCORE, *_ROW),
     "align_pair": (*_SCORE, *_ATTENTION, *_ROW),
     "encode": ("memory", "lengths", *_ROW),
+    # Whatever there is: so the version is read where it is another.
+    "contract": (),
 }
-# The limits, whatever the version: so it is read where it is another.
-CONTRACT_OUTPUTS = (
-    *("version", "max_rows", "max_text_bytes", "max_source_tokens"),
-    *("max_beam_size", "n_best"),
-)
 # Output -> its type; the others are float32.
 _TYPES = {
     **dict.fromkeys(["translation", "translations", "status"], object),
     **dict.fromkeys(["tokens", "source_tokens"], object),
     **dict.fromkeys(["lengths", "source_lengths"], np.int32),
-    **dict.fromkeys(CONTRACT_OUTPUTS, np.int64),
     "truncated": bool,
 }
 _encode = np.frompyfunc(str.encode, 1, 1)
@@ -48,7 +44,8 @@ def answer_columns(
 
     Args:
         rows: output -> its value, for each row.
-        outputs: those to read.
+        outputs: those to read; all that there are, of whatever type,
+            where it is empty.
 
     Example:
         >>> rows = [{"score": -1, "status": "OK", "news": 0}] * 2
@@ -56,6 +53,8 @@ def answer_columns(
         {'score': array([-1., -1.], dtype=float32),
          'status': array([b'OK', b'OK'], dtype=object)}
     """
+    if not outputs:
+        return {name: np.array([row[name] for row in rows]) for name in rows[0]}
     arrays = {
         name: _array([row[name] for row in rows], _TYPES.get(name, np.float32))
         for name in outputs

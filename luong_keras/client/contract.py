@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -45,12 +45,12 @@ def contract_of(arrays: Mapping[str, np.ndarray]) -> Contract:
         Traceback (most recent call last):
         luong_keras.client.server_error.TranslationServerError: contract 3
     """
-    numbers = {name: int(array[0]) for name, array in arrays.items()}
-    if numbers["version"] != SPOKEN:
-        raise TranslationServerError(
-            f"contract {numbers['version']}", "CONTRACT"
-        )
-    return Contract(**{x: numbers[x] for x in Contract.__dataclass_fields__})
+    version = int(arrays["version"][0])
+    if version != SPOKEN:
+        raise TranslationServerError(f"contract {version}", "CONTRACT")
+    return Contract(
+        **{x.name: int(arrays[x.name][0]) for x in fields(Contract)}
+    )
 
 
 def has_no_contract(error: TranslationServerError) -> bool:

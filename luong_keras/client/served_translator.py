@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from luong_keras.client.answer_columns import CONTRACT_OUTPUTS, OUTPUTS
+from luong_keras.client.answer_columns import OUTPUTS
 from luong_keras.client.attempts import Answer, in_time, repeated
 from luong_keras.client.client_settings import ClientSettings
 from luong_keras.client.contract import (
@@ -202,7 +202,7 @@ class ServedTranslator:
             text = np.array([""], object)
             try:
                 arrays = await transport.predict(
-                    "contract", {"text": text}, CONTRACT_OUTPUTS, seconds
+                    "contract", {"text": text}, OUTPUTS["contract"], seconds
                 )
             except TranslationServerError as error:
                 if has_no_contract(error):

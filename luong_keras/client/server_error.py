@@ -8,8 +8,8 @@ from typing import Any
 # The first pair whose first text stands in what the server said decides.
 _ADVICE_BY_TEXT = (
     (
-        "larger than maximum",
-        "The server joins fewer rows than the export takes: pass a smaller "
+        "larger than max",
+        "The server takes less at once than the export: pass a smaller "
         "`batch_size`.",
     ),
     (
