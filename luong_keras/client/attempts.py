@@ -25,6 +25,8 @@ _OF_ANOTHER_REQUEST = (
     "Got empty tensor in batch of non-empty tensors",
     "Only tensors with rank from 1 to 6 can be padded",
 )
+# Says gRPC of a message, with the code of a server that has too much to do.
+_TOO_LARGE = "larger than max"
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 8.0
 
 
@@ -83,7 +85,7 @@ async def repeated(
             return await in_time(request(seconds), seconds)
         except TranslationServerError as error:
             wait = waiting_time(attempt)
-            if error.code in _MAY_PASS:
+            if error.code in _MAY_PASS and _TOO_LARGE not in str(error):
                 again = attempt < attempts
                 if error.retry_after is not None:
                     wait = error.retry_after

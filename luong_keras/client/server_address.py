@@ -164,10 +164,12 @@ def without_user(text: str) -> str:
 
 
 def _wrong_url(url: Any) -> ValueError:
+    # Without what may be behind it, such as a token.
+    shown = without_user(url).partition("?")[0]
     return ValueError(
         "Expected: `url` as http://HOST:PORT, https://HOST:PORT, "
         "grpc://HOST:PORT or grpcs://HOST:PORT, without a path to a model. "
-        f"Received: {without_user(url)!r}."
+        f"Received: {shown!r}."
     )
 
 

@@ -22,6 +22,7 @@ from tests.client.fake_servers import (
 )
 
 TOKEN, PASSWORD, KEY = "tok-3f9a.b_c", "p:w/ 7@x", "key-51c2"
+GUESS = "hunter2"
 BASIC = "Ym9iOnA6dy8gN0B4"  # "bob:" and the password
 WRONG = [
     "localhost:8501",
@@ -51,7 +52,7 @@ def with_user(url):
 
 
 def sees_nothing(*texts):
-    secrets = (TOKEN, PASSWORD, quote(PASSWORD, safe=""), KEY, BASIC, "hunter2")
+    secrets = (TOKEN, PASSWORD, quote(PASSWORD, safe=""), KEY, BASIC, GUESS)
     for text in texts:
         for secret in secrets:
             assert secret not in text
@@ -70,7 +71,7 @@ def told(error):
 @pytest.mark.parametrize("url", WRONG)
 def test_an_address_that_cannot_be(url):
     with pytest.raises(ValueError, match="Expected: `url`") as caught:
-        TranslationClient(url.replace("{}", "hunter2"))
+        TranslationClient(url.replace("{}", GUESS))
     assert "bob" not in told(caught.value)
 
 
@@ -193,7 +194,7 @@ def test_a_wrong_token_is_refused_once(served, model):
         assert client.translate(["a"]) == ["A"]
     model.metadata.clear()
     with (
-        TranslationClient(served.url, token="hunter2") as client,
+        TranslationClient(served.url, token=GUESS) as client,
         pytest.raises(TranslationServerError, match="LUONG_KERAS_TOKEN") as x,
     ):
         client.translate(["a"])
@@ -339,7 +340,7 @@ def test_elsewhere_the_environment_names_the_proxy(monkeypatch):
 
 
 def test_a_proxy_that_cannot_be(monkeypatch):
-    monkeypatch.setenv("HTTP_PROXY", "socks9://bob:hunter2@host:1")
+    monkeypatch.setenv("HTTP_PROXY", f"socks9://bob:{GUESS}@host:1")
     with (
         TranslationClient("http://translator.invalid:8501") as client,
         pytest.raises(ValueError, match="proxies") as caught,
