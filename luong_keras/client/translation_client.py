@@ -124,7 +124,7 @@ class TranslationClient(BaseClient):
     ) -> Iterator[str]:
         """The translations of any number of lines, as they come.
 
-        It reads at most three times `batch_size` x `concurrency` lines
+        It reads at most two times `batch_size` x `concurrency` lines
         ahead, and with a `concurrency` of 1 none: each batch is answered
         before the next line is read. Warns at the end of lines that were cut.
 
