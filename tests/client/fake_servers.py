@@ -70,9 +70,10 @@ def shout(signature, rows):
     if signature == "translate":
         return [answered(translations=[t], scores=[-1.0]) for t in loud]
     if signature == "translate_with_options":
+        counts = [row["n_best"] or 2 for row in rows]
         return [
-            answered(translations=[t, "x"][: row["n_best"] or 2], scores=[-1.0])
-            for t, row in zip(loud, rows, strict=True)
+            answered(translations=[text, "x"][:n], scores=[-1.0, -2.0][:n])
+            for text, n in zip(loud, counts, strict=True)
         ]
     raise Refusal("INVALID_ARGUMENT", f'name: "{signature}" not found')
 
