@@ -36,8 +36,8 @@ TRAIN = [
     "matplotlib>=3.8",
     "tensorflow-serving-api>=2.21,<2.22",  # the protocol of warm-up requests
 ]
-# What asks a server by REST; by gRPC it needs the protocol too.
 JAX = "jax>=0.10,<0.11"
+# What asks a server by REST; by gRPC it needs the protocol too.
 SERVE = ["httpx>=0.28", "matplotlib>=3.8", "tyro>=1.0"]
 
 setup(
