@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from luong_keras.client.answer_columns import OUTPUTS
-from luong_keras.client.attempts import Answer, in_time, repeated
+from luong_keras.client.attempts import Answer, repeated
 from luong_keras.client.client_settings import ClientSettings
 from luong_keras.client.contract import (
     SPOKEN,
@@ -119,15 +119,10 @@ class ServedTranslator:
     async def contract(self, call: Call | None = None) -> Contract:
         """What the server takes; it is asked once."""
         call = call or self._call()
-        left = self._deadline(call) - time.monotonic()
         transport = self._transport()
-        if self._contract is None:
-            await in_time(self._asking_contract.acquire(), max(left, 0))
-            try:
-                if self._contract is None:
-                    self._contract = await self._ask_contract(transport, call)
-            finally:
-                self._asking_contract.release()
+        async with self._asking_contract:
+            if self._contract is None:
+                self._contract = await self._ask_contract(transport, call)
         return self._contract
 
     async def status(self) -> dict[int, str]:
