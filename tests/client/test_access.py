@@ -148,6 +148,23 @@ def test_no_failure_shows_what_lets_in(served, model, code, caplog, capsys):
     sees_nothing(caplog.text, printed.out, printed.err)
 
 
+def test_an_answer_that_is_no_http_is_not_shown(rest, model):
+    def echoes(signature, rows):
+        def write(handler):
+            handler.wfile.write(f"{TOKEN}\r\n\r\n".encode())
+            handler.close_connection = True
+
+        return write
+
+    model.answer = echoes
+    with (
+        TranslationClient(rest.url, token=TOKEN, attempts=1) as client,
+        pytest.raises(TranslationServerError, match="UNAVAILABLE") as caught,
+    ):
+        client.translate(["a"])
+    assert "[hidden]" in told(caught.value)
+
+
 @pytest.mark.parametrize("scheme", ["http", "https", "grpc", "grpcs"])
 def test_a_server_that_is_away_shows_nothing(scheme):
     with (

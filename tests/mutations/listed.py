@@ -401,8 +401,8 @@ MUTATIONS = [
     Mutation(
         "a row of zeros left where a translation was cut",
         "inference/translation.py",
-        "        if not weights[length:].any():\n"
-        "            weights = weights[:length]\n",
+        "    if not weights[length:].any():\n"
+        "        weights = weights[:length]\n",
         "",
         ("tests/inference/test_translation.py",),
     ),
