@@ -142,3 +142,8 @@ class TextTooLongError(TranslationServerError, ValueError):
             "TEXT_TOO_LONG",
         )
         self.places, self.size, self.limit = list(places), size, limit
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For a pool of processes, which sends errors from one to another."""
+        made_of = self.places, self.size, self.limit
+        return type(self), made_of, vars(self)

@@ -1,6 +1,7 @@
 """What becomes of requests that are refused, lost, late or joined."""
 
 import email.utils
+import pickle
 import socket
 import threading
 import time
@@ -345,6 +346,9 @@ def test_a_text_that_is_too_long(connect, model):
     assert texts_found(error) == ["A", None, "BB", None]
     for part in ("at most 4 bytes", "6 bytes at place 1", "Split"):
         assert part in str(error)
+    for one in (error, TranslationServerError("no", "NOT_FOUND", 3.0)):
+        copy = pickle.loads(pickle.dumps(one))
+        assert (str(copy), vars(copy)) == (str(one), vars(one))
 
 
 def test_lines_that_were_cut(connect, model):
