@@ -6,8 +6,8 @@ resident memory after some steps and its growth since the first of them:
     python benchmarks/memory_over_steps.py --backend tensorflow
     python benchmarks/memory_over_steps.py --backend jax
 
-On JAX every shape of a batch is compiled once, so the first epoch grows until
-it has met them all; the steps to compare are those after it.
+The first epochs meet wider and wider batches, and on JAX each shape is compiled
+once: with fewer `--pairs` an epoch is over, and all has been met, sooner.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def resident() -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def train(steps: list[int], units: int, backend: str) -> None:
+def train(steps: list[int], units: int, pairs: int, backend: str) -> None:
     """Trains, and prints a line after each of the steps."""
     import keras
 
@@ -45,8 +45,8 @@ def train(steps: list[int], units: int, backend: str) -> None:
 
     on_jax = backend == "jax"
     used = devices.jax_devices(1) if on_jax else devices.ONE_DEVICE
-    pairs = split_pairs("train", 24_000, 1)
-    text = [(pair.source, pair.target) for pair in pairs]
+    drawn = split_pairs("train", pairs, 1)
+    text = [(pair.source, pair.target) for pair in drawn]
     tokenizers = tuple(
         WordTokenizer.train(side, 1000) for side in zip(*text, strict=True)
     )
@@ -98,6 +98,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--backend", default="tensorflow")
     parser.add_argument("--units", type=int, default=32)
+    parser.add_argument("--pairs", type=int, default=24_000)
     parser.add_argument(
         "--steps", type=int, nargs="+", default=[200, 400, 1000, 2000, 3000]
     )
@@ -106,7 +107,7 @@ def main() -> None:
     # As the command sets it.
     os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
     print(given.backend)
-    train(given.steps, given.units, given.backend)
+    train(given.steps, given.units, given.pairs, given.backend)
 
 
 if __name__ == "__main__":

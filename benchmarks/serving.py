@@ -54,7 +54,13 @@ def main() -> None:
             texts = export(options, models, beam_size)
             exported = time.perf_counter() - began
             began = time.perf_counter()
-            server = LoopbackProcess(models)
+            # All clients are answered at once.
+            threads = str(max(options.clients, default=1) + 1)
+            server = LoopbackProcess(
+                models,
+                *("--rest-api-num-threads", threads),
+                *("--grpc-max-threads", threads),
+            )
             started = time.perf_counter() - began
             try:
                 loaded = resident_megabytes("VmRSS", server.process.pid)

@@ -14,6 +14,7 @@ from luong_keras.recipe.own_text import Text, text_settings
 from luong_keras.recipe.run import run_recipe
 from luong_keras.recipe.run_reading import load_run
 from luong_keras.serving.export import export_saved_model
+from luong_keras.serving.limits import ServingLimits
 from luong_keras.training.run_folder import RunFolder
 
 
@@ -139,6 +140,7 @@ class Translator(TextTranslator):
         folder: str | Path,
         weights_dtype: str | None = None,
         say: Callable[[str], None] | None = None,
+        limits: ServingLimits | None = None,
     ) -> Path:
         """Writes a SavedModel for TensorFlow Serving; `export_saved_model`.
 
@@ -146,8 +148,9 @@ class Translator(TextTranslator):
             folder: where; its name is the version, a number.
             weights_dtype: `"bfloat16"` or `"float16"` for rounded weights.
             say: is told of every check, for example `print`.
+            limits: what one batch of the server may ask for.
 
         Returns:
             The folder.
         """
-        return export_saved_model(self, folder, weights_dtype, say)
+        return export_saved_model(self, folder, weights_dtype, say, limits)

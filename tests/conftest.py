@@ -22,8 +22,8 @@ TENSORFLOW_ONLY = (
 )
 
 
-# The files that take longest, first: processes that share the tests then end
-# together.
+# The files that take longest, first where processes share the tests: they then
+# end together. One process alone runs them as they were asked for.
 LONGEST_FIRST = (
     *("client", "serving", "inference", "golden", "models", "test_translator"),
     *("layers", "saved_model", "decoding"),
@@ -35,11 +35,13 @@ LAST = "test_hostile_texts.py"
 def pytest_collection_modifyitems(items):
     """Says which tests need TensorFlow, and their order."""
 
+    shared = "PYTEST_XDIST_WORKER" in os.environ
+
     def place(item):
         folder = item.path.relative_to(TESTS).parts[0].removesuffix(".py")
         if item.path.name == LAST:
             return len(LONGEST_FIRST) + 1
-        if folder in LONGEST_FIRST:
+        if shared and folder in LONGEST_FIRST:
             return LONGEST_FIRST.index(folder)
         return len(LONGEST_FIRST)
 
@@ -122,6 +124,10 @@ def server(request):
     elif not sys.platform.startswith("linux"):
         pytest.skip("the double runs the Linux libraries of TensorFlow")
     else:
-        running = LoopbackProcess(request.getfixturevalue("exported_models"))
+        running = LoopbackProcess(
+            request.getfixturevalue("exported_models"),
+            # Tests ask 16 things at once, on machines of few cores too.
+            *("--grpc-max-threads", "32"),
+        )
     yield running
     running.stop()

@@ -13,6 +13,7 @@ from tyro.conf import FlagCreatePairsOff
 from luong_keras.cli.parsing import Own, parse_arguments
 from luong_keras.cli.searching import changed_search
 from luong_keras.recipe.run_settings import run_config
+from luong_keras.serving.limits import ServingLimits
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,13 @@ class Export:
     weights: Own[str | None] = None
     # hypotheses of the search; default: the run's
     beam_size: Own[int | None] = None
-    # the most that a request may ask for, which then every request with
-    # options costs; default: the run's, or the beam size
+    # the most that a request may ask for; default: the run's, or the beam size
     max_beam_size: Own[int | None] = None
+    # rows of a batch that are looked at; the server's max_batch_size must not
+    # be larger
+    max_rows: Own[int] = ServingLimits.max_rows
+    # tokens at which a source is cut; default: the run's
+    max_source_length: Own[int | None] = None
     # write rounded weights, of half the size
     weights_dtype: Own[Literal["bfloat16", "float16"] | None] = None
     # write the product of the target embedding and the decoder's input
@@ -53,6 +58,7 @@ def run(arguments: Export) -> int:
         config.decoding,
         beam_size=arguments.beam_size,
         max_beam_size=arguments.max_beam_size,
+        max_source_length=arguments.max_source_length,
     )
     from luong_keras.serving.server_runtime import SavedModelError
     from luong_keras.translator import Translator
@@ -65,7 +71,10 @@ def run(arguments: Export) -> int:
     )
     try:
         folder = translator.export(
-            arguments.output, arguments.weights_dtype, say=print
+            arguments.output,
+            arguments.weights_dtype,
+            say=print,
+            limits=ServingLimits(arguments.max_rows),
         )
     except SavedModelError as error:
         print(f"Nothing was exported. {error}", file=sys.stderr)

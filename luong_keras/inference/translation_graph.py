@@ -8,6 +8,8 @@ from luong_keras.config import DecodingConfig
 from luong_keras.decoding.beam import beam_search
 from luong_keras.decoding.forced import forced_decoding
 from luong_keras.decoding.greedy import greedy_search
+from luong_keras.decoding.hypotheses import Hypotheses
+from luong_keras.inference.beam_widths import search_as_wide
 from luong_keras.inference.model_ensemble import ModelEnsemble
 from luong_keras.inference.translation import ABSENT_SCORE
 from luong_keras.inference.unknown_words import UnknownWords
@@ -21,6 +23,9 @@ try:
 except ImportError as error:
     raise missing_package("tensorflow", error) from error
 
+# The largest exponent of the length that a request can choose: beyond, the
+# longest hypotheses win, whatever they say.
+MAX_LENGTH_PENALTY = 2.0
 # A text is cut at this many bytes for each token that may be read, so that
 # one line of megabytes costs no more than any other.
 BYTES_OF_A_TOKEN = 64
@@ -33,7 +38,8 @@ class SearchOptions(NamedTuple):
         beam_size: int32; 0 for the translator's own, and never more than its
             `max_beam_size`.
         n_best: int32; how many translations are wanted, 0 for all.
-        length_penalty: float32; negative for the translator's own.
+        length_penalty: float32; negative or NaN for the translator's own, and
+            never more than 2.
         prefix: strings; the words that the translation must begin with.
         replace_unknown: int32; 1 to replace unknown words, 0 to leave them,
             negative for the translator's own choice.
@@ -113,12 +119,16 @@ class TranslationGraph(tf.Module):
             prefix = self._read_target(options.prefix)
             truncated |= prefix.truncated
         found = self._search(source, options, prefix)
+        wanted = None
+        if options is not None:
+            ranks = tf.shape(found.scores)[1]
+            wanted = tf.where(options.n_best > 0, options.n_best, ranks)
+            most = tf.reduce_max(wanted)
+            found = Hypotheses(*(each[:, :most] for each in found))
         tokens = self._tokens(found, source_tokens, options, prefix)
         lengths, present = found.lengths, found.scores > ABSENT_SCORE
-        if options is not None:
-            ranks = tf.range(tf.shape(present)[1])
-            wanted = tf.where(options.n_best > 0, options.n_best, ranks[-1] + 1)
-            present &= ranks < wanted[:, None]
+        if wanted is not None:
+            present &= tf.range(tf.shape(present)[1]) < wanted[:, None]
             lengths = tf.where(present, lengths, 0)
         inside = tf.sequence_mask(lengths, tf.shape(tokens)[2])
         tokens = tf.where(inside, tokens, "")
@@ -178,15 +188,20 @@ class TranslationGraph(tf.Module):
         """The encoder's vectors of (B,) strings.
 
         Returns a dict: `memory` (B, S, M), of an ensemble those of its models
-        side by side, and `lengths` (B,), the number of source words.
+        side by side; `lengths` (B,), the number of source words; `truncated`
+        (B,), whether the source was cut at the limit.
         """
         batch, (text,) = _at_least_one(text)
         read = self._read_source(text)
         memory, _, _ = self._encode(read)
         if isinstance(self.translation_model, ModelEnsemble):
             memory = self.translation_model.joined_memory(memory)
-        memory = _float32(memory)[:batch]
-        return {"memory": memory, "lengths": read.lengths[:batch]}
+        results = {
+            "memory": _float32(memory),
+            "lengths": read.lengths,
+            "truncated": read.truncated,
+        }
+        return {name: result[:batch] for name, result in results.items()}
 
     # Parts.
 
@@ -219,16 +234,24 @@ class TranslationGraph(tf.Module):
         step = self.translation_model.decoding_step(memory, mask)
         limits = self._limits(source, prefix)
         if options is not None:
-            limits |= self._chosen(options, prefix)
-        elif decoding.beam_size == 1 and decoding.stack_size in (None, 1):
+            return self._search_as_chosen(step, states, limits, options, prefix)
+        if decoding.beam_size == 1 and decoding.stack_size in (None, 1):
             return greedy_search(step, states, **limits)
-        else:
-            limits |= {
-                "beam_size": decoding.beam_size,
-                "stack_size": decoding.stack_size,
-                "stack_keeps": decoding.stack_keeps,
-            }
+        limits |= {
+            "beam_size": decoding.beam_size,
+            "stack_size": decoding.stack_size,
+            "stack_keeps": decoding.stack_keeps,
+        }
         return beam_search(step, states, **limits)
+
+    def _search_as_chosen(self, step, states, limits, options, prefix):
+        most = self.decoding.max_beam_size or self.decoding.beam_size
+        limits |= self._chosen(options, prefix, most)
+
+        def search(width):
+            return beam_search(step, states, beam_size=width, **limits)
+
+        return search_as_wide(search, limits["beam_sizes"], most)
 
     def _limits(self, source, prefix):
         """The arguments of every search."""
@@ -251,24 +274,23 @@ class TranslationGraph(tf.Module):
             "pad_id": config.target_pad_id,
         }
 
-    def _chosen(self, options, prefix):
+    def _chosen(self, options, prefix, most):
         """The search's arguments for what each sentence chooses."""
         decoding = self.decoding
-        most = decoding.max_beam_size or decoding.beam_size
         beams = tf.where(
             options.beam_size > 0, options.beam_size, decoding.beam_size
         )
         beams = tf.minimum(beams, most)
         own = options.length_penalty >= 0
         penalty = tf.cast(decoding.length_penalty, tf.float32)
+        asked = tf.minimum(options.length_penalty, MAX_LENGTH_PENALTY)
         return {
-            "beam_size": most,
             "stack_size": decoding.stack_size,
             "beam_sizes": beams,
             # Without a number of its own, a sentence has as many as its beam.
             "stack_sizes": beams if decoding.stack_size is None else None,
             "stack_keeps": decoding.stack_keeps,
-            "length_penalty": tf.where(own, options.length_penalty, penalty),
+            "length_penalty": tf.where(own, asked, penalty),
             "prefix": _padded(
                 prefix.ids, self.translation_model.config.target_pad_id
             ),

@@ -52,6 +52,8 @@ FUNCTIONS = {
         + [POINTER(Output), POINTER(c_void_p), c_int] * 2
         + [c_void_p, c_int, c_void_p, c_void_p],
     ),
+    "TF_NewBufferFromString": (c_void_p, [c_char_p, c_size_t]),
+    "TF_DeleteBuffer": (None, [c_void_p]),
     "TF_AllocateTensor": (
         c_void_p,
         [c_int, POINTER(c_int64), c_int, c_size_t],

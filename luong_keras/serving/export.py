@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,8 @@ import numpy as np
 from luong_keras.inference.model_ensemble import ModelEnsemble
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.missing_package import missing_package
+from luong_keras.serving.limits import ServingLimits
+from luong_keras.serving.request_cost import request_cost, worst_request
 from luong_keras.serving.rounded_weights import RoundedWeights
 from luong_keras.serving.saved_model_checks import check_saved_model
 from luong_keras.serving.signatures import (
@@ -31,6 +34,7 @@ except ImportError as error:
     raise missing_package("tensorflow", error) from error
 
 WARMUP_SENTENCES = 4
+MOST_SECONDS = 120.0  # for the worst request
 # What every export is tried on beside words of its own vocabulary.
 STRANGE_TEXTS = [b"", b" \t", b"caf\xe9 \xff\xfe", "\u00df \U0001f600".encode()]
 
@@ -40,12 +44,14 @@ def export_saved_model(
     folder: str | Path,
     weights_dtype: str | None = None,
     say: Callable[[str], None] | None = None,
+    limits: ServingLimits | None = None,
 ) -> Path:
     """Writes the translator's graph, weights and vocabularies.
 
-    Signatures, batch first everywhere (`export/README.md` has their inputs
-    and outputs): `serving_default`, `translate`, `translate_with_options`,
-    `score` and `encode`.
+    Signatures, batch first everywhere (`docs/serving_contract.md` has their
+    inputs and outputs): `serving_default`, `translate`,
+    `translate_with_options`, `align`, `score`, `align_pair`, `encode` and
+    `contract`.
 
     The folder appears whole and checked, or not at all: it is written under a
     temporary name beside its place, checked by `check_saved_model`, and
@@ -57,7 +63,10 @@ def export_saved_model(
             version. It must not exist.
         weights_dtype: `"bfloat16"` or `"float16"` writes rounded weights of
             half the size, with which every call computes in float32.
-        say: is told of every check, for example `print`.
+        say: is told of every check, and what the worst request that the
+            limits allow costs a server, for example `print`.
+        limits: what one batch of the server may ask for; the default ones
+            when None.
 
     Returns:
         The folder.
@@ -68,7 +77,7 @@ def export_saved_model(
         ValueError: for rounded weights of a model with a folded embedding.
         SavedModelError: where a check fails; nothing is left then.
     """
-    folder = Path(folder)
+    folder, limits = Path(folder), limits or ServingLimits()
     if folder.exists():
         raise FileExistsError(
             f"Expected: a new folder for the SavedModel. Received: {folder}, "
@@ -79,7 +88,9 @@ def export_saved_model(
         tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent)
     )
     try:
-        functions = _write(translator, temporary / "model", weights_dtype)
+        functions = _write(
+            translator, temporary / "model", weights_dtype, limits
+        )
         sentences = probe_sentences(translator)
         write_warmup(temporary / "model", probes(sentences[:WARMUP_SENTENCES]))
         check_saved_model(
@@ -87,6 +98,8 @@ def export_saved_model(
             _answers(functions, probes(sentences)),
             say or (lambda line: None),
         )
+        if say is not None:
+            say(_worst_cost(translator, temporary / "model", limits))
         os.replace(temporary / "model", folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -106,7 +119,23 @@ def probe_sentences(translator: TextTranslator, count: int = 6) -> list[bytes]:
     return [*sentences.tolist(), *STRANGE_TEXTS]
 
 
-def _write(translator, folder, weights_dtype):
+def _worst_cost(translator, folder, limits):
+    """What the worst request costs, in words."""
+    if not sys.platform.startswith("linux"):
+        return "not measured: the worst request (Linux only)"
+    worst = worst_request(translator, limits)
+    first = {key: column[:1] for key, column in worst[1].items()}
+    first["text"] = first["prefix"] = np.array([b""], object)
+    calls = [(worst[0], first), worst]
+    cost = request_cost(folder, calls, MOST_SECONDS)
+    return (
+        f"the worst request, {limits.max_rows} rows of "
+        f"{translator.decoding.max_source_length} tokens and as many imposed "
+        f"ones, beam {worst[1]['beam_size'][0]}, over the loaded model: {cost}"
+    )
+
+
+def _write(translator, folder, weights_dtype, limits):
     """Writes the SavedModel; returns what its signatures compute."""
     model = translator.translation_model
     ensemble = isinstance(model, ModelEnsemble)
@@ -130,10 +159,10 @@ def _write(translator, folder, weights_dtype):
     archive.track(translator.source_tokenizer)
     archive.track(translator.target_tokenizer)
     archive.track(translator.unknown_words)
-    for name, function in signatures(translator, reading).items():
+    for name, function in signatures(translator, limits, reading).items():
         archive.add_endpoint(name, function, input_signature=specs(name))
     archive.write_out(str(folder), verbose=False)
-    return signatures(translator, reading, traced=False)
+    return signatures(translator, limits, reading, traced=False)
 
 
 def _answers(functions, inputs):

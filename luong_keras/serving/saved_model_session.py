@@ -7,13 +7,18 @@ XLA is switched off, the graph is loaded with the tag `serve`. As a program,
 
 it runs calls `[{"inputs": {"tensor:0": [[...], dtype]}, "outputs": {"name":
 "tensor:0"}}]` and gives `[{"name": [[...], dtype]}]`, both JSON, in a process
-without TensorFlow's Python; strings are base64 there.
+without TensorFlow's Python; strings are base64 there. With `--cost` it runs on
+one core, and measures the last call: it prints the bytes that the process
+takes before, and in another line the seconds of CPU and the most bytes.
 """
 
 import base64
 import json
+import re
 import sys
+import time
 from ctypes import c_char_p, c_void_p
+from pathlib import Path
 
 import numpy as np
 
@@ -62,12 +67,14 @@ class SavedModelSession:
         finally:
             self._api.DeleteSessionOptions(options)
 
-    def run(self, inputs, outputs):
+    def run(self, inputs, outputs, milliseconds=0):
         """Feeds and fetches tensors.
 
         Args:
             inputs: tensor name -> array; strings are objects, of bytes.
             outputs: key -> tensor name.
+            milliseconds: after which the call is given up, when the operation
+                that is running then has ended; 0 or less: never.
 
         Returns:
             key -> array, strings as objects, of bytes.
@@ -82,13 +89,15 @@ class SavedModelSession:
         )
         fetched = (c_void_p * len(keys))()
         fed = (c_void_p * len(inputs))()
+        # RunOptions: 2 = the timeout, as a varint.
+        options = b"\x10" + varint(max(milliseconds, 0))
+        options = api.NewBufferFromString(options, len(options))
         try:
             for place, array in enumerate(inputs.values()):
                 fed[place] = api.tensor(np.asarray(array))
             with Status(api) as status:
                 api.SessionRun(
-                    self._session,
-                    None,
+                    *(self._session, options),
                     *(feeds, fed, len(inputs)),
                     *(fetches, fetched, len(keys)),
                     *(None, 0, None),
@@ -96,6 +105,7 @@ class SavedModelSession:
                 )
             return {k: api.array(t) for k, t in zip(keys, fetched, strict=True)}
         finally:
+            api.DeleteBuffer(options)
             for tensor in filter(None, (*fed, *fetched)):
                 api.DeleteTensor(tensor)
 
@@ -111,6 +121,15 @@ class SavedModelSession:
         if not found:
             raise TensorFlowError(5, f"The graph has no tensor {name!r}.")
         return Output(found, int(index or 0))
+
+
+def varint(number):
+    """A number that is not negative as a protocol buffer has it."""
+    groups = [number & 127]
+    while number := number >> 7:
+        groups[-1] |= 128
+        groups.append(number & 127)
+    return bytes(groups)
 
 
 def to_json(array):
@@ -131,20 +150,56 @@ def from_json(value):
     return decode(texts) if texts.size else texts
 
 
+def process_memory(name, process="self"):
+    """A line of the kernel's account of a process, such as VmHWM, in bytes."""
+    status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+    found = re.search(rf"{name}:\s+(\d+) kB", status)
+    return 1024 * int(found.group(1)) if found else 0
+
+
 def main():
     """Runs the calls of standard input."""
-    answers = []
+    measured = "--cost" in sys.argv
     try:
-        session = SavedModelSession(sys.argv[1])
-        for call in json.load(sys.stdin):
-            inputs = {name: from_json(x) for name, x in call["inputs"].items()}
-            found = session.run(inputs, call["outputs"])
-            answers.append({k: to_json(array) for k, array in found.items()})
+        session = SavedModelSession(sys.argv[1], 1 if measured else None)
+        calls = [
+            (
+                {name: from_json(x) for name, x in call["inputs"].items()},
+                call["outputs"],
+            )
+            for call in json.load(sys.stdin)
+        ]
+        if measured:
+            _measure(session, calls)
+        else:
+            _answer(session, calls)
     except TensorFlowError as error:
         raise SystemExit(error.message.splitlines()[0]) from error
     if "tensorflow" in sys.modules:
         raise SystemExit("TensorFlow's Python was loaded.")
-    json.dump(answers, sys.stdout)
+
+
+def _answer(session, calls):
+    answers = [session.run(*call) for call in calls]
+    json.dump(
+        [
+            {key: to_json(array) for key, array in answer.items()}
+            for answer in answers
+        ],
+        sys.stdout,
+    )
+
+
+def _measure(session, calls):
+    *others, last = calls
+    for call in others:
+        session.run(*call)
+    # The largest size is counted from here on.
+    Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
+    print(json.dumps(process_memory("VmRSS")), flush=True)
+    began = time.process_time()  # other processes do not count
+    session.run(*last)
+    print(json.dumps([time.process_time() - began, process_memory("VmHWM")]))
 
 
 if __name__ == "__main__":

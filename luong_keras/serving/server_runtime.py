@@ -66,8 +66,26 @@ def run_in_server_runtime(
     Raises:
         SavedModelError: where the runtime cannot load or run the model.
     """
+    process = session_process(folder)
+    output, errors = process.communicate(
+        json.dumps(session_jobs(folder, calls))
+    )
+    if process.returncode:
+        raise SavedModelError(_why_not(process.returncode, errors))
+    return [
+        {key: from_json(value) for key, value in answer.items()}
+        for answer in json.loads(output)
+    ]
+
+
+def session_jobs(folder: str | Path, calls: Sequence[Call]) -> list[dict]:
+    """Calls as the program `saved_model_session` reads them.
+
+    Raises:
+        SavedModelError: where the folder has no graph that a server loads.
+    """
     found = read_meta_graph(Path(folder)).signature_def
-    jobs = [
+    return [
         {
             "inputs": {
                 found[name].inputs[key].name: to_json(np.asarray(array))
@@ -77,37 +95,37 @@ def run_in_server_runtime(
         }
         for name, inputs in calls
     ]
-    process = subprocess.run(
+
+
+def session_process(folder: str | Path, *options: str) -> subprocess.Popen:
+    """The program `saved_model_session`, on the CPU as the stock server."""
+    return subprocess.Popen(
         [
             sys.executable,
             "-m",
             "luong_keras.serving.saved_model_session",
             str(folder),
+            *options,
         ],
-        input=json.dumps(jobs),
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        # On the CPU, as the stock server: this process may hold the GPU.
+        # This process may hold the GPU.
         env={
             **os.environ,
             "TF_CPP_MIN_LOG_LEVEL": "3",
             "CUDA_VISIBLE_DEVICES": "",
         },
     )
-    if process.returncode:
-        raise SavedModelError(_why_not(process))
-    return [
-        {key: from_json(value) for key, value in answer.items()}
-        for answer in json.loads(process.stdout)
-    ]
 
 
-def _why_not(process):
-    told = process.stderr.strip().splitlines() or ["no message"]
+def _why_not(code, errors):
+    told = errors.strip().splitlines() or ["no message"]
     message = f"TensorFlow's C++ runtime refuses the model: {told[-1]}"
-    if process.returncode < 0:
-        message = f"The C++ runtime ended by signal {-process.returncode}."
-    if "not registered" in process.stderr:
+    if code < 0:
+        message = f"The C++ runtime ended by signal {-code}."
+    if "not registered" in errors:
         message += (
             " An operation is of neither TensorFlow nor tensorflow-text: the "
             "stock server has it not."

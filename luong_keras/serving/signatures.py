@@ -1,20 +1,27 @@
-"""What a served translator can be asked; batch first everywhere."""
+"""What a served translator can be asked; batch first everywhere.
+
+`docs/serving_contract.md` describes every input and output.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from luong_keras.inference.translation_graph import (
+    BYTES_OF_A_TOKEN,
     SearchOptions,
     TranslationGraph,
 )
 from luong_keras.missing_package import missing_package
+from luong_keras.serving.limited_rows import emptied, within_limits
+from luong_keras.serving.limits import ServingLimits
 
 try:
     import tensorflow as tf
 except ImportError as error:
     raise missing_package("tensorflow", error) from error
 
+CONTRACT_VERSION = 2
 # Name -> the names and types of its inputs, all (B,). The first one is asked
 # where a request names none.
 INPUTS = {
@@ -28,9 +35,23 @@ INPUTS = {
         "prefix": tf.string,
         "replace_unknown": tf.int32,
     },
+    "align": {
+        "text": tf.string,
+        "rank": tf.int32,
+        "beam_size": tf.int32,
+        "length_penalty": tf.float32,
+        "prefix": tf.string,
+        "replace_unknown": tf.int32,
+    },
     "score": {"source": tf.string, "target": tf.string},
+    "align_pair": {"source": tf.string, "target": tf.string},
     "encode": {"text": tf.string},
+    "contract": {"text": tf.string},
 }
+# Attention weights are larger than all else: they are in the others alone.
+_ALIGNMENT = ("alignments", "source_tokens", "source_lengths")
+# What a search gives of every rank.
+_OF_A_RANK = ("translations", "scores", "tokens", "lengths", "alignments")
 
 
 def as_it_is(function: Callable) -> Callable:
@@ -40,6 +61,7 @@ def as_it_is(function: Callable) -> Callable:
 
 def signatures(
     graph: TranslationGraph,
+    limits: ServingLimits | None = None,
     reading: Callable[[Callable], Callable] = as_it_is,
     traced: bool = True,
 ) -> dict[str, Callable]:
@@ -47,11 +69,13 @@ def signatures(
 
     Args:
         graph: what answers.
+        limits: of a batch; the default ones when None.
         reading: what each of its functions is wrapped in, for weights that
             are not read as they are.
         traced: whether the functions are graphs already. For a signature
             TensorFlow would trace each several times.
     """
+    numbers = contract_numbers(graph, limits or ServingLimits())
 
     def made(function, name):
         function = reading(function)
@@ -64,23 +88,56 @@ def signatures(
     def with_options(text, *options):
         return graph.translate_batch(text, SearchOptions(*options))
 
-    translate = made(graph.translate_batch, "translate")
+    # Each search is one graph, which two signatures share.
+    search = made(graph.translate_batch, "translate")
+    chosen = made(with_options, "translate_with_options")
+    forced = made(graph.score_batch, "score")
 
-    def serving_default(text):
-        found = translate(text)
+    def align(text, rank, beam_size, length_penalty, prefix, replace_unknown):
+        rank = tf.maximum(rank, 0)
+        found = chosen(
+            text, beam_size, rank + 1, length_penalty, prefix, replace_unknown
+        )
+        return _one_rank(found, rank)
+
+    functions = {
+        "serving_default": lambda text: _best(search(text)),
+        "translate": lambda text: _texts(search(text)),
+        "translate_with_options": lambda *inputs: _texts(chosen(*inputs)),
+        "align": align,
+        "score": lambda *pairs: _without(_ALIGNMENT, forced(*pairs)),
+        "align_pair": forced,
+        "encode": made(graph.encode_batch, "encode"),
+    }
+    limited = {
+        name: within_limits(
+            function, numbers["max_rows"], numbers["max_text_bytes"]
+        )
+        for name, function in functions.items()
+    }
+
+    def contract(text):
         return {
-            "translation": found["translations"][:, 0],
-            "score": found["scores"][:, 0],
+            name: tf.fill(tf.shape(text)[:1], tf.constant(number, tf.int32))
+            for name, number in numbers.items()
         }
 
-    functions = (
-        serving_default,
-        translate,
-        made(with_options, "translate_with_options"),
-        made(graph.score_batch, "score"),
-        made(graph.encode_batch, "encode"),
-    )
-    return dict(zip(INPUTS, functions, strict=True))
+    return {**limited, "contract": contract}
+
+
+def contract_numbers(
+    graph: TranslationGraph, limits: ServingLimits
+) -> dict[str, int]:
+    """What the signature `contract` tells of an export."""
+    decoding = graph.decoding
+    return {
+        "version": CONTRACT_VERSION,
+        "max_rows": limits.max_rows,
+        "max_text_bytes": BYTES_OF_A_TOKEN * decoding.max_source_length,
+        "max_source_tokens": decoding.max_source_length,
+        "max_beam_size": decoding.max_beam_size or decoding.beam_size,
+        "n_best": decoding.stack_size or decoding.beam_size,
+    }
 
 
 def specs(name: str) -> list[tf.TensorSpec]:
@@ -91,22 +148,66 @@ def specs(name: str) -> list[tf.TensorSpec]:
     ]
 
 
+def _best(found):
+    return {
+        "translation": found["translations"][:, 0],
+        "score": found["scores"][:, 0],
+        "truncated": found["truncated"],
+    }
+
+
+def _texts(found):
+    return {key: found[key] for key in ("translations", "scores", "truncated")}
+
+
+def _without(names, found):
+    return {key: found[key] for key in found if key not in names}
+
+
+def _one_rank(found, rank):
+    """What was found of one translation of each sentence.
+
+    T is the longest of them and one more, the step that produces `</s>`.
+    """
+    last = tf.shape(found["scores"])[1] - 1
+    index = tf.minimum(rank, last)
+    taken = {
+        name: tf.gather(found[name], index, axis=1, batch_dims=1)
+        for name in _OF_A_RANK
+    }
+    # Narrow searches have fewer ranks.
+    taken = {
+        name: emptied(name, result, rank > last)
+        for name, result in taken.items()
+    }
+    steps = tf.reduce_max(taken["lengths"]) + 1
+    return {
+        "translation": taken["translations"],
+        "score": taken["scores"],
+        "tokens": taken["tokens"][:, :steps],
+        "lengths": taken["lengths"],
+        "alignments": taken["alignments"][:, :steps],
+        "source_tokens": found["source_tokens"],
+        "source_lengths": found["source_lengths"],
+        "truncated": found["truncated"],
+    }
+
+
 def probes(sentences: list[bytes]) -> dict[str, dict[str, tf.Tensor]]:
     """Inputs for every signature that are made of these sentences."""
     text = tf.constant(sentences, tf.string)
     count = len(sentences)
-    with_options = {
-        "text": text,
+    options = {
         "beam_size": tf.range(count) % 3,
         "n_best": tf.range(count) % 2,
+        "rank": tf.range(count) % 2,
         "length_penalty": tf.cast(tf.range(count) % 3 - 1, tf.float32),
         "prefix": tf.where(tf.range(count) % 2 == 0, "", text),
         "replace_unknown": tf.range(count) % 3 - 1,
     }
+    pair = {"source": text, "target": tf.reverse(text, [0])}
+    known = {"text": text, **options, **pair}
     return {
-        "serving_default": {"text": text},
-        "translate": {"text": text},
-        "translate_with_options": with_options,
-        "score": {"source": text, "target": tf.reverse(text, [0])},
-        "encode": {"text": text},
+        name: {key: known[key] for key in inputs}
+        for name, inputs in INPUTS.items()
     }

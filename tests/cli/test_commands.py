@@ -13,6 +13,7 @@ from luong_keras.cli.main import main
 from luong_keras.config import DataConfig, RunConfig
 from luong_keras.recipe.resumption import write_config
 from luong_keras.recipe.run_reading import load_run
+from luong_keras.serving.limits import ServingLimits
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator
 from tests.serving.tiny_translator import tiny_translator
@@ -239,17 +240,20 @@ def test_an_export_has_the_search_that_was_asked_for(
 ):
     asked = []
 
-    def export(translator, folder, weights_dtype, say):
-        asked.append((translator.decoding, folder, weights_dtype))
+    def export(translator, folder, weights_dtype, say, limits):
+        asked.append((translator.decoding, folder, weights_dtype, limits))
         return folder
 
     monkeypatch.setattr("luong_keras.translator.export_saved_model", export)
     output = tmp_path / "1"
     options = ("--weights-dtype", "bfloat16", "--max-beam-size", 7)
+    options += ("--max-rows", 5, "--max-source-length", 6)
     lines = call("export", "--output", output, *options)
     assert lines[-1] == f"exported to {output}"
     ((decoding, *rest),) = asked
     assert (decoding.max_beam_size, decoding.stack_size) == (7, 4)
-    assert rest == [output, "bfloat16"]
+    assert decoding.max_source_length == 6
+    assert rest == [output, "bfloat16", ServingLimits(5)]
     call("export", "--output", output, "--beam-size", 3)
     assert asked[-1][0].stack_size is None
+    assert asked[-1][-1] == ServingLimits()

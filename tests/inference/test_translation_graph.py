@@ -8,112 +8,27 @@ import tensorflow as tf
 
 from luong_keras.config import DecodingConfig
 from luong_keras.inference.model_ensemble import ModelEnsemble
-from luong_keras.inference.translation_graph import (
-    SearchOptions,
-    TranslationGraph,
-)
-from luong_keras.serving.signatures import INPUTS, probes, signatures, specs
 from luong_keras.special_tokens import EOS
 from luong_keras.translator import Translator
+from tests.inference.scripted_answers import (
+    ABSENT,
+    BEST,
+    MEMORY,
+    NORMALISED,
+    PAIRS,
+    SCORED,
+    TEXT,
+    TRANSLATED,
+    check_arrays,
+    chosen,
+    graph,
+    ranks,
+)
 from tests.serving.scripted_model import (
     SOURCE_PAD_ID,
     ScriptedModel,
     tokenizers,
 )
-
-ABSENT = -1e30
-
-
-def graph(model=None, **decoding):
-    settings = {
-        "beam_size": 2,
-        "replace_unknown": False,
-        "max_source_length": 8,
-        **decoding,
-    }
-    model = model or ScriptedModel()
-    return TranslationGraph(model, *tokenizers(), DecodingConfig(**settings))
-
-
-def chosen(count, **changes):
-    """Columns of options, with one value for all or one for each."""
-    options = {
-        "beam_size": 0,
-        "n_best": 0,
-        "length_penalty": -1.0,
-        "prefix": "",
-        "replace_unknown": -1,
-        **changes,
-    }
-    return SearchOptions(
-        *(
-            tf.constant(value if isinstance(value, list) else [value] * count)
-            for value in options.values()
-        )
-    )
-
-
-def ranks(found):
-    """Texts and scores of every sentence, without ranks that are empty."""
-    texts, scores = found["translations"].numpy(), found["scores"].numpy()
-    return [
-        [
-            (text.decode(), pytest.approx(float(score), rel=1e-5, abs=1e-6))
-            for text, score in zip(*row, strict=True)
-            if score > ABSENT / 2
-        ]
-        for row in zip(texts, scores, strict=True)
-    ]
-
-
-def check_arrays(found, expected):
-    assert set(found) == set(expected)
-    for name, value in expected.items():
-        array = found[name].numpy()
-        value = np.array(value, object if array.dtype == object else None)
-        assert array.shape == value.shape, name
-        if array.dtype == np.float32:
-            np.testing.assert_allclose(array, value, rtol=1e-5, atol=1e-6)
-        else:
-            assert array.tolist() == value.tolist(), name
-
-
-NOTHING = [[0, 0, 0]] * 6
-# Sentences of two words, of three and of none: three source positions, and
-# six symbols, what the longest of them may have.
-TRANSLATED = {
-    "translations": [[b"x", b"<unk>"], [b"y <unk>", b"<unk> x"], [b"", b""]],
-    "scores": [
-        [log(0.6 * 0.6), log(0.3 * 0.9)],
-        [log(0.9 * 0.2 * 0.7), log(0.1 * 0.5 * 0.5)],
-        [0, ABSENT],
-    ],
-    "tokens": [
-        [[b"x"] + [b""] * 5, [b"<unk>"] + [b""] * 5],
-        [[b"y", b"<unk>"] + [b""] * 4, [b"<unk>", b"x"] + [b""] * 4],
-        [[b""] * 6] * 2,
-    ],
-    "lengths": [[1, 1], [2, 2], [0, 0]],
-    "alignments": [
-        [
-            [[0.8, 0.2, 0], [0.3, 0.7, 0], *NOTHING[2:]],
-            [[0.8, 0.2, 0], [0.1, 0.9, 0], *NOTHING[2:]],
-        ],
-        [
-            [[0.6, 0.3, 0.1], [0.1, 0.1, 0.8], [0.2, 0.7, 0.1], *NOTHING[3:]],
-            [[0.6, 0.3, 0.1], [0.5, 0.5, 0.0], [0.5, 0.5, 0.0], *NOTHING[3:]],
-        ],
-        [NOTHING] * 2,
-    ],
-    "source_tokens": [
-        [b"a", b"b", b""],
-        [b"b", b"c", b"Q"],
-        [b"", b"", b""],
-    ],
-    "source_lengths": [2, 3, 0],
-    "truncated": [False, False, False],
-}
-TEXT = ["a b", "b c Q", ""]
 
 
 def test_every_output_of_a_batch():
@@ -128,10 +43,6 @@ def test_every_output_of_a_batch():
 def test_options_as_exported_change_nothing():
     found = graph().translate_batch(tf.constant(TEXT), chosen(3))
     check_arrays(found, TRANSLATED)
-
-
-BEST = [("x", log(0.36)), ("<unk>", log(0.27))]
-NORMALISED = [("x y", log(0.24 * 0.97) / 3), ("x", log(0.36) / 2)]
 
 
 @pytest.mark.parametrize(
@@ -306,31 +217,6 @@ def test_a_text_that_was_cut_is_told(source, prefix, truncated, length):
     ]
 
 
-SCORED = {
-    "log_probability": [log(0.6 * 0.4 * 0.97), log(0.1 * 0.5), log(1e-9)],
-    "word_log_probabilities": [
-        [log(0.6), log(0.4), log(0.97)],
-        [log(0.1), log(0.5), 0],
-        [log(1e-9), 0, 0],
-    ],
-    "tokens": [
-        [b"x", b"y", b"</s>"],
-        [b"Q", b"</s>", b""],
-        [b"</s>", b"", b""],
-    ],
-    "lengths": [3, 2, 1],
-    "alignments": [
-        [[0.8, 0.2, 0], [0.3, 0.7, 0], [0.2, 0.8, 0]],
-        [[0.6, 0.3, 0.1], [0.5, 0.5, 0], [0, 0, 0]],
-        [[0.8, 0.2, 0], [0, 0, 0], [0, 0, 0]],
-    ],
-    "source_tokens": [[b"a", b"b", b""], [b"b", b"c", b"Q"], [b"a", b"d", b""]],
-    "source_lengths": [2, 3, 2],
-    "truncated": [False, False, False],
-}
-PAIRS = ["a b", "b c Q", "a d"], ["x y", "Q", ""]
-
-
 def test_every_output_of_given_translations():
     model = ScriptedModel()
     found = graph(model).score_batch(*map(tf.constant, PAIRS))
@@ -353,17 +239,10 @@ def test_either_side_of_a_given_translation_may_be_cut():
     )
 
 
-MEMORY = [
-    [[4, 8], [5, 10], [SOURCE_PAD_ID, 0]],
-    [[5, 10], [6, 12], [1, 2]],
-    [[SOURCE_PAD_ID, 0]] * 3,
-]
-
-
 def test_the_vectors_of_the_encoder():
     text = tf.constant(TEXT)
-    expected = {"memory": MEMORY, "lengths": [2, 3, 0]}
-    check_arrays(graph().encode_batch(text), expected)
+    expected = {"lengths": [2, 3, 0], "truncated": [False] * 3}
+    check_arrays(graph().encode_batch(text), {"memory": MEMORY, **expected})
     # Of several models side by side.
     other = ScriptedModel()
     encode = other.encode
@@ -371,53 +250,10 @@ def test_the_vectors_of_the_encoder():
     both = graph(ModelEnsemble([ScriptedModel(), other])).encode_batch(text)
     memory = np.array(MEMORY)
     memory = np.concatenate([memory, memory * 10], -1)
-    check_arrays(both, {"memory": memory, "lengths": [2, 3, 0]})
-
-
-def test_every_signature_answers_by_name():
-    functions = signatures(graph(), traced=False)
-    assert list(functions) == list(INPUTS)
-    columns = {
-        "text": TEXT,
-        "beam_size": [2, 1, 2],
-        "n_best": [1, 2, 0],
-        "length_penalty": [1.0, 0.0, 0.0],
-        "prefix": ["", "y", ""],
-        "replace_unknown": [0, 1, 0],
-        "source": PAIRS[0],
-        "target": PAIRS[1],
-    }
-
-    def ask(name):
-        inputs = [
-            tf.constant(columns[spec.name], spec.dtype) for spec in specs(name)
-        ]
-        return functions[name](*inputs)
-
-    check_arrays(
-        ask("serving_default"),
-        {
-            "translation": [b"x", b"y <unk>", b""],
-            "score": [log(0.36), log(0.9 * 0.2 * 0.7), 0],
-        },
-    )
-    check_arrays(ask("translate"), TRANSLATED)
-    found = ask("translate_with_options")
-    assert set(found) == set(TRANSLATED)
-    assert ranks(found) == [
-        NORMALISED[:1],
-        [("y Q", log(0.9 * 0.2 * 0.7))],
-        [("", 0)],
-    ]
-    check_arrays(ask("score"), SCORED)
-    check_arrays(ask("encode"), {"memory": MEMORY, "lengths": [2, 3, 0]})
-
-
-def test_the_probes_are_inputs_of_every_signature():
-    found = probes([b"a", b"b", b"c"])
-    for name, inputs in INPUTS.items():
-        assert {key: t.dtype for key, t in found[name].items()} == inputs
-    assert found["score"]["target"].numpy().tolist() == [b"c", b"b", b"a"]
+    check_arrays(both, {"memory": memory, **expected})
+    cut = graph(max_source_length=2).encode_batch(text)
+    assert cut["truncated"].numpy().tolist() == [False, True, False]
+    assert cut["lengths"].numpy().tolist() == [2, 2, 0]
 
 
 @pytest.fixture

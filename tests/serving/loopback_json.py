@@ -1,20 +1,16 @@
-"""JSON requests and answers of the loopback server.
+"""JSON requests of the loopback server.
 
 The rules and the words of the refusals are those of TensorFlow Serving
-(`util/json_tensor.cc`), so that a client meets the same server in a test.
+(`util/json_tensor.cc`, 2.20.0), so that a client meets the same server in a
+test.
 """
 
 import json
 
 import numpy as np
 
-from tests.serving.loopback_values import (
-    Refused,
-    is_object,
-    read_array,
-    shown,
-    write_array,
-)
+from tests.serving.loopback_shown import shown
+from tests.serving.loopback_values import Refused, is_object, read_array
 
 # What Python's parser says -> what the server's says.
 PARSE_ERRORS = {
@@ -29,7 +25,6 @@ PARSE_ERRORS = {
     "Unterminated string starting at": (
         "Missing a closing quotation mark in string."
     ),
-    "Extra data": "The document root must not be followed by other values.",
 }
 
 
@@ -38,15 +33,20 @@ def parse(body):
     if not body:
         raise Refused("JSON Parse error: The document is empty")
     text = body.decode("utf-8", "surrogateescape")
+    start = len(text) - len(text.lstrip(" \t\n\r"))
     try:
-        request = json.loads(text)
+        # What follows the first value is not looked at.
+        request, _ = json.JSONDecoder().raw_decode(text, start)
     except json.JSONDecodeError as error:
         reason = PARSE_ERRORS.get(error.msg, "Invalid value.")
         raise Refused(
             f"JSON Parse error: {reason} at offset: {error.pos}"
         ) from None
     except RecursionError:
-        raise Refused("JSON Parse error: Nested too deeply.") from None
+        # The server's own limit is its memory.
+        raise Refused(
+            f"JSON Parse error: Invalid value. at offset: {len(body)}"
+        ) from None
     if not isinstance(request, dict):
         raise Refused(f"JSON Value: {shown(request)} Is not object")
     if not isinstance(request.get("signature_name", ""), str):
@@ -74,7 +74,7 @@ def read(request, inputs):
     elif "instances" not in request:
         raise Refused("Missing 'inputs' or 'instances' key")
     elif not isinstance(request["instances"], list):
-        wrong = "Excepting 'instances' to be an list/array"
+        wrong = "Expecting 'instances' to be an list/array"
     elif not request["instances"]:
         wrong = "No values in 'instances' array"
     else:
@@ -154,32 +154,3 @@ def add_row(rows, name, value, inputs):
         )
         raise Refused(f"Expecting shape {one} but got: {other}")
     rows[name].append(array)
-
-
-def write(arrays, in_rows):
-    """The answer to a request of either format, as bytes."""
-    columns = {name: write_array(name, x) for name, x in arrays.items()}
-    if not in_rows:
-        answer = {"outputs": alone(columns)}
-    else:
-        sizes = {name: len(column) for name, column in columns.items()}
-        expected = next(iter(sizes.values()))
-        for name, size in sizes.items():
-            if size != expected:
-                raise Refused(
-                    f"Tensor name: {name} has inconsistent batch size: "
-                    f"{size} expecting: {expected}"
-                )
-        answer = {
-            "predictions": [
-                alone(dict(zip(columns, row, strict=True)))
-                for row in zip(*columns.values(), strict=True)
-            ]
-        }
-    text = json.dumps(answer, ensure_ascii=False)
-    return text.encode("utf-8", "surrogateescape")
-
-
-def alone(named):
-    """Without its name where there is one value."""
-    return next(iter(named.values())) if len(named) == 1 else named

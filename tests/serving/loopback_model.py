@@ -13,6 +13,7 @@ from tests.serving.loopback_version import (
     INVALID_ARGUMENT,
     NOT_FOUND,
     ModelVersion,
+    Settings,
 )
 
 Status = get_model_status_pb2.ModelVersionStatus
@@ -30,11 +31,11 @@ class ServedModel:
         config: a file with a `ModelServerConfig`, whose entry of this name
             gives version policy and labels. Its base path is that of the
             server's machine and not used.
-        threads: how many compute in each version.
+        settings: `Settings` of its versions.
     """
 
-    def __init__(self, name, base_path, config=None, threads=None):
-        self.name, self.threads = name, threads
+    def __init__(self, name, base_path, config=None, settings=None):
+        self.name, self.settings = name, settings or Settings()
         self._base_path, self._config_path = Path(base_path), config
         self._config = model_server_config_pb2.ModelConfig()
         self._versions = {}  # number -> ModelVersion
@@ -67,7 +68,7 @@ class ServedModel:
     def _load(self, number, folder):
         self._states = {**self._states, number: Status.LOADING}
         try:
-            version = ModelVersion(folder, self.threads)
+            version = ModelVersion(folder, self.settings)
         except (DecodeError, OSError, TensorFlowError, ValueError) as error:
             # Tried again by the next poll; others are served meanwhile.
             print(f"Version {number} failed: {error}", file=sys.stderr)

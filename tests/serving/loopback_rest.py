@@ -1,7 +1,15 @@
-"""The REST interface of the loopback server."""
+"""The REST interface of the loopback server.
 
-import json
+Addresses, codes and refusals are those of TensorFlow Serving (http_server.cc
+and http_rest_api_handler.cc, 2.20.0); what is no request for a model is
+answered by libevent's HTTP server there.
+"""
+
+import gzip
 import re
+import threading
+import time
+import zlib
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote, urlsplit
 
@@ -9,15 +17,16 @@ from google.protobuf import json_format
 from tensorflow_serving.apis import get_model_metadata_pb2, model_pb2
 
 from luong_keras.serving.saved_model_session import TensorFlowError
-from tests.serving import loopback_json
+from tests.serving import loopback_answers, loopback_json
 from tests.serving.loopback_version import INVALID_ARGUMENT, UNIMPLEMENTED
 
 MODEL = r"/v1/models/([^/:]+)(?:/versions/(\d+)|/labels/([^/:]+))?"
 PREDICTION = re.compile(MODEL + ":(classify|regress|predict)", re.IGNORECASE)
 INFORMATION = re.compile(MODEL + "(/metadata)?", re.IGNORECASE)
-INTERNAL = 13
-# The runtime's code -> HTTP's, 500 for the others.
+OK = 0
+# The runtime's code -> HTTP's, 500 for the others (ToHTTPStatusCode).
 HTTP_CODES = {
+    OK: 200,
     1: 499,  # cancelled
     INVALID_ARGUMENT: 400,
     4: 504,  # deadline exceeded
@@ -32,11 +41,19 @@ HTTP_CODES = {
     14: 503,  # unavailable
     16: 401,  # unauthenticated
 }
+JSON = {"Content-Type": "application/json"}
 CORS_HEADERS = {
     "Access-Control-Allow-Origin": "*",
     "Access-Control-Allow-Methods": "POST, GET",
     "Access-Control-Allow-Headers": "Content-Type",
 }
+# What libevent says to an address that nobody serves.
+NOT_FOUND_PAGE = b"""<HTML><HEAD>
+<TITLE>404 Not Found</TITLE>
+</HEAD><BODY>
+<H1>Not Found</H1>
+</BODY></HTML>
+"""
 
 
 class RestServer(ThreadingHTTPServer):
@@ -46,14 +63,29 @@ class RestServer(ThreadingHTTPServer):
         port: 0 for any free one.
         model: the `ServedModel`.
         cors: whether pages of other origins may read the answers.
+        metrics_path: where the metrics are, or None for nowhere.
+        timeout: milliseconds that a run may take; 0: endless.
+        threads: one reads the requests, the others answer one at a time;
+            further requests wait for them, which no timeout counts.
     """
 
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, port, model, cors=False):
+    def __init__(
+        self,
+        port,
+        model,
+        cors=False,
+        *,
+        metrics_path=None,
+        timeout=0,
+        threads=8,
+    ):
         super().__init__(("127.0.0.1", port), RestHandler)
         self.model, self.cors = model, cors
+        self.metrics_path, self.prediction_timeout = metrics_path, timeout
+        self.answering = threading.Semaphore(max(threads - 1, 1))
 
 
 class RestHandler(BaseHTTPRequestHandler):
@@ -69,37 +101,80 @@ class RestHandler(BaseHTTPRequestHandler):
 
     def respond(self):
         """Answers a request of any method."""
-        path = urlsplit(self.path).path
-        length = int(self.headers.get("Content-Length", 0))
-        body = self.rfile.read(length)
-        if not path.lower().startswith("/v1/"):
-            self.send(404, b"")
-            return
-        try:
-            self.send(200, self.answer(path, body))
-        except TensorFlowError as error:
-            text = json.dumps({"error": error.message}, indent=4)
-            self.send(HTTP_CODES.get(error.code, 500), text.encode())
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        server = self.server
+        # With the query, as the server compares addresses.
+        address = urlsplit(self.path)._replace(scheme="", netloc="").geturl()
+        with server.answering:
+            if urlsplit(self.path).path == server.metrics_path:
+                self.send(*metrics_page(server, address))
+            elif not address.lower().startswith("/v1/"):
+                close = {"Connection": "close", "Content-Type": "text/html"}
+                self.send(404, NOT_FOUND_PAGE, close)
+            else:
+                code, answer, headers = self.process(address, body)
+                cors = CORS_HEADERS if server.cors else {}
+                self.send(HTTP_CODES.get(code, 500), answer, headers | cors)
 
     do_GET = do_POST = do_PUT = do_DELETE = do_OPTIONS = respond
+    do_HEAD = do_PATCH = respond
 
-    def answer(self, path, body):
-        """The answer's bytes."""
-        if self.command == "OPTIONS" and self.headers.get("Origin"):
-            # A browser asks whether it may send the request.
+    def process(self, address, body):
+        """Status code, bytes and headers of an answer; counts it."""
+        began, names = time.monotonic(), {"model": "", "method": ""}
+        headers, code = JSON, OK
+        try:
+            if self.command == "OPTIONS":
+                headers, answer = {}, b""
+                code = OK if self.asks_for_a_page() else 9
+            else:
+                answer = self.answer(address, self.unpacked(body), names)
+        except TensorFlowError as error:
+            # MakeJsonFromStatus, json_tensor.cc, 2.20.0.
+            message = error.message.encode("utf-8", "replace")
+            answer = loopback_answers.members(
+                {"error": loopback_answers.quoted(message)}, 0
+            )
+            code = error.code
+        latency = (time.monotonic() - began) * 1e6, names["method"], "REST"
+        if self.server.model is not None:
+            metrics = self.server.model.settings.metrics
+            metrics.request(names["model"], code, latency)
+        return code, answer, headers
+
+    def asks_for_a_page(self):
+        """Whether a browser asks if it may send a request."""
+        return re.search("https?://", self.headers.get("Origin", ""))
+
+    def unpacked(self, body):
+        """The body of a request; one that cannot be unpacked is empty."""
+        if "gzip" not in self.headers.get("Content-Encoding", ""):
+            return body
+        try:
+            return gzip.decompress(body)
+        except (EOFError, OSError, zlib.error):
             return b""
+
+    def answer(self, path, body, names):
+        """The answer's bytes; `names` gets those of model and method."""
         if self.command == "POST" and (found := PREDICTION.fullmatch(path)):
             *model, method = found.groups()
-            if method.lower() != "predict":
+            spec = model_spec(*model)
+            names |= {"model": spec.name, "method": method}
+            # In small letters, although the address may have others.
+            if method == "predict":
+                return self.predict(spec, body)
+            if method in ("classify", "regress"):
                 raise TensorFlowError(
                     UNIMPLEMENTED, "The loopback server can only predict."
                 )
-            return self.predict(model_spec(*model), body)
         if self.command == "GET" and (found := INFORMATION.fullmatch(path)):
             *model, metadata = found.groups()
-            write = self.metadata if metadata else self.status
-            return write(model_spec(*model))
-        if self.command == "GET" and re.fullmatch("(?i)/v1/models/?", path):
+            spec = model_spec(*model)
+            names["model"] = spec.name
+            write = self.metadata if metadata == "/metadata" else self.status
+            return write(spec)
+        if self.command == "GET" and re.fullmatch("(?i)/v1/models", path):
             raise TensorFlowError(
                 INVALID_ARGUMENT, "Missing model name in request."
             )
@@ -119,8 +194,9 @@ class RestHandler(BaseHTTPRequestHandler):
             )
         signature = version.signatures[name]
         arrays, in_rows = loopback_json.read(request, signature.inputs)
-        found = version.run(signature, arrays)
-        return loopback_json.write(found, in_rows)
+        timeout = self.server.prediction_timeout
+        found = version.run(signature, arrays, spec.name, timeout=timeout)
+        return loopback_answers.write(found, in_rows)
 
     def status(self, spec):
         """States of the versions."""
@@ -134,21 +210,31 @@ class RestHandler(BaseHTTPRequestHandler):
         signatures = get_model_metadata_pb2.SignatureDefMap(
             signature_def=version.signatures
         )
+        # ToJsonString, http_rest_api_util.cc, 2.20.0.
         return (
-            f'{{"model_spec": {written(served)}, '
-            f'"metadata": {{"signature_def": {written(signatures)}}}}}'
+            f'{{\n"model_spec":{written(served)},\n'
+            f'"metadata": {{"signature_def": {written(signatures)}}}\n}}\n'
         ).encode()
 
-    def send(self, code, body):
+    def send(self, code, body, headers):
         """Sends an answer."""
         self.send_response(code)
-        headers = {"Content-Type": "application/json"}
-        headers |= CORS_HEADERS if self.server.cors else {}
         for name, value in headers.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+
+def metrics_page(server, address):
+    """Code, bytes and headers of the metrics (ProcessPrometheusRequest)."""
+    headers = {"Content-Type": "text/plain"}
+    path = server.metrics_path
+    if address != path:
+        text = f"Unexpected path: {address}. Should be {path}"
+        return 400, text.encode(), headers
+    return 200, server.model.settings.metrics.page().encode(), headers
 
 
 def model_spec(name, version, label):
@@ -168,8 +254,11 @@ def model_spec(name, version, label):
 
 def written(message):
     """A proto as JSON, with fields of default values."""
-    return json_format.MessageToJson(
+    text = json_format.MessageToJson(
         message,
         preserving_proto_field_name=True,
         always_print_fields_with_no_presence=True,
+        indent=1,
+        ensure_ascii=False,
     )
+    return text + "\n"

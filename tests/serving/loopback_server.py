@@ -4,132 +4,62 @@ python -m tests.serving.loopback_server --base-path models/demo --name demo
 
 It serves one model over gRPC and REST, to this machine alone, and speaks as
 TensorFlow Serving does: the same services, paths, formats and refusals, the
-same watching of the folder. The models run in TensorFlow's C++ runtime, as
-in the real server. Requests are not batched together. When it is ready it
-prints one line of JSON with the ports.
+same watching of the folder, the same batches, threads, timeouts and metrics.
+The models run in TensorFlow's C++ runtime, as in the real server. When it is
+ready it prints one line of JSON with the ports.
 """
 
 import argparse
-import functools
 import json
 import os
 import signal
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
-import grpc
-from tensorflow_serving.apis import (
-    get_model_metadata_pb2,
-    model_service_pb2_grpc,
-    prediction_service_pb2_grpc,
-)
+from google.protobuf import text_format
 
 from luong_keras.serving.saved_model_session import TensorFlowError
+from tests.serving import loopback_metrics
+from tests.serving.loopback_batching import Batching
+from tests.serving.loopback_grpc import grpc_server
 from tests.serving.loopback_model import ServedModel
 from tests.serving.loopback_rest import RestServer
-from tests.serving.loopback_version import INVALID_ARGUMENT
+from tests.serving.loopback_version import Settings
+from tests.serving.server_protos import read_text, unpublished
 
-GRPC_CODES = {code.value[0]: code for code in grpc.StatusCode}
-GRPC_THREADS = 32
-
-
-def answering(answer):
-    """A method of a service, whose errors become gRPC's."""
-
-    @functools.wraps(answer)
-    def method(self, request, context):
-        try:
-            return answer(self, request)
-        except TensorFlowError as error:
-            context.abort(GRPC_CODES[error.code], error.message)
-
-    return method
-
-
-class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
-    """Predictions and signatures of one model."""
-
-    def __init__(self, model):
-        self.model = model
-
-    @answering
-    def Predict(self, request):
-        version = self.model.version(request.model_spec)
-        return version.predict(request)
-
-    @answering
-    def GetModelMetadata(self, request):
-        if not request.HasField("model_spec"):
-            raise TensorFlowError(INVALID_ARGUMENT, "Missing ModelSpec")
-        if not request.metadata_field:
-            raise TensorFlowError(
-                INVALID_ARGUMENT,
-                "GetModelMetadataRequest must specify at least one "
-                "metadata_field",
-            )
-        for field in request.metadata_field:
-            if field != "signature_def":
-                raise TensorFlowError(
-                    INVALID_ARGUMENT, f"Metadata field {field} is not supported"
-                )
-        version = self.model.version(request.model_spec)
-        response = get_model_metadata_pb2.GetModelMetadataResponse()
-        response.model_spec.name = request.model_spec.name
-        response.model_spec.version.value = version.number
-        response.metadata["signature_def"].Pack(
-            get_model_metadata_pb2.SignatureDefMap(
-                signature_def=version.signatures
-            )
-        )
-        return response
-
-
-class ModelService(model_service_pb2_grpc.ModelServiceServicer):
-    """States of one model's versions."""
-
-    def __init__(self, model):
-        self.model = model
-
-    @answering
-    def GetModelStatus(self, request):
-        if not request.HasField("model_spec"):
-            raise TensorFlowError(INVALID_ARGUMENT, "Missing ModelSpec")
-        return self.model.status(request.model_spec)
-
-
-def grpc_server(port, model):
-    """A server of both services, not yet started, and its port."""
-    server = grpc.server(
-        ThreadPoolExecutor(GRPC_THREADS),
-        options=[
-            ("grpc.max_receive_message_length", -1),
-            # Another server's port is an error.
-            ("grpc.so_reuseport", 0),
-        ],
-    )
-    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
-        PredictionService(model), server
-    )
-    model_service_pb2_grpc.add_ModelServiceServicer_to_server(
-        ModelService(model), server
-    )
-    return server, server.add_insecure_port(f"127.0.0.1:{port}")
+# server.h, 2.20.0.
+THREADS = 4 * (os.cpu_count() or 1)
 
 
 def main():
     """Serves until a signal ends it."""
     arguments, parent = parser().parse_args(), os.getppid()
-    model = ServedModel(
-        arguments.name, arguments.base_path, arguments.config, arguments.threads
-    )
+    try:
+        model = ServedModel(
+            arguments.name,
+            arguments.base_path,
+            arguments.config,
+            settings(arguments),
+        )
+        metrics_path = read_metrics_path(arguments.monitoring_config_file)
+    except (OSError, text_format.ParseError, TensorFlowError) as error:
+        raise SystemExit(getattr(error, "message", str(error))) from error
     model.poll()
     if not model.available:
         raise SystemExit(
             "Expected: a version that can be served, a folder with a number "
             f"as its name. Received: {arguments.base_path}, without any."
         )
-    rest = RestServer(arguments.rest_port, model, arguments.cors)
-    server, grpc_port = grpc_server(arguments.grpc_port, model)
+    rest = RestServer(
+        arguments.rest_port,
+        model,
+        arguments.cors,
+        metrics_path=metrics_path,
+        timeout=arguments.rest_api_timeout_in_ms,
+        threads=arguments.rest_api_num_threads,
+    )
+    server, grpc_port = grpc_server(
+        arguments.grpc_port, model, arguments.grpc_max_threads
+    )
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -143,6 +73,35 @@ def main():
         model.poll()
     rest.shutdown()
     server.stop(grace=5).wait()
+
+
+def settings(arguments):
+    """How the versions run, as the command line says."""
+    metrics, batching = loopback_metrics.Metrics(), None
+    path = arguments.batching_parameters_file
+    if arguments.enable_batching:
+        parameters = unpublished("BatchingParameters")
+        if path:
+            parameters = read_text(path, parameters)
+        batching = Batching(parameters, metrics)
+    elif path:
+        # BuildAndStart, server.cc, 2.20.0.
+        raise TensorFlowError(
+            3,
+            "server_options.batching_parameters_file is set without setting "
+            "server_options.enable_batching to true.",
+        )
+    return Settings(arguments.threads, arguments.slow, batching, metrics)
+
+
+def read_metrics_path(path):
+    """Where a `MonitoringConfig` has the metrics, or None for nowhere."""
+    config = unpublished("MonitoringConfig")
+    if path:
+        config = read_text(path, config)
+    if not config.prometheus_config.enable:
+        return None
+    return config.prometheus_config.path or loopback_metrics.DEFAULT_PATH
 
 
 def parser():
@@ -163,6 +122,43 @@ def parser():
     )
     options.add_argument(
         "--threads", type=int, help="that compute; default: all cores"
+    )
+    options.add_argument(
+        "--enable-batching",
+        action="store_true",
+        help="join the rows of requests, each signature's in a queue",
+    )
+    options.add_argument(
+        "--batching-parameters-file",
+        metavar="FILE",
+        help="a BatchingParameters proto as text: how to make batches",
+    )
+    options.add_argument(
+        "--monitoring-config-file",
+        metavar="FILE",
+        help="a MonitoringConfig proto as text: where REST has the metrics",
+    )
+    options.add_argument(
+        "--rest-api-timeout-in-ms",
+        type=int,
+        default=30_000,
+        metavar="N",
+        help="that the run of a request by REST may take; 0: any time",
+    )
+    for name in ("--rest-api-num-threads", "--grpc-max-threads"):
+        options.add_argument(
+            name,
+            type=int,
+            default=THREADS,
+            metavar="N",
+            help="N - 1 requests are answered at once; default: 4 a core",
+        )
+    options.add_argument(
+        "--slow",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="adds so long to each run of the model, but to no warm-up",
     )
     options.add_argument(
         "--poll-seconds",

@@ -1,16 +1,18 @@
 """One loaded version of a model, as the loopback server has it."""
 
+import time
 import weakref
+from dataclasses import dataclass, field
 
 import tensorflow as tf
 from tensorflow.core.framework import tensor_pb2, types_pb2
 from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
-from luong_keras.serving.saved_model_session import (
-    SavedModelSession,
-    TensorFlowError,
-)
+from luong_keras.serving.saved_model_session import TensorFlowError, varint
+from tests.serving.loopback_batching import Batching
+from tests.serving.loopback_metrics import Metrics
+from tests.serving.loopback_session import SlowSession
 
 INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION = 3, 5, 9
 UNIMPLEMENTED = 12
@@ -26,12 +28,30 @@ FIELDS = {
 }
 
 
+@dataclass(frozen=True)
+class Settings:
+    """How the versions of a model run.
+
+    Args:
+        threads: how many compute in each, as many as there are cores when
+            None.
+        slow: seconds that are added to each run after the warm-up.
+        batching: `Batching`, or None for a run for each request.
+        metrics: where runs are counted.
+    """
+
+    threads: int | None = None
+    slow: float = 0.0
+    batching: Batching | None = None
+    metrics: Metrics = field(default_factory=Metrics)
+
+
 class ModelVersion:
     """A SavedModel that answers requests.
 
     Args:
         folder: the SavedModel; its name is the version's number.
-        threads: how many compute, as many as there are cores when None.
+        settings: `Settings`.
 
     Raises:
         TensorFlowError: where the runtime cannot load it or a warm-up
@@ -39,16 +59,22 @@ class ModelVersion:
         OSError, DecodeError: where a file is missing or broken.
     """
 
-    def __init__(self, folder, threads=None):
+    def __init__(self, folder, settings):
         self.number = int(folder.name)
         saved = saved_model_pb2.SavedModel()
         saved.ParseFromString((folder / "saved_model.pb").read_bytes())
         (meta_graph,) = saved.meta_graphs
         self.signatures = meta_graph.signature_def
-        self._session = SavedModelSession(folder, threads)
+        self._metrics = settings.metrics
+        session = self._session = SlowSession(folder, settings.threads)
+        sessions = [session]
         # Requests hold this object: the last of them frees the model.
-        weakref.finalize(self, self._session.close).atexit = False
+        weakref.finalize(self, close, sessions).atexit = False
+        if settings.batching is not None:
+            self._session = settings.batching.wrap(session)
+            sessions.insert(0, self._session)
         self._warm_up(folder / WARM_UP)
+        session.slow = settings.slow
 
     def _warm_up(self, path):
         if not path.exists():
@@ -61,24 +87,38 @@ class ModelVersion:
                 )
             self.predict(log.predict_log.request)
 
-    def run(self, signature, arrays, outputs=()):
+    def run(self, signature, arrays, model_name, *, outputs=(), timeout=0):
         """Arrays of a signature's outputs, all of them by default.
 
         Args:
             signature: one of `signatures`' values.
             arrays: input name -> array.
+            model_name: as the request has it, for the metrics.
             outputs: names of the wanted outputs.
+            timeout: milliseconds; 0 or less: none.
         """
-        return self._session.run(
+        began = time.monotonic()
+        found = self._session.run(
             {signature.inputs[key].name: x for key, x in arrays.items()},
             {
                 key: signature.outputs[key].name
                 for key in outputs or signature.outputs
             },
+            timeout,
         )
+        # RunPredict, predict_util.cc, 2.20.0.
+        self._metrics.runtime_latency.add(
+            (time.monotonic() - began) * 1e6, model_name, "Predict", "TF1"
+        )
+        return found
 
-    def predict(self, request):
-        """Answers a `PredictRequest` with a `PredictResponse`."""
+    def predict(self, request, timeout=0):
+        """Answers a `PredictRequest` with a `PredictResponse`.
+
+        Args:
+            request: the proto.
+            timeout: milliseconds; 0 or less: none.
+        """
         name = request.model_spec.signature_name or "serving_default"
         if name not in self.signatures:
             raise TensorFlowError(
@@ -92,10 +132,22 @@ class ModelVersion:
         response.model_spec.name = request.model_spec.name
         response.model_spec.version.value = self.number
         response.model_spec.signature_name = name
-        found = self.run(signature, arrays, request.output_filter)
+        found = self.run(
+            signature,
+            arrays,
+            request.model_spec.name,
+            outputs=request.output_filter,
+            timeout=timeout,
+        )
         for key, array in found.items():
             response.outputs[key].CopyFrom(proto_of(array))
         return response
+
+
+def close(sessions):
+    """Closes all of them, in their order."""
+    for session in sessions:
+        session.close()
 
 
 def check_names(signature, request):
@@ -152,5 +204,12 @@ def proto_of(array):
     proto = tensor_pb2.TensorProto(dtype=dtype)
     for size in array.shape:
         proto.tensor_shape.dim.add(size=size)
-    getattr(proto, field).extend(array.ravel().tolist())
+    if array.dtype.kind == "f" and array.size:
+        # The bytes of a packed field of numbers are those of the array.
+        number = proto.DESCRIPTOR.fields_by_name[field].number
+        proto.MergeFromString(
+            bytes([number << 3 | 2]) + varint(array.nbytes) + array.tobytes()
+        )
+    else:
+        getattr(proto, field).extend(array.ravel().tolist())
     return proto

@@ -6,61 +6,16 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from google.protobuf import (
-    descriptor_pb2,
-    descriptor_pool,
-    message_factory,
-    text_format,
-    wrappers_pb2,
-)
+from google.protobuf import text_format
 from tensorflow_serving.config import model_server_config_pb2
 
+from tests.serving.server_protos import read_text, unpublished
+
 EXPORT = Path(__file__).parents[2] / "export"
-# Messages that tensorflow-serving-api does not publish: field -> type.
-INTEGER, BOOLEAN = ".google.protobuf.Int64Value", ".google.protobuf.BoolValue"
-UNPUBLISHED = {
-    "BatchingParameters": {
-        "max_batch_size": INTEGER,
-        "batch_timeout_micros": INTEGER,
-        "max_enqueued_batches": INTEGER,
-        "num_batch_threads": INTEGER,
-        "enable_large_batch_splitting": BOOLEAN,
-    },
-    "PrometheusConfig": {"enable": "bool", "path": "string"},
-    "MonitoringConfig": {"prometheus_config": ".test.PrometheusConfig"},
-}
-SCALARS = {
-    "bool": descriptor_pb2.FieldDescriptorProto.TYPE_BOOL,
-    "string": descriptor_pb2.FieldDescriptorProto.TYPE_STRING,
-}
-
-
-def unpublished(name):
-    """An empty message of `UNPUBLISHED`."""
-    file = descriptor_pb2.FileDescriptorProto(
-        name=f"{name}.proto",
-        package="test",
-        syntax="proto3",
-        dependency=["google/protobuf/wrappers.proto"],
-    )
-    for message_name, fields in UNPUBLISHED.items():
-        message = file.message_type.add(name=message_name)
-        for number, (field, kind) in enumerate(fields.items(), start=1):
-            added = message.field.add(name=field, number=number, label=1)
-            if kind in SCALARS:
-                added.type = SCALARS[kind]
-            else:
-                added.type_name = kind
-    pool = descriptor_pool.DescriptorPool()
-    pool.AddSerializedFile(wrappers_pb2.DESCRIPTOR.serialized_pb)
-    pool.Add(file)
-    return message_factory.GetMessageClass(
-        pool.FindMessageTypeByName(f"test.{name}")
-    )()
 
 
 def read(name, message):
-    return text_format.Parse((EXPORT / name).read_text(), message)
+    return read_text(EXPORT / name, message)
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 import base64
 import json
+import re
 import runpy
 import shutil
 import subprocess
@@ -86,7 +87,10 @@ def exported(translator, tmp_path_factory):
     said = []
     assert export_saved_model(translator, folder, say=said.append) == folder
     # Where nothing is skipped, all six checks ran.
-    assert [line.partition(":")[0] for line in said] == ["checked"] * 6
+    *checks, worst = said
+    assert [line.partition(":")[0] for line in checks] == ["checked"] * 6
+    assert worst.startswith("the worst request, 32 rows of 9 tokens and as ")
+    assert re.search(r"beam 4, .*: \d+ MB, \d+\.\d s on one core$", worst)
     return folder
 
 
@@ -114,7 +118,7 @@ def test_the_loader_of_the_server_answers_alike(exported, translator):
     nothing = list(probes([]).items())
     answers = served(exported, *requests, *nothing)
     for (name, inputs), answer, empty in zip(
-        requests, answers[:5], answers[5:], strict=True
+        requests, answers[: len(INPUTS)], answers[len(INPUTS) :], strict=True
     ):
         expected = functions[name](*inputs.values())
         assert set(answer) == set(empty) == set(expected)
@@ -431,6 +435,7 @@ def test_the_command_exports_a_run(trained, tmp_path, monkeypatch, capsys):
     )
     printed = capsys.readouterr().out
     assert printed.count("checked: ") == 6
+    assert "the worst request, 32 rows" in printed
     assert printed.splitlines()[-1] == f"exported to {output}"
     inputs = probes([b"a cat"])["translate_with_options"]
     inputs["beam_size"] = tf.constant([5])

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 SANE = b"the cat sees a dog ."
-BATCH, BATCHES = 50, 103  # 5,047 texts to each of the two exports
+BATCH, BATCHES = 32, 160  # 4,960 texts to each of the two exports
 MOST_MEMORY = 2**28
 
 HUGE = [
@@ -79,13 +79,14 @@ def subword_translator():
 class Served:
     """The signature `translate` of an export, in the C++ runtime."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, max_source_length):
+        self.max_text_bytes = 64 * max_source_length
         self.session = SavedModelSession(folder)
         signature = read_meta_graph(folder).signature_def["translate"]
         self.input = signature.inputs["text"].name
         self.outputs = {
             key: signature.outputs[key].name
-            for key in ("translations", "scores", "lengths", "truncated")
+            for key in ("translations", "scores", "truncated", "status")
         }
 
     def __call__(self, texts):
@@ -98,9 +99,9 @@ class Served:
 def served(request, tmp_path_factory):
     if request.param == "words":
         models = request.getfixturevalue("exported_models")
-        return Served(models / "1")
+        return Served(models / "1", 9)
     folder = tmp_path_factory.mktemp("subwords") / "1"
-    return Served(export_saved_model(subword_translator(), folder))
+    return Served(export_saved_model(subword_translator(), folder), 30)
 
 
 def check(served, texts, place):
@@ -116,11 +117,15 @@ def check(served, texts, place):
     np.testing.assert_allclose(
         found["scores"][place], alone["scores"][0], rtol=1e-4
     )
-    for text, translation, length in zip(
-        texts, found["translations"], found["lengths"], strict=True
-    ):
-        if not text.strip():
-            assert translation[0] == b"" and length[0] == 0
+    for text, translation, score, status in zip(
+        texts, found["translations"], found["scores"], found["status"],
+        strict=True,
+    ):  # fmt: skip
+        fits = len(text) <= served.max_text_bytes
+        assert status == (b"OK" if fits else b"TEXT_TOO_LONG")
+        if not fits or not text.strip():
+            assert translation[0] == b""
+            assert score[0] == (0 if fits else np.float32(-1e30))
 
 
 @pytest.mark.slow
@@ -148,7 +153,7 @@ def test_huge_texts_take_little_memory(served):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for place in range(len(HUGE)):
         check(served, HUGE, place)
-    assert served(HUGE)["truncated"].tolist() == [True] * 6
+    assert served(HUGE)["status"].tolist() == [b"TEXT_TOO_LONG"] * 6
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert (after - before) * 1024 < MOST_MEMORY
 
@@ -156,6 +161,13 @@ def test_huge_texts_take_little_memory(served):
 def resident_bytes():
     pages = Path("/proc/self/statm").read_text().split()[1]
     return int(pages) * resource.getpagesize()
+
+
+@pytest.mark.slow
+def test_as_many_bytes_as_are_looked_at_harm_nobody(served):
+    texts = [text[: served.max_text_bytes] for text in HUGE]
+    check(served, texts, 3)
+    assert served(texts)["truncated"].any()
 
 
 @pytest.mark.slow

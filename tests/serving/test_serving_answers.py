@@ -13,6 +13,7 @@ from tensorflow_serving.apis import (
 
 from tests.serving.server_calls import Grpc, get, post
 
+BEST = {"translation", "score", "truncated", "status"}
 TEXTS = ["the cat sees a dog .", "", "Straße", "a house"]
 
 
@@ -32,7 +33,7 @@ def predict(server, **body):
 
 def test_rows_and_columns_say_the_same(server):
     rows = predict(server, instances=TEXTS)
-    assert [set(row) for row in rows] == [{"translation", "score"}] * 4
+    assert [set(row) for row in rows] == [BEST] * 4
     encoded = [
         {"b64": base64.b64encode(text.encode()).decode()} for text in TEXTS
     ]
@@ -45,7 +46,8 @@ def test_rows_and_columns_say_the_same(server):
 
 def test_an_empty_text_is_translated_by_nothing(server):
     (row,) = predict(server, instances=[""])
-    assert row == {"translation": "", "score": 0.0}
+    answer = {"translation": "", "score": 0.0}
+    assert row == {**answer, "truncated": False, "status": "OK"}
 
 
 def test_both_interfaces_answer_alike(server, calls):
@@ -76,7 +78,7 @@ def test_a_pair_of_inputs_goes_in_rows_and_columns(server):
 
 def test_only_the_wanted_outputs_come(calls):
     request = calls.request(text=TEXTS)
-    assert set(calls.predict(request)[1]) == {"translation", "score"}
+    assert set(calls.predict(request)[1]) == BEST
     request.output_filter.append("score")
     assert set(calls.predict(request)[1]) == {"score"}
 
