@@ -143,9 +143,26 @@ def test_words_of_another_rank(ask, model):
     check_asked(model, "align", [row])
 
 
-def test_a_batch_without_words(ask):
-    (found,) = ask().align([""])
-    check(found, translations("produces")[1][0])
+@pytest.mark.parametrize("sources", [[], ["door"]])
+def test_a_batch_without_words(model, rest, sources):
+    """Of axes of size 0 JSON does not tell those behind them."""
+    row = {"translation": "", "score": 0.0, "tokens": [], "lengths": 0}
+    row |= {"alignments": [], "source_tokens": sources}
+    row |= {"source_lengths": len(sources), "truncated": False, "status": "OK"}
+    model.answer = lambda signature, rows: [row] * len(rows)
+    with TranslationClient(rest.url) as client:
+        for found in client.align(["", " "]):
+            assert (found.tokens, found.source_tokens) == ([], sources)
+            assert found.alignments.shape == (0, len(sources))
+            assert found.links == []
+
+
+def test_a_batch_without_memories(model, rest):
+    row = {"memory": [], "lengths": 0, "truncated": False, "status": "OK"}
+    model.answer = lambda signature, rows: [row] * len(rows)
+    with TranslationClient(rest.url) as client:
+        for found in client.encode(["", " "]):
+            assert found.ndim == 2 and len(found) == 0
 
 
 def test_given_translations(ask, model):
