@@ -229,6 +229,20 @@ def test_a_stream_that_nobody_reads_on(rest, model):
             stream.close()  # Gives up what is in flight.
 
 
+def test_an_asynchronous_stream_that_nobody_reads_on(rest, model):
+    model.steps += [shout] * 8
+    model.answer = model.sleep(30)
+
+    async def read():
+        async with AsyncTranslationClient(rest.url, batch_size=1) as client:
+            stream = client.translate_lines(Lines(MILLION))
+            assert await anext(stream) == "0"
+            # Else it would wait for what is in flight.
+            await asyncio.wait_for(stream.aclose(), 10)
+
+    asyncio.run(read())
+
+
 def test_what_cannot_be_a_stream():
     for kind in (TranslationClient, AsyncTranslationClient):
         with pytest.raises(TypeError, match="list of sentences"):
