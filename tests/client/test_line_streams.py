@@ -219,7 +219,7 @@ def test_one_warning_for_all_that_was_cut(rest, model):
 
 
 def test_a_stream_that_nobody_reads_on(rest, model):
-    model.steps += [shout] * 8
+    model.steps += [shout] * 4
     model.answer = model.sleep(30)
     with TranslationClient(rest.url, batch_size=1) as client:
         stream = client.translate_lines(Lines(MILLION))
@@ -230,7 +230,7 @@ def test_a_stream_that_nobody_reads_on(rest, model):
 
 
 def test_an_asynchronous_stream_that_nobody_reads_on(rest, model):
-    model.steps += [shout] * 8
+    model.steps += [shout] * 4
     model.answer = model.sleep(30)
 
     async def read():
