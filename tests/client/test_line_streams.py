@@ -218,9 +218,17 @@ def test_one_warning_for_all_that_was_cut(rest, model):
     assert warning.filename == __file__
 
 
+def late_from_4(model):
+    def answer(signature, rows):
+        if int(rows[0]["text"]) >= 4:
+            model.over.wait(30)
+        return shout(signature, rows)
+
+    return answer
+
+
 def test_a_stream_that_nobody_reads_on(rest, model):
-    model.steps += [shout] * 4
-    model.answer = model.sleep(30)
+    model.answer = late_from_4(model)
     with TranslationClient(rest.url, batch_size=1) as client:
         stream = client.translate_lines(Lines(MILLION))
         assert next(stream) == "0"
@@ -230,8 +238,7 @@ def test_a_stream_that_nobody_reads_on(rest, model):
 
 
 def test_an_asynchronous_stream_that_nobody_reads_on(rest, model):
-    model.steps += [shout] * 4
-    model.answer = model.sleep(30)
+    model.answer = late_from_4(model)
 
     async def read():
         async with AsyncTranslationClient(rest.url, batch_size=1) as client:
