@@ -36,9 +36,9 @@ TRAIN = [
     "matplotlib>=3.8",
     "tensorflow-serving-api>=2.21,<2.22",  # the protocol of warm-up requests
 ]
-# What asks a server by REST; by gRPC it needs the protocol too.
 JAX = "jax>=0.10,<0.11"
-SERVE = ["requests>=2.32", "tenacity>=9", "matplotlib>=3.8"]
+# What asks a server by REST; by gRPC it needs the protocol too.
+SERVE = ["httpx>=0.28", "matplotlib>=3.8", "tyro>=1.0"]
 
 setup(
     name="luong-keras",
@@ -93,6 +93,8 @@ setup(
             JAX,
             "pytest>=8",
             "pytest-xdist>=3.5",
+            "requests>=2.32",
+            "trustme>=1.2",
             "build>=1.2",
             "setuptools>=77",
             "twine>=6",

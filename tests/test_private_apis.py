@@ -10,6 +10,7 @@ DOCUMENT = ROOT / "docs" / "private_apis.md"
 PRIVATE_PART = re.compile(r"^(_.*|src|python|core)$")
 LIBRARIES = {"google", "jax", "keras", "sentencepiece", "sacrebleu"}
 LIBRARIES |= {"tensorflow", "tensorflow_text", "tensorflow_datasets"}
+NAMED = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 # Public, though Python's named tuples and `os` spell them so.
 PUBLIC = {"_asdict", "_replace", "_fields", "_exit"}
 
@@ -18,7 +19,7 @@ def own_names(trees):
     """Names with an underscore that the package itself gives."""
     for tree in trees:
         for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            if isinstance(node, NAMED):
                 yield node.name
             elif isinstance(getattr(node, "ctx", None), ast.Store):
                 yield getattr(node, "attr", None) or getattr(node, "id", "")

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 
 import luong_keras
+from luong_keras.client.server_error import TranslationServerError
 
 COMMANDS = {
     "train": "train a translator, or go on with one",
@@ -16,7 +17,10 @@ COMMANDS = {
     "evaluate": "score a trained run on its test pairs",
     "score": "say how probable given translations are",
     "export": "write a SavedModel for TensorFlow Serving",
+    "ask": "translate text through a server of an export",
 }
+# One trains on JAX as well, the other uses none.
+ANY_BACKEND = ("train", "ask")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -68,7 +72,7 @@ def _run(name: str, argv: list[str]) -> int:
     argv = [argument for argument in argv if argument != "--debug"]
     try:
         backend = os.environ["KERAS_BACKEND"]
-        if name != "train" and backend != "tensorflow":
+        if name not in ANY_BACKEND and backend != "tensorflow":
             raise ValueError(
                 "The command needs Keras' TensorFlow backend. Received: "
                 f"KERAS_BACKEND={backend}. Unset it."
@@ -81,7 +85,13 @@ def _run(name: str, argv: list[str]) -> int:
         return 0
     except KeyboardInterrupt:
         return 130
-    except (ValueError, OSError, ImportError, ArithmeticError) as error:
+    except (
+        ValueError,
+        OSError,
+        ImportError,
+        ArithmeticError,
+        TranslationServerError,
+    ) as error:
         if debug:
             raise
         # A training that came to a NaN was no mistake of the command line.

@@ -1,2 +1,8 @@
+from .async_translation_client import (
+    AsyncTranslationClient as AsyncTranslationClient,
+)
+from .contract import Contract as Contract
+from .server_error import TextTooLongError as TextTooLongError
 from .server_error import TranslationServerError as TranslationServerError
 from .translation_client import TranslationClient as TranslationClient
+from .truncation import TruncationWarning as TruncationWarning

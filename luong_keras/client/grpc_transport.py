@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 
+from luong_keras.client.server_address import ServerAddress
 from luong_keras.client.server_error import TranslationServerError
+from luong_keras.client.tls_files import TlsFiles
 from luong_keras.missing_package import missing_package
 
 try:
@@ -31,78 +36,101 @@ _OPTIONS = [
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
 ]
+_WITHOUT_PROXY = [("grpc.enable_http_proxy", 0)]
+# Milliseconds until the next attempt; negative where there shall be none.
+_PUSHBACK = "grpc-retry-pushback-ms"
 
 
 class GrpcTransport:
     """One model behind one gRPC address, over one connection.
 
     Args:
-        target: `HOST:PORT`.
-        model: the name of the model.
-        version: its number or label; None for the newest.
+        address: of the server and the model.
+        tls: the certificates.
     """
 
-    def __init__(
-        self, target: str, model: str, version: int | str | None
-    ) -> None:
-        self._model, self._version = model, version
-        self._channel = grpc.insecure_channel(target, _OPTIONS)
+    def __init__(self, address: ServerAddress, tls: TlsFiles) -> None:
+        self._address = address
+        self._headers = tuple(address.headers.items())
+        options = _OPTIONS + _WITHOUT_PROXY * address.is_loopback
+        if address.encrypted:
+            credentials = grpc.ssl_channel_credentials(*tls.contents())
+            channel = grpc.aio.secure_channel(
+                address.netloc, credentials, options
+            )
+        else:
+            channel = grpc.aio.insecure_channel(address.netloc, options)
+        self._channel = channel
         self._predict = prediction_service_pb2_grpc.PredictionServiceStub(
-            self._channel
+            channel
         ).Predict
         self._status = model_service_pb2_grpc.ModelServiceStub(
-            self._channel
+            channel
         ).GetModelStatus
 
-    def predict(
-        self, signature: str, inputs: dict[str, np.ndarray], timeout: float
+    async def predict(
+        self,
+        signature: str,
+        inputs: Mapping[str, np.ndarray],
+        outputs: Sequence[str],
+        timeout: float,
     ) -> dict[str, np.ndarray]:
         """Arrays of every output, strings as bytes."""
-        request = predict_pb2.PredictRequest()
+        request = predict_pb2.PredictRequest(output_filter=outputs)
         self._fill(request.model_spec)
         request.model_spec.signature_name = signature
         for name, array in inputs.items():
             request.inputs[name].CopyFrom(_tensor(array))
-        response = _call(self._predict, request, timeout)
+        response = await self._call(self._predict, request, timeout)
         return {
             name: tf.make_ndarray(tensor)
             for name, tensor in response.outputs.items()
         }
 
-    def status(self, timeout: float) -> dict[int, str]:
+    async def status(self, timeout: float) -> dict[int, str]:
         """The state of every version."""
         request = get_model_status_pb2.GetModelStatusRequest()
         self._fill(request.model_spec)
-        response = _call(self._status, request, timeout)
+        response = await self._call(self._status, request, timeout)
         name = get_model_status_pb2.ModelVersionStatus.State.Name
         return {
             version.version: name(version.state)
             for version in response.model_version_status
         }
 
-    def close(self) -> None:
+    async def aclose(self) -> None:
         """Closes the connection."""
-        self._channel.close()
+        await self._channel.close()
 
-    def _fill(self, model_spec) -> None:
-        model_spec.name = self._model
-        if isinstance(self._version, int):
-            model_spec.version.value = self._version
-        elif self._version is not None:
-            model_spec.version_label = self._version
+    def _fill(self, model_spec: Any) -> None:
+        model_spec.name = self._address.model
+        if self._address.version is not None:
+            model_spec.version.value = self._address.version
+        elif self._address.label is not None:
+            model_spec.version_label = self._address.label
+
+    async def _call(self, method: Any, request: Any, timeout: float) -> Any:
+        try:
+            return await method(
+                request, timeout=timeout, metadata=self._headers
+            )
+        except grpc.RpcError as error:
+            # Its text stands in ours, where it is looked through for secrets.
+            raise _failure(error) from None
 
 
-def _tensor(array: np.ndarray):
+def _failure(error: Any) -> TranslationServerError:
+    told, code = error.details() or "no message", error.code().name
+    if code == "UNAVAILABLE" and "SSL_ERROR_SSL" in told:
+        # To gRPC a certificate that is refused is a server that is away.
+        code = "UNAUTHENTICATED"
+    pushback = dict(error.trailing_metadata() or ()).get(_PUSHBACK, "")
+    wait = int(pushback) / 1000 if str(pushback).isdecimal() else None
+    return TranslationServerError(told, code, wait)
+
+
+def _tensor(array: np.ndarray) -> Any:
     if array.dtype != object:
         return tf.make_tensor_proto(array)
     texts = [x.encode() if isinstance(x, str) else x for x in array]
     return tf.make_tensor_proto(texts, tf.string, array.shape)
-
-
-def _call(method, request, timeout: float):
-    try:
-        return method(request, timeout=timeout)
-    except grpc.RpcError as error:
-        raise TranslationServerError(
-            error.details(), error.code().name
-        ) from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -11,6 +11,7 @@ import numpy as np
 _OPTIONS = {
     "beam_size": (np.int32, 0),
     "n_best": (np.int32, 0),
+    "rank": (np.int32, 0),
     "length_penalty": (np.float32, -1.0),
     "prefix": (object, ""),
     "replace_unknown": (np.int32, -1),
@@ -19,26 +20,62 @@ Option = Any  # one value, or one for each line
 Lines = Iterable[str | bytes]
 
 
-def text_column(lines: Lines, name: str = "lines") -> np.ndarray:
-    """(B,) objects: `str` without lone surrogates, and `bytes`."""
-    if isinstance(lines, str | bytes):
-        raise TypeError(
-            f"Expected: `{name}`, a list of sentences. Received: the one "
-            f"sentence {lines!r}. Put it into a list."
-        )
+class SearchSettings(TypedDict, total=False):
+    """How the server searches; what is left out, or None, is as exported.
+
+    Each is one value, or one for each line.
+    """
+
+    # hypotheses, at most the exported maximum
+    beam_size: Option
+    # exponent of the length that divides a score
+    length_penalty: Option
+    # text that the translation must begin with
+    prefix: Option
+    # whether unknown words are replaced
+    replace_unknown: Option
+
+
+class NbestSettings(SearchSettings, total=False):
+    """Those of the search, and how many translations are wanted."""
+
+    # at most as many as exported
+    n_best: Option
+
+
+def text_column(
+    lines: Lines, name: str = "lines", first: int = 0
+) -> np.ndarray:
+    """(B,) objects: `str` without lone surrogates, and `bytes`.
+
+    Args:
+        lines: B texts.
+        name: of the argument, for the error.
+        first: the place of the first one, likewise.
+    """
+    refuse_one_line(lines, name)
     lines = list(lines)
     texts = np.empty(len(lines), object)
     for place, line in enumerate(lines):
         if not isinstance(line, str | bytes):
             raise TypeError(
                 f"Expected: `{name}` of str or bytes. Received: {line!r} at "
-                f"place {place}."
+                f"place {first + place}."
             )
         if isinstance(line, str):
             line = line.encode("utf-16", "surrogatepass")
             line = line.decode("utf-16", "replace")
         texts[place] = line
     return texts
+
+
+def refuse_one_line(lines: object, name: str = "lines") -> None:
+    """A sentence is not the list of its letters."""
+    if isinstance(lines, str | bytes):
+        raise TypeError(
+            f"Expected: `{name}`, a list of sentences. Received: the one "
+            f"sentence {lines!r}. Put it into a list."
+        )
 
 
 def option_column(name: str, value: Option, count: int) -> np.ndarray:

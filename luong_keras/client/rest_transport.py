@@ -1,58 +1,40 @@
-"""Requests to TensorFlow Serving over REST, in its column form."""
+"""Requests to TensorFlow Serving over REST, in its row form."""
 
 from __future__ import annotations
 
 import base64
+import datetime
+import email.utils
 import json
-import time
-from collections.abc import Mapping
+import os
+import ssl
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
 
 import numpy as np
 
+from luong_keras.client.answer_columns import answer_columns
+from luong_keras.client.server_address import ServerAddress
 from luong_keras.client.server_error import TranslationServerError
+from luong_keras.client.tls_files import TlsFiles
 from luong_keras.missing_package import missing_package
 
 try:
-    import requests
+    import httpx
 except ImportError as error:
-    raise missing_package("requests", error, "serve") from error
-import urllib3  # which requests stands on
-from requests.adapters import HTTPAdapter
+    raise missing_package("httpx", error, "serve") from error
 
-_OPEN_CONNECTIONS = 64
-_PART = 2**16  # bytes of an answer that are read at a time
-# HTTP status -> gRPC's name of it.
+_IDLE_CONNECTIONS = 64
+# HTTP status -> gRPC's name of it, as TensorFlow Serving maps them.
 _CODES = {
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",
     403: "PERMISSION_DENIED",
     404: "NOT_FOUND",
-    429: "UNAVAILABLE",
+    429: "RESOURCE_EXHAUSTED",
     502: "UNAVAILABLE",
     503: "UNAVAILABLE",
-    504: "UNAVAILABLE",
-}
-# The first kind that a failure is of decides.
-_FAILURES = (
-    (
-        (requests.Timeout, urllib3.exceptions.TimeoutError),
-        "DEADLINE_EXCEEDED",
-    ),
-    (requests.exceptions.SSLError, "UNAUTHENTICATED"),
-    (
-        (requests.ConnectionError, urllib3.exceptions.HTTPError),
-        "UNAVAILABLE",
-    ),
-    (requests.RequestException, "INVALID_ARGUMENT"),
-)
-# Output -> its type; the others are float32.
-_TYPES = {
-    **dict.fromkeys(["translation", "translations"], object),
-    **dict.fromkeys(["tokens", "source_tokens"], object),
-    **dict.fromkeys(["lengths", "source_lengths"], np.int32),
-    "truncated": bool,
+    504: "DEADLINE_EXCEEDED",
 }
 
 
@@ -60,107 +42,156 @@ class RestTransport:
     """One model at one REST address, over connections that stay open.
 
     Args:
-        url: `http://HOST:PORT`, before `/v1/models`.
-        model: the name of the model.
-        version: its number or label; the newest when None.
+        address: of the server and the model.
+        tls: the certificates.
     """
 
-    def __init__(self, url: str, model: str, version: int | str | None) -> None:
-        self._url = f"{url.rstrip('/')}/v1/models/{quote(model, safe='')}"
-        if version is not None:
-            kind = "versions" if isinstance(version, int) else "labels"
-            self._url += f"/{kind}/{quote(str(version), safe='')}"
-        self._session = requests.Session()
-        for scheme in ("http://", "https://"):
-            self._session.mount(
-                scheme, HTTPAdapter(pool_maxsize=_OPEN_CONNECTIONS)
-            )
+    def __init__(self, address: ServerAddress, tls: TlsFiles) -> None:
+        self._url = address.model_url
+        # Trusts nobody, which is enough where no TLS is spoken: to read whom
+        # the world trusts takes longer than a translation.
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        may_encrypt = address.encrypted or not address.is_loopback
+        if may_encrypt and tls.ca_certificate is None:
+            context = httpx.create_ssl_context()
+        tls.load_into(context)
+        self._client = httpx.AsyncClient(
+            headers=dict(address.headers),
+            verify=context,
+            # Whatever proxy the environment names.
+            trust_env=not address.is_loopback,
+            limits=httpx.Limits(
+                max_connections=None,
+                max_keepalive_connections=_IDLE_CONNECTIONS,
+            ),
+            timeout=None,  # Whoever calls has one for the whole of a request.
+        )
 
-    def predict(
-        self, signature: str, inputs: Mapping[str, np.ndarray], timeout: float
+    async def predict(
+        self,
+        signature: str,
+        inputs: Mapping[str, np.ndarray],
+        outputs: Sequence[str],
+        timeout: float,
     ) -> dict[str, np.ndarray]:
         """The arrays that a signature answers, strings as bytes."""
-        columns = {name: _json_values(x) for name, x in inputs.items()}
-        body = {"signature_name": signature, "inputs": columns}
-        answer = self._request("POST", ":predict", timeout, body)
+        del timeout
+        columns = [_json_values(column) for column in inputs.values()]
+        rows = [
+            dict(zip(inputs, row, strict=True))
+            for row in zip(*columns, strict=True)
+        ]
+        body = {"signature_name": signature, "instances": rows}
+        answer = await self._request("POST", ":predict", body)
         try:
-            return _arrays(answer["outputs"])
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise _malformed(answer) from error
+            return answer_columns(answer["predictions"], outputs)
+        except (LookupError, TypeError, ValueError, AttributeError):
+            raise _malformed(answer) from None
 
-    def status(self, timeout: float) -> dict[int, str]:
+    async def status(self, timeout: float) -> dict[int, str]:
         """The state of every version."""
-        answer = self._request("GET", "", timeout)
+        del timeout
+        answer = await self._request("GET", "")
         try:
             return {
                 int(version["version"]): version["state"]
                 for version in answer["model_version_status"]
             }
-        except (LookupError, TypeError, ValueError) as error:
-            raise _malformed(answer) from error
+        except (LookupError, TypeError, ValueError):
+            raise _malformed(answer) from None
 
-    def close(self) -> None:
+    async def aclose(self) -> None:
         """Closes the open connections."""
-        self._session.close()
+        await self._client.aclose()
 
-    def _request(self, method, suffix, timeout, body=None) -> Any:
-        deadline = time.monotonic() + timeout
+    async def _request(self, method: str, suffix: str, body: Any = None) -> Any:
         try:
-            with self._session.request(
-                method,
-                self._url + suffix,
-                json=body,
-                # Requests hands it on, though its types do not say so.
-                timeout=urllib3.Timeout(total=timeout),  # type: ignore[arg-type]
-                allow_redirects=False,
-                stream=True,
-            ) as response:
-                content = _content(response, deadline)
+            response = await self._client.request(
+                method, self._url + suffix, json=body
+            )
         except (
-            requests.RequestException,
-            urllib3.exceptions.HTTPError,
+            httpx.RequestError,
+            httpx.InvalidURL,
+            ssl.SSLError,
         ) as error:
-            code = next(c for kinds, c in _FAILURES if isinstance(error, kinds))
-            raise TranslationServerError(_reason(error), code) from error
-        return _answer(response.status_code, content)
+            # Its text stands in ours, where it is looked through for secrets.
+            raise _failure(error) from None
+        return _answer(response)
 
 
-def _reason(error: Exception) -> str:
-    """What happened, without the layers that passed it on."""
-    inner = getattr(error, "reason", None) or (error.args or [None])[-1]
-    return _reason(inner) if isinstance(inner, Exception) else str(error)
+def _failure(error: Exception) -> TranslationServerError:
+    causes = list(_causes(error))
+    for cause in causes:
+        if isinstance(cause, ssl.SSLError) and not isinstance(
+            cause, ssl.SSLEOFError | ssl.SSLZeroReturnError
+        ):
+            return TranslationServerError(
+                f"TLS failed, {_reason(cause)}", "UNAUTHENTICATED"
+            )
+    if isinstance(error, httpx.InvalidURL | httpx.LocalProtocolError):
+        return TranslationServerError(str(error), "INVALID_ARGUMENT")
+    reasons = filter(None, map(_reason, reversed(causes)))
+    reason = next(reasons, type(error).__name__)
+    return TranslationServerError(reason, "UNAVAILABLE")
 
 
-def _content(response: requests.Response, deadline: float) -> bytes:
-    """The body, which may come slowly, but not for longer than the rest."""
-    content = bytearray()
-    # Only a read of at most so much notices an answer that breaks off.
-    while True:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise requests.Timeout("the answer did not end in time")
-        if connection := getattr(response.raw.connection, "sock", None):
-            connection.settimeout(left)
-        part = response.raw.read1(_PART, decode_content=True)
-        if not part:
-            return bytes(content)
-        content += part
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, and what it comes from, the deepest one last."""
+    while error is not None:
+        yield error
+        following = error.__cause__ or error.__context__
+        if isinstance(following, BaseExceptionGroup):
+            # Of a host with several addresses.
+            following = following.exceptions[-1]
+        error = following
 
 
-def _answer(status: int, content: bytes) -> Any:
+def _reason(error: BaseException) -> str:
+    number = getattr(error, "errno", None)
+    if isinstance(error, ConnectionError) and number:
+        return os.strerror(number)
+    return str(error)
+
+
+def _answer(response: httpx.Response) -> Any:
     """The answer read as JSON, if it can be; an error where it tells one."""
+    content = response.content
     try:
         answer = json.loads(content)
     except ValueError:
         answer = content
-    if status == 200:
+    if response.status_code == 200:
         return answer
     told = answer.get("error") if isinstance(answer, dict) else None
     told = told or content[:300].decode(errors="replace") or "no message"
     raise TranslationServerError(
-        f"HTTP {status}, {told}",
-        _CODES.get(status, f"HTTP_{status}"),
+        f"HTTP {response.status_code}, {told}",
+        _CODES.get(response.status_code, f"HTTP_{response.status_code}"),
+        seconds_to_wait(response.headers.get("Retry-After")),
     )
+
+
+def seconds_to_wait(value: str | None) -> float | None:
+    """What `Retry-After` asks for: seconds, or a date as HTTP writes it.
+
+    Example:
+        >>> seconds_to_wait("120"), seconds_to_wait("soon")
+        (120.0, None)
+        >>> seconds_to_wait("Wed, 21 Oct 2015 07:28:00 GMT")
+        0.0
+    """
+    if value is None:
+        return None
+    if value.strip().isdecimal():
+        return float(value)
+    try:
+        date = email.utils.parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    if date.tzinfo is None:
+        date = date.replace(tzinfo=datetime.UTC)
+    left = date - datetime.datetime.now(datetime.UTC)
+    return max(left.total_seconds(), 0.0)
 
 
 def _malformed(answer: Any) -> TranslationServerError:
@@ -177,19 +208,3 @@ def _json_values(array: np.ndarray) -> list[Any]:
         else value
         for value in array.tolist()
     ]
-
-
-def _arrays(outputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    arrays = {}
-    for name, values in outputs.items():
-        kind = _TYPES.get(name, np.float32)
-        arrays[name] = np.array(values, kind)
-        if kind is object:
-            arrays[name] = np.frompyfunc(str.encode, 1, 1)(arrays[name])
-    if "alignments" in arrays and arrays["alignments"].size == 0:
-        # JSON does not tell the axes behind one of size 0.
-        width = arrays["source_tokens"].shape[1]
-        arrays["alignments"] = np.zeros(
-            (*arrays["tokens"].shape, width), np.float32
-        )
-    return arrays

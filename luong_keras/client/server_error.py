@@ -1,19 +1,57 @@
-"""The error of a client, whatever it speaks to the server."""
+"""The errors of a client, whatever it speaks to the server."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+# The first pair whose first text stands in what the server said decides.
+_ADVICE_BY_TEXT = (
+    (
+        "larger than max",
+        "The server takes less at once than the export: pass a smaller "
+        "`batch_size`.",
+    ),
+    (
+        "from different tasks",
+        "The request shared a batch with one of another shape, twice; whoever "
+        "sends those has to change them.",
+    ),
+    (
+        "certificate",
+        "Check the certificate of the server; pass `ca_certificate` where it "
+        "is signed by an authority of your own, and `client_certificate` "
+        "where the server asks for one.",
+    ),
+    (
+        "ssl",
+        "Does the server speak TLS at this port? If not, write http:// or "
+        "grpc://.",
+    ),
+    (
+        "signature",
+        "Export the run again with this version of luong_keras; "
+        "`saved_model_cli show` lists what an export can be asked.",
+    ),
+)
 _ADVICE = {
     "UNAVAILABLE": "Is the server running, and is this its address? REST has "
     "port 8501 and gRPC 8500, unless the server was told otherwise.",
-    "DEADLINE_EXCEEDED": "Pass a larger `timeout` or fewer lines, or see "
-    "whether the server is busy or out of reach.",
+    "RESOURCE_EXHAUSTED": "The server has more to do than it can: ask later, "
+    "or for less at a time.",
+    "DEADLINE_EXCEEDED": "Pass a larger `timeout` or `request_timeout`, or "
+    "fewer lines, or see whether the server is busy or out of reach.",
     "INVALID_ARGUMENT": "Change the request accordingly.",
-    "NOT_FOUND": "A server knows its models by the names and versions it was "
-    "started with (--model_name or MODEL_NAME).",
-    "UNAUTHENTICATED": "Check the certificate of the server, and whether its "
-    "address begins with https.",
+    "NOT_FOUND": "A server knows its models by the names, versions and labels "
+    "it was started with (--model_name, MODEL_NAME or its models.config).",
+    "UNAUTHENTICATED": "Pass `token`, set LUONG_KERAS_TOKEN, or write the "
+    "user and the password into the address.",
+    "PERMISSION_DENIED": "Whoever runs the server can allow it to the holder "
+    "of this token.",
+    "CONTRACT": "Export the run again with this version of luong_keras.",
     "MALFORMED": "Is this TensorFlow Serving, and the model an export of this "
     "version of luong_keras?",
+    "HTTP_413": "Pass a smaller `batch_size`.",
 }
 
 
@@ -24,12 +62,23 @@ class TranslationServerError(RuntimeError):
         code: `"UNAVAILABLE"`, `"DEADLINE_EXCEEDED"`, `"NOT_FOUND"`,
             `"INVALID_ARGUMENT"` or another of gRPC's; `"HTTP_418"` for a
             status that has no such name; `"MALFORMED"` for an answer that is
-            not a translator's.
+            not a translator's, `"CONTRACT"` for a translator of another
+            contract, `"TEXT_TOO_LONG"` where that is all that was wrong.
+        results: of a call for several lines, what was finished, None where
+            there is nothing; None where nothing was begun.
+        retry_after: the seconds that the server asked to wait, or None.
     """
 
-    def __init__(self, message: str, code: str = "UNKNOWN") -> None:
+    def __init__(
+        self,
+        message: str,
+        code: str = "UNKNOWN",
+        retry_after: float | None = None,
+    ) -> None:
         super().__init__(message)
         self.code = code
+        self.retry_after = retry_after
+        self.results: list[Any] | None = None
 
     def explained(self, expected: str, attempts: int) -> TranslationServerError:
         """The same error, with what was expected and what to do.
@@ -48,15 +97,53 @@ class TranslationServerError(RuntimeError):
             attempts). Is the server running, and is this its address? REST
             has port 8501 and gRPC 8500, unless the server was told otherwise.
         """
-        advice = _ADVICE.get(self.code, "The server's log may tell more.")
-        if "signature" in str(self).lower():
-            advice = (
-                "Export the model again with this version of luong_keras; "
-                "`saved_model_cli show` lists what an export can be asked."
-            )
+        said = str(self).lower()
+        by_text = (advice for text, advice in _ADVICE_BY_TEXT if text in said)
+        advice = next(by_text, None) or _ADVICE.get(
+            self.code, "The server's log may tell more."
+        )
         tried = f" (after {attempts} attempts)" if attempts > 1 else ""
+        if self.retry_after is not None:
+            tried += f" (to be asked again in {self.retry_after:.0f} s)"
         return TranslationServerError(
             f"Expected: {expected}. Received: {self.code}, "
             f"{str(self).rstrip('.')}{tried}. {advice}",
             self.code,
+            self.retry_after,
         )
+
+
+class TextTooLongError(TranslationServerError, ValueError):
+    """Some lines have more bytes than the server reads.
+
+    The others were answered: see `results`.
+
+    Attributes:
+        places: of the lines that are too long.
+        size: the bytes of the first of them.
+        limit: the bytes that the server reads.
+
+    Example:
+        >>> error = TextTooLongError([3, 7], 70_000, 65_536)
+        >>> print(error)
+        Expected: texts of at most 65536 bytes. Received: 70000 bytes at place
+        3, the first of 2 that are too long. Split these texts.
+        >>> error.code, error.places
+        ('TEXT_TOO_LONG', [3, 7])
+    """
+
+    def __init__(self, places: Sequence[int], size: int, limit: int) -> None:
+        more = len(places) > 1
+        first = f", the first of {len(places)} that are too long" * more
+        super().__init__(
+            f"Expected: texts of at most {limit} bytes. Received: {size} "
+            f"bytes at place {places[0]}{first}. Split "
+            f"{'these texts' if more else 'this text'}.",
+            "TEXT_TOO_LONG",
+        )
+        self.places, self.size, self.limit = list(places), size, limit
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For a pool of processes, which sends errors from one to another."""
+        made_of = self.places, self.size, self.limit
+        return type(self), made_of, vars(self)

@@ -1,4 +1,6 @@
 from .text_translator import TextTranslator as TextTranslator
 from .translation import ScoredTranslation as ScoredTranslation
+from .translation import TranslatedText as TranslatedText
 from .translation import Translation as Translation
+from .translation import TranslationScore as TranslationScore
 from .translation_graph import SearchOptions as SearchOptions

@@ -12,6 +12,8 @@ from luong_keras.alignment.aer import best_links
 
 # The score of a rank that the search did not fill: JSON has no -Infinity.
 ABSENT_SCORE = -1e30
+_OF_A_RANK = ("tokens", "lengths", "alignments")
+_OF_A_SOURCE = ("source_tokens", "source_lengths", "truncated")
 
 
 @dataclass(frozen=True)
@@ -76,43 +78,131 @@ class ScoredTranslation:
     truncated: bool = False
 
 
+@dataclass(frozen=True)
+class TranslatedText:
+    """One translation of a sentence, without its words.
+
+    Attributes:
+        text: the detokenised translation.
+        score: its log-probability, normalised as the search was told.
+        truncated: whether the source, or the prefix that was asked for, was
+            longer than what was read.
+    """
+
+    text: str
+    score: float
+    truncated: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """Text and score, ready for JSON.
+
+        Example:
+            >>> TranslatedText("Tür", -0.5).as_dict()
+            {'text': 'Tür', 'score': -0.5}
+        """
+        return {"text": self.text, "score": self.score}
+
+
+@dataclass(frozen=True)
+class TranslationScore:
+    """How probable a given translation is, without its attention.
+
+    Attributes:
+        log_probability: of all its words and `</s>`.
+        tokens: its words or subwords, as far as they were read, and `</s>`.
+        word_log_probabilities: (T,) of each token, given those before it.
+        truncated: whether one of the two was longer than what was read.
+    """
+
+    log_probability: float
+    tokens: list[str]
+    word_log_probabilities: np.ndarray
+    truncated: bool = False
+
+
 def translations_of(
     arrays: Mapping[str, np.ndarray], row: int, step: str = "produces"
 ) -> list[Translation]:
-    """The translations of one sentence from the arrays of a batch.
+    """The translations of one sentence, with their words.
 
     Args:
-        arrays: what the signature `translate` answers, strings as bytes.
+        arrays: of a batch of sentences, N translations each, strings as
+            bytes: `translations` and `scores` (B, N), `tokens` (B, N, T),
+            `lengths` (B, N), `alignments` (B, N, T, S), `source_tokens`,
+            `source_lengths` and `truncated`.
         row: the sentence's place in the batch.
         step: whose weights align a word, as `DecodingConfig.alignment_step`.
 
     Returns:
         The translations that the search found, the best first.
     """
-    source = _words(arrays["source_tokens"], arrays["source_lengths"], row)
-    width = len(source)
-    found = []
-    for rank, score in enumerate(arrays["scores"][row]):
-        if score <= ABSENT_SCORE:
-            break
-        length = arrays["lengths"][row, rank]
-        tokens = arrays["tokens"][row, rank, :length]
-        # With the row of the step that reads the last word, if there is one.
-        weights = arrays["alignments"][row, rank, : length + 1, :width]
-        if not weights[length:].any():
-            weights = weights[:length]
-        found.append(
-            Translation(
-                arrays["translations"][row, rank].decode(),
-                float(score),
-                [token.decode() for token in tokens],
-                source,
-                weights[:length],
-                sorted(best_links(weights, len(source), length, step)),
-                bool(arrays["truncated"][row]),
-            )
+    return [
+        _translation(
+            {name: arrays[name][:, rank] for name in _OF_A_RANK}
+            | {name: arrays[name] for name in _OF_A_SOURCE},
+            (arrays["translations"][row, rank], score),
+            row,
+            step,
         )
-    return found
+        for rank, score in enumerate(arrays["scores"][row])
+        if score > ABSENT_SCORE
+    ]
+
+
+def aligned_translation_of(
+    arrays: Mapping[str, np.ndarray], row: int, step: str = "produces"
+) -> Translation:
+    """The translation of one sentence from what `align` answers.
+
+    A rank that the search did not fill has no text, and the score
+    `ABSENT_SCORE`.
+
+    Args:
+        arrays: what the signature answers, strings as bytes.
+        row: the sentence's place in the batch.
+        step: whose weights align a word, as `DecodingConfig.alignment_step`.
+    """
+    text = arrays["translation"][row], arrays["score"][row]
+    return _translation(arrays, text, row, step)
+
+
+def translated_text_of(
+    arrays: Mapping[str, np.ndarray], row: int
+) -> TranslatedText:
+    """The translation of one sentence from what `serving_default` answers."""
+    return TranslatedText(
+        arrays["translation"][row].decode(),
+        float(arrays["score"][row]),
+        bool(arrays["truncated"][row]),
+    )
+
+
+def translated_texts_of(
+    arrays: Mapping[str, np.ndarray], row: int
+) -> list[TranslatedText]:
+    """Those that the search found, from what `translate` answers."""
+    return [
+        TranslatedText(
+            text.decode(), float(score), bool(arrays["truncated"][row])
+        )
+        for text, score in zip(
+            arrays["translations"][row], arrays["scores"][row], strict=True
+        )
+        if score > ABSENT_SCORE
+    ]
+
+
+def translation_score_of(
+    arrays: Mapping[str, np.ndarray], row: int
+) -> TranslationScore:
+    """One given translation from what the signature `score` answers."""
+    tokens = _words(arrays["tokens"], arrays["lengths"], row)
+    return TranslationScore(
+        float(arrays["log_probability"][row]),
+        tokens,
+        arrays["word_log_probabilities"][row, : len(tokens)],
+        bool(arrays["truncated"][row]),
+    )
 
 
 def scored_translation_of(
@@ -121,19 +211,18 @@ def scored_translation_of(
     """One given translation from the arrays of a batch.
 
     Args:
-        arrays: what the signature `score` answers, strings as bytes.
+        arrays: what the signature `align_pair` answers, strings as bytes.
         row: the pair's place in the batch.
     """
+    scored = translation_score_of(arrays, row)
     source = _words(arrays["source_tokens"], arrays["source_lengths"], row)
-    tokens = _words(arrays["tokens"], arrays["lengths"], row)
-    length = len(tokens)
     return ScoredTranslation(
-        float(arrays["log_probability"][row]),
-        tokens,
-        arrays["word_log_probabilities"][row, :length],
+        scored.log_probability,
+        scored.tokens,
+        scored.word_log_probabilities,
         source,
-        arrays["alignments"][row, :length, : len(source)],
-        bool(arrays["truncated"][row]),
+        arrays["alignments"][row, : len(scored.tokens), : len(source)],
+        scored.truncated,
     )
 
 
@@ -142,6 +231,27 @@ def places_by_length(lines: Sequence[str], size: int) -> Iterator[list[int]]:
     order = sorted(range(len(lines)), key=lambda i: len(lines[i]))
     for start in range(0, len(order), size):
         yield order[start : start + size]
+
+
+def _translation(arrays, text_and_score, row, step) -> Translation:
+    """From the arrays of one translation a sentence."""
+    text, score = text_and_score
+    source = _words(arrays["source_tokens"], arrays["source_lengths"], row)
+    tokens = _words(arrays["tokens"], arrays["lengths"], row)
+    length = len(tokens)
+    # With the row of the step that reads the last word, if there is one.
+    weights = arrays["alignments"][row, : length + 1, : len(source)]
+    if not weights[length:].any():
+        weights = weights[:length]
+    return Translation(
+        text.decode(),
+        float(score),
+        tokens,
+        source,
+        weights[:length],
+        sorted(best_links(weights, len(source), length, step)),
+        bool(arrays["truncated"][row]),
+    )
 
 
 def _words(tokens, lengths, row):

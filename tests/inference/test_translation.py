@@ -6,16 +6,31 @@ import numpy as np
 import pytest
 
 from luong_keras.inference.translation import (
+    ABSENT_SCORE,
+    TranslatedText,
     Translation,
+    aligned_translation_of,
     scored_translation_of,
+    translated_text_of,
+    translated_texts_of,
+    translation_score_of,
     translations_of,
 )
-from tests.serving.answered_arrays import SCORED, arrays, check, translations
+from tests.serving.answered_arrays import (
+    ANSWERS,
+    SCORED,
+    SCORES,
+    SEARCHED,
+    TEXTS,
+    arrays,
+    check,
+    translations,
+)
 
 
 @pytest.mark.parametrize("step", ["produces", "reads"])
 def test_the_translations_of_every_sentence(step):
-    answer = arrays("translate")
+    answer = arrays(SEARCHED)
     found = [translations_of(answer, row, step) for row in range(3)]
     check(found, translations(step))
     if step == "produces":
@@ -24,7 +39,7 @@ def test_the_translations_of_every_sentence(step):
 
 def test_a_translation_that_was_cut_where_the_batch_ends():
     # No row at all behind its last word, which is aligned as it was produced.
-    answer = arrays("translate")
+    answer = arrays(SEARCHED)
     for name in ("tokens", "alignments"):
         answer[name] = answer[name][:, :, :2]
     (cut, _) = translations_of(answer, 0, "reads")
@@ -32,7 +47,7 @@ def test_a_translation_that_was_cut_where_the_batch_ends():
 
 
 def test_without_attention_there_are_no_links():
-    answer = arrays("translate")
+    answer = arrays(SEARCHED)
     answer["alignments"] = np.zeros((3, 2, 4, 3), "float32")
     for step in ("produces", "reads"):
         for row in range(3):
@@ -41,14 +56,43 @@ def test_without_attention_there_are_no_links():
 
 
 def test_the_given_translation_of_every_pair():
-    answer = arrays("score")
+    answer = arrays(ANSWERS["align_pair"])
     check([scored_translation_of(answer, row) for row in range(3)], SCORED)
+
+
+def test_a_score_without_attention():
+    answer = arrays(ANSWERS["score"])
+    check([translation_score_of(answer, row) for row in range(3)], SCORES)
+
+
+def test_texts_without_their_words():
+    best, all_of_them = arrays(ANSWERS["serving_default"]), ANSWERS["translate"]
+    for row, expected in enumerate(TEXTS):
+        check(translated_text_of(best, row), expected[0])
+        check(translated_texts_of(arrays(all_of_them), row), expected)
+
+
+@pytest.mark.parametrize("step", ["produces", "reads"])
+def test_the_words_of_one_rank(step):
+    answer = arrays(ANSWERS["align"])
+    found = [aligned_translation_of(answer, row, step) for row in range(3)]
+    check(found, [nbest[0] for nbest in translations(step)])
+
+
+def test_a_rank_that_was_not_filled():
+    answer = arrays(ANSWERS["align"])
+    answer["score"][1] = ABSENT_SCORE
+    found = aligned_translation_of(answer, 1)
+    assert (found.text, found.tokens, found.links) == ("", [], [])
+    assert found.score <= ABSENT_SCORE
 
 
 def test_a_translation_as_json():
     weights = np.ones((1, 2))
     found = Translation("Tür", -0.5, ["t"], ["d", "o"], weights, [(1, 0)], True)
     assert json.dumps(found.as_dict()) == '{"text": "T\\u00fcr", "score": -0.5}'
+    text = TranslatedText("Tür", -0.5, True)
+    assert text.as_dict() == found.as_dict()
     assert found.as_dict(links=True) == {
         "text": "Tür",
         "score": -0.5,

@@ -23,6 +23,9 @@ WIRING = ("tests/wiring",)
 MIRRORED = ("tests/training/test_mirrored.py",)
 PARTS = ("tests/models/test_training_model.py",)
 DEVICES = ("tests/training/test_jax_devices.py",)
+REFUSALS = ("tests/client/test_refusals.py",)
+ACCESS = ("tests/client/test_access.py",)
+STREAMS = ("tests/client/test_line_streams.py",)
 
 
 class Mutation(NamedTuple):
@@ -398,8 +401,8 @@ MUTATIONS = [
     Mutation(
         "a row of zeros left where a translation was cut",
         "inference/translation.py",
-        "        if not weights[length:].any():\n"
-        "            weights = weights[:length]\n",
+        "    if not weights[length:].any():\n"
+        "        weights = weights[:length]\n",
         "",
         ("tests/inference/test_translation.py",),
     ),
@@ -596,6 +599,54 @@ MUTATIONS = [
         "            _check_same_text(corpus, config, run)",
         "            pass",
         ("tests/recipe/test_preparation.py",),
+    ),
+    Mutation(
+        "a request whose time ran out is sent again",
+        "client/attempts.py",
+        '_MAY_PASS = ("UNAVAILABLE", ',
+        '_MAY_PASS = ("UNAVAILABLE", "DEADLINE_EXCEEDED", ',
+        REFUSALS,
+        "late_answer or stays_wrong",
+    ),
+    Mutation(
+        "the error of another request is always asked again",
+        "client/attempts.py",
+        "not shared_a_batch and _is_of_another_request(error)",
+        "_is_of_another_request(error)",
+        REFUSALS,
+        "another_request",
+    ),
+    Mutation(
+        "what was answered beside a failure is lost",
+        "client/row_requests.py",
+        "self._failure.results = self._results",
+        "self._failure.results = None",
+        REFUSALS,
+        "one_failing_batch",
+    ),
+    Mutation(
+        "a proxy to this machine",
+        "client/rest_transport.py",
+        "trust_env=not address.is_loopback",
+        "trust_env=True",
+        ACCESS,
+        "no_proxy",
+    ),
+    Mutation(
+        "an error shows what the server says again of a token",
+        "client/served_translator.py",
+        "address.hide(str(error))",
+        "str(error)",
+        ACCESS,
+        "no_failure",
+    ),
+    Mutation(
+        "a stream that reads far ahead",
+        "client/line_stream.py",
+        "1 if settings.concurrency == 1 else 2",
+        "1 if settings.concurrency == 1 else 20",
+        STREAMS,
+        "million",
     ),
 ]
 

@@ -2,45 +2,70 @@
 
 import numpy as np
 
-from luong_keras.inference.translation import ScoredTranslation, Translation
+from luong_keras.inference.translation import (
+    ScoredTranslation,
+    TranslatedText,
+    Translation,
+    TranslationScore,
+)
 
 ABSENT = -1e30
-# Signature -> outputs of three sentences, the second one empty. The first
-# translation of the first sentence was cut: it has no step that produces
+_ROW = {"truncated": [False, False, True], "status": ["OK"] * 3}
+# What a `Translator` answers to three sentences, the second one empty. The
+# first translation of the first sentence was cut: it has no step that produces
 # `</s>`, but rows behind it, for its neighbour is longer.
+SEARCHED = {
+    "translations": [["Tür auf", "x"], ["", ""], ["Ä <unk> z .", "y"]],
+    "scores": [[-0.5, -2.5], [0.0, ABSENT], [-1.5, -1.75]],
+    "tokens": [
+        [["Tür", "auf", "", ""], ["x", "", "", ""]],
+        [[""] * 4, [""] * 4],
+        [["Ä", "<unk>", "z", "."], ["y", "", "", ""]],
+    ],
+    "lengths": [[2, 1], [0, 0], [4, 1]],
+    "alignments": [
+        [
+            [[0.75, 0.25, 0], [0.125, 0.875, 0], [0, 0, 0], [0, 0, 0]],
+            [[0.25, 0.75, 0], [0.5, 0.5, 0], [0, 0, 0], [0, 0, 0]],
+        ],
+        [[[0, 0, 0]] * 4] * 2,
+        [
+            [
+                [0.5, 0.25, 0.25],
+                [0, 0, 1],
+                [0.25, 0.5, 0.25],
+                [0.125, 0.25, 0.625],
+            ],
+            [[0, 1, 0], [0.25, 0.25, 0.5], [0, 0, 0], [0, 0, 0]],
+        ],
+    ],
+    "source_tokens": [["door", "open", ""], [""] * 3, ["ä", "b", "c"]],
+    "source_lengths": [2, 0, 3],
+    "truncated": [False, False, True],
+}
+_SOURCES = {
+    name: SEARCHED[name] for name in ("source_tokens", "source_lengths")
+}
+# Signature -> its outputs for the same sentences.
 ANSWERS = {
     "serving_default": {
         "translation": ["Tür auf", "", "Ä <unk> z ."],
         "score": [-0.5, 0.0, -1.5],
+        **_ROW,
     },
     "translate": {
-        "translations": [["Tür auf", "x"], ["", ""], ["Ä <unk> z .", "y"]],
-        "scores": [[-0.5, -2.5], [0.0, ABSENT], [-1.5, -1.75]],
-        "tokens": [
-            [["Tür", "auf", "", ""], ["x", "", "", ""]],
-            [[""] * 4, [""] * 4],
-            [["Ä", "<unk>", "z", "."], ["y", "", "", ""]],
-        ],
-        "lengths": [[2, 1], [0, 0], [4, 1]],
-        "alignments": [
-            [
-                [[0.75, 0.25, 0], [0.125, 0.875, 0], [0, 0, 0], [0, 0, 0]],
-                [[0.25, 0.75, 0], [0.5, 0.5, 0], [0, 0, 0], [0, 0, 0]],
-            ],
-            [[[0, 0, 0]] * 4] * 2,
-            [
-                [
-                    [0.5, 0.25, 0.25],
-                    [0, 0, 1],
-                    [0.25, 0.5, 0.25],
-                    [0.125, 0.25, 0.625],
-                ],
-                [[0, 1, 0], [0.25, 0.25, 0.5], [0, 0, 0], [0, 0, 0]],
-            ],
-        ],
-        "source_tokens": [["door", "open", ""], [""] * 3, ["ä", "b", "c"]],
-        "source_lengths": [2, 0, 3],
-        "truncated": [False, False, True],
+        "translations": SEARCHED["translations"],
+        "scores": SEARCHED["scores"],
+        **_ROW,
+    },
+    "align": {  # Of rank 0.
+        "translation": ["Tür auf", "", "Ä <unk> z ."],
+        "score": [-0.5, 0.0, -1.5],
+        "tokens": [tokens for tokens, _ in SEARCHED["tokens"]],
+        "lengths": [2, 0, 4],
+        "alignments": [weights for weights, _ in SEARCHED["alignments"]],
+        **_SOURCES,
+        **_ROW,
     },
     "score": {
         "log_probability": [-1.5, -0.25, -3.0],
@@ -55,14 +80,7 @@ ANSWERS = {
             ["Ä", "z", "</s>"],
         ],
         "lengths": [2, 1, 3],
-        "alignments": [
-            [[0.75, 0.25, 0], [0.5, 0.5, 0], [0, 0, 0]],
-            [[0, 0, 0]] * 3,
-            [[0.5, 0.25, 0.25], [0, 1, 0], [0.25, 0, 0.75]],
-        ],
-        "source_tokens": [["door", "open", ""], [""] * 3, ["ä", "b", "c"]],
-        "source_lengths": [2, 0, 3],
-        "truncated": [False, False, True],
+        **_ROW,
     },
     "encode": {
         "memory": [
@@ -71,7 +89,17 @@ ANSWERS = {
             [[5.0, 6.0], [7.0, 8.0], [0.5, 0.25]],
         ],
         "lengths": [2, 0, 3],
+        **_ROW,
     },
+}
+ANSWERS["align_pair"] = {
+    **ANSWERS["score"],
+    **_SOURCES,
+    "alignments": [
+        [[0.75, 0.25, 0], [0.5, 0.5, 0], [0, 0, 0]],
+        [[0, 0, 0]] * 3,
+        [[0.5, 0.25, 0.25], [0, 1, 0], [0.25, 0, 0.75]],
+    ],
 }
 MEMORIES = [
     np.array([[1, 2], [3, 4]]),
@@ -112,10 +140,27 @@ SCORED = [
         True,
     ),
 ]
+SCORES = [
+    TranslationScore(
+        scored.log_probability,
+        scored.tokens,
+        scored.word_log_probabilities,
+        scored.truncated,
+    )
+    for scored in SCORED
+]
+TEXTS = [
+    [TranslatedText("Tür auf", -0.5), TranslatedText("x", -2.5)],
+    [TranslatedText("", 0.0)],
+    [
+        TranslatedText("Ä <unk> z .", -1.5, True),
+        TranslatedText("y", -1.75, True),
+    ],
+]
 
 
 def translations(step):
-    """What `ANSWERS["translate"]` says, with the links of that step."""
+    """What `SEARCHED` says, with the links of that step."""
     door, letters = ["door", "open"], ["ä", "b", "c"]
     words = ["Ä", "<unk>", "z", "."]
     long = [[0.5, 0.25, 0.25], [0, 0, 1], [0.25, 0.5, 0.25]]
@@ -154,9 +199,9 @@ def translations(step):
     ]
 
 
-def arrays(signature):
-    """The outputs as arrays, strings as bytes."""
-    return {name: _array(values) for name, values in ANSWERS[signature].items()}
+def arrays(outputs):
+    """Outputs as arrays, strings as bytes."""
+    return {name: _array(values) for name, values in outputs.items()}
 
 
 def check(found, expected):

@@ -1,0 +1,183 @@
+"""`luong-keras ask`: text in, the translations of a server out."""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tyro.conf import (
+    FlagCreatePairsOff,
+    Positional,
+    UseAppendAction,
+)
+
+from luong_keras.cli.parsing import Own, parse_arguments
+from luong_keras.cli.server_answers import draw_first, print_answers
+from luong_keras.client.server_address import without_user
+from luong_keras.client.translation_client import TranslationClient
+from luong_keras.client.truncation import TruncationWarning
+
+PROGRAM = "luong-keras ask"
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Translates text through a server, as it comes, to standard output.
+
+    `--n-best` and `--alignments` print JSON lines instead of text, `--score`
+    log-probabilities. A server that wants a token is sent that of the
+    environment variable LUONG_KERAS_TOKEN; the command line would show it to
+    everybody on this machine.
+    """
+
+    # one sentence each; default: the lines of standard input
+    sentences: Own[Positional[tuple[str, ...]]] = ()
+    # http://HOST:PORT, https://…, grpc://HOST:PORT or grpcs://…
+    url: str = "http://localhost:8501"
+    # its name on the server
+    model: str = "translator"
+    # the number of a version; default: the newest
+    version: Own[int | None] = None
+    # the label of a version, instead of its number
+    label: Own[str | None] = None
+    # hypotheses of the search; default: as exported
+    beam_size: Own[int | None] = None
+    # 0: sum of log-probabilities, 1: their mean; default: as exported
+    length_penalty: Own[float | None] = None
+    # text that every translation must begin with
+    prefix: Own[str | None] = None
+    # translations a sentence
+    n_best: int = 1
+    # also the links [source position, target position] of each word
+    alignments: FlagCreatePairsOff[bool] = False
+    # a picture of the attention weights of the first sentence
+    plot: Own[Path | None] = None
+    # a file of translations, a line for each sentence, to be scored
+    score: Own[Path | None] = None
+    # seconds for a request with its repetitions
+    timeout: float = 30.0
+    # seconds for a request, which is not repeated then; default: no limit
+    request_timeout: Own[float | None] = None
+    # sentences in a request
+    batch_size: int = 32
+    # requests in flight; with 1, and one sentence in each, every line is
+    # answered before the next is read, as at a terminal
+    concurrency: int = 4
+    # NAME:VALUE that goes with every request; may be repeated
+    header: Own[UseAppendAction[tuple[str, ...]]] = ()
+    # certificates of the authorities that may have signed the server's
+    ca_certificate: Own[Path | None] = None
+    # what the client shows of itself, and its key if in another file
+    client_certificate: Own[Path | None] = None
+    client_key: Own[Path | None] = None
+
+
+def parse(argv: Sequence[str]) -> Ask:
+    """Reads the command line; its errors have no password."""
+    try:
+        return parse_arguments(Ask, PROGRAM, argv)
+    except ValueError as error:
+        told = re.sub(r"(?i)\b(bearer|basic)\s+\S+", r"\1 …", str(error))
+        if told.startswith("--version:"):
+            told += " Write --label for the label of a version."
+        raise ValueError(without_user(told)) from None
+
+
+def run(arguments: Ask) -> int:
+    """Prints the answers."""
+    one_by_one = not arguments.sentences and sys.stdin.isatty()
+    if arguments.n_best < 1:
+        raise ValueError(
+            f"Expected: --n-best of 1 or more. Received: {arguments.n_best}."
+        )
+    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+    lines = iter(arguments.sentences or _lines_of_input())
+    with (
+        _one_line_warnings(),
+        TranslationClient(
+            arguments.url,
+            arguments.model,
+            version=arguments.version,
+            label=arguments.label,
+            timeout=arguments.timeout,
+            request_timeout=arguments.request_timeout,
+            batch_size=1 if one_by_one else arguments.batch_size,
+            concurrency=1 if one_by_one else arguments.concurrency,
+            headers=_headers(arguments.header),
+            ca_certificate=arguments.ca_certificate,
+            client_certificate=arguments.client_certificate,
+            client_key=arguments.client_key,
+        ) as client,
+    ):
+        pairs = _with_targets(lines, arguments.score)
+        if arguments.plot is not None:
+            pairs = draw_first(client, pairs, arguments)
+        print_answers(client, pairs, arguments)
+    return 0
+
+
+def _lines_of_input() -> Iterator[str]:
+    # What ends a line is what `wc -l` counts.
+    sys.stdin.reconfigure(  # type: ignore[union-attr]
+        encoding="utf-8", errors="replace", newline="\n"
+    )
+    return _without_ends(sys.stdin)
+
+
+def _without_ends(file) -> Iterator[str]:
+    for line in file:
+        yield line.removesuffix("\n").removesuffix("\r")
+
+
+def _with_targets(
+    lines: Iterator[str], file: Path | None
+) -> Iterator[tuple[str, str]]:
+    """Each sentence with the translation to score, if there is one."""
+    if file is None:
+        yield from ((line, "") for line in lines)
+        return
+    with open(file, encoding="utf-8", errors="replace", newline="\n") as opened:
+        targets = _without_ends(opened)
+        count = 0
+        for count, line in enumerate(lines, 1):
+            target = next(targets, None)
+            if target is None:
+                raise ValueError(
+                    "Expected: a translation of each sentence. Received: "
+                    f"{count - 1} lines in {file}, and more sentences."
+                )
+            yield line, target
+        if next(targets, None) is not None:
+            raise ValueError(
+                "Expected: a translation of each sentence. Received: "
+                f"{count} sentences, and more lines in {file}."
+            )
+
+
+def _headers(given: Sequence[str]) -> dict[str, str]:
+    headers = {}
+    for header in given:
+        name, colon, value = header.partition(":")
+        if not colon:
+            raise ValueError(
+                "Expected: --header NAME:VALUE. Received: one without a "
+                "colon, which is not shown."
+            )
+        headers[name.strip()] = value.strip()
+    return headers
+
+
+class _one_line_warnings(warnings.catch_warnings):  # noqa: N801
+    """Tells of lines that were cut as the command tells everything."""
+
+    def __enter__(self):
+        entered = super().__enter__()
+        warnings.simplefilter("always", TruncationWarning)
+        warnings.showwarning = lambda message, *_, **__: print(
+            f"{PROGRAM}: warning: {message}", file=sys.stderr
+        )
+        return entered

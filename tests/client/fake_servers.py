@@ -1,0 +1,290 @@
+"""Servers that speak the contract, and fail as they are told.
+
+They are written from docs/serving_contract.md and TensorFlow Serving's source,
+without anything of the client's.
+"""
+
+import base64
+import json
+import threading
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import grpc
+import numpy as np
+import tensorflow as tf
+from tensorflow_serving.apis import (
+    get_model_status_pb2,
+    predict_pb2,
+    prediction_service_pb2_grpc,
+)
+from tensorflow_serving.apis import model_service_pb2_grpc as model_service
+
+LIMITS = {
+    "version": 2,
+    "max_rows": 64,
+    "max_text_bytes": 1000,
+    "max_source_tokens": 50,
+    "max_beam_size": 10,
+    "n_best": 3,
+}
+# Code -> HTTP's, as TensorFlow Serving's http_server.cc maps them.
+HTTP = {
+    "INVALID_ARGUMENT": 400,
+    "FAILED_PRECONDITION": 400,
+    "UNAUTHENTICATED": 401,
+    "PERMISSION_DENIED": 403,
+    "NOT_FOUND": 404,
+    "RESOURCE_EXHAUSTED": 429,
+    "INTERNAL": 500,
+    "UNAVAILABLE": 503,
+    "DEADLINE_EXCEEDED": 504,
+}
+
+
+class Refusal(Exception):
+    """Is answered instead of rows: a code of gRPC, or a status of HTTP."""
+
+    def __init__(self, code, message="no", **headers):
+        super().__init__(code, message)
+        self.code, self.message, self.headers = code, message, headers
+
+    def __call__(self, signature, rows):
+        raise self
+
+
+def shout(signature, rows):
+    """A model whose translations are in capitals, and any signature."""
+    texts = [row.get("text", row.get("source")) for row in rows]
+    texts = [
+        base64.b64decode(text["b64"]).decode()
+        if isinstance(text, dict)
+        else text
+        for text in texts
+    ]
+    loud = [text.upper() for text in texts]
+    if signature == "serving_default":
+        return [answered(translation=text, score=-1.0) for text in loud]
+    if signature == "translate":
+        return [answered(translations=[t], scores=[-1.0]) for t in loud]
+    if signature == "translate_with_options":
+        counts = [row["n_best"] or 2 for row in rows]
+        return [
+            answered(translations=[text, "x"][:n], scores=[-1.0, -2.0][:n])
+            for text, n in zip(loud, counts, strict=True)
+        ]
+    raise Refusal("INVALID_ARGUMENT", f'name: "{signature}" not found')
+
+
+def answered(**outputs):
+    return {**outputs, "truncated": False, "status": "OK"}
+
+
+class FakeModel:
+    """What a server answers, and what it was asked.
+
+    Attributes:
+        steps: what answers the next requests, each once; then `answer` does.
+        asked: signature and rows of each request, `contract` apart.
+        contracts: how often the contract was asked.
+        metadata: names in lower case and values of all that went with them.
+        filters: the names of outputs that each request asked for.
+        wait: ends when the test does.
+    """
+
+    def __init__(self):
+        self.answer, self.limits = shout, dict(LIMITS)
+        self.steps, self.asked, self.filters = deque(), [], []
+        self.contracts, self.metadata = 0, []
+        self.tokens = None
+        self.over = threading.Event()
+        self.lock = threading.Lock()
+
+    def rows(self, signature, rows, metadata):
+        with self.lock:
+            self.metadata.append(metadata)
+            if self.tokens and metadata.get("authorization") not in self.tokens:
+                told = f"not allowed: {metadata.get('authorization')}"
+                raise Refusal("UNAUTHENTICATED", told)
+            if signature == "contract":
+                self.contracts += 1
+                if self.limits is None:
+                    name = 'Serving signature name: "contract" not found'
+                    raise Refusal("INVALID_ARGUMENT", name)
+                return [self.limits] * len(rows)
+            self.asked.append((signature, rows))
+            step = self.steps.popleft() if self.steps else self.answer
+        return step(signature, rows)
+
+    def sleep(self, seconds):
+        """A step that answers late."""
+
+        def step(signature, rows):
+            self.over.wait(seconds)
+            return self.answer(signature, rows)
+
+        return step
+
+    @property
+    def texts(self):
+        """Those of each request."""
+        return [[row["text"] for row in rows] for _, rows in self.asked]
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1
+    disable_nagle_algorithm = True
+
+    def setup(self):
+        super().setup()
+        self.server.connections += 1
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.bodies.append((self.path, body.decode()))
+        body = json.loads(body)
+        headers = {k.lower(): v for k, v in self.headers.items()}
+        try:
+            answer = self.server.model.rows(
+                body["signature_name"], body["instances"], headers
+            )
+        except Refusal as refusal:
+            status = HTTP.get(refusal.code, refusal.code)
+            text = json.dumps({"error": refusal.message}).encode()
+            self.say(status, text, refusal.headers)
+            return
+        if callable(answer):
+            answer(self)
+            return
+        self.say(200, json.dumps({"predictions": answer}).encode())
+
+    def do_GET(self):
+        self.server.bodies.append((self.path, ""))
+        states = [("3", "AVAILABLE"), ("12", "UNLOADING")]
+        body = [{"version": v, "state": s, "status": {}} for v, s in states]
+        self.say(200, json.dumps({"model_version_status": body}).encode())
+
+    def say(self, status, body, headers=()):
+        self.send_response(status)
+        for name, value in dict(headers).items():
+            self.send_header(name.replace("_", "-"), value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+        self.wfile.flush()
+
+    def log_message(self, *_):
+        """Says nothing."""
+
+
+class RestServer(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, model):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.model, self.bodies, self.connections = model, [], 0
+
+    def handle_error(self, *_):
+        """A client that hangs up is no news."""
+
+
+class GrpcService(
+    prediction_service_pb2_grpc.PredictionServiceServicer,
+    model_service.ModelServiceServicer,
+):
+    def __init__(self, model):
+        self.model, self.specs = model, []
+
+    def Predict(self, request, context):  # noqa: N802
+        self.specs.append(request.model_spec)
+        columns = {
+            name: tf.make_ndarray(tensor).tolist()
+            for name, tensor in request.inputs.items()
+        }
+        rows = [
+            {
+                name: value.decode() if isinstance(value, bytes) else value
+                for name, value in zip(columns, row, strict=True)
+            }
+            for row in zip(*columns.values(), strict=True)
+        ]
+        metadata = dict(context.invocation_metadata())
+        self.model.filters.append(list(request.output_filter))
+        name = request.model_spec.signature_name
+        try:
+            answer = self.model.rows(name, rows, metadata)
+        except Refusal as refusal:
+            if refusal.headers:
+                context.set_trailing_metadata(tuple(refusal.headers.items()))
+            code = getattr(grpc.StatusCode, refusal.code)
+            context.abort(code, refusal.message)
+        response = predict_pb2.PredictResponse()
+        for output in answer[0]:
+            if output in request.output_filter or not request.output_filter:
+                tensor = _tensor([row[output] for row in answer])
+                response.outputs[output].CopyFrom(tensor)
+        return response
+
+    def GetModelStatus(self, request, context):  # noqa: N802
+        self.specs.append(request.model_spec)
+        response = get_model_status_pb2.GetModelStatusResponse()
+        for number, state in ((3, 30), (12, 40)):
+            response.model_version_status.add(version=number, state=state)
+        return response
+
+
+def _tensor(values):
+    array = np.array(values)
+    if array.dtype.kind == "f":
+        array = array.astype("float32")
+    elif array.dtype.kind == "i":
+        array = array.astype("int32")
+    return tf.make_tensor_proto(array)
+
+
+@contextmanager
+def rest_server(model, context=None):
+    """Serves a model; with TLS where there is a context."""
+    with RestServer(model) as server:
+        if context is not None:
+            server.socket = context.wrap_socket(
+                server.socket, server_side=True, do_handshake_on_connect=False
+            )
+        server.port = server.server_address[1]
+        scheme = "http" if context is None else "https"
+        server.url = f"{scheme}://127.0.0.1:{server.port}"
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield server
+        finally:
+            model.over.set()
+            server.shutdown()
+            thread.join()
+
+
+@contextmanager
+def grpc_server(model, credentials=None):
+    """Likewise by gRPC."""
+    service = GrpcService(model)
+    server = grpc.server(ThreadPoolExecutor(8))
+    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
+        service, server
+    )
+    model_service.add_ModelServiceServicer_to_server(service, server)
+    if credentials is None:
+        service.port = server.add_insecure_port("127.0.0.1:0")
+    else:
+        service.port = server.add_secure_port("127.0.0.1:0", credentials)
+    scheme = "grpc" if credentials is None else "grpcs"
+    service.url = f"{scheme}://127.0.0.1:{service.port}"
+    server.start()
+    try:
+        yield service
+    finally:
+        model.over.set()
+        server.stop(None).wait()

@@ -1,0 +1,366 @@
+"""Who is asked, and how the client is let in; no error shows with what."""
+
+import ssl
+import traceback
+from urllib.parse import quote
+
+import grpc
+import pytest
+import trustme
+
+from luong_keras.client import (
+    AsyncTranslationClient,
+    TranslationClient,
+    TranslationServerError,
+)
+from luong_keras.client.server_address import server_address
+from tests.client.fake_servers import (
+    FakeModel,
+    Refusal,
+    grpc_server,
+    rest_server,
+)
+
+TOKEN, PASSWORD, KEY = "tok-3f9a.b_c", "p:w/ 7@x", "key-51c2"
+GUESS = "hunter2"
+BASIC = "Ym9iOnA6dy8gN0B4"  # "bob:" and the password
+WRONG = [
+    "localhost:8501",
+    "bob:{}@localhost:8501",
+    "http://bob:{}@localhost:8501/v1/models/m",
+    "http://bob:{}@localhost:port",
+    "http:/bob:{}@localhost:8501",
+    "http://bob:{}@",
+    "ftp://bob:{}@localhost",
+    "grpc://bob:{}@localhost",
+    "grpc://bob:{}@localhost:8500/path",
+    "http://bob:{}@[::1",
+    "http://bob:{}@localhost/?token={}",
+]
+
+
+@pytest.fixture(autouse=True)
+def without_proxies(monkeypatch):
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.delenv("LUONG_KERAS_TOKEN", raising=False)
+
+
+def with_user(url):
+    return url.replace("://", f"://bob:{quote(PASSWORD, safe='')}@")
+
+
+def sees_nothing(*texts):
+    secrets = (TOKEN, PASSWORD, quote(PASSWORD, safe=""), KEY, BASIC, GUESS)
+    for text in texts:
+        for secret in secrets:
+            assert secret not in text
+
+
+def told(error):
+    """All that a program shows of an error."""
+    shown = "".join(traceback.format_exception(error))
+    sees_nothing(str(error), repr(error), shown, str(vars(error)))
+    return str(error)
+
+
+# What is shown.
+
+
+@pytest.mark.parametrize("url", WRONG)
+def test_an_address_that_cannot_be(url):
+    with pytest.raises(ValueError, match="Expected: `url`") as caught:
+        TranslationClient(url.replace("{}", GUESS))
+    assert "bob" not in told(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"version": "stable"}, r"label='stable'"),
+        ({"version": "7"}, "number"),
+        ({"version": 1.5}, "number"),
+        ({"version": True}, "number"),
+        ({"version": -1}, "number"),
+        ({"label": 7}, "`version`"),
+        ({"label": ""}, "`label`"),
+        ({"version": 7, "label": "x"}, "both"),
+        ({"model": ""}, "`model`"),
+        ({"token": TOKEN + "\n"}, "not shown"),
+        ({"token": TOKEN + "é"}, "not shown"),
+        ({"headers": {"X-Key": KEY + "\r\nX: y"}}, "`x-key`.*not shown"),
+        ({"headers": {"bad name": KEY}}, "bad name"),
+        ({"token": TOKEN, "headers": {"Authorization": KEY}}, "one way"),
+        ({"token": TOKEN, "url": f"http://bob:{KEY}@host"}, "one way"),
+        ({"ca_certificate": "ca.pem"}, "https"),
+        ({"url": "https://h", "ca_certificate": "no.pem"}, "No such file"),
+        ({"url": "https://h", "ca_certificate": __file__}, "PEM"),
+        ({"url": "https://h", "client_certificate": __file__}, "PEM"),
+        ({"url": "https://h", "client_key": "key.pem"}, "client_certificate"),
+    ],
+)
+def test_settings_that_cannot_be(settings, expected):
+    for kind in (TranslationClient, AsyncTranslationClient):
+        with pytest.raises(
+            ValueError, match=f"(?s)Expected: .*{expected}"
+        ) as x:
+            kind(**settings)
+        told(x.value)
+
+
+def test_a_client_shows_where_it_asks():
+    url = with_user("https://host:1/a")
+    client = TranslationClient(url, "m", headers={"X-Key": KEY})
+    assert repr(client) == "TranslationClient('https://host:1/a', 'm')"
+    assert (client.url, client.model) == ("https://host:1/a", "m")
+    sees_nothing(repr(vars(client)), repr(vars(client._translator)))
+
+
+FAILURES = [
+    *("UNAVAILABLE", "UNAUTHENTICATED", "NOT_FOUND", "INVALID_ARGUMENT"),
+    *("FAILED_PRECONDITION", "INTERNAL", "DEADLINE_EXCEEDED"),
+]
+
+
+@pytest.mark.parametrize("code", FAILURES)
+def test_no_failure_shows_what_lets_in(served, model, code, caplog, capsys):
+    caplog.set_level("DEBUG")
+    # A server that says again what it was sent.
+    echo = f"no {TOKEN}, {PASSWORD}, {quote(PASSWORD, safe='')}, {BASIC}, {KEY}"
+    for settings in (
+        {"url": with_user(served.url), "headers": {"X-Key": KEY}},
+        {"url": served.url, "token": TOKEN, "headers": {"X-Key": KEY}},
+        {"url": served.url, "headers": {"Authorization": f"Bearer {TOKEN}"}},
+    ):
+        model.answer = Refusal(code, echo if "token" not in settings else TOKEN)
+        if "Authorization" in settings.get("headers", {}):
+            model.answer = Refusal(code, TOKEN)
+        elif "token" not in settings:
+            model.answer = Refusal(code, echo.replace(TOKEN, ""))
+        with (
+            TranslationClient(attempts=1, **settings) as client,
+            pytest.raises(TranslationServerError) as caught,
+        ):
+            client.translate(["a"])
+        assert "[hidden]" in told(caught.value)
+    printed = capsys.readouterr()
+    sees_nothing(caplog.text, printed.out, printed.err)
+
+
+def test_an_answer_that_is_no_http_is_not_shown(rest, model):
+    def echoes(signature, rows):
+        def write(handler):
+            handler.wfile.write(f"{TOKEN}\r\n\r\n".encode())
+            handler.close_connection = True
+
+        return write
+
+    model.answer = echoes
+    with (
+        TranslationClient(rest.url, token=TOKEN, attempts=1) as client,
+        pytest.raises(TranslationServerError, match="UNAVAILABLE") as caught,
+    ):
+        client.translate(["a"])
+    assert "[hidden]" in told(caught.value)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https", "grpc", "grpcs"])
+def test_a_server_that_is_away_shows_nothing(scheme):
+    with (
+        TranslationClient(
+            with_user(f"{scheme}://127.0.0.1:1"), attempts=2, timeout=20
+        ) as client,
+        pytest.raises(TranslationServerError) as caught,
+    ):
+        client.status()
+    assert f"{scheme}://127.0.0.1:1 " in told(caught.value)
+
+
+# What is sent.
+
+
+@pytest.mark.parametrize(
+    ("settings", "variable", "sent"),
+    [
+        ({"token": TOKEN}, None, f"Bearer {TOKEN}"),
+        ({}, TOKEN, f"Bearer {TOKEN}"),
+        ({"token": TOKEN}, "other", f"Bearer {TOKEN}"),
+        ({"headers": {"Authorization": "x y"}}, "other", "x y"),
+        ({"user": True}, "other", f"Basic {BASIC}"),
+        ({}, None, None),
+        ({}, "", None),
+    ],
+)
+def test_what_lets_in(served, model, monkeypatch, settings, variable, sent):
+    if variable is not None:
+        monkeypatch.setenv("LUONG_KERAS_TOKEN", variable)
+    settings = {"headers": {"X-Tenant": "a"}} | settings
+    url = with_user(served.url) if settings.pop("user", 0) else served.url
+    with TranslationClient(url, **settings) as client:
+        assert client.translate(["a"]) == ["A"]
+    for metadata in model.metadata:
+        assert metadata.get("authorization") == sent
+        if "Authorization" not in settings["headers"]:
+            assert metadata["x-tenant"] == "a"
+
+
+def test_a_wrong_token_is_refused_once(served, model):
+    model.tokens = [f"Bearer {TOKEN}"]
+    with TranslationClient(served.url, token=TOKEN) as client:
+        assert client.translate(["a"]) == ["A"]
+    model.metadata.clear()
+    with (
+        TranslationClient(served.url, token=GUESS) as client,
+        pytest.raises(TranslationServerError, match="LUONG_KERAS_TOKEN") as x,
+    ):
+        client.translate(["a"])
+    assert x.value.code == "UNAUTHENTICATED"
+    assert "not allowed: Bearer [hidden]" in told(x.value)
+    assert len(model.metadata) == 1
+
+
+# TLS.
+
+
+@pytest.fixture(scope="module")
+def authority():
+    return trustme.CA()
+
+
+@pytest.fixture(scope="module")
+def files(authority, tmp_path_factory):
+    """Paths of the authority's certificate and of a client's."""
+    folder = tmp_path_factory.mktemp("tls")
+    client = authority.issue_cert("client@example.org")
+    authority.cert_pem.write_to_path(folder / "ca.pem")
+    client.private_key_and_cert_chain_pem.write_to_path(folder / "both.pem")
+    client.private_key_pem.write_to_path(folder / "key.pem")
+    client.cert_chain_pems[0].write_to_path(folder / "client.pem")
+    return folder
+
+
+@pytest.fixture(params=["https", "grpcs"])
+def encrypted(request, model, authority):
+    """A maker of servers with TLS, which may ask for a certificate."""
+    from contextlib import ExitStack
+
+    def start(of_clients=False):
+        own = authority.issue_cert("127.0.0.1")
+        if request.param == "https":
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            own.configure_cert(context)
+            if of_clients:
+                context.verify_mode = ssl.CERT_REQUIRED
+                authority.configure_trust(context)
+            return stack.enter_context(rest_server(model, context))
+        credentials = grpc.ssl_server_credentials(
+            [(own.private_key_pem.bytes(), own.cert_chain_pems[0].bytes())],
+            authority.cert_pem.bytes() if of_clients else None,
+            of_clients,
+        )
+        return stack.enter_context(grpc_server(model, credentials))
+
+    with ExitStack() as stack:
+        yield start
+
+
+def test_tls_with_an_authority_of_ones_own(encrypted, files, model):
+    url = encrypted().url
+    with TranslationClient(
+        url, ca_certificate=files / "ca.pem", token=TOKEN
+    ) as client:
+        assert client.translate(["a"]) == ["A"]
+    assert model.metadata[-1]["authorization"] == f"Bearer {TOKEN}"
+    model.metadata.clear()
+    with (
+        TranslationClient(url, token=TOKEN) as client,
+        pytest.raises(TranslationServerError, match="ca_certificate") as caught,
+    ):
+        client.translate(["a"])
+    assert caught.value.code == "UNAUTHENTICATED"
+    assert "attempts" not in told(caught.value)
+    assert model.metadata == []
+
+
+@pytest.mark.parametrize(
+    "names", [("both.pem", None), ("client.pem", "key.pem")]
+)
+def test_a_server_that_asks_for_a_certificate(encrypted, files, names):
+    url = encrypted(of_clients=True).url
+    certificate, key = (name and files / name for name in names)
+    with TranslationClient(
+        url,
+        ca_certificate=files / "ca.pem",
+        client_certificate=certificate,
+        client_key=key,
+    ) as client:
+        assert client.translate(["a"]) == ["A"]
+
+
+def test_a_client_without_its_certificate(encrypted, files, model):
+    url = encrypted(of_clients=True).url
+    with (
+        TranslationClient(
+            url, ca_certificate=files / "ca.pem", attempts=2
+        ) as client,
+        pytest.raises(TranslationServerError) as caught,
+    ):
+        client.translate(["a"])
+    assert caught.value.code in ("UNAUTHENTICATED", "UNAVAILABLE")
+    assert model.metadata == []
+
+
+def test_tls_where_the_server_speaks_none(rest, model):
+    url = rest.url.replace("http:", "https:")
+    with (
+        TranslationClient(url) as client,
+        pytest.raises(TranslationServerError, match="TLS") as caught,
+    ):
+        client.status()
+    assert caught.value.code == "UNAUTHENTICATED"
+    assert rest.connections == 1
+
+
+# Proxies.
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.1.2.3"])
+def test_no_proxy_leads_to_this_machine(served, monkeypatch, host):
+    for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY", "grpc_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    monkeypatch.setenv("NO_PROXY", "")
+    assert server_address(f"http://{host}:1").is_loopback
+    if host != "127.1.2.3":  # Where the server does not listen.
+        url = served.url.replace("127.0.0.1", host)
+        with TranslationClient(url, attempts=1) as client:
+            assert client.translate(["a"]) == ["A"]
+
+
+@pytest.mark.parametrize(
+    "host", ["example.org", "10.0.0.1", "localhost.example.org", "[2001::1]"]
+)
+def test_other_machines(host):
+    assert not server_address(f"http://{host}:1").is_loopback
+    assert server_address("grpc://[::1]:1").is_loopback
+
+
+def test_elsewhere_the_environment_names_the_proxy(monkeypatch):
+    model = FakeModel()
+    with rest_server(model) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        with TranslationClient("http://translator.invalid:8501") as client:
+            assert client.translate(["a"]) == ["A"]
+        path, _ = proxy.bodies[-1]
+    url = "http://translator.invalid:8501/v1/models/translator:predict"
+    assert path == url
+
+
+def test_a_proxy_that_cannot_be(monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", f"socks9://bob:{GUESS}@host:1")
+    with (
+        TranslationClient("http://translator.invalid:8501") as client,
+        pytest.raises(ValueError, match="proxies") as caught,
+    ):
+        client.translate(["a"])
+    told(caught.value)

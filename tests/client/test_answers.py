@@ -1,0 +1,263 @@
+"""What the client sends and makes of answers, against those by hand."""
+
+import json
+
+import numpy as np
+import pytest
+
+from luong_keras.client import TranslationClient
+from tests.client.fake_servers import LIMITS
+from tests.serving.answered_arrays import (
+    ANSWERS,
+    MEMORIES,
+    SCORED,
+    SCORES,
+    TEXTS,
+    check,
+    translations,
+)
+
+# In the order of `ANSWERS`; the client sends the shortest first.
+LINES = ["door open", "", "ä b c of too many words"]
+TARGETS = ["Tür", "", "Ä z"]
+OPTIONS = {
+    "beam_size": [3, 1, 2],
+    "length_penalty": [0.5, -1, 1.25],
+    "prefix": ["Tür", "", "Ä"],
+    "replace_unknown": [True, False, True],
+}
+AS_EXPORTED = {
+    "beam_size": 0,
+    "n_best": 0,
+    "length_penalty": -1.0,
+    "prefix": "",
+    "replace_unknown": -1,
+}
+# What goes with each line, in the order in which they are sent.
+SENT = [
+    (LINES[1], 1, -1.0, "", 0),
+    (LINES[0], 3, 0.5, "Tür", 1),
+    (LINES[2], 2, 1.25, "Ä", 1),
+]
+NAMES = ("text", "beam_size", "length_penalty", "prefix", "replace_unknown")
+CUT = "ignore::luong_keras.client.truncation.TruncationWarning"
+pytestmark = pytest.mark.filterwarnings(CUT)
+
+
+def by_hand(signature, rows):
+    answers = ANSWERS[signature.replace("_with_options", "")]
+    texts = [row.get("text", row.get("source")) for row in rows]
+    places = [LINES.index(text) for text in texts]
+    return [
+        {name: column[place] for name, column in answers.items()}
+        for place in places
+    ]
+
+
+@pytest.fixture
+def ask(model, served):
+    model.answer = by_hand
+    clients = []
+
+    def client(**settings):
+        clients.append(TranslationClient(served.url, "demo", **settings))
+        return clients[-1]
+
+    yield client
+    for made in clients:
+        made.close()
+
+
+def check_asked(model, signature, rows):
+    """One request of these rows, with the right types."""
+    assert [name for name, _ in model.asked] == [signature]
+    # As text, in which 1, 1.0 and true differ.
+    assert texts_of(model.asked[0][1]) == texts_of(rows)
+
+
+def texts_of(rows):
+    return [json.dumps(row, sort_keys=True) for row in rows]
+
+
+def test_lines_are_translated(ask, model):
+    expected = ["Tür auf", "", "Ä <unk> z ."]
+    assert ask().translate(LINES) == expected
+    assert ask().translate(iter(LINES), beam_size=None) == expected
+    rows = [{"text": text} for text in ("", LINES[0], LINES[2])]
+    assert model.asked == [("serving_default", rows)] * 2
+
+
+def test_the_best_with_options(ask, model):
+    expected = ["Tür auf", "", "Ä <unk> z ."]
+    assert ask().translate(LINES, **OPTIONS) == expected
+    rows = [dict(zip(NAMES, sent, strict=True), n_best=1) for sent in SENT]
+    check_asked(model, "translate_with_options", rows)
+
+
+def test_several_translations(ask, model):
+    check(ask().nbest(LINES), TEXTS)
+    rows = [{"text": text} for text in ("", LINES[0], LINES[2])]
+    check_asked(model, "translate", rows)
+
+
+def test_several_translations_with_options(ask, model):
+    check(ask().nbest(LINES, n_best=[2, 0, 1], **OPTIONS), TEXTS)
+    rows = [
+        dict(zip(NAMES, sent, strict=True), n_best=n_best)
+        for sent, n_best in zip(SENT, [0, 2, 1], strict=True)
+    ]
+    check_asked(model, "translate_with_options", rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sent"),
+    [
+        ("beam_size", 4, 4),
+        ("n_best", np.int64(2), 2),
+        ("length_penalty", 1, 1.0),
+        ("length_penalty", 0.0, 0.0),
+        ("prefix", "das", "das"),
+        ("replace_unknown", True, 1),
+        ("replace_unknown", False, 0),
+        ("replace_unknown", -1, -1),
+    ],
+)
+def test_one_value_is_for_all_lines(ask, model, name, value, sent):
+    ask().nbest(LINES[:1], **{name: value})
+    row = {"text": LINES[0], **AS_EXPORTED, name: sent}
+    check_asked(model, "translate_with_options", [row])
+
+
+@pytest.mark.parametrize("step", ["produces", "reads"])
+def test_words_and_weights(ask, model, step):
+    found = ask(alignment_step=step).align(LINES, **OPTIONS)
+    check(found, [nbest[0] for nbest in translations(step)])
+    rows = [dict(zip(NAMES, sent, strict=True), rank=0) for sent in SENT]
+    check_asked(model, "align", rows)
+
+
+def test_words_of_another_rank(ask, model):
+    ask().align(LINES[:1], 2, beam_size=4)
+    row = {"text": LINES[0], **AS_EXPORTED, "beam_size": 4, "rank": 2}
+    del row["n_best"]
+    check_asked(model, "align", [row])
+
+
+@pytest.mark.parametrize("sources", [[], ["door"]])
+def test_a_batch_without_words(model, rest, sources):
+    """Of axes of size 0 JSON does not tell those behind them."""
+    row = {"translation": "", "score": 0.0, "tokens": [], "lengths": 0}
+    row |= {"alignments": [], "source_tokens": sources}
+    row |= {"source_lengths": len(sources), "truncated": False, "status": "OK"}
+    model.answer = lambda signature, rows: [row] * len(rows)
+    with TranslationClient(rest.url) as client:
+        for found in client.align(["", " "]):
+            assert (found.tokens, found.source_tokens) == ([], sources)
+            assert found.alignments.shape == (0, len(sources))
+            assert found.links == []
+
+
+def test_a_batch_without_memories(model, rest):
+    row = {"memory": [], "lengths": 0, "truncated": False, "status": "OK"}
+    model.answer = lambda signature, rows: [row] * len(rows)
+    with TranslationClient(rest.url) as client:
+        for found in client.encode(["", " "]):
+            assert found.ndim == 2 and len(found) == 0
+
+
+def test_given_translations(ask, model):
+    check(ask().score(LINES, TARGETS), SCORES)
+    pairs = [("", ""), (LINES[0], TARGETS[0]), (LINES[2], TARGETS[2])]
+    rows = [{"source": one, "target": other} for one, other in pairs]
+    check_asked(model, "score", rows)
+    model.asked.clear()
+    check(ask().align_pairs(LINES, TARGETS), SCORED)
+    check_asked(model, "align_pair", rows)
+
+
+def test_lines_are_encoded(ask):
+    found = ask().encode(LINES)
+    for one, other in zip(found, MEMORIES, strict=True):
+        assert one.dtype == np.float32 and one.shape == other.shape
+        assert one.tolist() == other.tolist()
+
+
+def test_the_contract_is_asked_once(ask, model):
+    client = ask()
+    assert model.contracts == 0
+    client.translate(LINES)
+    assert vars(client.contract()) == LIMITS
+    client.translate(LINES)
+    assert model.contracts == 1
+
+
+def test_the_states_of_versions(ask):
+    assert ask().status() == {3: "AVAILABLE", 12: "UNLOADING"}
+
+
+def test_lines_of_like_length_share_a_request(ask, model, served):
+    with ask(batch_size=2, concurrency=1) as client:
+        check(client.align(LINES), [x[0] for x in translations("produces")])
+    assert model.texts == [["", LINES[0]], [LINES[2]]]
+    if served.url.startswith("http"):
+        assert served.connections == 1
+
+
+def test_a_request_has_no_more_rows_than_the_contract(ask, model):
+    model.limits["max_rows"] = 2
+    ask(batch_size=3).translate(LINES)
+    assert sorted(map(len, model.texts)) == [1, 2]
+
+
+def test_an_empty_list_asks_nothing(ask, model):
+    client = ask()
+    assert client.translate([]) == client.nbest([]) == client.align([]) == []
+    assert client.score([], []) == client.encode([]) == []
+    assert model.metadata == []
+
+
+def test_outputs_are_named_by_grpc(ask, model, served):
+    if served.url.startswith("http"):
+        pytest.skip("REST has no names of outputs")
+    for method in ("translate", "nbest", "align", "encode"):
+        getattr(ask(), method)(LINES)
+    filters = [set(names) for names in model.filters[1::2]]
+    names = ("serving_default", "translate", "align", "encode")
+    # All of the contract: so requests of others can share a batch.
+    assert filters == [set(ANSWERS[name]) for name in names]
+
+
+def test_rows_and_bytes_in_json(model, rest):
+    with TranslationClient(rest.url, "demo") as client:
+        client.translate(["\ud800x", b"caf\xc3\xa9"])
+    path, body = rest.bodies[-1]
+    assert path == "/v1/models/demo:predict"
+    assert json.loads(body) == {
+        "signature_name": "serving_default",
+        "instances": [{"text": "\ufffdx"}, {"text": {"b64": "Y2Fmw6k="}}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("settings", "path"),
+    [
+        ({}, "a%20b"),
+        ({"version": 7}, "a%20b/versions/7"),
+        ({"version": np.int64(0)}, "a%20b/versions/0"),
+        ({"label": "x/y"}, "a%20b/labels/x%2Fy"),
+    ],
+)
+def test_a_version_is_a_number_or_a_label(model, served, settings, path):
+    with TranslationClient(served.url, "a b", **settings) as client:
+        client.status()
+        client.translate(["x"])
+    if served.url.startswith("http"):
+        asked = [path for path, _ in served.bodies]
+        url = f"/v1/models/{path}"
+        assert asked == [url, f"{url}:predict", f"{url}:predict"]
+        return
+    for spec in served.specs:
+        assert spec.name == "a b"
+        assert spec.version.value == settings.get("version", 0)
+        assert spec.HasField("version") == ("version" in settings)
+        assert spec.version_label == settings.get("label", "")

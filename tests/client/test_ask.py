@@ -1,0 +1,240 @@
+"""`luong-keras ask`, and `export/client.py`, which calls it."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from luong_keras.cli.main import main
+from luong_keras.cli.server_answers import counted_lines
+from tests.client.fake_servers import Refusal, answered, shout
+from tests.client.test_answers import LINES, by_hand
+from tests.serving.answered_arrays import SCORES, TEXTS, translations
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = str(ROOT / "export" / "client.py")
+
+
+@pytest.fixture
+def ask(rest, monkeypatch, capsys):
+    """Runs it with arguments and standard input; status, lines and errors."""
+
+    def run(*arguments, lines=(), url=rest.url):
+        text = "".join(line + "\n" for line in lines).encode()
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+        status = main(["ask", "--url", url, *map(str, arguments)])
+        printed = capsys.readouterr()
+        return status, printed.out.splitlines(), printed.err.splitlines()
+
+    return run
+
+
+def test_sentences_or_lines(ask, model):
+    assert ask("one", "two") == (0, ["ONE", "TWO"], [])
+    lines = ["a", "", "c\u2028d\x0b", "e\r", "\r"]
+    status, _, _ = ask(lines=lines)
+    assert status == 0
+    (texts,) = model.texts[1:]
+    assert sorted(texts) == sorted(["a", "", "c\u2028d\x0b", "e", ""])
+
+
+def test_options_are_sent(ask, model, rest):
+    ask("--beam-size=2", "--length-penalty=1", "--prefix=das", "a")
+    row = {"text": "a", "beam_size": 2, "length_penalty": 1.0}
+    row |= {"prefix": "das", "n_best": 1, "replace_unknown": -1}
+    assert model.asked == [("translate_with_options", [row])]
+    ask("--label=stable", "--header", "X-Tenant: b", "--model=m", "a")
+    assert rest.bodies[-1][0] == "/v1/models/m/labels/stable:predict"
+    assert model.metadata[-1]["x-tenant"] == "b"
+    ask("--version=7", "a")
+    assert "/v1/models/translator/versions/7:" in rest.bodies[-1][0]
+
+
+def test_several_translations_as_json(ask, model):
+    model.answer = by_hand
+    status, lines, (warning,) = ask("--n-best=2", lines=LINES)
+    found = [json.loads(line) for line in lines]
+    assert found == [[one.as_dict() for one in nbest] for nbest in TEXTS]
+    assert warning.startswith("luong-keras ask: warning: Expected:")
+    assert "(place 2)" in warning
+
+
+def test_words_as_json(ask, model):
+    def ranks(signature, rows):
+        found = by_hand(signature, rows)
+        if rows[0].get("rank") == 2:
+            found = [one | {"score": -1e30} for one in found]
+        return found
+
+    model.answer = ranks
+    _, lines, _ = ask("--n-best=9", "--alignments", "--batch-size=2", *LINES)
+    expected = [nbest[0].as_dict(links=True) for nbest in translations("reads")]
+    for line, one in zip(lines, expected, strict=True):
+        # The server has three ranks; the last one is not filled.
+        found = json.loads(line)
+        assert len(found) == 2 and found[0]["tokens"] == one["tokens"]
+    assert {rows[0]["rank"] for _, rows in model.asked} == {0, 1, 2}
+
+
+def test_scores_and_a_picture(ask, model, tmp_path):
+    model.answer = by_hand
+    targets, picture = tmp_path / "targets", tmp_path / "plots" / "first.png"
+    targets.write_text("Tür\n\nÄ z\n", encoding="utf-8")
+    arguments = f"--score={targets}", f"--plot={picture}"
+    _, printed, _ = ask(*arguments, lines=LINES)
+    assert printed == [f"{one.log_probability:.6f}" for one in SCORES]
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    picture.unlink()
+    _, printed, _ = ask(f"--plot={picture}", LINES[0])
+    assert printed == ["Tür auf"] and picture.exists()
+
+
+def test_not_as_many_translations(ask, tmp_path):
+    (tmp_path / "two").write_text("x\ny\n")
+    for count, told in ((1, "1 sentences, and more"), (3, "2 lines in")):
+        status, _, (line,) = ask(f"--score={tmp_path / 'two'}", *"abc"[:count])
+        assert status == 2 and told in line
+
+
+@pytest.mark.parametrize("flag", ["--n-best=1", "--n-best=2"])
+def test_what_came_before_the_error_is_printed(ask, model, flag):
+    def refuses_long(signature, rows):
+        found = shout(signature, rows)
+        for one, row in zip(found, rows, strict=True):
+            if len(row["text"]) > 5:
+                one["status"] = "TEXT_TOO_LONG"
+        return found
+
+    model.answer = refuses_long
+    lines = [*"abcdefgh", "much too long", "i"]
+    settings = "--batch-size=1", "--concurrency=2"
+    status, printed, (line,) = ask(flag, *settings, lines=lines)
+    assert (status, len(printed)) == (2, 8)
+    assert "13 bytes at place 8" in line
+
+
+NOBODY = "http://bob:hunter2@127.0.0.1:1"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--url", NOBODY, "--timeout=1"], "refused"),
+        (["--url", NOBODY.replace("http", "grpc"), "--timeout=1"], "refused"),
+        (["--url", "http://bob:hunter2@localhost:x"], "HOST:PORT"),
+        (["--url", "bob:hunter2@localhost"], "HOST:PORT"),
+        (["--ulr", "http://bob:hunter2@localhost"], "mean --url"),
+        (["--hedaer", "Authorization: Bearer hunter2"], "mean --header"),
+        (["--header", "hunter2"], "NAME:VALUE"),
+        (["--header", "X-Key: hunter2\n"], "running"),
+        (["--header", "X-Key: hun\nter2"], "not shown"),
+        (["--version", "stable"], "--label"),
+        (["--version", "1", "--label", "x"], "both"),
+        (["--n-best", "0"], "--n-best of 1"),
+        (["--timeout", "0"], "`timeout`"),
+        (["--batch-size", "0"], "`batch_size`"),
+        (["--score", "no such file"], "no such file"),
+        (["--ca-certificate", "ca.pem"], "https"),
+    ],
+)
+def test_an_error_is_one_line(ask, arguments, told):
+    url = "http://127.0.0.1:1"
+    status, printed, errors = ask(*arguments, "--timeout=1", "a", url=url)
+    if "--timeout" in arguments:
+        status, printed, errors = ask("a", *arguments, url=url)
+    assert (status, printed) == (2, [])
+    (line,) = errors
+    assert line.startswith("luong-keras ask: error: ") and told in line
+    assert "hunter2" not in line
+
+
+def test_a_late_answer_is_one_line(ask, model):
+    model.steps.append(model.sleep(30))
+    status, _, (line,) = ask("--request-timeout=0.3", "a")
+    assert status == 2 and "DEADLINE_EXCEEDED" in line
+    assert len(model.asked) == 1
+
+
+def test_a_server_that_refuses_is_one_line(ask, model):
+    model.answer = Refusal("UNAUTHENTICATED", "who are you?")
+    status, _, (line,) = ask("a")
+    assert status == 2 and "LUONG_KERAS_TOKEN" in line
+
+
+def test_it_counts_where_it_is_looked_at():
+    from rich.console import Console
+
+    shown = io.StringIO()
+    console = Console(file=shown, force_terminal=True, width=80)
+    with counted_lines(console) as count:
+        for _ in range(12):
+            count()
+    assert "12 lines" in shown.getvalue()
+    with counted_lines() as count:  # Not in tests.
+        count()
+
+
+def command(*arguments, **options):
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        env={
+            **{k: v for k, v in os.environ.items() if k != "KERAS_BACKEND"},
+            "PYTHONPATH": str(ROOT),
+        },
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        **options,
+    )
+
+
+def test_a_line_is_answered_before_the_next_is_there(rest):
+    one = "--batch-size=1", "--concurrency=1"
+    with command(SCRIPT, "--url", rest.url, *one) as running:
+        for line in ("first", "second"):
+            running.stdin.write(line + "\n")
+            running.stdin.flush()
+            assert running.stdout.readline() == line.upper() + "\n"
+        running.stdin.close()
+        assert running.wait(timeout=60) == 0
+        assert running.stderr.read() == ""
+
+
+def test_a_reader_that_has_seen_enough(rest):
+    with command(SCRIPT, "--url", rest.url, "--batch-size=4") as running:
+        running.stdin.write("line\n" * 10_000)
+        running.stdin.close()
+        assert running.stdout.readline() == "LINE\n"
+        running.stdout.close()
+        assert running.wait(timeout=60) == 0
+        assert running.stderr.read() == ""
+
+
+def test_it_needs_neither_tensorflow_nor_keras(rest, model):
+    model.answer = lambda *_: [answered(translation="ß", score=0.0)]
+    blocked = "tensorflow keras grpc sacrebleu matplotlib pydantic yaml"
+    program = (
+        "import sys\n"
+        f"sys.modules.update(dict.fromkeys({blocked.split()}))\n"
+        "from luong_keras.cli.main import main\n"
+        "sys.exit(main(['ask', '--url', sys.argv[1], 'a']))\n"
+    )
+    with command("-c", program, rest.url) as running:
+        assert running.stdout.read() == "ß\n", running.stderr.read()
+        assert running.wait(timeout=60) == 0
+
+
+def test_it_starts_without_what_is_slow():
+    program = (
+        "import sys\n"
+        "from luong_keras.cli import ask\n"
+        "slow = {'keras', 'tensorflow', 'matplotlib', 'rich.progress'}\n"
+        "assert not slow & set(sys.modules)\n"
+    )
+    with command("-c", program) as running:
+        assert running.wait(timeout=60) == 0, running.stderr.read()

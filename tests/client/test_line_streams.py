@@ -1,0 +1,266 @@
+"""Any number of lines in, as many translations out, in bounded memory."""
+
+import asyncio
+import itertools
+import warnings
+
+import pytest
+
+from luong_keras.client import (
+    AsyncTranslationClient,
+    TextTooLongError,
+    TranslationClient,
+    TranslationServerError,
+    TruncationWarning,
+)
+from luong_keras.client.served_translator import ServedTranslator
+from luong_keras.inference.translation import TranslatedText
+from tests.client.fake_servers import Refusal, shout
+
+MILLION = 1_000_000
+
+
+class Lines:
+    """Numbers as lines; counts how many were taken."""
+
+    def __init__(self, count):
+        self.lines, self.taken = map(str, range(count)), 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        self.taken += 1
+        return next(self.lines)
+
+
+class SlowLines(Lines):
+    """Likewise, for `async for`."""
+
+    def __aiter__(self):
+        return self
+
+    __iter__ = None
+
+    async def __anext__(self):
+        if self.taken % 100 == 0:
+            await asyncio.sleep(0)
+        try:
+            return next(self)
+        except StopIteration:
+            raise StopAsyncIteration from None
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """Answers without a server; notes how many lines are waiting."""
+    waiting = []
+
+    async def answer(self, question, call=None):
+        waiting.append(len(question))
+        await asyncio.sleep(0)
+        waiting.remove(len(question))
+        return [TranslatedText(text, 0.0) for text in question.columns["text"]]
+
+    monkeypatch.setattr(ServedTranslator, "answer", answer)
+
+
+@pytest.mark.parametrize("kind", ["sync", "async", "async of async"])
+def test_a_million_lines_are_not_read_ahead(at_once, kind):
+    # The others go another way only where they wait.
+    count = MILLION if kind == "sync" else MILLION // 20
+    lines = (SlowLines if kind == "async of async" else Lines)(count)
+    ahead = []
+    if kind == "sync":
+        stream = TranslationClient().translate_lines(lines)
+        for place, text in enumerate(stream):
+            assert text == str(place)
+            ahead.append(lines.taken - place)
+    else:
+
+        async def read():
+            stream = AsyncTranslationClient().translate_lines(lines)
+            place = 0
+            async for text in stream:
+                assert text == str(place)
+                ahead.append(lines.taken - place)
+                place += 1
+
+        asyncio.run(read())
+    assert len(ahead) == count
+    # 32 lines in each of 4 requests, and as many behind them.
+    assert 128 < max(ahead) <= 2 * 128
+
+
+def test_it_goes_on_from_call_to_call(served, model):
+    lines = [f"{number} line" for number in range(300)]
+    with TranslationClient(served.url, batch_size=8) as client:
+        stream = client.translate_lines(iter(lines), beam_size=2)
+        assert list(itertools.islice(stream, 10)) == [
+            line.upper() for line in lines[:10]
+        ]
+        assert list(stream) == [line.upper() for line in lines[10:]]
+    rows = [row for _, rows in model.asked for row in rows]
+    assert {row["beam_size"] for row in rows} == {2}
+    assert sorted(row["text"] for row in rows) == sorted(lines)
+    assert {len(rows) for _, rows in model.asked} <= {8, 300 % 8}
+
+
+def test_asynchronous_lines(served):
+    async def lines():
+        for number in range(100):
+            await asyncio.sleep(0)
+            yield f"{number} line"
+
+    async def translate():
+        async with AsyncTranslationClient(served.url, batch_size=8) as client:
+            return [text async for text in client.translate_lines(lines())]
+
+    found = asyncio.run(translate())
+    assert found == [f"{number} LINE" for number in range(100)]
+
+
+def test_one_by_one(rest, model):
+    """For a program that writes a line and reads its translation."""
+    lines = Lines(5)
+    with TranslationClient(rest.url, batch_size=1, concurrency=1) as client:
+        for place, _ in enumerate(client.translate_lines(lines)):
+            assert lines.taken == place + 1
+            assert len(model.asked) == place + 1
+
+
+def test_requests_in_flight_are_counted_for_the_whole_stream(rest, model):
+    flying, most = [], []
+
+    def notes(signature, rows):
+        flying.append(1)
+        most.append(len(flying))
+        model.over.wait(0.01)
+        flying.pop()
+        return shout(signature, rows)
+
+    model.answer = notes
+    with TranslationClient(rest.url, batch_size=2, concurrency=3) as client:
+        assert len(list(client.translate_lines(Lines(60)))) == 60
+    assert 1 < max(most) <= 3
+
+
+def until_error(client, lines):
+    """What came before the error, and the error."""
+    found = []
+    with pytest.raises(TranslationServerError) as caught:
+        for text in client.translate_lines(lines):
+            found.append(text)
+    return found, caught.value
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_an_error_comes_at_its_place(rest, model, asynchronous):
+    def refuses_77(signature, rows):
+        if any(row["text"] == "077" for row in rows):
+            raise Refusal("INVALID_ARGUMENT", "no 77")
+        return shout(signature, rows)
+
+    model.answer = refuses_77
+    lines = [f"{number:03}" for number in range(1000)]
+    settings = {"batch_size": 4, "concurrency": 2}
+    if asynchronous:
+
+        async def read():
+            found = []
+            async with AsyncTranslationClient(rest.url, **settings) as client:
+                try:
+                    async for text in client.translate_lines(lines):
+                        found.append(text)
+                except TranslationServerError as error:
+                    return found, error
+
+        found, error = asyncio.run(read())
+    else:
+        with TranslationClient(rest.url, **settings) as client:
+            found, error = until_error(client, lines)
+    assert "no 77" in str(error)
+    assert found == lines[:76]  # Those of its request have none.
+    assert len(model.asked) <= 76 / 4 + 5
+
+
+def test_the_place_of_a_long_line_is_that_in_the_stream(rest, model):
+    def refuses_long(signature, rows):
+        found = shout(signature, rows)
+        for one, row in zip(found, rows, strict=True):
+            if len(row["text"]) > 3:
+                one["status"] = "TEXT_TOO_LONG"
+        return found
+
+    model.answer = refuses_long
+    lines = [f"{number:03}" for number in range(100)] + ["too long"] + ["x"]
+    with TranslationClient(rest.url, batch_size=4) as client:
+        found, error = until_error(client, lines)
+    assert isinstance(error, TextTooLongError)
+    assert (found, error.places) == (lines[:100], [100])
+
+
+def test_one_warning_for_all_that_was_cut(rest, model):
+    def cuts(signature, rows):
+        found = shout(signature, rows)
+        for one, row in zip(found, rows, strict=True):
+            one["truncated"] = int(row["text"]) >= 80
+        return found
+
+    model.answer = cuts
+    lines = [f"{number:03}" for number in range(100)]
+    with (
+        TranslationClient(rest.url, batch_size=4) as client,
+        pytest.warns(TruncationWarning, match="20 of .*80, 81.*89, …") as told,
+    ):
+        list(client.translate_lines(lines))
+    (warning,) = told
+    assert warning.filename == __file__
+
+
+def late_from_4(model):
+    def answer(signature, rows):
+        if int(rows[0]["text"]) >= 4:
+            model.over.wait(30)
+        return shout(signature, rows)
+
+    return answer
+
+
+def test_a_stream_that_nobody_reads_on(rest, model):
+    model.answer = late_from_4(model)
+    with TranslationClient(rest.url, batch_size=1) as client:
+        stream = client.translate_lines(Lines(MILLION))
+        assert next(stream) == "0"
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            stream.close()  # Gives up what is in flight.
+
+
+def test_an_asynchronous_stream_that_nobody_reads_on(rest, model):
+    model.answer = late_from_4(model)
+
+    async def read():
+        async with AsyncTranslationClient(rest.url, batch_size=1) as client:
+            stream = client.translate_lines(Lines(MILLION))
+            assert await anext(stream) == "0"
+            # Else it would wait for what is in flight.
+            await asyncio.wait_for(stream.aclose(), 10)
+
+    asyncio.run(read())
+
+
+def test_what_cannot_be_a_stream():
+    for kind in (TranslationClient, AsyncTranslationClient):
+        with pytest.raises(TypeError, match="list of sentences"):
+            kind().translate_lines("one line")
+        with pytest.raises(ValueError, match="one value of `prefix`"):
+            kind().translate_lines([], prefix=["a", "b"])
+        with pytest.raises(TypeError, match="Received: n_best"):
+            kind().translate_lines([], n_best=2)
+
+
+def test_the_place_of_what_is_no_line(at_once):
+    lines = itertools.chain(["a"] * 130, [None])
+    with pytest.raises(TypeError, match="None at place 130"):
+        list(TranslationClient("http://127.0.0.1:1").translate_lines(lines))

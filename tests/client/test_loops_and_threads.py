@@ -1,0 +1,274 @@
+"""Who may use a client: threads, event loops, processes, and how long."""
+
+import asyncio
+import gc
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from luong_keras.client import (
+    AsyncTranslationClient,
+    TranslationClient,
+)
+from tests.client.fake_servers import grpc_server, rest_server, shout
+from tests.client.test_answers import CUT, LINES, TARGETS, by_hand
+from tests.serving.answered_arrays import SCORED, SCORES, TEXTS, check
+
+ROOT = Path(__file__).parents[2]
+
+
+def python(program, *arguments):
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+    )
+
+
+# Event loops.
+
+
+@pytest.mark.filterwarnings(CUT)
+def test_the_asynchronous_client_has_the_same_methods(served, model):
+    model.answer = by_hand
+    public = {name for name in dir(TranslationClient) if name[0] != "_"}
+    other = {name for name in dir(AsyncTranslationClient) if name[0] != "_"}
+    assert public - {"close"} == other - {"aclose"}
+
+    async def ask():
+        async with AsyncTranslationClient(served.url) as client:
+            (
+                texts,
+                nbest,
+                words,
+                scores,
+                scored,
+                memories,
+            ) = await asyncio.gather(
+                client.translate(LINES),
+                client.nbest(LINES, n_best=2),
+                client.align(LINES),
+                client.score(LINES, TARGETS),
+                client.align_pairs(LINES, TARGETS),
+                client.encode(LINES),
+            )
+            assert texts == [one.text for one in words]
+            check(nbest, TEXTS)
+            check(scores, SCORES)
+            check(scored, SCORED)
+            assert [len(memory) for memory in memories] == [2, 0, 3]
+            assert (await client.contract()).max_rows == 64
+            assert await client.status() == {3: "AVAILABLE", 12: "UNLOADING"}
+
+    asyncio.run(ask())
+    assert model.contracts == 1
+
+
+def test_calls_do_not_keep_the_loop_waiting(served, model):
+    together = threading.Barrier(3, timeout=30)
+
+    def waits_for_others(signature, rows):
+        together.wait()
+        return shout(signature, rows)
+
+    model.answer = waits_for_others
+
+    async def ask():
+        async with AsyncTranslationClient(served.url) as client:
+            calls = [client.translate([text]) for text in "abc"]
+            return await asyncio.gather(*calls)
+
+    assert asyncio.run(ask()) == [["A"], ["B"], ["C"]]
+
+
+def test_a_call_that_is_cancelled(served, model):
+    model.steps.append(model.sleep(30))
+
+    async def ask():
+        async with AsyncTranslationClient(served.url) as client:
+            call = asyncio.create_task(client.translate(["a"]))
+            while not model.asked:
+                await asyncio.sleep(0.01)
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            working = [task for task in others if "_work" in repr(task)]
+            assert not working
+            return await client.translate(["b"])
+
+    assert asyncio.run(ask()) == ["B"]
+    assert model.texts == [["a"], ["b"]]
+
+
+def test_a_client_belongs_to_one_loop(served):
+    client = AsyncTranslationClient(served.url)
+    assert asyncio.run(client.translate(["a"])) == ["A"]
+    with pytest.raises(RuntimeError, match="in another event loop"):
+        asyncio.run(client.translate(["a"]))
+    asyncio.run(client.aclose())
+
+
+def test_inside_of_a_running_loop(served):
+    async def ask():
+        with TranslationClient(served.url) as client:
+            return client.translate(["a"])
+
+    assert asyncio.run(ask()) == ["A"]
+
+
+# Threads.
+
+
+def test_threads_share_a_client(served, model):
+    with (
+        TranslationClient(served.url, batch_size=2) as client,
+        ThreadPoolExecutor(8) as threads,
+    ):
+        lines = [[f"{i} a", f"{i} bb", f"{i} ccc"] for i in range(40)]
+        found = list(threads.map(client.translate, lines))
+    assert found == [[text.upper() for text in texts] for texts in lines]
+    assert model.contracts == 1
+
+
+def test_clients_share_a_thread(rest):
+    before = threading.active_count()
+    for _ in range(3):
+        TranslationClient(rest.url).translate(["a"])
+    ours = [x for x in threading.enumerate() if x.name == "luong_keras client"]
+    assert len(ours) == 1
+    assert ours[0].daemon and threading.active_count() >= before
+
+
+def test_a_call_that_is_interrupted_gives_up(rest, model, monkeypatch):
+    from concurrent.futures import Future
+
+    model.steps.append(model.sleep(30))
+    result, cancelled = Future.result, []
+
+    def interrupted(self, timeout=None):
+        while not model.asked:
+            model.over.wait(0.01)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Future, "result", interrupted)
+    cancel = Future.cancel
+    monkeypatch.setattr(
+        Future, "cancel", lambda self: (cancelled.append(1), cancel(self))[1]
+    )
+    client = TranslationClient(rest.url)
+    with pytest.raises(KeyboardInterrupt):
+        client.translate(["a"])
+    assert cancelled
+    monkeypatch.setattr(Future, "result", result)
+    assert client.translate(["b"]) == ["B"]
+    client.close()
+
+
+# From the first call to the last.
+
+
+def test_a_closed_client(served, model):
+    client = TranslationClient(served.url)
+    client.close()
+    client.close()
+    with TranslationClient(served.url) as other:
+        other.translate(["a"])
+    for closed in (client, other):
+        for call in (
+            lambda c=closed: c.translate(["a"]),
+            closed.status,
+            closed.contract,
+            lambda c=closed: list(c.translate_lines(["a"])),
+        ):
+            with pytest.raises(RuntimeError, match="one that was closed"):
+                call()
+    assert len(model.asked) == 1
+
+
+def test_a_client_that_nobody_has_any_more(rest, model):
+    closed = threading.Event()
+    client = TranslationClient(rest.url)
+    client.translate(["a"])
+    aclose = client._translator._open.aclose
+
+    async def notes():
+        await aclose()
+        closed.set()
+
+    client._translator._open.aclose = notes
+    del client
+    gc.collect()
+    assert closed.wait(30)
+
+
+FORKS = """
+import os, sys, warnings
+warnings.simplefilter("ignore", DeprecationWarning)
+from luong_keras import TranslationClient
+url = sys.argv[1]
+unused, used = TranslationClient(url), TranslationClient(url)
+assert used.translate(["a"]) == ["A"]
+child = os.fork()
+if child == 0:
+    try:
+        used.translate(["b"])
+    except RuntimeError as error:
+        assert "after a fork. Make a client in each process" in str(error)
+        used.close()
+        assert unused.translate(["c"]) == ["C"]
+        with TranslationClient(url) as own:
+            assert own.translate(["d"]) == ["D"]
+        os._exit(7)
+    os._exit(8)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+assert used.translate(["e"]) == ["E"]
+"""
+
+
+def test_after_a_fork(rest, model):
+    done = python(FORKS, rest.url)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert model.texts == [["a"], ["c"], ["d"], ["e"]]
+
+
+@pytest.mark.parametrize(
+    "start", [rest_server, pytest.param(grpc_server, marks=pytest.mark.slow)]
+)
+def test_a_program_that_closes_nothing_ends_quietly(model, start):
+    program = (
+        "import sys\n"
+        "from luong_keras import TranslationClient\n"
+        "client = TranslationClient(sys.argv[1])\n"
+        "print(client.translate(['a']))\n"
+        "stream = client.translate_lines(iter('abcdef' * 1000))\n"
+        "print(next(stream))\n"
+    )
+    with start(model) as server:
+        done = python(program, server.url)
+    assert (done.returncode, done.stdout) == (0, "['A']\nA\n")
+    assert "Traceback" not in done.stderr and "Exception" not in done.stderr
+
+
+# What is missing.
+
+
+@pytest.mark.parametrize(
+    ("package", "url", "extra"),
+    [("httpx", "http", "serve"), ("grpcio", "grpc", "grpc")],
+)
+def test_the_line_that_installs_is_told(package, url, extra):
+    done = python(
+        f"import sys; sys.modules[{package.removesuffix('io')!r}] = None\n"
+        "from luong_keras import TranslationClient\n"
+        f"TranslationClient('{url}://localhost:1')\n"
+    )
+    assert f"pip install luong-keras[{extra}]" in done.stderr
+    assert f"`{package}`" in done.stderr

@@ -1,0 +1,475 @@
+"""What becomes of requests that are refused, lost, late or joined."""
+
+import email.utils
+import pickle
+import socket
+import threading
+import time
+
+import pytest
+
+from luong_keras.client import (
+    TextTooLongError,
+    TranslationClient,
+    TranslationServerError,
+    TruncationWarning,
+)
+from luong_keras.client.rest_transport import seconds_to_wait
+from tests.client.fake_servers import Refusal, answered, rest_server, shout
+
+TEXTS = ["a", "bb", "ccc", "dddd", "eeeee"]
+LOUD = [text.upper() for text in TEXTS]
+SHAPES = (
+    "Tensors with name 'text:0' from different tasks have different shapes "
+    "and padding is turned off. Set pad_variable_length_inputs to true, or "
+    "ensure that all tensors with the same name have equal dimensions "
+    "starting with the first dim."
+)
+
+
+@pytest.fixture
+def connect(served):
+    clients = []
+
+    def made(**settings):
+        clients.append(TranslationClient(served.url, "demo", **settings))
+        return clients[-1]
+
+    yield made
+    for client in clients:
+        client.close()
+
+
+def breaks_off(signature, rows):
+    """Ends the connection before the answer's end."""
+
+    def write(handler):
+        handler.send_response(200)
+        handler.send_header("Content-Length", "1000")
+        handler.end_headers()
+        handler.wfile.write(b'{"predictions": ')
+        handler.close_connection = True
+
+    return write
+
+
+def hangs_up(signature, rows):
+    return lambda handler: setattr(handler, "close_connection", True)
+
+
+def texts_found(error):
+    return [one and one.text for one in error.results]
+
+
+# Again, or not.
+
+
+@pytest.mark.parametrize("code", ["UNAVAILABLE", "RESOURCE_EXHAUSTED"])
+def test_what_may_pass_is_asked_again(connect, model, code):
+    model.steps += [Refusal(code, "later")] * 2
+    assert connect().translate(TEXTS) == LOUD
+    assert model.texts == [TEXTS] * 3
+
+
+@pytest.mark.parametrize("step", [Refusal(502, "away"), breaks_off, hangs_up])
+def test_what_may_pass_by_rest(model, rest, step):
+    model.steps.append(step)
+    with TranslationClient(rest.url) as client:
+        assert client.translate(TEXTS) == LOUD
+    assert model.texts == [TEXTS] * 2
+
+
+@pytest.mark.parametrize(
+    ("code", "told", "advice"),
+    [
+        ("INVALID_ARGUMENT", "bad shape", "request"),
+        ("INVALID_ARGUMENT", "larger than maximum input batch", "batch_size"),
+        ("RESOURCE_EXHAUSTED", "message larger than max (5", "batch_size"),
+        ("NOT_FOUND", "Servable not found", "--model_name"),
+        ("DEADLINE_EXCEEDED", "too slow", "request_timeout"),
+        ("INTERNAL", "out of memory", "log"),
+        ("PERMISSION_DENIED", "not you", "token"),
+    ],
+)
+def test_what_stays_wrong_is_asked_once(connect, model, code, told, advice):
+    model.steps.append(Refusal(code, told))
+    with pytest.raises(TranslationServerError) as caught:
+        connect().translate(TEXTS)
+    assert caught.value.code in (code, "HTTP_500")
+    for part in ("Expected: ", "'demo'", told, advice):
+        assert part in str(caught.value)
+    assert len(model.asked) == 1
+
+
+def test_attempts_are_counted(connect, model):
+    model.answer = Refusal("UNAVAILABLE", "away")
+    with pytest.raises(TranslationServerError, match="after 2 attempts"):
+        connect(attempts=2).translate(TEXTS)
+    assert len(model.asked) == 2
+
+
+@pytest.mark.parametrize("name", ["timeout", "request_timeout"])
+def test_a_late_answer_is_not_asked_again(connect, model, name):
+    model.steps.append(model.sleep(5))
+    with pytest.raises(TranslationServerError, match=name) as caught:
+        connect(**{name: 1}).translate(TEXTS)
+    assert caught.value.code == "DEADLINE_EXCEEDED"
+    assert len(model.asked) == 1
+
+
+def test_an_answer_that_drips_is_late(model, rest):
+    def drips(signature, rows):
+        def write(handler):
+            handler.send_response(200)
+            handler.send_header("Content-Length", "100")
+            handler.end_headers()
+            for _ in range(100):
+                handler.wfile.write(b" ")
+                if model.over.wait(0.1):
+                    return
+
+        return write
+
+    model.steps.append(drips)
+    with (
+        TranslationClient(rest.url, timeout=0.5) as client,
+        pytest.raises(TranslationServerError, match="within 0.5") as caught,
+    ):
+        client.translate(["a"])
+    assert caught.value.code == "DEADLINE_EXCEEDED"
+    assert len(model.asked) == 1
+
+
+@pytest.mark.parametrize("scheme", ["http", "grpc"])
+def test_a_server_that_is_not_there(scheme):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"{scheme}://127.0.0.1:{free.getsockname()[1]}"
+    for settings, told in (
+        ({"attempts": 2}, "after 2 attempts"),
+        ({"attempts": 1000, "timeout": 1}, "within 1 s"),
+    ):
+        with (
+            TranslationClient(url, **settings) as client,
+            pytest.raises(TranslationServerError, match="refused") as caught,
+        ):
+            client.translate(["a"])
+        assert caught.value.code == "UNAVAILABLE"
+        assert told in str(caught.value) and "8501" in str(caught.value)
+
+
+# When to ask again.
+
+
+@pytest.fixture
+def waits(monkeypatch):
+    """The seconds that the client would have waited; it does not."""
+    import asyncio
+
+    asleep, seconds = asyncio.sleep, []
+
+    async def sleep(delay, result=None):
+        seconds.append(delay)
+        return await asleep(0, result)
+
+    monkeypatch.setattr("luong_keras.client.attempts.asyncio.sleep", sleep)
+    return seconds
+
+
+def test_the_server_says_when(model, rest, waits):
+    model.steps += [
+        Refusal("UNAVAILABLE", "later", Retry_After="7"),
+        Refusal("RESOURCE_EXHAUSTED", "later", Retry_After=http_date(15)),
+    ]
+    with TranslationClient(rest.url) as client:
+        assert client.translate(TEXTS) == LOUD
+    assert waits[0] == 7 and 5 < waits[1] <= 15
+
+
+def http_date(seconds):
+    return email.utils.formatdate(time.time() + seconds, usegmt=True)
+
+
+def test_later_than_the_deadline_is_not_waited_for(model, rest, waits):
+    model.steps.append(Refusal("UNAVAILABLE", "later", Retry_After="60"))
+    with (
+        TranslationClient(rest.url) as client,
+        pytest.raises(TranslationServerError, match="again in 60 s") as caught,
+    ):
+        client.translate(TEXTS)
+    assert caught.value.retry_after == 60
+    assert (len(model.asked), waits) == (1, [])
+
+
+def test_a_server_says_when_by_grpc(connect, model, served, waits):
+    if served.url.startswith("http"):
+        pytest.skip("REST has a header for it")
+    pushback = {"grpc-retry-pushback-ms": "2500"}
+    model.steps.append(Refusal("UNAVAILABLE", "later", **pushback))
+    assert connect().translate(TEXTS) == LOUD
+    assert waits == [2.5]
+
+
+def test_each_wait_is_longer(connect, model, waits):
+    model.steps += [Refusal("UNAVAILABLE", "later")] * 4
+    assert connect().translate(TEXTS) == LOUD
+    bounds = (0.05, 0.1, 0.2, 0.4, 0.8)
+    for place, seconds in enumerate(waits):
+        assert bounds[place] <= seconds <= bounds[place + 1]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(None, None), ("0", 0), (" 9 ", 9), ("soon", None), ("-3", None)],
+)
+def test_values_of_retry_after(value, expected):
+    assert seconds_to_wait(value) == expected
+
+
+# What is finished is kept.
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_one_failing_batch_keeps_the_others(connect, model, concurrency):
+    def refuses_c(signature, rows):
+        if any(row["text"].startswith("c") for row in rows):
+            raise Refusal("INVALID_ARGUMENT", "no c")
+        return shout(signature, rows)
+
+    model.answer = refuses_c
+    client = connect(batch_size=1, concurrency=concurrency)
+    with pytest.raises(TranslationServerError, match="no c") as caught:
+        client.translate(TEXTS[::-1])
+    found = texts_found(caught.value)[::-1]
+    assert found[:3] == ["A", "BB", None]
+    # In flight beside it, or not sent any more.
+    sent = {text for (text,) in model.texts}
+    assert found[3:] == [x.upper() if x in sent else None for x in TEXTS[3:]]
+    assert len(sent) <= 2 + concurrency
+    assert client.translate(TEXTS[:2]) == ["A", "BB"]
+
+
+def test_several_requests_are_in_flight(connect, model):
+    together = threading.Barrier(3, timeout=30)
+
+    def waits_for_others(signature, rows):
+        together.wait()
+        return shout(signature, rows)
+
+    model.answer = waits_for_others
+    client = connect(batch_size=1, concurrency=3)
+    lines = [*TEXTS, "ffffff"]
+    assert client.translate(lines) == [line.upper() for line in lines]
+
+
+def test_no_more_are_in_flight_than_that(connect, model):
+    flying, most = [], []
+
+    def notes(signature, rows):
+        flying.append(1)
+        most.append(len(flying))
+        model.over.wait(0.02)
+        flying.pop()
+        return shout(signature, rows)
+
+    model.answer = notes
+    connect(batch_size=1, concurrency=2).translate(TEXTS * 3)
+    assert max(most) <= 2 and len(model.asked) == 15
+
+
+# A batch that was not ours.
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("FAILED_PRECONDITION", SHAPES),
+        ("INTERNAL", "One or more tasks does not conform to batch signature"),
+        ("INTERNAL", "Tensor concat operation failed: INVALID_ARGUMENT: rank"),
+    ],
+)
+def test_the_error_of_another_request_is_asked_again_once(
+    connect, model, code, told
+):
+    model.steps.append(Refusal(code, told))
+    assert connect().translate(TEXTS) == LOUD
+    assert len(model.asked) == 2
+    model.asked.clear()
+    model.steps += [Refusal(code, told)] * 2
+    with pytest.raises(TranslationServerError, match=told[:30]):
+        connect().translate(TEXTS)
+    assert len(model.asked) == 2
+
+
+def too_many(signature, rows):
+    """All but the first row are behind those of others."""
+    empty = answered(translation="", score=-1e30) | {"status": "TOO_MANY_ROWS"}
+    return shout(signature, rows)[:1] + [empty] * (len(rows) - 1)
+
+
+def test_rows_behind_those_of_others_are_sent_again(connect, model):
+    model.steps += [too_many, too_many]
+    assert connect(concurrency=1).translate(TEXTS) == LOUD
+    first, second, *rest = model.texts
+    assert first == TEXTS and second == TEXTS[1:3]
+    assert sorted(sum(rest, [])) == TEXTS[2:]
+    assert max(map(len, rest)) <= 2
+
+
+def test_rows_that_are_always_too_many(connect, model):
+    model.answer = too_many
+    model.limits["max_rows"] = 1
+    connect().translate(TEXTS)  # Each is the first of its request.
+    model.answer = lambda signature, rows: too_many(signature, [*rows] * 2)[1:]
+    with pytest.raises(TranslationServerError, match="max_batch_size") as error:
+        connect(attempts=2, concurrency=1).translate(TEXTS)
+    assert error.value.code == "RESOURCE_EXHAUSTED"
+
+
+def refuses_long(signature, rows):
+    found = shout(signature, rows)
+    for one, row in zip(found, rows, strict=True):
+        if len(row["text"].encode()) > 4:
+            one |= {"translation": "", "score": -1e30}
+            one["status"] = "TEXT_TOO_LONG"
+    return found
+
+
+def test_a_text_that_is_too_long(connect, model):
+    model.answer, model.limits["max_text_bytes"] = refuses_long, 4
+    with pytest.raises(TextTooLongError) as caught:
+        connect(batch_size=2).translate(["a", "ääá", "bb", "ccccc"])
+    error = caught.value
+    assert isinstance(error, ValueError)
+    assert isinstance(error, TranslationServerError)
+    assert (error.places, error.code) == ([1, 3], "TEXT_TOO_LONG")
+    assert texts_found(error) == ["A", None, "BB", None]
+    for part in ("at most 4 bytes", "6 bytes at place 1", "Split"):
+        assert part in str(error)
+    for one in (error, TranslationServerError("no", "NOT_FOUND", 3.0)):
+        copy = pickle.loads(pickle.dumps(one))
+        assert (str(copy), vars(copy)) == (str(one), vars(one))
+
+
+def test_lines_that_were_cut(connect, model):
+    def cuts(signature, rows):
+        found = shout(signature, rows)
+        for one, row in zip(found, rows, strict=True):
+            one["truncated"] = len(row["text"]) > 2
+        return found
+
+    model.answer = cuts
+    for method in ("translate", "nbest"):
+        with pytest.warns(TruncationWarning, match="place 1, 3") as caught:
+            getattr(connect(batch_size=1), method)(["a", "ccc", "b", "dddd"])
+        (warning,) = caught
+        assert warning.filename == __file__
+
+
+# Another contract, or another answer.
+
+
+@pytest.mark.parametrize("limits", [None, {"version": 3, "rows": 9}])
+def test_another_contract(connect, model, limits):
+    model.limits = limits
+    with pytest.raises(TranslationServerError, match="Export") as caught:
+        connect().translate(TEXTS)
+    assert caught.value.code == "CONTRACT"
+    assert "contract 2" in str(caught.value)
+    assert ("contract 3" if limits else "without one") in str(caught.value)
+    assert model.asked == []
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "<html>",
+        [],
+        ["A"],
+        [{}],
+        [{"translation": "A", "score": 0, "truncated": False}],
+        [answered(translation="A", score=0)] * 2,
+        [answered(translation=1, score=0)],
+        [answered(translation="A", score="low")],
+        [answered(translation=["A"], score=0)],
+        [answered(translation="A", score=0) | {"status": "ODD"}],
+    ],
+)
+def test_another_answer_is_an_error(model, rest, rows):
+    model.steps.append(lambda *_: rows)
+    with (
+        TranslationClient(rest.url) as client,
+        pytest.raises(TranslationServerError, match="TensorFlow") as caught,
+    ):
+        client.translate(["a"])
+    assert caught.value.code == "MALFORMED"
+    assert len(model.asked) == 1
+
+
+def test_what_is_no_json(model):
+    def page(*_):
+        return lambda handler: handler.say(200, b"<html>")
+
+    model.rows = page
+    with (
+        rest_server(model) as server,
+        TranslationClient(server.url) as client,
+        pytest.raises(TranslationServerError, match="<html>"),
+    ):
+        client.translate(["a"])
+
+
+# Arguments.
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("timeout", 0),
+        ("timeout", float("inf")),
+        ("request_timeout", -1),
+        ("attempts", 0),
+        ("batch_size", 0),
+        ("concurrency", 0),
+        ("alignment_step", "writes"),
+    ],
+)
+def test_settings_that_cannot_be(name, value):
+    with pytest.raises(ValueError, match=f"Expected: `{name}`") as caught:
+        TranslationClient(**{name: value})
+    assert repr(value) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "kind", "message"),
+    [
+        ("one sentence", {}, TypeError, "list"),
+        (["a", None], {}, TypeError, "None at place 1"),
+        (["a"], {"beam_size": 2.5}, ValueError, "2.5"),
+        (["a"], {"beam_size": [1, 2]}, ValueError, "one for each"),
+        (["a"], {"length_penalty": float("inf")}, ValueError, "inf"),
+        (["a"], {"beam_size": 2**32 + 3}, ValueError, "int32"),
+        (["a"], {"beam_size": [[1], [2, 3]]}, ValueError, "one for each"),
+        (["a"], {"prefix": 3}, TypeError, "prefix"),
+        (["a"], {"replace_unknown": 0.5}, ValueError, "int32"),
+        (["a"], {"beam": 2}, TypeError, "beam_size"),
+    ],
+)
+def test_arguments_that_cannot_be(lines, options, kind, message):
+    client = TranslationClient(attempts=1)
+    for method in (client.translate, client.nbest, client.align):
+        with pytest.raises(kind, match=f"Expected: .*{message}"):
+            method(lines, **options)
+
+
+def test_as_many_targets_as_sources():
+    for method in ("score", "align_pairs"):
+        with pytest.raises(ValueError, match="2 and 1"):
+            getattr(TranslationClient(), method)(["a"], ["b", "c"])
+
+
+def test_an_answer_may_be_large(connect, model):
+    # gRPC refuses more than 4 MB unless told not to.
+    text = "A" * 5_000_000
+    model.answer = lambda *_: [answered(translation=text, score=0.0)]
+    assert connect().translate(["a"]) == [text]

@@ -1,0 +1,195 @@
+"""The client and the translator behind a server give the same answers.
+
+The server is the double, or the TensorFlow Serving that
+`LUONG_KERAS_SERVING_URL` names.
+"""
+
+import os
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice, product
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from luong_keras.client import TranslationClient, TranslationServerError
+from tests.serving.tiny_translator import SOURCE_WORDS, tiny_translator
+
+# Two at a time, the shortest first: a batch has no words at all.
+LINES = ["the cat sees a zebra .", "", "a Straße .", "", "house", "the " * 12]
+TARGETS = ["die Katze", "", "das Haus .", "Hund", "", "sieht zebra"]
+of_the_tiny_translator = pytest.mark.skipif(
+    "LUONG_KERAS_SERVING_URL" in os.environ,
+    reason="the server that was named may serve any translator",
+)
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::luong_keras.client.truncation.TruncationWarning"
+)
+
+
+@pytest.fixture(scope="module", params=["rest", "grpc"])
+def client(request, server):
+    with connect(server, request.param, batch_size=2) as connected:
+        yield connected
+
+
+@pytest.fixture(scope="module")
+def translator():
+    return tiny_translator()
+
+
+def connect(server, interface, **settings):
+    root, _, name = server.rest_url.partition("/v1/models/")
+    url = root if interface == "rest" else f"grpc://{server.grpc_target}"
+    return TranslationClient(url, name, **settings)
+
+
+def check(found, expected, names=None):
+    """Dataclasses, or lists of them, with equal fields."""
+    if isinstance(expected, list):
+        for one, other in zip(found, expected, strict=True):
+            check(one, other, names)
+        return
+    for name in names or vars(expected):
+        value, other = getattr(expected, name), getattr(found, name)
+        if isinstance(value, np.ndarray):
+            assert (other.dtype, other.shape) == (np.float32, value.shape)
+        if isinstance(value, np.ndarray | float):
+            np.testing.assert_allclose(other, value, rtol=1e-4, atol=1e-5)
+        else:
+            assert other == value, name
+
+
+@of_the_tiny_translator
+def test_the_answers_are_the_translators(client, translator):
+    expected = translator.nbest(LINES)
+    found = client.nbest(LINES)
+    check(found, expected, ["text", "score", "truncated"])
+    assert client.translate(LINES) == [nbest[0].text for nbest in expected]
+    for rank in range(max(map(len, found))):
+        aligned = client.align(LINES, rank)
+        for one, nbest in zip(aligned, expected, strict=True):
+            if rank < len(nbest):
+                check(one, nbest[rank])
+    scored = translator.score(LINES, TARGETS)
+    check(client.align_pairs(LINES, TARGETS), scored)
+    names = "log_probability", "tokens", "word_log_probabilities", "truncated"
+    check(client.score(LINES, TARGETS), scored, names)
+    for line, memory in zip(LINES, client.encode(LINES), strict=True):
+        encoded = translator.encode_batch(tf.constant([line]))
+        length = int(encoded["lengths"][0])
+        expected = encoded["memory"][0, :length]
+        assert memory.dtype == np.float32 and len(memory) == length
+        if length:
+            np.testing.assert_allclose(memory, expected, rtol=1e-4, atol=1e-5)
+
+
+@of_the_tiny_translator
+@pytest.mark.parametrize(
+    "settings", [{"beam_size": 2}, {"length_penalty": 1.0}]
+)
+def test_an_option_is_a_setting_of_the_search(client, settings):
+    expected = tiny_translator(**settings).nbest(LINES)
+    names = "text", "score", "truncated"
+    check(client.nbest(LINES, **settings), expected, names)
+    best = [nbest[0].text for nbest in expected]
+    assert client.translate(LINES, **settings) == best
+
+
+def test_each_line_has_its_own_options(client):
+    prefixes = ["das", "", "ein Fisch", "", "Hund", "die"]
+    options = {"prefix": prefixes, "n_best": [1, 2, 3, 1, 2, 1]}
+    found = client.nbest(LINES, **options)
+    for place, line in enumerate(LINES):
+        own = {name: values[place] for name, values in options.items()}
+        check(found[place], client.nbest([line], **own)[0])
+        if line:
+            assert len(found[place]) == own["n_best"]
+            for translation in found[place]:
+                assert translation.text.startswith(prefixes[place])
+
+
+def test_the_lines_of_a_stream(client):
+    assert list(client.translate_lines(LINES * 9)) == (
+        client.translate(LINES) * 9
+    )
+
+
+def test_the_contract(client):
+    contract = client.contract()
+    assert contract.version == 2 and contract.max_rows >= 1
+    lines = ["the cat"] * (contract.max_rows + 1)
+    with connect_like(client, batch_size=len(lines)) as large:
+        assert len(set(large.translate(lines))) == 1
+    too_long = "a" * (contract.max_text_bytes + 1)
+    with pytest.raises(ValueError, match="at place 1") as caught:
+        client.translate(["the cat", too_long])
+    assert caught.value.results[0].text == client.translate(["the cat"])[0]
+
+
+def connect_like(client, **settings):
+    return TranslationClient(client.url, client.model, **settings)
+
+
+def test_what_is_not_unicode_is_read_as_a_replacement(client):
+    lines = ["\udce4 caf\udcff", b"\xe4 caf\xff", "\ufffd caf\ufffd"]
+    found = [one.source_tokens for one in client.align(lines)]
+    assert found == [["\ufffd", "caf\ufffd"]] * 3
+    assert client.encode(["Straße".encode(), "Straße"])[0].shape[0] == 1
+
+
+def test_versions_have_states(client):
+    (version,) = [v for v, s in client.status().items() if s == "AVAILABLE"]
+    with connect_like(client, version=version) as pinned:
+        assert pinned.translate(LINES) == client.translate(LINES)
+    for settings in ({"version": version + 1}, {"label": "no such"}):
+        with connect_like(client, **settings) as absent:
+            with pytest.raises(TranslationServerError) as caught:
+                absent.translate(LINES)
+            assert caught.value.code in ("NOT_FOUND", "INVALID_ARGUMENT")
+
+
+def test_an_unknown_model_is_named(client):
+    with (
+        TranslationClient(client.url, "no such/model") as other,
+        pytest.raises(TranslationServerError, match="no such/model") as caught,
+    ):
+        other.translate(LINES)
+    assert caught.value.code == "NOT_FOUND"
+
+
+@pytest.mark.slow
+def test_many_threads_outlive_a_killed_server(server):
+    """1,000 sentences of 16 threads, each with the answer of its own."""
+    sentences = [
+        " ".join(words)
+        for words in islice(product(SOURCE_WORDS, repeat=4), 1000)
+    ]
+    settings = {"timeout": 300, "attempts": 50}
+    clients = [connect(server, kind, **settings) for kind in ("rest", "grpc")]
+    done, some_done = [], threading.Event()
+
+    def ask(place):
+        (found,) = clients[place % 2].align([sentences[place]])
+        done.append(place)
+        if len(done) == 300:
+            some_done.set()
+        return found
+
+    with ThreadPoolExecutor(16) as threads:
+        answers = threads.map(ask, range(1000))
+        assert some_done.wait(timeout=300)
+        server.kill()
+        assert server.process.returncode == -signal.SIGKILL
+        before = len(done)
+        server.restart()
+        answers = list(answers)
+    assert 300 <= before < 990
+    assert sorted(done) == list(range(1000))
+    for sentence, one in zip(sentences, answers, strict=True):
+        assert one.source_tokens == sentence.split()
+    check(answers, clients[0].align(sentences))
+    for client in clients:
+        client.close()
