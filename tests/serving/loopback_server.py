@@ -1,6 +1,7 @@
 """A double of TensorFlow's model server, for tests and benchmarks.
 
-python -m tests.serving.loopback_server --base-path models/translator --name translator
+    python -m tests.serving.loopback_server \\
+        --base-path models/translator --name translator
 
 It serves one model over gRPC and REST, to this machine alone, and speaks as
 TensorFlow Serving does: the same services, paths, formats and refusals, the

@@ -153,7 +153,9 @@ def test_a_call_has_no_more_time_than_its_client(double):
 @pytest.fixture
 def slow(models):
     """A model that takes long, and a way to serve it."""
-    model = ServedModel("translator", models / "translator", settings=Settings(slow=0.2))
+    model = ServedModel(
+        "translator", models / "translator", settings=Settings(slow=0.2)
+    )
     model.poll()
     servers = []
 
