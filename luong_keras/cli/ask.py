@@ -6,8 +6,9 @@ import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from tyro.conf import (
     FlagCreatePairsOff,
@@ -58,6 +59,9 @@ class Ask:
     plot: Own[Path | None] = None
     # a file of translations, a line for each sentence, to be scored
     score: Own[Path | None] = None
+    # whose weights make the links of a word, as decoding.alignment_step of
+    # the run
+    alignment_step: Literal["produces", "reads"] = "produces"
     # seconds for a request with its repetitions
     timeout: float = 30.0
     # seconds for a request, which is not repeated then; default: no limit
@@ -89,7 +93,9 @@ def parse(argv: Sequence[str]) -> Ask:
 
 def run(arguments: Ask) -> int:
     """Prints the answers."""
-    one_by_one = not arguments.sentences and sys.stdin.isatty()
+    if not arguments.sentences and sys.stdin.isatty():
+        # Every line is answered before the next is read.
+        arguments = replace(arguments, batch_size=1, concurrency=1)
     if arguments.n_best < 1:
         raise ValueError(
             f"Expected: --n-best of 1 or more. Received: {arguments.n_best}."
@@ -105,8 +111,9 @@ def run(arguments: Ask) -> int:
             label=arguments.label,
             timeout=arguments.timeout,
             request_timeout=arguments.request_timeout,
-            batch_size=1 if one_by_one else arguments.batch_size,
-            concurrency=1 if one_by_one else arguments.concurrency,
+            batch_size=arguments.batch_size,
+            concurrency=arguments.concurrency,
+            alignment_step=arguments.alignment_step,
             headers=_headers(arguments.header),
             ca_certificate=arguments.ca_certificate,
             client_certificate=arguments.client_certificate,

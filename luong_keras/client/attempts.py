@@ -9,24 +9,20 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from luong_keras.client.server_error import TranslationServerError
+from luong_keras.client.server_error import (
+    OF_ANOTHER_REQUEST,
+    TranslationServerError,
+)
 
 Answer = TypeVar("Answer")
 # The server is away or has too much to do: no request changes anything, so
 # it may be sent again. One whose time ran out is not: a server that is too
 # slow would only have more to do.
 _MAY_PASS = ("UNAVAILABLE", "RESOURCE_EXHAUSTED")
-# TensorFlow Serving's batching_session.cc and batching_util.cc give the error
-# of one request to all that share its batch. Ours have the right shapes.
-_OF_ANOTHER_REQUEST = (
-    "from different tasks have different shapes",
-    "One or more tasks does not conform to batch signature",
-    "Tensor concat operation failed",
-    "Got empty tensor in batch of non-empty tensors",
-    "Only tensors with rank from 1 to 6 can be padded",
-)
-# Says gRPC of a message, with the code of a server that has too much to do.
-_TOO_LARGE = "larger than max"
+# What is told with the code of a server that has too much to do, and would be
+# told again: of a message that is too large (gRPC), and of a request that
+# waited in a queue for as long as it may.
+_WILL_NOT_PASS = ("larger than max", "timeout exceeded while waiting")
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 8.0
 
 
@@ -73,7 +69,6 @@ async def repeated(
     Raises:
         TranslationServerError: that of the last attempt, explained.
     """
-    shared_a_batch = False
     for attempt in itertools.count(1):
         left = deadline - time.monotonic()
         seconds = min(left, request_timeout or left)
@@ -85,18 +80,18 @@ async def repeated(
             return await in_time(request(seconds), seconds)
         except TranslationServerError as error:
             wait = waiting_time(attempt)
-            if error.code in _MAY_PASS and _TOO_LARGE not in str(error):
-                again = attempt < attempts
-                if error.retry_after is not None:
-                    wait = error.retry_after
-            else:
-                again = not shared_a_batch and _is_of_another_request(error)
-                shared_a_batch = again
+            if error.retry_after is not None:
+                # Not all come back when the time is over.
+                wait += error.retry_after
+            again = attempt < attempts and _may_pass(error)
             if not again or time.monotonic() + wait >= deadline:
                 raise error.explained(what, attempt) from None
         await asyncio.sleep(wait)
     raise AssertionError("it either answers or raises")
 
 
-def _is_of_another_request(error: TranslationServerError) -> bool:
-    return any(text in str(error) for text in _OF_ANOTHER_REQUEST)
+def _may_pass(error: TranslationServerError) -> bool:
+    told = str(error)
+    if error.code in _MAY_PASS:
+        return not any(text in told for text in _WILL_NOT_PASS)
+    return any(text in told for text in OF_ANOTHER_REQUEST)

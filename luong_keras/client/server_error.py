@@ -5,6 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+# TensorFlow Serving's batching_session.cc and batching_util.cc give the error
+# of one request to all that share its batch. Ours have the right shapes, and
+# the batch that they come into next time is another one.
+OF_ANOTHER_REQUEST = (
+    "from different tasks have different shapes",
+    "One or more tasks does not conform to batch signature",
+    "Tensor concat operation failed",
+    "Got empty tensor in batch of non-empty tensors",
+    "Only tensors with rank from 1 to 6 can be padded",
+)
+_SHARED_A_BATCH = (
+    "The request shared a batch with one of another shape, each time; whoever "
+    "sends those has to change them."
+)
 # The first pair whose first text stands in what the server said decides.
 _ADVICE_BY_TEXT = (
     (
@@ -12,11 +26,7 @@ _ADVICE_BY_TEXT = (
         "The server takes less at once than the export: pass a smaller "
         "`batch_size`.",
     ),
-    (
-        "from different tasks",
-        "The request shared a batch with one of another shape, twice; whoever "
-        "sends those has to change them.",
-    ),
+    *((text.lower(), _SHARED_A_BATCH) for text in OF_ANOTHER_REQUEST),
     (
         "certificate",
         "Check the certificate of the server; pass `ca_certificate` where it "

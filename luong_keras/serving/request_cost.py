@@ -88,11 +88,18 @@ def request_cost(
             raise SavedModelError(
                 "Expected: an answer to the largest request that the limits "
                 f"allow. Received: the process ended with "
-                f"{process.returncode} after {time.monotonic() - began:.0f} s. "
-                "Export with lower limits."
+                f"{process.returncode} after {time.monotonic() - began:.0f} s"
+                f"{_last_line(process)}. Where memory is short, export with "
+                "lower limits."
             )
         seconds, peak = json.loads(process.stdout.readline())
     return RequestCost((peak - before) / 1e6, seconds)
+
+
+def _last_line(process: subprocess.Popen) -> str:
+    assert process.stderr is not None
+    told = process.stderr.read().strip().splitlines()
+    return f", {told[-1]}" if told else ""
 
 
 def worst_request(translator: TextTranslator, limits: ServingLimits) -> Call:
@@ -112,7 +119,8 @@ def worst_request(translator: TextTranslator, limits: ServingLimits) -> Call:
     beam_size = decoding.max_beam_size or decoding.beam_size
     return "align", {
         "text": texts[0],
-        "rank": np.zeros(rows, "int32"),
+        # The last of all: so many are put together before.
+        "rank": np.full(rows, (decoding.stack_size or beam_size) - 1, "int32"),
         "beam_size": np.full(rows, beam_size, "int32"),
         "length_penalty": np.full(rows, -1, "float32"),
         "prefix": texts[1],

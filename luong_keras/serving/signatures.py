@@ -94,7 +94,7 @@ def signatures(
     forced = made(graph.score_batch, "score")
 
     def align(text, rank, beam_size, length_penalty, prefix, replace_unknown):
-        rank = tf.maximum(rank, 0)
+        rank = tf.clip_by_value(rank, 0, numbers["n_best"] - 1)
         found = chosen(
             text, beam_size, rank + 1, length_penalty, prefix, replace_unknown
         )
@@ -130,13 +130,15 @@ def contract_numbers(
 ) -> dict[str, int]:
     """What the signature `contract` tells of an export."""
     decoding = graph.decoding
+    most = decoding.max_beam_size or decoding.beam_size
     return {
         "version": CONTRACT_VERSION,
         "max_rows": limits.max_rows,
         "max_text_bytes": BYTES_OF_A_TOKEN * decoding.max_source_length,
         "max_source_tokens": decoding.max_source_length,
-        "max_beam_size": decoding.max_beam_size or decoding.beam_size,
-        "n_best": decoding.stack_size or decoding.beam_size,
+        "max_beam_size": most,
+        # Without a number of its own, a sentence has as many as its beam.
+        "n_best": decoding.stack_size or most,
     }
 
 

@@ -183,7 +183,8 @@ def test_the_server_says_when(model, rest, waits):
     ]
     with TranslationClient(rest.url) as client:
         assert client.translate(TEXTS) == LOUD
-    assert waits[0] == 7 and 5 < waits[1] <= 15
+    # And a little more, so that not all come back at the same time.
+    assert 7 < waits[0] <= 7.1 and 5 < waits[1] <= 15.2
 
 
 def http_date(seconds):
@@ -207,7 +208,7 @@ def test_a_server_says_when_by_grpc(connect, model, served, waits):
     pushback = {"grpc-retry-pushback-ms": "2500"}
     model.steps.append(Refusal("UNAVAILABLE", "later", **pushback))
     assert connect().translate(TEXTS) == LOUD
-    assert waits == [2.5]
+    assert len(waits) == 1 and 2.5 < waits[0] <= 2.6
 
 
 def test_each_wait_is_longer(connect, model, waits):
@@ -288,17 +289,17 @@ def test_no_more_are_in_flight_than_that(connect, model):
         ("INTERNAL", "Tensor concat operation failed: INVALID_ARGUMENT: rank"),
     ],
 )
-def test_the_error_of_another_request_is_asked_again_once(
+def test_the_error_of_another_request_is_asked_again(
     connect, model, code, told
 ):
     model.steps.append(Refusal(code, told))
     assert connect().translate(TEXTS) == LOUD
     assert len(model.asked) == 2
     model.asked.clear()
-    model.steps += [Refusal(code, told)] * 2
+    model.steps += [Refusal(code, told)] * 3
     with pytest.raises(TranslationServerError, match=told[:30]):
-        connect().translate(TEXTS)
-    assert len(model.asked) == 2
+        connect(attempts=3).translate(TEXTS)
+    assert len(model.asked) == 3
 
 
 def too_many(signature, rows):

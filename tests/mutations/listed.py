@@ -609,10 +609,10 @@ MUTATIONS = [
         "late_answer or stays_wrong",
     ),
     Mutation(
-        "the error of another request is always asked again",
+        "the error of another request is asked again for ever",
         "client/attempts.py",
-        "not shared_a_batch and _is_of_another_request(error)",
-        "_is_of_another_request(error)",
+        "attempt < attempts and _may_pass(error)",
+        "_may_pass(error)",
         REFUSALS,
         "another_request",
     ),

@@ -11,6 +11,7 @@ import pytest
 from google.protobuf import text_format
 from tensorflow_serving.config import model_server_config_pb2
 
+from luong_keras.serving.limits import ServingLimits
 from tests.serving.server_protos import read_text, unpublished
 
 EXPORT = Path(__file__).parents[2] / "export"
@@ -50,11 +51,17 @@ def test_the_labels_of_the_comment_are_a_config_too():
     assert model.model_version_policy.specific.versions == [1, 2]
 
 
-def test_batches_are_never_split():
+def test_batches_are_never_split(service):
     batching = read("batching.config", unpublished("BatchingParameters"))
     assert batching.HasField("enable_large_batch_splitting")
     assert not batching.enable_large_batch_splitting.value
-    assert batching.max_batch_size.value >= 32
+    # What the export looks at by default, and all threads that may wait.
+    rows = batching.max_batch_size.value
+    assert rows == ServingLimits().max_rows
+    batches = batching.max_enqueued_batches.value
+    batches += batching.num_batch_threads.value
+    for option in ("rest_api_num_threads", "grpc_max_threads"):
+        assert f"--{option}={rows * batches}" in service["command"]
     assert 0 < batching.batch_timeout_micros.value <= 10_000
     assert batching.max_enqueued_batches.value > 0
 

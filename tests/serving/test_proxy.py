@@ -161,6 +161,13 @@ def test_the_paths_that_clients_need_pass(proxy, upstream, method, path):
     assert [seen[0] for seen in upstream.seen] == [path]
 
 
+def test_the_server_gets_what_was_matched_and_not_what_came(proxy, upstream):
+    # Else whoever asks could make names that the server counts.
+    path = "/v1/models/any%2f..%2ftranslator:predict?x=1"
+    assert proxy.request("POST", path).status_code == 200
+    assert [seen[0] for seen in upstream.seen] == [PREDICT]
+
+
 @pytest.mark.parametrize(
     "path",
     [
@@ -174,6 +181,7 @@ def test_the_paths_that_clients_need_pass(proxy, upstream, method, path):
         MODEL + "/labels/",
         MODEL + "/../../monitoring/prometheus/metrics",
         "/v1/models/translator%2f..%2f..%2fmonitoring/prometheus/metrics",
+        "/v1/models/any%2f..%2f..%2fmodels%2fother:predict",
         "/tensorflow.serving.ModelService/HandleReloadConfigRequest",
         "/tensorflow.serving.PredictionService/Classify",
         "/index.html",
@@ -239,13 +247,13 @@ def test_what_is_not_http_is_refused_in_json_too(proxy, sent):
 
 
 def test_a_large_body_is_refused_before_the_server(proxy, upstream):
-    body = b" " * (3 * 2**20)
+    body = b" " * (2 * 2**20)
     assert proxy.request("POST", PREDICT, data=body).status_code == 200
     refused = proxy.request("POST", PREDICT, data=body + b" ")
-    assert "3 MB" in error_of(refused, 413)
+    assert "2 MB" in error_of(refused, 413)
     # Its length is not told before.
     refused = proxy.request("POST", PREDICT, data=iter([body, b" "]))
-    assert "3 MB" in error_of(refused, 413)
+    assert "2 MB" in error_of(refused, 413)
     assert len(upstream.seen) == 1
 
 

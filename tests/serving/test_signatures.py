@@ -150,12 +150,18 @@ def test_one_rank_with_its_words_and_weights():
 
 
 def test_a_rank_that_was_not_found_is_empty():
-    found = ask("align", rank=[5, -1, 0], beam_size=[1, 1, 1])
+    found = ask("align", rank=[1, -1, 0], beam_size=[1, 1, 1])
     assert told(found, "translation") == [b"", b"y <unk>", b""]
     np.testing.assert_allclose(found["score"][0], ABSENT)
     assert told(found, "lengths") == [0, 2, 0]
     assert told(found, "tokens")[0] == [b""] * 3
     assert not found["alignments"][0].numpy().any()
+
+
+def test_a_rank_out_of_range_is_moved_into_it():
+    found = ask("align", rank=[99, 2**31 - 1, -9], beam_size=[2] * 3)
+    expected = ask("align", rank=[1, 1, 0], beam_size=[2] * 3)
+    check_arrays(found, {key: told(expected, key) for key in expected})
 
 
 def test_given_translations_with_and_without_alignments():
@@ -187,6 +193,9 @@ def test_the_contract_tells_its_limits():
     check_arrays(found, {key: [value] * 2 for key, value in expected.items()})
     assert told(ask("contract"), "max_beam_size") == [2] * 3
     assert told(ask("contract"), "n_best") == [2] * 3
+    # As many as the largest beam, where nothing else was set.
+    wide = ask("contract", settings={"max_beam_size": 4})
+    assert told(wide, "n_best") == [4] * 3
 
 
 def test_a_text_beyond_the_limit_leaves_the_others_as_they_are():
