@@ -28,8 +28,12 @@ LONGEST_FIRST = (
     *("client", "serving", "inference", "golden", "models", "test_translator"),
     *("layers", "saved_model", "decoding"),
 )
-# The runtime of the server disables XLA in its process.
-LAST = "test_hostile_texts.py"
+# These load the runtime of the server, which disables XLA in their process.
+LAST = (
+    "test_hostile_texts.py",
+    "test_loopback_codes.py",
+    "test_loopback_options.py",
+)
 
 
 def pytest_collection_modifyitems(items):
@@ -39,7 +43,7 @@ def pytest_collection_modifyitems(items):
 
     def place(item):
         folder = item.path.relative_to(TESTS).parts[0].removesuffix(".py")
-        if item.path.name == LAST:
+        if item.path.name in LAST:
             return len(LONGEST_FIRST) + 1
         if shared and folder in LONGEST_FIRST:
             return LONGEST_FIRST.index(folder)

@@ -79,7 +79,7 @@ def translator_of(monkeypatch):
             for words in (SOURCE_WORDS, TARGET_WORDS)
         ]
         monkeypatch.setattr(
-            run_reading, "_read_run", lambda *_: (model, pair, config)
+            run_reading, "_read_run", lambda *_, **__: (model, pair, config)
         )
         return Translator.from_run("run")
 
