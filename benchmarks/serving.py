@@ -38,11 +38,6 @@ from luong_keras.serving import export_saved_model
 from luong_keras.training import RunFolder
 
 SHIPPED = Path(__file__).parents[1] / "export" / "batching.config"
-CURVE = {
-    "max_batch_size": (4, 8, 16, 32),
-    "batch_timeout_micros": (0, 2000, 10_000),
-    "num_batch_threads": (1, 2),
-}
 
 
 def main() -> None:
@@ -81,6 +76,16 @@ def parse_options():
     parser.add_argument("--forms", nargs="+", choices=FORMS, default=["rows"])
     parser.add_argument(
         "--configs", nargs="+", choices=CONFIGURATIONS, default=["small"]
+    )
+    # Of the curve.
+    parser.add_argument(
+        "--max-batch-sizes", type=int, nargs="+", default=[8, 32]
+    )
+    parser.add_argument(
+        "--batch-timeouts", type=int, nargs="+", default=[2000, 10_000]
+    )
+    parser.add_argument(
+        "--batch-threads", type=int, nargs="+", default=[1, 2, 4]
     )
     parser.add_argument("--requests", type=int, default=96, help="of a round")
     parser.add_argument("--rounds", type=int, default=3)
@@ -159,12 +164,17 @@ def curve(options, report):
     """Sentences a second and p99 for each set of parameters."""
     rows = []
     clients = max(options.clients)
+    parameters = {
+        "max_batch_size": options.max_batch_sizes,
+        "batch_timeout_micros": options.batch_timeouts,
+        "num_batch_threads": options.batch_threads,
+    }
     for beam_size in options.beam_sizes:
         with tempfile.TemporaryDirectory() as folder:
             models = Path(folder) / "model"
             texts = export(options.run_dir, models, beam_size)
-            for values in itertools.product(*CURVE.values()):
-                chosen = dict(zip(CURVE, values, strict=True))
+            for values in itertools.product(*parameters.values()):
+                chosen = dict(zip(parameters, values, strict=True))
                 file = Path(folder) / "batching.config"
                 file.write_text(
                     "".join(

@@ -42,6 +42,20 @@ def test_sentences_or_lines(ask, model):
     assert sorted(texts) == sorted(["a", "", "c\u2028d\x0b", "e", ""])
 
 
+@pytest.mark.parametrize("form", [(), ("--n-best=2",), ("--alignments",)])
+def test_at_a_terminal_each_line_is_answered_alone(
+    rest, model, monkeypatch, capsys, form
+):
+    model.answer = by_hand
+    text = "".join(line + "\n" for line in LINES).encode()
+    terminal = io.TextIOWrapper(io.BytesIO(text))
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(sys, "stdin", terminal)
+    assert main(["ask", "--url", rest.url, *form]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(LINES)
+    assert {len(texts) for texts in model.texts} == {1}
+
+
 def test_options_are_sent(ask, model, rest):
     ask("--beam-size=2", "--length-penalty=1", "--prefix=das", "a")
     row = {"text": "a", "beam_size": 2, "length_penalty": 1.0}

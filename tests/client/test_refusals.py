@@ -85,6 +85,11 @@ def test_what_may_pass_by_rest(model, rest, step):
         ("INVALID_ARGUMENT", "bad shape", "request"),
         ("INVALID_ARGUMENT", "larger than maximum input batch", "batch_size"),
         ("RESOURCE_EXHAUSTED", "message larger than max (5", "batch_size"),
+        (
+            "RESOURCE_EXHAUSTED",
+            "Run() timeout exceeded while waiting in batching queue",
+            "ask later",
+        ),
         ("NOT_FOUND", "Servable not found", "--model_name"),
         ("DEADLINE_EXCEEDED", "too slow", "request_timeout"),
         ("INTERNAL", "out of memory", "log"),
@@ -297,8 +302,9 @@ def test_the_error_of_another_request_is_asked_again(
     assert len(model.asked) == 2
     model.asked.clear()
     model.steps += [Refusal(code, told)] * 3
-    with pytest.raises(TranslationServerError, match=told[:30]):
+    with pytest.raises(TranslationServerError, match=told[:30]) as caught:
         connect(attempts=3).translate(TEXTS)
+    assert "with one of another shape" in str(caught.value)
     assert len(model.asked) == 3
 
 
