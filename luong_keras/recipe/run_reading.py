@@ -13,6 +13,7 @@ from luong_keras.text.loading import load_tokenizer
 from luong_keras.text.preprocessing import Preprocessor, preprocessors
 from luong_keras.text.tokenizer import Tokenizer
 from luong_keras.training.run_folder import RunFolder
+from luong_keras.training.weight_files import load_weights
 
 
 def load_run(
@@ -87,7 +88,7 @@ def _read_run(folder, weights, precision, own_files):
     if precision is not None:
         model_config = dataclasses.replace(model_config, precision=precision)
     translation_model = TranslationModel(model_config)
-    translation_model.model.load_weights(path)
+    load_weights(translation_model.model, path)
     tokenizers = [
         load_tokenizer(run.path, name)
         for name in ("source_vocabulary", "target_vocabulary")

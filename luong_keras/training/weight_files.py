@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Sequence
 
 import h5py
+import keras
 import numpy as np
 
 from luong_keras.files.atomic_file import atomic_path
@@ -25,6 +26,30 @@ def check_name(path: str | os.PathLike[str]) -> None:
             "`path` must end in '.weights.h5', the format Keras reads. "
             f"Received: path={os.fspath(path)!r}."
         )
+
+
+def load_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
+    """Give a model the weights of a file.
+
+    Args:
+        model: The model.
+        path: The file, which Keras has written.
+
+    Raises:
+        OSError: If the file is missing, damaged or cannot be read; it is named.
+    """
+    try:
+        model.load_weights(path)
+    except FileNotFoundError:
+        raise
+    # HDF5 names neither the file nor, where only parts are damaged, its format.
+    except (OSError, KeyError, RuntimeError) as error:
+        raise OSError(
+            "Expected: weights that Keras has written. Received: "
+            f"{os.fspath(path)!r}, which cannot be read ({error}). Copy it "
+            "again, or choose other weights of the run: best, last or an "
+            "epoch."
+        ) from error
 
 
 def write_mean(

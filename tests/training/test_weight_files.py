@@ -1,0 +1,82 @@
+"""Weight files that cannot be read are named; reads of snapshots too."""
+
+import builtins
+import errno
+import os
+
+import h5py
+import keras
+import numpy as np
+import pytest
+
+from luong_keras.training.snapshot_file import read_arrays, write_arrays
+from luong_keras.training.weight_files import load_weights
+
+
+def model():
+    return keras.Sequential([keras.Input((2,)), keras.layers.Dense(3)])
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "best.weights.h5"
+    model().save_weights(path)
+    return path
+
+
+def test_weights_are_those_of_the_file(path):
+    first, second = model(), model()
+    load_weights(first, path)
+    load_weights(second, path)
+    for one, other in zip(
+        first.get_weights(), second.get_weights(), strict=True
+    ):
+        assert (one == other).all()
+
+
+def cut(path):
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+
+
+def without_start(path):
+    path.write_bytes(b"\0" * 64 + path.read_bytes()[64:])
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize("harm", [cut, without_start, empty])
+def test_a_damaged_file_is_named(path, harm):
+    harm(path)
+    with pytest.raises(OSError, match=r"best\.weights\.h5', which cannot"):
+        load_weights(model(), path)
+
+
+def test_a_disk_that_fails_is_told_with_the_file(path, monkeypatch):
+    def fail(*_, **__):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(h5py, "File", fail)
+    with pytest.raises(OSError, match=r"best\.weights\.h5'.*Input/output"):
+        load_weights(model(), path)
+
+
+def test_a_missing_file_is_told(tmp_path):
+    with pytest.raises(FileNotFoundError, match="none"):
+        load_weights(model(), tmp_path / "none.weights.h5")
+
+
+@pytest.mark.parametrize("step", ["open", "read"])
+def test_a_snapshot_that_cannot_be_read_is_named(tmp_path, monkeypatch, step):
+    path = tmp_path / "snapshot.npz"
+    write_arrays(path, {}, {"x": np.zeros(3)})
+
+    def fail(*_, **__):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    place, name = (builtins, "open") if step == "open" else (np, "load")
+    monkeypatch.setattr(place, name, fail)
+    with pytest.raises(ValueError, match=r"snapshot\.npz"):
+        read_arrays(path)
