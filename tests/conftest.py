@@ -25,7 +25,8 @@ TENSORFLOW_ONLY = (
 # The files that take longest, first where processes share the tests: they then
 # end together. One process alone runs them as they were asked for.
 LONGEST_FIRST = (
-    *("client", "serving", "inference", "golden", "models", "test_translator"),
+    # The first one exports what the others of serving wait for.
+    *("client", "inference", "golden", "models", "serving", "test_translator"),
     *("layers", "saved_model", "decoding"),
 )
 # These load the runtime of the server, which disables XLA in their process.

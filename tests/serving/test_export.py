@@ -112,6 +112,7 @@ def served(folder, *requests):
 
 
 @linux
+@pytest.mark.slow
 def test_the_loader_of_the_server_answers_alike(exported, translator):
     functions = signatures(translator, traced=False)
     requests = list(probes(TEXTS).items())
@@ -133,6 +134,7 @@ def test_the_loader_of_the_server_answers_alike(exported, translator):
 
 
 @linux
+@pytest.mark.slow
 def test_a_fresh_process_translates_alike(exported):
     process = subprocess.run(
         [sys.executable, "-I", "-c", FRESH_PROCESS, str(exported)],
@@ -148,6 +150,7 @@ def test_a_fresh_process_translates_alike(exported):
     assert any(b"!" in text for text in texts)
 
 
+@pytest.mark.slow
 def test_the_export_carries_its_words(exported):
     texts = [
         path.read_text(encoding="utf-8").splitlines()
@@ -158,6 +161,7 @@ def test_the_export_carries_its_words(exported):
     assert [f"{word}\t{word.upper()}!" for word in DICTIONARY] in texts
 
 
+@pytest.mark.slow
 def test_every_signature_is_warmed_up(exported):
     requests = list(read_warmup(exported))
     assert [name for name, _ in requests] == list(INPUTS)
@@ -168,6 +172,7 @@ def test_every_signature_is_warmed_up(exported):
         }
 
 
+@pytest.mark.slow
 def test_a_version_is_never_written_twice(translator, exported):
     before = sorted(path.name for path in exported.parent.iterdir())
     with pytest.raises(FileExistsError, match="another version number"):
@@ -286,6 +291,7 @@ def damage_graph(folder):
     path.write_bytes(path.read_bytes()[:-1000])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage, cause",
     [
@@ -470,6 +476,7 @@ def test_the_command_says_what_is_wrong(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_newest_export_answers_from_python(exported, translator, tmp_path):
     sentences = ["the cat sees a dog .", "", "a house"]
     newest = newest_version(exported.parent)
