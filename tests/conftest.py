@@ -41,6 +41,7 @@ def pytest_collection_modifyitems(items):
     """Says which tests need TensorFlow, and their order."""
 
     shared = "PYTEST_XDIST_WORKER" in os.environ
+    jax = os.environ.get("KERAS_BACKEND") == "jax"
 
     def place(item):
         folder = item.path.relative_to(TESTS).parts[0].removesuffix(".py")
@@ -54,6 +55,9 @@ def pytest_collection_modifyitems(items):
         path = item.path.relative_to(TESTS)
         if path.parts[0] in TENSORFLOW_ONLY:
             item.add_marker(pytest.mark.tensorflow)
+        if path.parts[0] == "golden" and jax:
+            # Those of TensorFlow are quick enough; `make golden` runs all.
+            item.add_marker(pytest.mark.slow)
     items.sort(key=place)  # Within a folder the order is as it was.
 
 

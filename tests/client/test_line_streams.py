@@ -66,6 +66,7 @@ def at_once(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["sync", "async", "async of async"])
+@pytest.mark.slow
 def test_a_million_lines_are_not_read_ahead(at_once, kind):
     # The others go another way only where they wait.
     count = MILLION if kind == "sync" else MILLION // 20

@@ -139,12 +139,11 @@ def test_threads_share_a_client(served, model):
 
 
 def test_clients_share_a_thread(rest):
-    before = threading.active_count()
     for _ in range(3):
         TranslationClient(rest.url).translate(["a"])
     ours = [x for x in threading.enumerate() if x.name == "luong_keras client"]
     assert len(ours) == 1
-    assert ours[0].daemon and threading.active_count() >= before
+    assert ours[0].daemon
 
 
 def test_a_call_that_is_interrupted_gives_up(rest, model, monkeypatch):

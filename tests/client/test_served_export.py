@@ -29,7 +29,10 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
-@pytest.fixture(scope="module", params=["rest", "grpc"])
+@pytest.fixture(
+    scope="module",
+    params=["rest", pytest.param("grpc", marks=pytest.mark.slow)],
+)
 def client(request, server):
     with connect(server, request.param, batch_size=2) as connected:
         yield connected

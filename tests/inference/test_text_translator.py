@@ -232,6 +232,7 @@ def test_vocabularies_must_be_those_of_the_model(translator):
         Translator(parts[0], other, translator.target_tokenizer)
 
 
+@pytest.mark.slow
 def test_a_run_gives_its_translator(tmp_path, translator):
     from luong_keras.config import RunConfig
     from luong_keras.config_values import config_to_dict

@@ -21,9 +21,12 @@ from tests.serving.demo_tab import (
     translated,
 )
 
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="needs a browser: apt-get install chromium"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        CHROMIUM is None, reason="needs a browser: apt-get install chromium"
+    ),
+]
 CORS_FLAG = "--rest_api_enable_cors_support=true"
 PHONE = {"viewport": {"width": 360, "height": 640}, "is_mobile": True}
 # [colour, background] of an element as the browser computes them.

@@ -18,6 +18,7 @@ from tests.serving.demo_tab import (
 from tests.serving.proxy_process import NGINX, OPENSSL, TOKEN, ProxyProcess
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(
         CHROMIUM is None, reason="needs a browser: apt-get install chromium"
     ),
