@@ -55,8 +55,9 @@ def pytest_collection_modifyitems(items):
         path = item.path.relative_to(TESTS)
         if path.parts[0] in TENSORFLOW_ONLY:
             item.add_marker(pytest.mark.tensorflow)
-        if path.parts[0] == "golden" and jax:
-            # Those of TensorFlow are quick enough; `make golden` runs all.
+        # Each would be compiled; `make golden` and `make test-all` run all.
+        slow_here = item.get_closest_marker("slow_on_jax")
+        if jax and (path.parts[0] == "golden" or slow_here):
             item.add_marker(pytest.mark.slow)
     items.sort(key=place)  # Within a folder the order is as it was.
 

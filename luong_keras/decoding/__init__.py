@@ -1,9 +1,8 @@
-"""Greedy and beam search over a step function, whatever the model.
+"""Searches over a step function, whatever the model.
 
-A step takes `ids` (B, K), `states` (a list of tensors (B, K, ...)) and the
-0-based `position` and returns logits (B, K, V), the new states and attention
-weights (B, K, S). K is the number of hypotheses: 1 in the first step, where a
-beam has one only, and may differ from call to call.
+`search` is the loop; a `Choice` chooses the words (`Greedy`, `Beam`,
+`ConstrainedBeam`, `Sampling`, `StochasticBeam`), `Scorer`s change the ranks of
+words and hypotheses. Both may be your own.
 """
 
 import lazy_loader

@@ -17,24 +17,22 @@ def write_rows(buffers, t, rows):
 def follow_backpointers(history, parent, lengths, ends, steps, pad_id):
     """Words (B, N, T) and weights (B, N, T, S) along the parents.
 
-    `parent` (B, N) is the slot in which each hypothesis lived when it had
-    `lengths` words; `ends` (B, N) the step that produced `</s>`, or -1;
-    `steps` how many there were.
+    Args:
+        history: the words, the parents and the weights of every step, (T, B,
+            K, ...) each; without parents, each hypothesis stayed in its slot.
+        parent: (B, N) the slot in which each hypothesis lived when it had
+            `lengths` words.
+        lengths: (B, N).
+        ends: (B, N) the step that produced `</s>`, or -1.
+        steps: how many there were.
+        pad_id: the id behind the last word.
     """
-    words, parents, weights = history
+    words, *parents, weights = history
     size, batch, k = ops.shape(words)
     # slots[t]: where the hypothesis lived when it had t words.
     slots = ops.repeat(parent[None], size + 1, axis=0)
-
-    def body(t, slot, slots):
-        (before,) = gather_beams([parents[t]], slot)
-        slot = ops.where(t < lengths, before, slot)
-        (slots,) = write_rows((slots,), t, (slot,))
-        return t - 1, slot, slots
-
-    _, _, slots = ops.while_loop(
-        lambda t, *_: t >= 0, body, (steps - 1, parent, slots)
-    )
+    if parents:
+        slots = _slots(slots, parents[0], parent, lengths, steps)
     slots = ops.transpose(slots, (1, 2, 0))
     # From (T, B, K), of the slots and steps that each hypothesis has.
     times = ops.arange(size, dtype="int32")
@@ -49,3 +47,18 @@ def follow_backpointers(history, parent, lengths, ends, steps, pad_id):
     wanted = inside | (times == ends[..., None])
     zero = ops.zeros((), alignments.dtype)
     return ids, ops.where(wanted[..., None], alignments, zero)
+
+
+def _slots(slots, parents, last, lengths, steps):
+    """`slots` (T + 1, B, N) with the places before the `last`."""
+
+    def body(t, slot, slots):
+        (before,) = gather_beams([parents[t]], slot)
+        slot = ops.where(t < lengths, before, slot)
+        (slots,) = write_rows((slots,), t, (slot,))
+        return t - 1, slot, slots
+
+    _, _, slots = ops.while_loop(
+        lambda t, *_: t >= 0, body, (steps - 1, last, slots)
+    )
+    return slots

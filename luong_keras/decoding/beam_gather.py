@@ -7,7 +7,7 @@ def gather_beams(tensors, order):
     """Rows of every tensor (B, N, ...) at order (B, M): (B, M, ...) each.
 
     One gather of whole rows, where `ops.take_along_axis` would gather
-    number by number. The axes behind the second are of known size.
+    number by number.
 
     Example:
     >>> import numpy as np
@@ -17,7 +17,7 @@ def gather_beams(tensors, order):
     [[2, 2], [4, 3]]
     """
     index = flat_rows(order, ops.shape(tensors[0])[1])
-    rows = [ops.reshape(x, (-1, *x.shape[2:])) for x in tensors]
+    rows = [ops.reshape(x, (-1, *ops.shape(x)[2:])) for x in tensors]
     return [ops.take(x, index, axis=0) for x in rows]
 
 

@@ -29,7 +29,7 @@ def forced_decoding(
     """Forces the decoder to produce given translations.
 
     Args:
-        step: the step function described in `luong_keras.decoding`.
+        step: the step function described in `luong_keras.decoding.search`.
         states: its first states, a list of (B, U).
         targets: (B, T) ids, with the `</s>` that ends each.
         lengths: (B,) how many of them, `</s>` counted; the rest is padding.

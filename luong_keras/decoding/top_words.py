@@ -13,7 +13,9 @@ from luong_keras.ops import masking
 BLOCK = 64
 
 
-def top_words(logits, count, suppressed=None, suppressed_value=-1e30):
+def top_words(
+    logits, count, suppressed=None, suppressed_value=-1e30, bonus=None
+):
     """The `count` most probable words: their log-probabilities and ids.
 
     Args:
@@ -22,6 +24,8 @@ def top_words(logits, count, suppressed=None, suppressed_value=-1e30):
         suppressed: boolean, broadcastable to (B, K, V): words that come last,
             whatever their probability. None bars no word.
         suppressed_value: about what their log-probability becomes.
+        bonus: what is added to log-probabilities, broadcastable to
+            (B, K, V), or None.
 
     Returns:
         log-probabilities, in at least float32, and int32 ids, (B, K, N)
@@ -40,13 +44,15 @@ def top_words(logits, count, suppressed=None, suppressed_value=-1e30):
     # log p(w) = l(w) - l(best) + log p(best): one pass over the vocabulary,
     # where log_softmax would take several and write its result.
     highest = ops.log(ops.max(ops.softmax(logits), axis=-1, keepdims=True))
-    if suppressed is None:
+    if suppressed is None and bonus is None:
         values, words = top_k(logits, count)
         return values - values[..., :1] + highest, words
     best = ops.max(logits, axis=-1, keepdims=True)
-    values, words = top_k(
-        ops.where(suppressed, suppressed_value, logits), count
-    )
+    if bonus is not None:
+        logits = logits + ops.cast(bonus, logits.dtype)
+    if suppressed is not None:
+        logits = ops.where(suppressed, suppressed_value, logits)
+    values, words = top_k(logits, count)
     return values - best + highest, words
 
 

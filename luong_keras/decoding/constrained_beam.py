@@ -1,0 +1,192 @@
+"""Beam search whose translations have required phrases."""
+
+from keras import ops
+
+from luong_keras.decoding.beam import Beam, Candidates
+from luong_keras.decoding.beam_gather import gather_beams
+from luong_keras.decoding.phrases import PhraseProgress
+from luong_keras.decoding.pool import NEVER, empty_pool, within
+from luong_keras.decoding.search import Chosen, Ended, Turn
+from luong_keras.decoding.top_words import top_words
+from luong_keras.ops import masking
+
+
+class ConstrainedBeam(Beam):
+    """A beam with places for every number of required words that are there.
+
+    Dynamic beam allocation (Post and Vilar 2018, in the form of Hu et al.
+    2019): hypotheses that have as many words of the phrases make a bank; the
+    best of each bank comes before the second of any. Every hypothesis also
+    proposes the next word of each phrase that it lacks. `</s>` has to wait
+    for all phrases; what could not have them all within the maximum length is
+    not continued, so every translation has them. A word may belong to two
+    phrases.
+
+    Args:
+        size: K.
+        words: (B, P, L) ids of P phrases for each sentence, known words.
+        lengths: (B, P) how many words each has; 0 for no phrase.
+        **others: as those of `Beam`.
+
+    The maximum length of a sentence must be above the words of its phrases
+    (and of its prefix) together. A scorer that forbids a word forbids it here
+    too: where phrases cannot be had for that, a sentence has no translation.
+    """
+
+    def __init__(self, size, words, lengths, **others):
+        super().__init__(size, **others)
+        self.phrases = PhraseProgress(words, lengths)
+
+    def first(self, turn: Turn) -> Chosen:
+        batch = ops.shape(turn.scores)[0]
+        count = ops.shape(self.phrases.words)[1]
+        progress = ops.zeros((batch, 1, count), dtype="int32")
+        found = self._candidates(turn, progress)
+        chosen, order = self._live(turn, found, None)
+        pool = empty_pool(batch, self.stack_size, turn.scores.dtype)
+        k = self.num_hypotheses
+        alone = ops.cast(ops.where(ops.arange(k) == 0, 0.0, NEVER), "float32")
+        going = turn.going[:, None]
+        scores = ops.where(
+            going, chosen.scores, ops.cast(alone, turn.scores.dtype)
+        )
+        (progress,) = gather_beams(found.more, order)
+        return Chosen(
+            chosen.words,
+            ops.zeros_like(chosen.words),
+            scores,
+            turn.max_lengths >= 2,
+            (pool, progress),
+        )
+
+    def next(self, turn: Turn, own) -> Chosen:
+        pool, progress = own
+        found = self._candidates(turn, progress)
+        pool = self._with_finished(pool, found, turn)
+        chosen, order = self._live(turn, found, turn.scores)
+        (new,) = gather_beams(found.more, order)
+        progress = ops.where(turn.going[:, None, None], new, progress)
+        return chosen._replace(
+            going=self._going(turn, pool, chosen.scores), own=(pool, progress)
+        )
+
+    def ended(self, turn: Turn, own) -> Ended:
+        return super().ended(turn, own[0])
+
+    def _candidates(self, turn, own):
+        """All proposals, the best first, with the progress of each."""
+        progress = own
+        gains, words = self._proposals(turn, progress)
+        totals = turn.scores[..., None] + gains
+        batch, _, count = ops.shape(totals)
+        totals, words = (ops.reshape(x, (batch, -1)) for x in (totals, words))
+        number = ops.shape(words)[1]
+        parents = ops.arange(number, dtype="int32") // count
+        parents = ops.zeros_like(words) + parents
+        (before,) = gather_beams([progress], parents)
+        after = self._after(before, words)
+        unmet = self._missing(before) > 0
+        ends = words == turn.eos_id
+        # What is lacking must have room, and `</s>` after it.
+        room = (turn.max_lengths - turn.position - 2)[:, None]
+        fits = self._missing(after) <= ops.maximum(room, 0)
+        allowed = ops.where(ends, ~unmet, fits)
+        totals = ops.where(allowed & (totals > NEVER / 2), totals, NEVER)
+        order = ops.argsort(-totals, axis=-1)
+        order = ops.cast(order, "int32")
+        totals, parents, words, after = gather_beams(
+            (totals, parents, words, after), order
+        )
+        return Candidates(totals, parents, words, (after,))
+
+    def _proposals(self, turn, progress):
+        """The best words of every hypothesis, and those that phrases need.
+
+        Gains and words, (B, K, N + P) each.
+        """
+        size, k = turn.logits.shape[-1], self.num_hypotheses
+        suppressed, bonus = turn.suppressed, turn.bonus
+        # One of them may be `</s>`.
+        count = min(k + 1, size)
+        gains, words = top_words(turn.logits, count, suppressed, NEVER, bonus)
+        missing = [(0, 0), (0, 0), (0, k + 1 - count)]
+        gains = ops.pad(gains, missing, constant_values=NEVER)
+        words = ops.pad(words, missing)
+        if self.sizes is not None:
+            gains = within(self.sizes[:, None] + 1, gains)
+        logits = masking.widen(turn.logits)
+        every = logits - ops.logsumexp(logits, axis=-1, keepdims=True)
+        if bonus is not None:
+            every = every + ops.cast(bonus, every.dtype)
+        if suppressed is not None:
+            every = ops.where(suppressed, NEVER, every)
+        wanted = self.phrases.next_words(progress)
+        needed = ops.take_along_axis(every, ops.maximum(wanted, 0), axis=-1)
+        proposed = ops.where(gains > NEVER / 2, words, -1)
+        known = ops.any(wanted[..., None] == proposed[..., None, :], axis=-1)
+        needed = ops.where(
+            (wanted < 0) | known | _stood_before(wanted), NEVER, needed
+        )
+        return (
+            ops.concatenate([gains, needed], axis=-1),
+            ops.concatenate([words, ops.maximum(wanted, 0)], axis=-1),
+        )
+
+    def _after(self, progress, words):
+        """The progress after a word; a phrase that is there stays so."""
+        lengths = self.phrases.lengths[:, None]
+        return ops.where(
+            progress >= lengths, progress, self.phrases.after(progress, words)
+        )
+
+    def _missing(self, progress):
+        """Words that are enough to come to all phrases, (B, N)."""
+        lengths = self.phrases.lengths[:, None]
+        open_ = progress < lengths
+        whole = ops.sum(ops.where(open_, lengths, 0), axis=-1)
+        return whole - ops.max(ops.where(open_, progress, 0), axis=-1)
+
+    def _finishing(self, found, turn, pool):
+        # Beside those that have all phrases as well.
+        complete = self._missing(found.more[0]) == 0
+        only = found._replace(
+            totals=ops.where(complete, found.totals, NEVER),
+            words=ops.where(
+                complete | (found.words == turn.eos_id), found.words, -1
+            ),
+        )
+        return super()._finishing(only, turn, pool)
+
+    def _live(self, turn, found, ranked):
+        """The best of each bank, then the second of each, and so on."""
+        ends = found.words == turn.eos_id
+        lives = ~ends & (found.totals > NEVER / 2)
+        bank = ops.where(lives, ops.sum(found.more[0], axis=-1), -1)
+        number = ops.shape(bank)[1]
+        places = ops.arange(number, dtype="int32")
+        same = bank[:, :, None] == bank[:, None, :]
+        better = places[None, :] < places[:, None]
+        rank = ops.sum(ops.cast(same & better, "int32"), axis=-1)
+        turns = ops.where(lives, rank * number + places, number * number)
+        _, order = ops.top_k(-turns, self.num_hypotheses)
+        order = ops.cast(order, "int32")
+        taken = ops.where(lives, found.totals, NEVER)
+        (live,) = gather_beams([taken], order)
+        live, best = ops.top_k(within(self.sizes, live), self.num_hypotheses)
+        (order,) = gather_beams([order], ops.cast(best, "int32"))
+        grows = turn.going[:, None]
+        parents, words = gather_beams((found.parents, found.words), order)
+        own = ops.arange(self.num_hypotheses, dtype="int32")
+        words = ops.where(grows, words, turn.pad_id)
+        if ranked is None:
+            return Chosen(words, parents, live, None, None), order
+        parents = ops.where(grows, parents, own)
+        scores = ops.where(grows, live, ranked)
+        return Chosen(words, parents, scores, None, None), order
+
+
+def _stood_before(words):
+    """Which of the words (B, K, P) stand further left as well."""
+    places = ops.arange(ops.shape(words)[-1], dtype="int32")
+    same = words[..., :, None] == words[..., None, :]
+    return ops.any(same & (places[None, :] < places[:, None]), axis=-1)

@@ -1,0 +1,137 @@
+"""Words drawn at random."""
+
+from keras import ops
+
+from luong_keras.decoding.chains import Chains
+from luong_keras.decoding.pool import NEVER
+from luong_keras.decoding.random_numbers import uniform
+from luong_keras.ops import masking
+
+
+class Sampling(Chains):
+    """K translations a sentence, each drawn from what the model says.
+
+    Every number may be one for each sentence, (B,). The same seed draws the
+    same words, on every backend, in every batch and in an export. Scores are
+    the model's log-probabilities at temperature 1, of all words, and what the
+    scorers make of them; they order the result.
+
+    Args:
+        count: K.
+        temperature: what logits are divided by: below 1, probable words
+            become more probable.
+        top_k: draw from this many most probable words; None or 0 for all.
+        top_p: draw from the fewest words that have this probability together
+            (Holtzman et al. 2020), at the given temperature and after
+            `top_k`; 1 for all. Words as probable as the last of them count.
+        seeds: (B,) int32; 0 for all sentences when None.
+
+    Example:
+    >>> Sampling(2, temperature=0.0)
+    Traceback (most recent call last):
+    ValueError: `temperature` must be positive. Received: temperature=0.0. ...
+    """
+
+    def __init__(
+        self, count=1, temperature=1.0, top_k=None, top_p=1.0, seeds=None
+    ):
+        super().__init__(count)
+        check_positive(temperature=temperature, top_p=top_p)
+        self.temperature = temperature
+        self.top_k = top_k
+        self.top_p = top_p
+        self.seeds = seeds
+
+    def pick(self, turn, barred):
+        logits = masking.widen(turn.logits)
+        bonus = turn.bonus
+        if bonus is not None:
+            bonus = ops.cast(bonus, logits.dtype)
+        allowed = self._allowed(turn, logits, bonus, barred)
+        words = self._drawn(turn, allowed)
+        gains = logits - ops.logsumexp(logits, axis=-1, keepdims=True)
+        if bonus is not None:
+            gains = gains + bonus
+        gain = ops.take_along_axis(gains, words[..., None], axis=-1)[..., 0]
+        return gain, words
+
+    def _allowed(self, turn, logits, bonus, barred):
+        """Logits at the temperature, `NEVER` where nothing is drawn."""
+        if bonus is not None:
+            logits = logits + bonus
+        words = ops.arange(logits.shape[-1], dtype="int32")
+        forbidden = barred[..., None] & (words == turn.eos_id)
+        suppressed = turn.suppressed
+        if suppressed is not None:
+            forbidden = forbidden | suppressed
+        logits = logits / _of_each(self.temperature, logits.dtype)
+        logits = ops.where(forbidden, NEVER, logits)
+        if self._is_whole:
+            return logits
+        least = self._least(logits)
+        return ops.where(logits >= least, logits, NEVER)
+
+    @property
+    def _is_whole(self):
+        """Whether no sentence leaves out improbable words."""
+        if self.top_k is not None and not isinstance(self.top_k, int):
+            return False
+        return isinstance(self.top_p, int | float) and (
+            self.top_p >= 1 and not self.top_k
+        )
+
+    def _least(self, logits):
+        """The smallest logit that may be drawn, (B, K, 1)."""
+        size = logits.shape[-1]
+        ranked, _ = ops.top_k(logits, size)
+        ranks = ops.arange(size, dtype="int32")
+        kept = ranks >= 0
+        if self.top_k is not None:
+            top_k = _of_each(self.top_k, "int32")
+            kept = kept & ((ranks < top_k) | (top_k < 1))
+            ranked = ops.where(kept, ranked, NEVER)
+        weights = ops.softmax(ranked, axis=-1)
+        before = ops.cumsum(weights, axis=-1) - weights
+        kept = kept & (before < _of_each(self.top_p, logits.dtype))
+        last = ops.sum(ops.cast(kept, "int32"), axis=-1, keepdims=True) - 1
+        least = ops.take_along_axis(ranked, ops.maximum(last, 0), axis=-1)
+        # Rounding of the sum must not leave out a word of a sentence that
+        # draws from all.
+        every = _of_each(self.top_p, logits.dtype) >= 1
+        if self.top_k is not None:
+            every = every & (_of_each(self.top_k, "int32") < 1)
+        return ops.where(every, NEVER, least)
+
+    def _drawn(self, turn, logits):
+        """One word a hypothesis, by the inverse of the summed weights."""
+        weights = ops.exp(logits - ops.max(logits, axis=-1, keepdims=True))
+        weights = ops.where(logits > NEVER / 2, weights, 0.0)
+        summed = ops.cumsum(weights, axis=-1)
+        hypotheses = ops.arange(self.num_hypotheses, dtype="int32")
+        drawn = uniform(seed_column(self.seeds), hypotheses, turn.position)
+        # A drawn number is below 1 by more than the rounding of the product.
+        mark = ops.cast(drawn, summed.dtype)[..., None] * summed[..., -1:]
+        words = ops.sum(ops.cast(summed <= mark, "int32"), axis=-1)
+        return ops.minimum(words, logits.shape[-1] - 1)
+
+
+def seed_column(seeds):
+    """Seeds (B, 1), or one number for every sentence."""
+    if seeds is None:
+        return ops.zeros((1, 1), "int32")
+    return ops.cast(ops.reshape(seeds, (-1, 1)), "int32")
+
+
+def check_positive(**numbers):
+    """Raises where a setting is a number that is not positive."""
+    for name, value in numbers.items():
+        if isinstance(value, int | float) and not value > 0:
+            raise ValueError(
+                f"`{name}` must be positive. Received: {name}={value}. For "
+                "the most probable words search greedily or with a beam."
+            )
+
+
+def _of_each(value, dtype):
+    """A number, or one for each sentence, to fit (B, K, V)."""
+    return ops.reshape(ops.cast(value, dtype), (-1, 1, 1))

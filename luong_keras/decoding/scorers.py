@@ -1,0 +1,264 @@
+"""What changes the ranks of words and of hypotheses during a search.
+
+A scorer sees every step: what it keeps of a hypothesis moves with it. To add
+one, write a subclass of `Scorer` with the methods that it needs, and give an
+object of it to `search`, `beam_search` or a translator.
+"""
+
+from keras import ops
+
+from luong_keras.decoding.beam_gather import gather_beams
+
+LENGTH_PENALTIES = ("power", "google")
+
+
+class Scorer:
+    """Does nothing; what a subclass does not override stays so.
+
+    B sentences, K hypotheses each, S source positions, V words. `states` is
+    what the scorer keeps, a list of tensors (B, K, ...).
+
+    Attributes:
+        reranks: whether `final` changes anything: False, True, or one for
+            each sentence, (B,). Without any the search of a sentence ends
+            when it has found enough (the paper's rule).
+    """
+
+    reranks = False
+
+    def start(self, batch, source_length, max_steps):
+        """What is kept of the hypothesis without a word: (B, 1, ...) each."""
+        return []
+
+    def attend(self, states, weights):
+        """The same after a step looked at the source, weights (B, K, S)."""
+        return states
+
+    def add(self, states, words, position):
+        """The same after the step's words (B, K) were chosen."""
+        return states
+
+    def suppressed(self, states, position, vocabulary_size):
+        """Which next words are forbidden, to fit (B, K, V); None for none."""
+        return None
+
+    def bonus(self, states, position, vocabulary_size):
+        """What is added to log-probabilities, to fit (B, K, V), or None."""
+        return None
+
+    def final(self, scores, lengths, states):
+        """The ranks of hypotheses that end, (B, N).
+
+        Args:
+            scores: (B, N) sums of log-probabilities and bonuses.
+            lengths: symbols, `</s>` counted, to fit (B, N).
+            states: as kept of each, (B, N, ...).
+        """
+        return scores
+
+    def hope(self, scores, lengths):
+        """The best rank that scores (B, N) may still come to.
+
+        Args:
+            scores: of hypotheses that live, or their hopes by the scorers
+                before this one.
+            lengths: (B, 1) most symbols.
+
+        A scorer that reranks and does not say so lets every search run on to
+        its maximum length.
+        """
+        return ops.full_like(scores, float("inf"))
+
+
+class LengthPenalty(Scorer):
+    """Divides the score by a function of the length, `</s>` counted.
+
+    Args:
+        exponent: a number, or one for each sentence, (B,); 0 leaves the
+            plain sum (Luong et al. 2015).
+        form: `"power"`: length**exponent, with 1 the mean; `"google"`: ((5 +
+            length) / 6)**exponent (Wu et al. 2016, equation 14).
+
+    Example:
+    >>> import numpy as np
+    >>> penalty = LengthPenalty(1.0, "google")
+    >>> np.array(penalty.final(np.array([[-4.0]]), np.array([[7]]), [])).item()
+    -2.0
+    """
+
+    def __init__(self, exponent, form="power"):
+        if form not in LENGTH_PENALTIES:
+            raise ValueError(
+                f"`form` must be one of {LENGTH_PENALTIES}. Received: "
+                f"form={form!r}."
+            )
+        self.exponent = exponent
+        self.form = form
+
+    @property
+    def reranks(self):
+        if isinstance(self.exponent, int | float):
+            return self.exponent != 0
+        return ops.not_equal(self.exponent, 0)
+
+    def final(self, scores, lengths, states=()):
+        dtype = ops.convert_to_tensor(scores).dtype
+        exponent = ops.cast(self.exponent, dtype)
+        lengths = ops.cast(lengths, dtype)
+        if self.form == "google":
+            lengths = (lengths + 5) / 6
+        # One for each sentence goes with whatever a sentence has: (B, 1).
+        return scores / lengths ** ops.reshape(exponent, (-1, 1))
+
+    def hope(self, scores, lengths):
+        # Scores only fall; the largest length divides them most.
+        return self.final(scores, lengths)
+
+
+class CoveragePenalty(Scorer):
+    """Takes away from hypotheses that leave source words unattended.
+
+    strength times the sum over source words of log min(attention, 1), where
+    the attention is summed over the steps (Wu et al. 2016, equation 14).
+
+    Args:
+        strength: a number, or one for each sentence, (B,); theirs was 0.2.
+        source_mask: (B, S), True for words; padding is attended by nobody
+            and would count. None where there is no padding.
+    """
+
+    # Where nothing at all was attended: log 0 would hide every other word.
+    LEAST = 1e-6
+
+    def __init__(self, strength, source_mask=None):
+        self.strength = strength
+        self.source_mask = source_mask
+
+    @property
+    def reranks(self):
+        if isinstance(self.strength, int | float):
+            return self.strength != 0
+        return ops.not_equal(self.strength, 0)
+
+    def start(self, batch, source_length, max_steps):
+        return [ops.zeros((batch, 1, source_length), "float32")]
+
+    def attend(self, states, weights):
+        return [states[0] + ops.cast(weights, "float32")]
+
+    def final(self, scores, lengths, states):
+        attended = ops.clip(states[0], self.LEAST, 1.0)
+        missed = ops.log(attended)
+        if self.source_mask is not None:
+            missed = ops.where(self.source_mask[:, None], missed, 0.0)
+        missed = ops.cast(ops.sum(missed, axis=-1), scores.dtype)
+        strength = ops.cast(self.strength, scores.dtype)
+        return scores + ops.reshape(strength, (-1, 1)) * missed
+
+    def hope(self, scores, lengths):
+        # All may be attended yet, and nothing is taken away then.
+        return scores
+
+
+class Prefix(Scorer):
+    """Imposes the first words of every sentence, scored like any others.
+
+    Args:
+        words: (B, P) ids; one that ends in `</s>` imposes all words.
+        lengths: (B,) how many of them; all P when None.
+    """
+
+    def __init__(self, words, lengths=None):
+        self.words = ops.convert_to_tensor(words, dtype="int32")
+        if lengths is None:
+            batch, size = ops.shape(self.words)
+            lengths = ops.full((batch,), size)
+        self.lengths = ops.cast(lengths, "int32")
+
+    def suppressed(self, states, position, vocabulary_size):
+        last = ops.shape(self.words)[1] - 1
+        imposed = self.words[:, ops.minimum(position, last)]
+        others = ops.arange(vocabulary_size, dtype="int32") != imposed[:, None]
+        return (others & (position < self.lengths)[:, None])[:, None, :]
+
+
+class AllScorers:
+    """Several scorers as one, for the loop of a search.
+
+    What they keep is a list of the lists of each.
+    """
+
+    def __init__(self, scorers):
+        self.scorers = list(scorers)
+
+    def start(self, batch, source_length, max_steps):
+        return [
+            list(scorer.start(batch, source_length, max_steps))
+            for scorer in self.scorers
+        ]
+
+    def attend(self, kept, weights):
+        return [
+            list(scorer.attend(states, weights)) if states else states
+            for scorer, states in self._with(kept)
+        ]
+
+    def add(self, kept, words, position):
+        return [
+            list(scorer.add(states, words, position)) if states else states
+            for scorer, states in self._with(kept)
+        ]
+
+    @staticmethod
+    def reordered(kept, order):
+        """What is kept of the hypotheses (B, N) at `order`."""
+        return [gather_beams(each, order) if each else each for each in kept]
+
+    def suppressed(self, kept, position, vocabulary_size):
+        found = [
+            scorer.suppressed(states, position, vocabulary_size)
+            for scorer, states in self._with(kept)
+        ]
+        found = [each for each in found if each is not None]
+        return _any(found) if found else None
+
+    def bonus(self, kept, position, vocabulary_size):
+        found = [
+            scorer.bonus(states, position, vocabulary_size)
+            for scorer, states in self._with(kept)
+        ]
+        found = [each for each in found if each is not None]
+        return sum(found[1:], found[0]) if found else None
+
+    @property
+    def reranks(self):
+        """Whether any of them does: a bool, or one for each sentence."""
+        each = [scorer.reranks for scorer in self.scorers]
+        if any(isinstance(x, bool) and x for x in each):
+            return True
+        some = [x for x in each if not isinstance(x, bool)]
+        return _any(some) if some else False
+
+    def final(self, scores, lengths, kept, parents):
+        for scorer, states in self._with(kept):
+            if scorer.reranks is not False:
+                if states:
+                    states = gather_beams(states, parents)
+                scores = scorer.final(scores, lengths, states)
+        return scores
+
+    def hope(self, scores, lengths):
+        for scorer in self.scorers:
+            if scorer.reranks is not False:
+                scores = scorer.hope(scores, lengths)
+        return scores
+
+    def _with(self, kept):
+        return zip(self.scorers, kept, strict=True)
+
+
+def _any(tensors):
+    result = tensors[0]
+    for each in tensors[1:]:
+        result = ops.logical_or(result, each)
+    return result

@@ -1,0 +1,175 @@
+"""Beam search that draws a sample without replacement (Kool et al. 2019)."""
+
+from keras import ops
+
+from luong_keras.decoding.beam import Beam, Candidates
+from luong_keras.decoding.beam_gather import gather_beams
+from luong_keras.decoding.pool import NEVER, Pool, best_of, empty_pool
+from luong_keras.decoding.random_numbers import gumbel
+from luong_keras.decoding.sampling import check_positive, seed_column
+from luong_keras.decoding.search import Chosen, Ended, Turn
+from luong_keras.decoding.top_words import top_k
+from luong_keras.ops import masking
+
+
+class StochasticBeam(Beam):
+    """K different translations, drawn from what the model says.
+
+    "Stochastic beams and where to find them" (Kool et al. 2019): a beam whose
+    hypotheses rank by their log-probability and Gumbel noise, where the noise
+    of a hypothesis is the largest of all that may follow it. The result is a
+    sample of K translations without replacement: the first one drawn is a
+    sample of the model, the next one of what is left, and so on.
+
+    Results are ordered by score, which is the model's log-probability at
+    temperature 1 and what the scorers make of it; the drawing does not see
+    what they do to finished hypotheses.
+
+    Args:
+        size: K.
+        temperature: what logits are divided by before they are drawn from.
+        seeds: (B,) int32; 0 for all sentences when None.
+    """
+
+    def __init__(self, size, temperature=1.0, seeds=None):
+        super().__init__(size)
+        check_positive(temperature=temperature)
+        self.temperature = temperature
+        self.seeds = seeds
+
+    def first(self, turn: Turn) -> Chosen:
+        k = self.num_hypotheses
+        zeros = ops.zeros_like(turn.scores)
+        columns = [
+            each[:, 0, :k] for each in self._proposed(turn, zeros, zeros)
+        ]
+        missing = [(0, 0), (0, k - columns[0].shape[-1])]
+        perturbed, tempered, scores = (
+            ops.pad(each, missing, constant_values=NEVER)
+            for each in columns[:3]
+        )
+        words = ops.pad(columns[3], missing)
+        going = turn.going[:, None]
+        words = ops.where(going, words, turn.pad_id)
+        alone = ops.cast(ops.where(ops.arange(k) == 0, 0.0, NEVER), zeros.dtype)
+        perturbed, tempered, scores = (
+            ops.where(going, each, alone)
+            for each in (perturbed, tempered, scores)
+        )
+        pool = empty_pool(ops.shape(words)[0], k, zeros.dtype, more=1)
+        going = turn.max_lengths >= 2
+        own = (pool, perturbed, tempered)
+        return Chosen(words, ops.zeros_like(words), scores, going, own)
+
+    def next(self, turn: Turn, own) -> Chosen:
+        pool, perturbed, tempered = own
+        found = self._candidates(turn, (perturbed, tempered))
+        pool = self._with_finished(pool, found, turn)
+        chosen, order = self._live(turn, found, perturbed)
+        perturbed = chosen.scores
+        grows = turn.going[:, None]
+        tempered, scores = (
+            ops.where(grows, new, old)
+            for new, old in zip(
+                gather_beams(found.more, order),
+                (tempered, turn.scores),
+                strict=True,
+            )
+        )
+        return chosen._replace(
+            scores=scores,
+            going=self._going(turn, pool, perturbed),
+            own=(pool, perturbed, tempered),
+        )
+
+    def ended(self, turn: Turn, own) -> Ended:
+        pool, perturbed, _ = own
+        slots, final = self._unfinished(turn, turn.scores)
+        # What was cut at its limit was drawn like all else.
+        most = ops.zeros_like(slots) + turn.max_lengths[:, None]
+        live = Pool(perturbed, slots, most, (final,))
+        merged = best_of(pool, live, self.num_hypotheses)
+        empty = merged.ranking < NEVER / 2
+        (scores,) = merged.more
+        scores = ops.where(empty, -float("inf"), scores)
+        scores, order = ops.top_k(scores, self.num_hypotheses)
+        slots, lengths = gather_beams(merged[1:3], order)
+        lengths = ops.where(scores == -float("inf"), 0, lengths)
+        ends = ops.where(lengths < turn.max_lengths[:, None], lengths, -1)
+        return Ended(scores, slots, lengths, ends)
+
+    def _candidates(self, turn, own):
+        proposed = self._proposed(turn, *own)
+        proposals, k = proposed[0].shape[-1], self.num_hypotheses
+        perturbed, tempered, scores, words = (
+            ops.reshape(each, (-1, k * proposals)) for each in proposed
+        )
+        totals, order = ops.top_k(perturbed, min(2 * k, k * proposals))
+        order = ops.cast(order, "int32")
+        tempered, scores, words = gather_beams((tempered, scores, words), order)
+        parents = order // proposals
+        return Candidates(totals, parents, words, (tempered, scores))
+
+    def _proposed(self, turn, perturbed, tempered):
+        """The words of every hypothesis whose noise is largest.
+
+        Of each, (B, K, P): its perturbed log-probability, the one that was
+        drawn from, the score, and the word.
+        """
+        logits = masking.widen(turn.logits)
+        gains = logits - ops.logsumexp(logits, axis=-1, keepdims=True)
+        bonus = turn.bonus
+        if bonus is not None:
+            gains = gains + ops.cast(bonus, gains.dtype)
+        drawn = ops.where(
+            self._forbidden(turn, logits.shape[-1]),
+            NEVER,
+            gains / self.temperature,
+        )
+        drawn = ops.log_softmax(drawn, axis=-1) + tempered[..., None]
+        noisy = self._perturbed(turn, drawn, perturbed[..., None])
+        size = min(max(self.num_hypotheses, 2), logits.shape[-1])
+        noisy, words = top_k(noisy, size)
+        return (
+            noisy,
+            ops.take_along_axis(drawn, words, axis=-1),
+            ops.take_along_axis(gains, words, axis=-1) + turn.scores[..., None],
+            words,
+        )
+
+    @staticmethod
+    def _forbidden(turn, size):
+        """Words that cannot be drawn, to fit (B, K, V)."""
+        least = ops.maximum(turn.min_lengths, 1)
+        ends = ops.arange(size, dtype="int32") == turn.eos_id
+        forbidden = (turn.position < least)[:, None, None] & ends
+        suppressed = turn.suppressed
+        return forbidden if suppressed is None else forbidden | suppressed
+
+    def _perturbed(self, turn, drawn, parents):
+        """Log-probabilities with noise whose largest is their parent's."""
+        k, size = ops.shape(drawn)[1], drawn.shape[-1]
+        noise = gumbel(
+            seed_column(self.seeds)[..., None],
+            ops.arange(k, dtype="int32")[:, None],
+            turn.position,
+            ops.arange(size, dtype="int32"),
+        )
+        noisy = drawn + ops.cast(noise, drawn.dtype)
+        largest = ops.max(noisy, axis=-1, keepdims=True)
+        # -log(exp(-parent) - exp(-largest) + exp(-noisy)), appendix B.3 of
+        # Kool et al., without the overflow of its exponentials.
+        below = ops.minimum(noisy - largest, -1e-30)
+        gap = parents - noisy + ops.log(-ops.expm1(below))
+        found = parents - ops.relu(gap) - ops.log1p(ops.exp(-ops.abs(gap)))
+        found = ops.where(noisy >= largest, parents, found)
+        return ops.where(drawn > NEVER / 2, found, NEVER)
+
+    def _ranked(self, turn, found):
+        final = turn.final(found.more[1], found.parents)
+        return found.totals, final
+
+    def _settled(self, turn, pool, scores):
+        """Whether the pool has what a drawing of everything would have."""
+        worst = pool.ranking[:, -1]
+        return (worst > NEVER / 2) & (worst >= scores[:, 0])

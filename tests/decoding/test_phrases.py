@@ -1,0 +1,221 @@
+import numpy as np
+import pytest
+
+from luong_keras.decoding.beam import Beam
+from luong_keras.decoding.constrained_beam import ConstrainedBeam
+from luong_keras.decoding.greedy import Greedy
+from luong_keras.decoding.phrases import ForbiddenPhrases, PhraseProgress
+from luong_keras.decoding.sampling import Sampling
+from luong_keras.decoding.scorers import LengthPenalty, Prefix
+from luong_keras.decoding.search import search
+from tests.decoding.every_translation import (
+    ENOUGH,
+    MOST,
+    SIZE,
+    contains,
+    every_translation,
+)
+from tests.decoding.test_scorers import check
+from tests.decoding.toy_step import ToyStep, as_lists
+
+tensorflow = pytest.mark.tensorflow
+pytestmark = pytest.mark.slow_on_jax
+SENTENCES = [3, 5, 7, 11]
+# Of each sentence: one that overlaps itself, two, a long one, none.
+PHRASES = [[(4, 4, 5)], [(5, 4), (0,)], [(4, 5, 0)], []]
+
+
+def padded(phrases, longest=3, most=2):
+    """The phrases of each sentence as arrays."""
+    words = np.zeros((len(phrases), most, longest), "int32")
+    lengths = np.zeros((len(phrases), most), "int32")
+    for row, some in enumerate(phrases):
+        for place, phrase in enumerate(some):
+            words[row, place, : len(phrase)] = phrase
+            lengths[row, place] = len(phrase)
+    return words, lengths
+
+
+@tensorflow
+def test_progress_is_that_of_the_longest_beginning():
+    generator = np.random.default_rng(0)
+    words = generator.integers(0, 2, (1, 3, 4))
+    lengths = np.array([[4, 3, 1]])
+    phrases = PhraseProgress(words, lengths)
+    progress, text = np.zeros((1, 1, 3), "int32"), []
+    for word in generator.integers(0, 2, 200):
+        text.append(int(word))
+        progress = phrases.after(progress, np.array([[word]], "int32"))
+        for place, length in enumerate(lengths[0]):
+            phrase = words[0, place, :length].tolist()
+            longest = max(
+                size
+                for size in range(length + 1)
+                if text[len(text) - size :] == phrase[:size]
+            )
+            assert int(progress[0, 0, place]) == longest
+            following = int(phrases.next_words(progress)[0, 0, place])
+            assert following == [*phrase, -1][longest]
+        # A phrase that is there begins again.
+        progress = np.where(np.array(progress) == lengths, 0, progress)
+        if (np.array(progress) == 0).any():
+            progress = np.zeros_like(progress)
+            text = []
+
+
+def test_what_is_forbidden_never_comes():
+    step = ToyStep(SIZE, end_logit=1.0)
+    found = as_lists(
+        search(
+            step,
+            step.states(*SENTENCES),
+            Beam(ENOUGH, 2 * ENOUGH),
+            [MOST] * 4,
+            MOST,
+            scorers=[ForbiddenPhrases(*padded(PHRASES))],
+        )
+    )
+    for row, sentence in enumerate(SENTENCES):
+        scores = {
+            words: score
+            for words, score in every_translation(step, sentence).items()
+            if not any(contains(words, phrase) for phrase in PHRASES[row])
+        }
+        assert len(found[row]) == len(scores)
+        check(found[row], scores)
+
+
+@tensorflow
+@pytest.mark.parametrize("choice", [Greedy(), Beam(2), Sampling(3)])
+def test_one_list_may_be_forbidden_to_all(choice):
+    step = ToyStep(SIZE, end_logit=-2.0)
+    words, lengths = padded([[(4, 5), (5,)]])
+    found = as_lists(
+        search(
+            step,
+            step.states(*range(20)),
+            choice,
+            [8] * 20,
+            8,
+            scorers=[ForbiddenPhrases(words, lengths)],
+        )
+    )
+    assert all(5 not in words for row in found for _, words, _ in row)
+    assert any(4 in words for row in found for _, words, _ in row)
+
+
+@pytest.mark.parametrize("penalty", [0.0, 1.0])
+def test_a_wide_beam_finds_the_best_that_have_what_is_required(penalty):
+    step = ToyStep(SIZE, end_logit=1.0)
+    found = as_lists(
+        search(
+            step,
+            step.states(*SENTENCES[:3]),
+            # There are fewer that have them.
+            ConstrainedBeam(50, *padded(PHRASES[:3]), stack_size=50),
+            [MOST] * 3,
+            MOST,
+            scorers=[LengthPenalty(penalty)],
+        )
+    )
+    for row, sentence in enumerate(SENTENCES[:3]):
+        scores = {
+            words: score / (len(words) + 1) ** penalty
+            for words, score in every_translation(step, sentence).items()
+            if all(contains(words, phrase) for phrase in PHRASES[row])
+        }
+        assert len(found[row]) == len(scores) > 0
+        check(found[row], scores)
+
+
+def test_a_sentence_without_phrases_is_searched_as_ever():
+    step = ToyStep(8, end_logit=1.0, seed=3)
+    arguments = step.states(*SENTENCES), [7, 4, 6, 5], 7
+    states, longest, most = arguments
+    plain = search(step, states, Beam(3, 5), longest, most)
+    none = padded([[]] * 4)
+    found = search(
+        step, states, ConstrainedBeam(3, *none, stack_size=5), longest, most
+    )
+    for one, other in zip(found, plain, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "beam, end_logit",
+    [
+        (2, 3.0),
+        pytest.param(1, 1.0, marks=tensorflow),
+        pytest.param(4, -3.0, marks=tensorflow),
+        pytest.param(5, 8.0, marks=tensorflow),
+    ],
+)
+def test_what_is_required_is_always_there(beam, end_logit):
+    generator = np.random.default_rng(beam)
+    step = ToyStep(9, end_logit=end_logit, seed=beam)
+    sentences = list(range(1, 25))
+    phrases = [
+        [
+            tuple(generator.integers(4, 7, generator.integers(1, 4)).tolist())
+            for _ in range(generator.integers(1, 4))
+        ]
+        for _ in sentences
+    ]
+    # Just room for them, some with words of their own between.
+    longest = [
+        sum(map(len, some)) + 1 + int(generator.integers(0, 4))
+        for some in phrases
+    ]
+    words, lengths = padded(phrases, most=3)
+    found = as_lists(
+        search(
+            step,
+            step.states(*sentences),
+            ConstrainedBeam(beam, words, lengths),
+            longest,
+            max(longest),
+        )
+    )
+    for row, some in zip(found, phrases, strict=True):
+        assert row
+        for score, translation, _ in row:
+            assert np.isfinite(score)
+            assert all(contains(translation, phrase) for phrase in some)
+
+
+@tensorflow
+def test_every_sentence_has_a_beam_and_a_beginning_of_its_own():
+    step = ToyStep(9, end_logit=1.0, seed=6)
+    phrases = [[(4, 5)], [(6,), (7, 4)], [(5,)]]
+    words, lengths = padded(phrases)
+    begun = np.array([[8, 4], [0, 0], [7, 0]])
+    begun_lengths = np.array([2, 0, 1])
+    sizes = np.array([1, 4, 2])
+    longest = [7, 6, 5]
+
+    def searched(rows, width):
+        return as_lists(
+            search(
+                step,
+                step.states(*np.array([3, 5, 7])[rows]),
+                ConstrainedBeam(
+                    width,
+                    words[rows],
+                    lengths[rows],
+                    sizes=sizes[rows],
+                    stack_sizes=sizes[rows],
+                ),
+                np.array(longest)[rows],
+                7,
+                scorers=[Prefix(begun[rows], begun_lengths[rows])],
+            )
+        )
+
+    together = searched([0, 1, 2], 4)
+    for row in range(3):
+        (alone,) = searched([row], int(sizes[row]))
+        assert [w for _, w, _ in together[row]] == [w for _, w, _ in alone]
+        start = tuple(begun[row, : begun_lengths[row]])
+        for _, found, _ in alone:
+            assert found[: len(start)] == start
+            assert all(contains(found, phrase) for phrase in phrases[row])

@@ -1,0 +1,45 @@
+import numpy as np
+
+from luong_keras.decoding.random_numbers import gumbel, uniform
+
+
+def hashed(*counters):
+    """The same numbers in Python's integers."""
+    bits = 0x9E3779B9
+    for counter in counters:
+        bits = (bits + (counter % 2**32) * 0x9E3779B9) % 2**32
+        for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
+            bits = (bits ^ (bits >> shift)) * factor % 2**32
+        bits ^= bits >> 16
+    return (bits >> 9) / 2**23
+
+
+def test_numbers_are_the_same_everywhere():
+    seeds = np.array([[0], [1], [-5], [2**31 - 1]], "int32")
+    found = np.array(uniform(seeds, np.arange(3, dtype="int32"), 7))
+    expected = [
+        [hashed(int(seed), k, 7) for k in range(3)] for seed in seeds[:, 0]
+    ]
+    np.testing.assert_array_equal(found, np.array(expected, "float32"))
+
+
+def test_numbers_are_uniform_and_know_nothing_of_each_other():
+    numbers = np.array(
+        uniform(
+            np.arange(50, dtype="int32")[:, None, None],
+            np.arange(10, dtype="int32")[:, None],
+            np.arange(100, dtype="int32"),
+        )
+    )
+    counts, _ = np.histogram(numbers, bins=100, range=(0, 1))
+    # 50,000 numbers in 100 parts: chi-square of 99 degrees, 99.99 %.
+    assert ((counts - 500) ** 2 / 500).sum() < 161
+    for axis, size in enumerate(numbers.shape):
+        first, then = (
+            np.take(numbers, range(start, size - 1 + start), axis)
+            for start in (0, 1)
+        )
+        assert abs(np.corrcoef(first.ravel(), then.ravel())[0, 1]) < 0.02
+    noise = np.array(gumbel(np.arange(50000, dtype="int32")))
+    np.testing.assert_allclose(noise.mean(), np.euler_gamma, atol=0.02)
+    np.testing.assert_allclose(noise.std(), np.pi / 6**0.5, rtol=0.02)

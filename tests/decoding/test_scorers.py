@@ -1,0 +1,260 @@
+import math
+
+import numpy as np
+import pytest
+from keras import ops
+
+from luong_keras.decoding.beam import Beam, beam_search
+from luong_keras.decoding.greedy import Greedy
+from luong_keras.decoding.repetition import NoRepeatedNgrams
+from luong_keras.decoding.sampling import Sampling
+from luong_keras.decoding.scorers import (
+    CoveragePenalty,
+    LengthPenalty,
+    Prefix,
+    Scorer,
+)
+from luong_keras.decoding.search import search
+from luong_keras.special_tokens import EOS_ID
+from tests.decoding.every_translation import (
+    ENOUGH,
+    MOST,
+    SIZE,
+    every_translation,
+)
+from tests.decoding.toy_step import ConstantStep, ToyStep, as_lists
+
+tensorflow = pytest.mark.tensorflow
+pytestmark = pytest.mark.slow_on_jax
+SENTENCES = [3, 5, 7]
+
+
+def everything(step, *scorers, sentences=SENTENCES):
+    """All translations that a beam finds which loses none."""
+    count = len(sentences)
+    return as_lists(
+        search(
+            step,
+            step.states(*sentences),
+            Beam(ENOUGH, 2 * ENOUGH),
+            [MOST] * count,
+            MOST,
+            scorers=scorers,
+        )
+    )
+
+
+def ranked(scores):
+    return sorted(scores.items(), key=lambda entry: -entry[1])
+
+
+def check(found, scores):
+    expected = ranked(scores)[: len(found)]
+    assert [words for _, words, _ in found] == [words for words, _ in expected]
+    np.testing.assert_allclose(
+        [score for score, _, _ in found],
+        [score for _, score in expected],
+        rtol=1e-4,
+    )
+
+
+@pytest.mark.parametrize(
+    "form, divisor",
+    [
+        ("power", lambda length, x: length**x),
+        ("google", lambda length, x: ((5 + length) / 6) ** x),
+    ],
+)
+def test_length_penalties(form, divisor):
+    step = ToyStep(SIZE, end_logit=1.0)
+    exponents = [0.0, 0.6, 1.3]
+    found = everything(
+        step, LengthPenalty(np.array(exponents, "float32"), form)
+    )
+    for row, sentence in enumerate(SENTENCES):
+        check(
+            found[row],
+            {
+                words: score / divisor(len(words) + 1, exponents[row])
+                for words, score in every_translation(step, sentence).items()
+            },
+        )
+
+
+def test_an_unknown_form():
+    with pytest.raises(ValueError, match="form='wu'"):
+        LengthPenalty(1.0, "wu")
+
+
+def missed(step, sentence, words, positions=slice(None)):
+    """The sum of log min(attention, 1), of NumPy."""
+    attention = step.alignment_rows(sentence, (*words, EOS_ID)).sum(axis=0)
+    return np.log(np.minimum(attention, 1.0))[positions].sum()
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_coverage(masked):
+    step = ToyStep(SIZE, end_logit=1.0)
+    strengths = [0.0, 0.7, 3.0]
+    mask = np.array([[True] * 4, [True, True, True, False], [True] * 4])
+    penalty = CoveragePenalty(
+        np.array(strengths, "float32"), mask if masked else None
+    )
+    found = everything(step, LengthPenalty(0.5), penalty)
+    for row, sentence in enumerate(SENTENCES):
+        places = mask[row] if masked else slice(None)
+        check(
+            found[row],
+            {
+                words: score / (len(words) + 1) ** 0.5
+                + strengths[row] * missed(step, sentence, words, places)
+                for words, score in every_translation(step, sentence).items()
+            },
+        )
+
+
+@tensorflow
+def test_a_narrow_beam_waits_for_what_may_still_rank_higher():
+    # A word that is attended more and ends later wins, though the pool was
+    # full before.
+    step = ToyStep(SIZE, end_logit=1.0, seed=8)
+    for strength in (0.5, 2.0):
+        (few,) = as_lists(
+            search(
+                step,
+                step.states(3),
+                Beam(ENOUGH, 1),
+                [MOST],
+                MOST,
+                scorers=[CoveragePenalty(strength)],
+            )
+        )
+        best = max(
+            every_translation(step, 3).items(),
+            key=lambda entry: entry[1] + strength * missed(step, 3, entry[0]),
+        )
+        assert few[0][1] == best[0]
+
+
+def repeats(words, size):
+    grams = [words[i : i + size] for i in range(len(words) - size + 1)]
+    return len(set(grams)) < len(grams)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_no_ngram_is_repeated(size):
+    step = ToyStep(SIZE, end_logit=-1.0, seed=1)
+    found = everything(step, NoRepeatedNgrams(size))
+    for row, sentence in enumerate(SENTENCES):
+        scores = every_translation(step, sentence)
+        kept = {w: s for w, s in scores.items() if not repeats(w, size)}
+        assert 0 < len(kept) < len(scores)
+        assert len(found[row]) == len(kept)
+        check(found[row], kept)
+
+
+@tensorflow
+def test_a_model_that_repeats_itself_does_not():
+    # Words 4 and 5 for ever, as after training on too little text.
+    step = ConstantStep([1e-9, 1e-9, 1e-9, 1e-3, 0.6, 0.3, 0.1])
+    sizes = np.array([0, 1, 2, 3], "int32")
+    for choice in (Greedy(), Beam(3), Sampling(2, 0.1)):
+        found = as_lists(
+            search(
+                step,
+                [np.zeros((4, 1), "float32")],
+                choice,
+                [12] * 4,
+                12,
+                min_lengths=[5] * 4,
+                scorers=[NoRepeatedNgrams(sizes)],
+            )
+        )
+        assert repeats(found[0][0][1], 3)
+        for size in (1, 2, 3):
+            assert all(not repeats(words, size) for _, words, _ in found[size])
+            # Not more than was asked for.
+            assert size == 1 or any(
+                repeats(words, size - 1) for _, words, _ in found[size]
+            )
+
+
+def test_ngrams_need_a_size():
+    with pytest.raises(ValueError, match="size=0"):
+        NoRepeatedNgrams(0)
+
+
+@tensorflow
+def test_a_prefix_is_a_scorer():
+    step = ToyStep(SIZE)
+    words = np.array([[4, 5], [5, 0], [0, 0]])
+    lengths = np.array([2, 1, 0])
+    arguments = (step, step.states(*SENTENCES), [MOST] * 3, MOST)
+    given = beam_search(
+        *arguments, beam_size=3, prefix=words, prefix_lengths=lengths
+    )
+    scorer = beam_search(
+        *arguments, beam_size=3, scorers=[Prefix(words, lengths)]
+    )
+    for one, other in zip(given, scorer, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert as_lists(given)[0][0][1][:2] == (4, 5)
+
+
+class Bigrams(Scorer):
+    """A user's own: a bonus for pairs of words, and for even lengths.
+
+    Keeps the last word of each hypothesis.
+    """
+
+    reranks = True
+
+    def __init__(self, table):
+        self.table = ops.convert_to_tensor(table)
+
+    def start(self, batch, source_length, max_steps):
+        return [ops.zeros((batch, 1), dtype="int32")]
+
+    def add(self, states, words, position):
+        return [words]
+
+    def bonus(self, states, position, vocabulary_size):
+        return ops.take(self.table, states[0], axis=0)
+
+    def final(self, scores, lengths, states):
+        last = ops.cast(states[0], scores.dtype)
+        return scores + ops.cast(lengths % 2 == 0, scores.dtype) + 0.01 * last
+
+
+def test_a_scorer_of_ones_own():
+    table = np.random.default_rng(0).normal(size=(SIZE, SIZE))
+    step = ToyStep(SIZE, end_logit=1.0)
+    found = everything(step, Bigrams(table.astype("float32")))
+    for row, sentence in enumerate(SENTENCES):
+        expected = {}
+        for words, score in every_translation(step, sentence).items():
+            pairs = zip((0, *words), (*words, EOS_ID), strict=True)
+            score += sum(table[pair] for pair in pairs)
+            score += (len(words) + 1) % 2 == 0
+            expected[words] = score + 0.01 * words[-1]
+        check(found[row], expected)
+
+
+@tensorflow
+def test_a_bonus_counts_in_every_search():
+    table = np.zeros((SIZE, SIZE), "float32")
+    table[:, 4] = math.log(1000)
+    step = ToyStep(SIZE, seed=2)
+    for choice in (Greedy(), Beam(1)):
+        ((best, *_),) = as_lists(
+            search(
+                step,
+                step.states(3),
+                choice,
+                [3],
+                3,
+                scorers=[Bigrams(table)],
+                min_lengths=[2],
+            )
+        )
+        assert best[1][:2] == (4, 4)
