@@ -284,8 +284,27 @@ class DecodingConfig:
     # where more finish: the best of them, or those that finish first, which
     # end the search (the authors' program)
     stack_keeps: Literal["best", "first"] = "best"
+    # "beam": the best hypotheses; "sampling": as many drawn at random, each
+    # by itself; "stochastic_beam": drawn without putting back (Kool et al.
+    # 2019)
+    choice: Literal["beam", "sampling", "stochastic_beam"] = "beam"
+    # where words are drawn: what logits are divided by
+    temperature: float = 1.0
+    # where words are drawn by sampling: from this many most probable ones;
+    # all when None
+    top_k: int | None = None
+    # likewise: from the fewest words that have this probability together
+    top_p: float = 1.0
+    # of what is drawn; every sentence draws by this number and its own text
+    seed: int = 0
     # 0: plain sum of log-probabilities; 1: their mean (score / length**x)
     length_penalty: float = 0.0
+    # of the divisor: length**x, or ((5 + length) / 6)**x (Wu et al. 2016)
+    length_penalty_form: Literal["power", "google"] = "power"
+    # what source words that nobody attends cost (Wu et al. 2016; theirs 0.2)
+    coverage_penalty: float = 0.0
+    # no translation has so many words in a row twice; any when None
+    no_repeat_ngram: int | None = None
     # of the source length + 1
     min_length_ratio: float = 0.5
     max_length_ratio: float = 1.5
@@ -312,6 +331,18 @@ class DecodingConfig:
                 "max_beam_size must be at least beam_size. Received: "
                 f"max_beam_size={most} and beam_size={self.beam_size}."
             )
+        check_at_least_one(self, "top_k", "no_repeat_ngram")
+        for name in ("temperature", "top_p"):
+            if not getattr(self, name) > 0:
+                raise ValueError(
+                    f"{name} must be positive. Received: {name}="
+                    f"{getattr(self, name)}."
+                )
+        if self.coverage_penalty < 0:
+            raise ValueError(
+                "coverage_penalty must be 0 or more. Received: "
+                f"coverage_penalty={self.coverage_penalty}."
+            )
         if not 0 <= self.min_length_ratio <= self.max_length_ratio:
             raise ValueError(
                 "Expected: 0 <= min_length_ratio <= max_length_ratio. "
@@ -331,6 +362,9 @@ class DecodingConfig:
           there is less: the beam grows, unless it is given too, and so does
           a `stack_size` of its own. (A stack larger than the beam is full
           only where enough hypotheses come to their end.)
+        - `choice="sampling"`, new, sets the beam to `n_best`, or to 1: that
+          many samples are drawn, and the best of several is not what a model
+          says.
         - Whatever is given by name stays as given.
 
         Args:
@@ -345,6 +379,8 @@ class DecodingConfig:
             >>> DecodingConfig(beam_size=5).with_(n_best=8).beam_size
             8
         """
+        if changes.get("choice") == "sampling" != self.choice:
+            changes.setdefault("beam_size", n_best or 1)
         beam = changes.get("beam_size", self.beam_size)
         if beam != self.beam_size:
             changes.setdefault("stack_size", None)

@@ -120,7 +120,7 @@ MODULES = {
     "serving.evaluate": "recipe.evaluation",
     "serving.grpc_transport": "client.grpc_transport",
     "serving.model_ensemble": "inference.model_ensemble",
-    "serving.request_columns": "client.request_columns",
+    "serving.request_columns": "inference.search_options",
     "serving.rest_transport": "client.rest_transport",
     "serving.server_error": "client.server_error",
     "serving.translation": "inference.translation",

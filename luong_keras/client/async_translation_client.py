@@ -14,13 +14,13 @@ from luong_keras.client import questions
 from luong_keras.client.base_client import BaseClient
 from luong_keras.client.contract import Contract
 from luong_keras.client.line_stream import FinishedPart, LineStream
-from luong_keras.client.request_columns import (
+from luong_keras.client.truncation import warn_of
+from luong_keras.inference.search_options import (
     Lines,
     NbestSettings,
     Option,
     SearchSettings,
 )
-from luong_keras.client.truncation import warn_of
 from luong_keras.inference.translation import (
     ScoredTranslation,
     TranslatedText,

@@ -9,17 +9,18 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from luong_keras.client.request_columns import (
+from luong_keras.inference import translation as answers
+from luong_keras.inference.search_options import (
+    SEARCH_OPTIONS,
     Lines,
     Option,
     option_column,
     text_column,
 )
-from luong_keras.inference import translation as answers
 
 Result = TypeVar("Result")
-_SEARCH = ("beam_size", "length_penalty", "prefix", "replace_unknown")
-_NBEST = ("beam_size", "n_best", "length_penalty", "prefix", "replace_unknown")
+_NBEST = tuple(SEARCH_OPTIONS)
+_SEARCH = tuple(name for name in _NBEST if name != "n_best")
 _ALIGN = ("rank", *_SEARCH)
 
 

@@ -9,10 +9,15 @@ class Chains(Choice):
     """K hypotheses of which each continues itself alone.
 
     A subclass says which word follows.
+
+    Args:
+        count: K.
+        counts: (B,) how many of them each sentence has; K when None.
     """
 
-    def __init__(self, count=1):
+    def __init__(self, count=1, counts=None):
         self.num_hypotheses = count
+        self.counts = counts
 
     def pick(self, turn: Turn, barred):
         """The next word of every hypothesis.
@@ -28,7 +33,7 @@ class Chains(Choice):
 
     def first(self, turn: Turn) -> Chosen:
         k = self.num_hypotheses
-        if k > 1:
+        if not self._single:
             turn = turn._replace(
                 logits=ops.repeat(turn.logits, k, axis=1),
                 scores=ops.repeat(turn.scores, k, axis=1),
@@ -66,9 +71,13 @@ class Chains(Choice):
         symbols = ops.minimum(lengths + 1, ops.maximum(most, 1))
         ranking = turn.scorers.final(turn.scores, symbols, turn.kept, slots)
         ends = ops.where(lengths < most, lengths, -1)
-        found = Ended(ranking, slots, lengths, ends)
-        if self.num_hypotheses == 1:
-            return found
+        if self._single:
+            return Ended(ranking, slots, lengths, ends)
+        if self.counts is not None:
+            counts = ops.cast(self.counts, "int32")[:, None]
+            ranking = ops.where(places < counts, ranking, -float("inf"))
+            lengths = ops.where(places < counts, lengths, 0)
+            ends = ops.where(places < counts, ends, -1)
         ranking, order = ops.top_k(ranking, self.num_hypotheses)
         order = ops.cast(order, "int32")
         return Ended(
@@ -77,3 +86,7 @@ class Chains(Choice):
             ops.take_along_axis(lengths, order, axis=-1),
             ops.take_along_axis(ends, order, axis=-1),
         )
+
+    @property
+    def _single(self):
+        return isinstance(self.num_hypotheses, int) and self.num_hypotheses == 1

@@ -25,6 +25,7 @@ class Sampling(Chains):
             (Holtzman et al. 2020), at the given temperature and after
             `top_k`; 1 for all. Words as probable as the last of them count.
         seeds: (B,) int32; 0 for all sentences when None.
+        counts: (B,) how many samples each sentence wants; K when None.
 
     Example:
     >>> Sampling(2, temperature=0.0)
@@ -33,9 +34,15 @@ class Sampling(Chains):
     """
 
     def __init__(
-        self, count=1, temperature=1.0, top_k=None, top_p=1.0, seeds=None
+        self,
+        count=1,
+        temperature=1.0,
+        top_k=None,
+        top_p=1.0,
+        seeds=None,
+        counts=None,
     ):
-        super().__init__(count)
+        super().__init__(count, counts)
         check_positive(temperature=temperature, top_p=top_p)
         self.temperature = temperature
         self.top_k = top_k

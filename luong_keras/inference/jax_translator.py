@@ -54,8 +54,8 @@ class JaxTranslator(TranslationGraph):
                 results[place] = row[0].decode()
         return results
 
-    def _search(self, source, options, prefix):
-        limits = self._limits(source, prefix)
+    def _search(self, text, source, wishes):
+        limits = self.searching.limits(source.lengths)
         # Few shapes: each is a program.
         rows, width = source.ids.shape[0], source.lengths.numpy().max()
         rows_after = self.decoding.batch_size

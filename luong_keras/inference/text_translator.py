@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Unpack
 
 import keras
 import numpy as np
 
 from luong_keras.config import DecodingConfig
+from luong_keras.decoding.scorers import Scorer
+from luong_keras.decoding.search import Choice
 from luong_keras.inference.model_ensemble import ModelEnsemble
+from luong_keras.inference.search_options import (
+    SEARCH_OPTIONS,
+    NbestSettings,
+    SearchSettings,
+    option_column,
+    refuse_one_line,
+)
 from luong_keras.inference.translation import (
     ScoredTranslation,
     Translation,
@@ -16,7 +26,10 @@ from luong_keras.inference.translation import (
     scored_translation_of,
     translations_of,
 )
-from luong_keras.inference.translation_graph import TranslationGraph
+from luong_keras.inference.translation_graph import (
+    SearchOptions,
+    TranslationGraph,
+)
 from luong_keras.missing_package import missing_package
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.text.preprocessing import Preprocessor
@@ -45,6 +58,10 @@ class TextTranslator(TranslationGraph):
             way; its tokens and alignments are those of prepared text.
         target_preprocessor: the same for the target text; translations are
             put back into running text.
+        choice: what chooses the words, an object of `luong_keras.decoding` or
+            your own, instead of what `decoding` says.
+        scorers: what else changes the ranks of words and hypotheses,
+            `Scorer`s. An export has both.
 
     Raises:
         ValueError: where a tokenizer has not the vocabulary of the model.
@@ -58,6 +75,8 @@ class TextTranslator(TranslationGraph):
         decoding: DecodingConfig | None = None,
         source_preprocessor: Preprocessor | None = None,
         target_preprocessor: Preprocessor | None = None,
+        choice: Choice | None = None,
+        scorers: Sequence[Scorer] = (),
     ) -> None:
         if keras.backend.backend() != "tensorflow":
             raise RuntimeError(
@@ -89,30 +108,103 @@ class TextTranslator(TranslationGraph):
             decoding or DecodingConfig(),
             source_preprocessor,
             target_preprocessor,
+            choice,
+            scorers,
         )
         text = tf.TensorSpec([None], tf.string)
         self._translate = tf.function(
             self.translate_batch, input_signature=[text], autograph=False
         )
+        self._translate_as_chosen = None
         self._score = tf.function(
             self.score_batch, input_signature=[text, text], autograph=False
         )
 
-    def translate(self, lines: Sequence[str]) -> list[str]:
-        """The best translation of every line, in order."""
-        return [nbest[0].text for nbest in self.nbest(lines)]
+    def translate(
+        self, lines: Sequence[str], **options: Unpack[SearchSettings]
+    ) -> list[str]:
+        """The best translation of every line, in order.
 
-    def nbest(self, lines: Sequence[str]) -> list[list[Translation]]:
-        """The n best translations of every line, in order."""
+        Args:
+            lines: the sentences.
+            **options: what they choose of their search, one value for all
+                or one for each.
+
+        Example:
+            >>> translator.translate(
+            ...     ["the house", "a cat"], required=["Haus", ""], beam_size=5
+            ... )  # doctest: +SKIP
+        """
+        if options:
+            found = self.nbest(lines, n_best=1, **options)
+        else:
+            found = self.nbest(lines)
+        return [nbest[0].text if nbest else "" for nbest in found]
+
+    def nbest(
+        self, lines: Sequence[str], **options: Unpack[NbestSettings]
+    ) -> list[list[Translation]]:
+        """The n best translations of every line, in order.
+
+        Args:
+            lines: the sentences.
+            **options: as those of `translate`, and `n_best`, how many are
+                wanted: all that the search keeps without it.
+        """
+        refuse_one_line(lines)
+        columns = self._columns(options, len(lines))
         results: list[list[Translation]] = [[] for _ in lines]
         for places in places_by_length(lines, self.decoding.batch_size):
-            found = self._translate(tf.constant([lines[i] for i in places]))
+            text = tf.constant([lines[i] for i in places])
+            if columns is None:
+                found = self._translate(text)
+            else:
+                found = self._as_chosen()(text, *(c[places] for c in columns))
             arrays = {name: t.numpy() for name, t in found.items()}
             for row, place in enumerate(places):
                 results[place] = translations_of(
                     arrays, row, self.decoding.alignment_step
                 )
         return results
+
+    def _columns(self, options, count):
+        """The columns of all options, where there are any."""
+        if unknown := [name for name in options if name not in SEARCH_OPTIONS]:
+            raise TypeError(
+                f"Expected: options of a search, {', '.join(SEARCH_OPTIONS)}. "
+                f"Received: {', '.join(unknown)}."
+            )
+        if all(value is None for value in options.values()):
+            return None
+        most = self.searching.most
+        beams = options.get("beam_size")
+        if beams is not None and np.max(beams, initial=0) > most:
+            raise ValueError(
+                f"Expected: beam_size of at most {most}. Received: "
+                f"beam_size={beams}. Make the translator with a larger "
+                "decoding.beam_size or max_beam_size."
+            )
+        return [
+            option_column(name, options.get(name), count)
+            for name in SEARCH_OPTIONS
+        ]
+
+    def _as_chosen(self):
+        """The search with options as a graph, traced where it is wanted."""
+        if self._translate_as_chosen is None:
+            text = tf.TensorSpec([None], tf.string)
+            kinds = [
+                tf.TensorSpec([None], option.kind)
+                for option in SEARCH_OPTIONS.values()
+            ]
+            self._translate_as_chosen = tf.function(
+                lambda text, *columns: self.translate_batch(
+                    text, SearchOptions(*columns)
+                ),
+                input_signature=[text, *kinds],
+                autograph=False,
+            )
+        return self._translate_as_chosen
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str]

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from luong_keras.config import DecodingConfig
-from luong_keras.decoding.beam import beam_search
 from luong_keras.decoding.forced import forced_decoding
-from luong_keras.decoding.greedy import greedy_search
 from luong_keras.decoding.hypotheses import Hypotheses
-from luong_keras.inference.beam_widths import search_as_wide
+from luong_keras.decoding.scorers import Scorer
+from luong_keras.decoding.search import Choice
 from luong_keras.inference.model_ensemble import ModelEnsemble
+from luong_keras.inference.search_options import SEARCH_OPTIONS, option_column
+from luong_keras.inference.searching import (
+    Phrases,
+    Searching,
+    Sources,
+    Wishes,
+    text_seeds,
+)
 from luong_keras.inference.translation import ABSENT_SCORE
 from luong_keras.inference.unknown_words import UnknownWords
 from luong_keras.missing_package import missing_package
-from luong_keras.special_tokens import EOS
+from luong_keras.special_tokens import EOS, UNK_ID
 from luong_keras.text.moses import MosesGraph
 from luong_keras.text.preprocessing import Preprocessor
 
@@ -23,26 +31,37 @@ try:
 except ImportError as error:
     raise missing_package("tensorflow", error) from error
 
-# The largest exponent of the length that a request can choose: beyond, the
-# longest hypotheses win, whatever they say.
-MAX_LENGTH_PENALTY = 2.0
 # A text is cut at this many bytes for each token that may be read, so that
 # one line of megabytes costs no more than any other.
 BYTES_OF_A_TOKEN = 64
 
 
+# Of the phrases that a translation must or must not have, for each sentence.
+MOST_PHRASES = 8
+MOST_PHRASE_TOKENS = 16
+
+
 class SearchOptions(NamedTuple):
     """What every sentence of a batch may choose, (B,) each.
 
+    `SEARCH_OPTIONS` tells what leaves each as it is configured, and its
+    range, into which it is moved.
+
     Attributes:
-        beam_size: int32; 0 for the translator's own, and never more than its
-            `max_beam_size`.
-        n_best: int32; how many translations are wanted, 0 for all.
-        length_penalty: float32; negative or NaN for the translator's own, and
-            never more than 2.
+        beam_size: int32; the hypotheses, never more than `max_beam_size`.
+        n_best: int32; how many translations are wanted, or drawn.
+        length_penalty: float32; the exponent.
         prefix: strings; the words that the translation must begin with.
-        replace_unknown: int32; 1 to replace unknown words, 0 to leave them,
-            negative for the translator's own choice.
+        replace_unknown: int32; 1 to replace unknown words, 0 to leave them.
+        coverage_penalty: float32; of source words that nobody attends.
+        no_repeat_ngram: int32; so many words in a row do not come twice.
+        temperature: float32; above 0 to draw samples.
+        top_k: int32; from so many most probable words.
+        top_p: float32; from words with this probability together.
+        seed: int32; of samples.
+        required: strings; phrases, a tab between two, that must come. One
+            with an unknown word is left out.
+        forbidden: strings; phrases that must not come, likewise.
     """
 
     beam_size: tf.Tensor
@@ -50,6 +69,28 @@ class SearchOptions(NamedTuple):
     length_penalty: tf.Tensor
     prefix: tf.Tensor
     replace_unknown: tf.Tensor
+    coverage_penalty: tf.Tensor
+    no_repeat_ngram: tf.Tensor
+    temperature: tf.Tensor
+    top_k: tf.Tensor
+    top_p: tf.Tensor
+    seed: tf.Tensor
+    required: tf.Tensor
+    forbidden: tf.Tensor
+
+    @classmethod
+    def columns(cls, count: int, **given) -> SearchOptions:
+        """Options for so many sentences, of one value each or one for all."""
+        return cls(
+            **{
+                name: tf.constant(
+                    option_column(name, given.pop(name, None), count),
+                    option.kind,
+                )
+                for name, option in SEARCH_OPTIONS.items()
+            },
+            **given,
+        )
 
 
 class _Read(NamedTuple):
@@ -75,6 +116,8 @@ class TranslationGraph(tf.Module):
         source_preprocessor: what prepared the source text that the model was
             trained on, or None for text as it is.
         target_preprocessor: the same for the target text.
+        choice: what chooses the words instead of what `decoding` says.
+        scorers: what else changes the ranks of words and hypotheses.
     """
 
     def __init__(
@@ -85,12 +128,17 @@ class TranslationGraph(tf.Module):
         decoding,
         source_preprocessor: Preprocessor | None = None,
         target_preprocessor: Preprocessor | None = None,
+        choice: Choice | None = None,
+        scorers: Sequence[Scorer] = (),
     ) -> None:
         super().__init__(name="translator")
         self.translation_model = translation_model
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer
         self.decoding: DecodingConfig = decoding
+        self.searching = Searching(
+            decoding, translation_model.config, choice, scorers
+        )
         self._source_moses = _moses_graph(source_preprocessor)
         self._target_moses = _moses_graph(target_preprocessor)
         self.unknown_words = UnknownWords(
@@ -105,8 +153,8 @@ class TranslationGraph(tf.Module):
         Returns a dict, batch first: `translations` (B, N) and `scores`
         (B, N), the best first; `tokens` (B, N, T), `lengths` (B, N) and
         `alignments` (B, N, T, S); `source_tokens` (B, S) and
-        `source_lengths` (B,); `truncated` (B,), whether the source, or the
-        prefix that was asked for, was cut at the limit. An empty sentence has
+        `source_lengths` (B,); `truncated` (B,), whether the source, or what
+        was asked for, was not read whole. An empty sentence has
         an empty translation. A rank that the search did not fill has no tokens
         and the score -1e30.
         """
@@ -114,11 +162,12 @@ class TranslationGraph(tf.Module):
         options = SearchOptions(*options) if options else None
         source = self._read_source(text)
         source_tokens = _padded(source.tokens, "")
-        prefix, truncated = None, source.truncated
+        wishes, prefix, truncated = None, None, source.truncated
         if options is not None:
             prefix = self._read_target(options.prefix)
-            truncated |= prefix.truncated
-        found = self._search(source, options, prefix)
+            wishes, cut = self._wishes(options, prefix)
+            truncated |= prefix.truncated | cut
+        found = self._search(text, source, wishes)
         wanted = None
         if options is not None:
             ranks = tf.shape(found.scores)[1]
@@ -228,74 +277,57 @@ class TranslationGraph(tf.Module):
         padding = self.translation_model.config.source_pad_id
         return self.translation_model.encode(_padded(read.ids, padding))
 
-    def _search(self, source, options, prefix):
-        decoding = self.decoding
+    def _search(self, text, source, wishes):
         memory, mask, states = self._encode(source)
         step = self.translation_model.decoding_step(memory, mask)
-        limits = self._limits(source, prefix)
-        if options is not None:
-            return self._search_as_chosen(step, states, limits, options, prefix)
-        if decoding.beam_size == 1 and decoding.stack_size in (None, 1):
-            return greedy_search(step, states, **limits)
-        limits |= {
-            "beam_size": decoding.beam_size,
-            "stack_size": decoding.stack_size,
-            "stack_keeps": decoding.stack_keeps,
-        }
-        return beam_search(step, states, **limits)
-
-    def _search_as_chosen(self, step, states, limits, options, prefix):
-        most = self.decoding.max_beam_size or self.decoding.beam_size
-        limits |= self._chosen(options, prefix, most)
-
-        def search(width):
-            return beam_search(step, states, beam_size=width, **limits)
-
-        return search_as_wide(search, limits["beam_sizes"], most)
-
-    def _limits(self, source, prefix):
-        """The arguments of every search."""
-        decoding, config = self.decoding, self.translation_model.config
-        read = tf.cast(source.lengths + 1, tf.float32)  # S + 1: the paper's
-        most = tf.maximum(
-            tf.cast(read * decoding.max_length_ratio, tf.int32), 2
+        width = tf.shape(_padded(source.ids, 0))[1]
+        sources = Sources(
+            source.lengths,
+            tf.sequence_mask(source.lengths, width),
+            text_seeds(text),
         )
-        if prefix is not None:
-            most = tf.maximum(most, prefix.lengths + 1)
-        most = tf.where(source.lengths > 0, most, 0)
-        least = tf.cast(read * decoding.min_length_ratio, tf.int32)
-        return {
-            "max_lengths": most,
-            "max_steps": tf.reduce_max(most),
-            "min_lengths": tf.minimum(least, most - 1),
-            "length_penalty": decoding.length_penalty,
-            "bos_id": config.bos_id,
-            "eos_id": config.eos_id,
-            "pad_id": config.target_pad_id,
-        }
+        if wishes is None:
+            return self.searching.as_configured(step, states, sources)
+        return self.searching.as_chosen(step, states, sources, wishes)
 
-    def _chosen(self, options, prefix, most):
-        """The search's arguments for what each sentence chooses."""
-        decoding = self.decoding
-        beams = tf.where(
-            options.beam_size > 0, options.beam_size, decoding.beam_size
+    def _wishes(self, options, prefix):
+        """What sentences choose, and where some of it was left out."""
+        required, cut = self._read_phrases(options.required, known=True)
+        forbidden, more = self._read_phrases(options.forbidden, known=False)
+        wishes = Wishes(
+            options._asdict(),
+            _padded(prefix.ids, self.translation_model.config.target_pad_id),
+            prefix.lengths,
+            required,
+            forbidden,
         )
-        beams = tf.minimum(beams, most)
-        own = options.length_penalty >= 0
-        penalty = tf.cast(decoding.length_penalty, tf.float32)
-        asked = tf.minimum(options.length_penalty, MAX_LENGTH_PENALTY)
-        return {
-            "stack_size": decoding.stack_size,
-            "beam_sizes": beams,
-            # Without a number of its own, a sentence has as many as its beam.
-            "stack_sizes": beams if decoding.stack_size is None else None,
-            "stack_keeps": decoding.stack_keeps,
-            "length_penalty": tf.where(own, asked, penalty),
-            "prefix": _padded(
-                prefix.ids, self.translation_model.config.target_pad_id
-            ),
-            "prefix_lengths": prefix.lengths,
-        }
+        return wishes, cut | more
+
+    def _read_phrases(self, text, known):
+        """Phrases with a tab between two, and where some were left out.
+
+        With `known`, those of unknown words are left out.
+        """
+        parts = tf.strings.split(text, "\t")
+        cut = parts.row_lengths() > MOST_PHRASES
+        parts = parts[:, :MOST_PHRASES]
+        read = self._read_target(parts.flat_values)
+        lengths = read.lengths
+        too_long = read.truncated | (lengths > MOST_PHRASE_TOKENS)
+        if known:
+            # A phrase whose beginning is enough is another one.
+            unknown = tf.reduce_any(read.ids == UNK_ID, axis=1)
+            too_long |= unknown
+        lengths = tf.where(too_long, 0, lengths)
+        lengths = parts.with_flat_values(lengths).to_tensor(0)
+        # All of them must have room in a translation.
+        fits = tf.cumsum(lengths, axis=1) <= self.decoding.max_source_length
+        cut |= ~tf.reduce_all(fits, axis=1)
+        left_out = parts.with_flat_values(too_long).to_tensor(False)
+        cut |= tf.reduce_any(left_out, axis=1)
+        ids = _padded(read.ids[:, :MOST_PHRASE_TOKENS], 0)
+        ids = parts.with_flat_values(ids).to_tensor(0)
+        return Phrases(ids, tf.where(fits, lengths, 0)), cut
 
     def _tokens(self, found, source_tokens, options, prefix):
         """The words of hypotheses, unknown ones replaced if asked for."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from luong_keras.inference.search_options import SEARCH_OPTIONS, option_column
 from luong_keras.inference.translation_graph import (
     BYTES_OF_A_TOKEN,
     SearchOptions,
@@ -21,27 +22,20 @@ try:
 except ImportError as error:
     raise missing_package("tensorflow", error) from error
 
-CONTRACT_VERSION = 2
+CONTRACT_VERSION = 3
+_OPTIONS = {
+    name: tf.as_dtype(option.kind) for name, option in SEARCH_OPTIONS.items()
+}
 # Name -> the names and types of its inputs, all (B,). The first one is asked
 # where a request names none.
 INPUTS = {
     "serving_default": {"text": tf.string},
     "translate": {"text": tf.string},
-    "translate_with_options": {
-        "text": tf.string,
-        "beam_size": tf.int32,
-        "n_best": tf.int32,
-        "length_penalty": tf.float32,
-        "prefix": tf.string,
-        "replace_unknown": tf.int32,
-    },
+    "translate_with_options": {"text": tf.string, **_OPTIONS},
     "align": {
         "text": tf.string,
         "rank": tf.int32,
-        "beam_size": tf.int32,
-        "length_penalty": tf.float32,
-        "prefix": tf.string,
-        "replace_unknown": tf.int32,
+        **{name: _OPTIONS[name] for name in _OPTIONS if name != "n_best"},
     },
     "score": {"source": tf.string, "target": tf.string},
     "align_pair": {"source": tf.string, "target": tf.string},
@@ -93,12 +87,11 @@ def signatures(
     chosen = made(with_options, "translate_with_options")
     forced = made(graph.score_batch, "score")
 
-    def align(text, rank, beam_size, length_penalty, prefix, replace_unknown):
+    def align(text, rank, *inputs):
         rank = tf.clip_by_value(rank, 0, numbers["n_best"] - 1)
-        found = chosen(
-            text, beam_size, rank + 1, length_penalty, prefix, replace_unknown
-        )
-        return _one_rank(found, rank)
+        names = [name for name in _OPTIONS if name != "n_best"]
+        options = dict(zip(names, inputs, strict=True), n_best=rank + 1)
+        return _one_rank(chosen(text, *SearchOptions(**options)), rank)
 
     functions = {
         "serving_default": lambda text: _best(search(text)),
@@ -199,13 +192,21 @@ def probes(sentences: list[bytes]) -> dict[str, dict[str, tf.Tensor]]:
     """Inputs for every signature that are made of these sentences."""
     text = tf.constant(sentences, tf.string)
     count = len(sentences)
+    even = tf.range(count) % 2 == 0
+    # Every second sentence leaves most of it as it is.
     options = {
+        name: tf.constant(option_column(name, None, count), option.kind)
+        for name, option in SEARCH_OPTIONS.items()
+    } | {
         "beam_size": tf.range(count) % 3,
         "n_best": tf.range(count) % 2,
         "rank": tf.range(count) % 2,
         "length_penalty": tf.cast(tf.range(count) % 3 - 1, tf.float32),
-        "prefix": tf.where(tf.range(count) % 2 == 0, "", text),
+        "prefix": tf.where(even, "", text),
         "replace_unknown": tf.range(count) % 3 - 1,
+        "coverage_penalty": tf.where(even, -1.0, 0.2),
+        "forbidden": tf.where(even, text, ""),
+        "temperature": tf.cast(tf.range(count) % 4 == 3, tf.float32),
     }
     pair = {"source": text, "target": tf.reverse(text, [0])}
     known = {"text": text, **options, **pair}

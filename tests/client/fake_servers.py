@@ -23,12 +23,23 @@ from tensorflow_serving.apis import (
 from tensorflow_serving.apis import model_service_pb2_grpc as model_service
 
 LIMITS = {
-    "version": 2,
+    "version": 3,
     "max_rows": 64,
     "max_text_bytes": 1000,
     "max_source_tokens": 50,
     "max_beam_size": 10,
     "n_best": 3,
+}
+# What is sent for the options that came with contract 3, not chosen.
+NOT_CHOSEN = {
+    "coverage_penalty": -1.0,
+    "no_repeat_ngram": -1,
+    "temperature": -1.0,
+    "top_k": -1,
+    "top_p": -1.0,
+    "seed": -1,
+    "required": "",
+    "forbidden": "",
 }
 # Code -> HTTP's, as TensorFlow Serving's http_server.cc maps them.
 HTTP = {

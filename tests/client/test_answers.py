@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from luong_keras.client import TranslationClient
-from tests.client.fake_servers import LIMITS
+from tests.client.fake_servers import LIMITS, NOT_CHOSEN
 from tests.serving.answered_arrays import (
     ANSWERS,
     MEMORIES,
@@ -32,6 +32,7 @@ AS_EXPORTED = {
     "length_penalty": -1.0,
     "prefix": "",
     "replace_unknown": -1,
+    **NOT_CHOSEN,
 }
 # What goes with each line, in the order in which they are sent.
 SENT = [
@@ -42,6 +43,10 @@ SENT = [
 NAMES = ("text", "beam_size", "length_penalty", "prefix", "replace_unknown")
 CUT = "ignore::luong_keras.client.truncation.TruncationWarning"
 pytestmark = pytest.mark.filterwarnings(CUT)
+
+
+def row_of(sent, **more):
+    return {**dict(zip(NAMES, sent, strict=True)), **NOT_CHOSEN, **more}
 
 
 def by_hand(signature, rows):
@@ -90,7 +95,7 @@ def test_lines_are_translated(ask, model):
 def test_the_best_with_options(ask, model):
     expected = ["Tür auf", "", "Ä <unk> z ."]
     assert ask().translate(LINES, **OPTIONS) == expected
-    rows = [dict(zip(NAMES, sent, strict=True), n_best=1) for sent in SENT]
+    rows = [row_of(sent, n_best=1) for sent in SENT]
     check_asked(model, "translate_with_options", rows)
 
 
@@ -103,7 +108,7 @@ def test_several_translations(ask, model):
 def test_several_translations_with_options(ask, model):
     check(ask().nbest(LINES, n_best=[2, 0, 1], **OPTIONS), TEXTS)
     rows = [
-        dict(zip(NAMES, sent, strict=True), n_best=n_best)
+        row_of(sent, n_best=n_best)
         for sent, n_best in zip(SENT, [0, 2, 1], strict=True)
     ]
     check_asked(model, "translate_with_options", rows)
@@ -120,6 +125,14 @@ def test_several_translations_with_options(ask, model):
         ("replace_unknown", True, 1),
         ("replace_unknown", False, 0),
         ("replace_unknown", -1, -1),
+        ("coverage_penalty", 0.25, 0.25),
+        ("no_repeat_ngram", 3, 3),
+        ("temperature", 1, 1.0),
+        ("top_k", 10, 10),
+        ("top_p", 0.5, 0.5),
+        ("seed", 7, 7),
+        ("required", "Haus\trot", "Haus\trot"),
+        ("forbidden", "Auto", "Auto"),
     ],
 )
 def test_one_value_is_for_all_lines(ask, model, name, value, sent):
@@ -132,7 +145,7 @@ def test_one_value_is_for_all_lines(ask, model, name, value, sent):
 def test_words_and_weights(ask, model, step):
     found = ask(alignment_step=step).align(LINES, **OPTIONS)
     check(found, [nbest[0] for nbest in translations(step)])
-    rows = [dict(zip(NAMES, sent, strict=True), rank=0) for sent in SENT]
+    rows = [row_of(sent, rank=0) for sent in SENT]
     check_asked(model, "align", rows)
 
 

@@ -4,7 +4,6 @@ from math import log
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from luong_keras.config import DecodingConfig
 from luong_keras.inference.translation_graph import (
@@ -33,20 +32,7 @@ def graph(model=None, **decoding):
 
 def chosen(count, **changes):
     """Columns of options, with one value for all or one for each."""
-    options = {
-        "beam_size": 0,
-        "n_best": 0,
-        "length_penalty": -1.0,
-        "prefix": "",
-        "replace_unknown": -1,
-        **changes,
-    }
-    return SearchOptions(
-        *(
-            tf.constant(value if isinstance(value, list) else [value] * count)
-            for value in options.values()
-        )
-    )
+    return SearchOptions.columns(count, **changes)
 
 
 def ranks(found):

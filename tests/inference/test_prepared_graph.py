@@ -100,8 +100,7 @@ def test_each_setting_prepares_every_text_once(translator_of, settings):
     assert words(scored["source_tokens"][0]) == source.split()
     assert words(scored["tokens"][0]) == [*target.split(), EOS]
     assert translator.encode_batch(text)["lengths"] == len(source.split())
-    nothing = tf.zeros(1, tf.int32)
-    options = SearchOptions(nothing, nothing, tf.zeros(1), given, nothing)
+    options = SearchOptions.columns(1, length_penalty=0.0, prefix=given)
     begun = translator.translate_batch(text, options)
     assert words(begun["source_tokens"][0]) == source.split()
     # The prefix is the whole translation, whose words are put together.

@@ -289,15 +289,7 @@ def test_a_run_gives_its_translator(tmp_path, translator):
 
 def chosen(text, **changes):
     """Options for these sentences: as the translator has them, but for…"""
-    options = {
-        "beam_size": [0] * len(text),
-        "n_best": [0] * len(text),
-        "length_penalty": [-1.0] * len(text),
-        "prefix": [""] * len(text),
-        "replace_unknown": [-1] * len(text),
-        **changes,
-    }
-    return SearchOptions(*(tf.constant(value) for value in options.values()))
+    return SearchOptions.columns(len(text), **changes)
 
 
 def check_rows(found, expected, rows):

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import luong_keras.inference.searching as searching
 import luong_keras.inference.translation_graph as translation_graph
 from luong_keras.config import AttentionConfig, DecodingConfig, ModelConfig
+from luong_keras.decoding.phrases import PhraseProgress
 from luong_keras.inference.translation_graph import SearchOptions
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.text.word_tokenizer import WordTokenizer
@@ -51,56 +53,133 @@ def translators():
 def searches(monkeypatch):
     """Notes the arguments of searches, which still run."""
     noted = []
+    search = searching.search
 
-    def spy(name):
-        search = getattr(translation_graph, name)
+    def noting(step, states, choice, **options):
+        noted.append(
+            {name: plain(value) for name, value in options.items()}
+            | {
+                "choice": described(choice),
+                "scorers": [described(each) for each in options["scorers"]],
+            }
+        )
+        return search(step, states, choice, **options)
 
-        def noting(step, states, **options):
-            noted.append((name, {k: plain(v) for k, v in options.items()}))
-            return search(step, states, **options)
-
-        monkeypatch.setattr(translation_graph, name, noting)
-
-    spy("beam_search")
-    spy("greedy_search")
+    monkeypatch.setattr(searching, "search", noting)
     return noted
 
 
 def plain(value):
+    if isinstance(value, PhraseProgress):
+        value = value.words
     return value.numpy().tolist() if tf.is_tensor(value) else value
+
+
+def described(thing):
+    """Its kind, and everything that it was made with."""
+    return type(thing).__name__, {k: plain(v) for k, v in vars(thing).items()}
 
 
 def options_for(count, **changes):
     """What nobody chooses, but for the changes."""
-    values = {
-        "beam_size": tf.zeros([count], tf.int32),
-        "n_best": tf.zeros([count], tf.int32),
-        "length_penalty": -tf.ones([count]),
-        "prefix": tf.fill([count], ""),
-        "replace_unknown": -tf.ones([count], tf.int32),
-    }
-    return SearchOptions(**{**values, **changes})
+    return SearchOptions.columns(count, **changes)
 
 
+NORMALISED = ("LengthPenalty", {"exponent": 0.0, "form": "power"})
+BEAM = {
+    "num_hypotheses": 10,
+    "stack_size": 10,
+    "stack_keeps": "best",
+    "sizes": None,
+    "stack_sizes": None,
+}
 # (S + 1) by half and by one and a half; an empty sentence ends at once.
 EXPECTED = {
+    "choice": ("Beam", BEAM),
+    "scorers": [NORMALISED],
     "max_lengths": [7, 3, 0, 4],
     "max_steps": 7,
     "min_lengths": [2, 1, -1, 1],
-    "length_penalty": 0.0,
     "bos_id": 2,
     "eos_id": 3,
     "pad_id": 0,
-    "beam_size": 10,
-    "stack_size": None,
-    "stack_keeps": "best",
 }
+WORDS = [
+    [True] * 4,
+    [True, False, False, False],
+    [False] * 4,
+    [True, True, False, False],
+]
+# What a hash makes of the texts, and a seed of it.
+SEEDS = {
+    seed: [
+        (number + 1_000_003 * seed + 2**31) % 2**32 - 2**31
+        for number in tf.strings.to_hash_bucket_fast(LINES, 2**31 - 1)
+        .numpy()
+        .tolist()
+    ]
+    for seed in (0, 3000)
+}
+DRAWN = {
+    "num_hypotheses": 10,
+    "counts": None,
+    "temperature": 1.0,
+    "top_k": None,
+    "top_p": 1.0,
+    "seeds": SEEDS[0],
+}
+SAMPLES = {"choice": "sampling"}
+
+
+def beam(**changes):
+    return {"choice": ("Beam", BEAM | changes)}
+
+
+def drawn(**changes):
+    return {"choice": ("Sampling", DRAWN | changes)}
+
+
+def penalty(**changes):
+    return {"scorers": [("LengthPenalty", NORMALISED[1] | changes)]}
+
+
 # For every field its values, and what they change.
 ROWS = {
-    "beam_size": ({"beam_size": 4}, {"beam_size": 4}),
-    "stack_size": ({"stack_size": 6}, {"stack_size": 6}),
-    "stack_keeps": ({"stack_keeps": "first"}, {"stack_keeps": "first"}),
-    "length_penalty": ({"length_penalty": 0.75}, {"length_penalty": 0.75}),
+    "beam_size": ({"beam_size": 4}, beam(num_hypotheses=4, stack_size=4)),
+    "stack_size": ({"stack_size": 6}, beam(stack_size=6)),
+    "stack_keeps": ({"stack_keeps": "first"}, beam(stack_keeps="first")),
+    "choice": (SAMPLES, drawn()),
+    "choice without putting back": (
+        {"choice": "stochastic_beam", "temperature": 0.5, "seed": 3000},
+        {
+            "choice": (
+                "StochasticBeam",
+                BEAM | {"temperature": 0.5, "seeds": SEEDS[3000]},
+            )
+        },
+    ),
+    "temperature": ({**SAMPLES, "temperature": 0.5}, drawn(temperature=0.5)),
+    "top_k": ({**SAMPLES, "top_k": 3}, drawn(top_k=3)),
+    "top_p": ({**SAMPLES, "top_p": 0.9}, drawn(top_p=0.9)),
+    "seed": ({**SAMPLES, "seed": 3000}, drawn(seeds=SEEDS[3000])),
+    "length_penalty": ({"length_penalty": 0.75}, penalty(exponent=0.75)),
+    "length_penalty_form": (
+        {"length_penalty_form": "google"},
+        penalty(form="google"),
+    ),
+    "coverage_penalty": (
+        {"coverage_penalty": 0.2},
+        {
+            "scorers": [
+                NORMALISED,
+                ("CoveragePenalty", {"strength": 0.2, "source_mask": WORDS}),
+            ]
+        },
+    ),
+    "no_repeat_ngram": (
+        {"no_repeat_ngram": 3},
+        {"scorers": [NORMALISED, ("NoRepeatedNgrams", {"size": 3})]},
+    ),
     "min_length_ratio": (
         {"min_length_ratio": 0.25},
         {"min_lengths": [1, 0, -1, 0]},
@@ -130,7 +209,7 @@ BEYOND = {
 
 def test_no_field_is_left_out():
     fields = {field.name for field in dataclasses.fields(DecodingConfig)}
-    assert {*ROWS, *BEYOND} == fields
+    assert {*ROWS, *BEYOND} - {"choice without putting back"} == fields
 
 
 @pytest.mark.parametrize("row", ["nothing", *ROWS])
@@ -138,34 +217,35 @@ def test_a_setting_changes_these_arguments_alone(translators, searches, row):
     settings, differences = ROWS.get(row, ({}, {}))
     translator = translators(DecodingConfig(**settings))
     translator.translate_batch(tf.constant(LINES))
-    assert searches == [("beam_search", EXPECTED | differences)]
+    assert searches == [EXPECTED | differences]
 
 
 @pytest.mark.parametrize(
     "settings, name",
     [
-        ({"beam_size": 1}, "greedy_search"),
-        ({"beam_size": 1, "stack_size": 1}, "greedy_search"),
-        ({"beam_size": 1, "stack_size": 2}, "beam_search"),
-        ({"beam_size": 2, "stack_size": 1}, "beam_search"),
+        ({"beam_size": 1}, "Greedy"),
+        ({"beam_size": 1, "stack_size": 1}, "Greedy"),
+        ({"beam_size": 1, "stack_size": 2}, "Beam"),
+        ({"beam_size": 2, "stack_size": 1}, "Beam"),
     ],
 )
 def test_one_hypothesis_is_searched_greedily(
     translators, searches, settings, name
 ):
     translators(DecodingConfig(**settings)).translate_batch(tf.constant(["a"]))
-    ((found, arguments),) = searches
+    (arguments,) = searches
+    found, settled = arguments["choice"]
     assert found == name
-    if name == "beam_search":
-        sizes = {key: arguments[key] for key in ("beam_size", "stack_size")}
-        assert sizes == settings
+    if name == "Beam":
+        assert settled["num_hypotheses"] == settings["beam_size"]
+        assert settled["stack_size"] == settings["stack_size"]
 
 
 def test_the_ids_of_the_model_are_those_of_the_search(translators, searches):
     ids = {"source_pad_id": 7, "target_pad_id": 6, "bos_id": 5, "eos_id": 4}
     translator = translators(DecodingConfig(beam_size=2), **ids)
     translator.translate_batch(tf.constant(LINES))
-    ((_, arguments),) = searches
+    (arguments,) = searches
     found = {k: arguments[k] for k in ("bos_id", "eos_id", "pad_id")}
     assert found == {"bos_id": 5, "eos_id": 4, "pad_id": 6}
 
@@ -214,30 +294,109 @@ def test_what_a_request_chooses(translators, searches):
         prefix=tf.constant(["", "x x x x", "", "z"]),
     )
     translators(settings).translate_batch(tf.constant(LINES), chosen)
-    ((name, arguments),) = searches
-    assert name == "beam_search"
-    assert arguments == {
-        "max_lengths": [7, 5, 0, 4],
-        "max_steps": 7,
-        "min_lengths": [2, 1, -1, 1],
-        "length_penalty": [0.75, 0.0, 0.5, 1.0],
-        "bos_id": 2,
-        "eos_id": 3,
-        "pad_id": 0,
-        "beam_size": 5,
-        "stack_size": None,
+    (arguments,) = searches
+    chosen_beam = {
+        "num_hypotheses": 5,
+        "stack_size": 5,
         "stack_keeps": "first",
-        "beam_sizes": [2, 1, 4, 5],
+        "sizes": [2, 1, 4, 5],
         "stack_sizes": [2, 1, 4, 5],
-        "prefix": [[0] * 4, [6] * 4, [0] * 4, [8, 0, 0, 0]],
-        "prefix_lengths": [0, 4, 0, 1],
+    }
+    prefix = {
+        "words": [[0] * 4, [6] * 4, [0] * 4, [8, 0, 0, 0]],
+        "lengths": [0, 4, 0, 1],
+    }
+    assert arguments == EXPECTED | {
+        "max_lengths": [7, 5, 0, 4],
+        "choice": ("Beam", chosen_beam),
+        "scorers": [
+            ("Prefix", prefix),
+            (
+                "LengthPenalty",
+                {"exponent": [0.75, 0.0, 0.5, 1.0], "form": "power"},
+            ),
+        ],
     }
     fixed = dataclasses.replace(settings, max_beam_size=None, stack_size=3)
     translators(fixed).translate_batch(tf.constant(LINES), chosen)
-    _, arguments = searches[1]
-    assert (arguments["beam_size"], arguments["stack_size"]) == (2, 3)
-    assert arguments["beam_sizes"] == [2, 1, 2, 2]
-    assert arguments["stack_sizes"] is None
+    _, found = searches[1]["choice"]
+    assert (found["num_hypotheses"], found["stack_size"]) == (2, 3)
+    assert found["sizes"] == [2, 1, 2, 2]
+    assert found["stack_sizes"] is None
+
+
+# Of everything that a sentence may choose beyond.
+BEYOND_BEAMS = {
+    "coverage_penalty": [-1.0, 0.5, 99.0, 0.0],
+    "no_repeat_ngram": [-1, 0, 2, 99],
+    "required": ["", "x y\tz", "", ""],
+    "forbidden": ["v", "", "", "x\ty y"],
+}
+
+
+@pytest.mark.parametrize("name", BEYOND_BEAMS)
+def test_what_a_sentence_may_choose_beyond(translators, searches, name):
+    settings = DecodingConfig(
+        beam_size=3, coverage_penalty=0.25, no_repeat_ngram=4
+    )
+    translators(settings).translate_batch(
+        tf.constant(LINES), options_for(4, **{name: BEYOND_BEAMS[name]})
+    )
+    (arguments,) = searches
+    kind, choice = arguments["choice"]
+    assert kind == "ConstrainedBeam"
+    # Ids of `v w x y z` begin at 4; -1 is behind the end of a phrase.
+    none = [[-1, -1], [-1, -1]]
+    required = [[[-1]]] * 4
+    forbidden = [[[-1]]] * 4
+    if name == "required":
+        required = [none, [[6, 7], [8, -1]], none, none]
+    if name == "forbidden":
+        forbidden = [[[4, -1], [-1, -1]], none, none, [[6, -1], [7, 7]]]
+    assert choice["phrases"] == required
+    scorers = dict(arguments["scorers"])
+    assert scorers["ForbiddenPhrases"]["phrases"] == forbidden
+    ngrams = [4, 0, 2, 8] if name == "no_repeat_ngram" else [4] * 4
+    assert scorers["NoRepeatedNgrams"]["size"] == ngrams
+    coverage = [0.25] * 4
+    if name == "coverage_penalty":
+        coverage = [0.25, 0.5, 10.0, 0.0]
+    assert scorers["CoveragePenalty"]["strength"] == coverage
+    assert scorers["CoveragePenalty"]["source_mask"] == WORDS
+    # Room for the phrases, and for `</s>`.
+    longest = [7, 4, 0, 4] if name == "required" else [7, 3, 0, 4]
+    assert arguments["max_lengths"] == longest
+
+
+def test_what_samples_choose(translators, searches):
+    settings = DecodingConfig(beam_size=3, top_k=7, top_p=0.75, seed=3000)
+    translators(settings).translate_batch(
+        tf.constant(LINES),
+        options_for(
+            4,
+            temperature=[0.0, 1.5, 99.0, -1.0],
+            n_best=[0, 2, 0, 0],
+            beam_size=[0, 1, 2, 0],
+            top_k=[-1, 0, 5, -1],
+            top_p=[-1.0, 0.5, 2.0, -1.0],
+            seed=[-1, 0, 1, -1],
+        ),
+    )
+    beams, samples = searches
+    assert beams["choice"][0] == "Beam"
+    assert beams["max_lengths"] == [7, 0, 0, 4]
+    # The third sentence is empty: nothing is drawn of it.
+    assert samples["max_lengths"] == [0, 3, 0, 0]
+    kind, choice = samples["choice"]
+    assert kind == "Sampling"
+    assert choice["num_hypotheses"] == 2
+    assert choice["counts"] == [3, 2, 2, 3]
+    assert choice["temperature"] == [1.0, 1.5, 1.0, 1.0]
+    assert choice["top_k"] == [7, 0, 5, 7]
+    np.testing.assert_allclose(choice["top_p"], [0.75, 0.5, 1.0, 0.75])
+    mixed = [SEEDS[3000][0], SEEDS[0][1], SEEDS[0][2], SEEDS[3000][3]]
+    mixed[2] = (mixed[2] + 1_000_003 + 2**31) % 2**32 - 2**31
+    assert choice["seeds"] == mixed
 
 
 def test_so_many_lines_are_translated_at_once(translators, monkeypatch):

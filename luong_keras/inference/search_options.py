@@ -1,0 +1,173 @@
+"""What each sentence may choose of its search, and columns of it.
+
+Here once for the translator, the signatures of an export, the client and the
+commands. Neither Keras nor TensorFlow is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple, TypedDict
+
+import numpy as np
+
+
+class SearchOption(NamedTuple):
+    """One number or text for each sentence.
+
+    Attributes:
+        kind: `"int32"`, `"float32"` or `"string"`.
+        unset: what leaves it as configured, as does anything below 0, and
+            NaN.
+        low: what is below, and not below 0, becomes this.
+        high: what is above becomes this.
+    """
+
+    kind: str
+    unset: int | float | str
+    low: float = 0
+    high: float = 2**31 - 1
+
+    @property
+    def type(self) -> type:
+        """Of a column in NumPy."""
+        return {"int32": np.int32, "float32": np.float32}.get(self.kind, object)
+
+
+# The names are those of `DecodingConfig`, where it has them.
+SEARCH_OPTIONS = {
+    # hypotheses, at most the largest that there is
+    "beam_size": SearchOption("int32", 0),
+    # how many translations are wanted, 0 for all; samples: how many are drawn
+    "n_best": SearchOption("int32", 0),
+    # the exponent; beyond, the longest hypotheses win, whatever they say
+    "length_penalty": SearchOption("float32", -1.0, high=2.0),
+    # words that the translation begins with
+    "prefix": SearchOption("string", ""),
+    # 1 to replace unknown words, 0 to leave them
+    "replace_unknown": SearchOption("int32", -1, high=1),
+    # its strength
+    "coverage_penalty": SearchOption("float32", -1.0, high=10.0),
+    # words in a row that no translation has twice; 0 for any
+    "no_repeat_ngram": SearchOption("int32", -1, high=8),
+    # above 0: samples at this temperature; 0: the best hypotheses
+    "temperature": SearchOption("float32", -1.0, high=10.0),
+    # samples: from how many most probable words; 0 for all
+    "top_k": SearchOption("int32", -1),
+    # samples: from the fewest words with this probability together
+    "top_p": SearchOption("float32", -1.0, low=1e-6, high=1.0),
+    # of samples; the same sentence with the same seed draws the same
+    "seed": SearchOption("int32", -1),
+    # phrases that the translation has, a tab between two of them
+    "required": SearchOption("string", ""),
+    # phrases that it has not, likewise
+    "forbidden": SearchOption("string", ""),
+}
+LEAST_TEMPERATURE = 0.01  # below, the most probable word is drawn anyway
+Option = Any  # one value, or one for each line
+Lines = Iterable[str | bytes]
+
+
+class SearchSettings(TypedDict, total=False):
+    """What may be chosen; what is left out, or None, is as configured.
+
+    Each is one value, or one for each line.
+    """
+
+    # hypotheses, at most the configured maximum
+    beam_size: Option
+    # exponent of the length that divides a score
+    length_penalty: Option
+    # text that the translation must begin with
+    prefix: Option
+    # whether unknown words are replaced
+    replace_unknown: Option
+    # of source words that nobody attends
+    coverage_penalty: Option
+    # so many words in a row do not come twice
+    no_repeat_ngram: Option
+    # of samples; 0 for a beam
+    temperature: Option
+    # most probable words that samples are drawn from
+    top_k: Option
+    # the probability of the words that samples are drawn from
+    top_p: Option
+    # of samples
+    seed: Option
+    # phrases that the translation must have, a tab between two
+    required: Option
+    # phrases that it must not have
+    forbidden: Option
+
+
+class NbestSettings(SearchSettings, total=False):
+    """Those of the search, and how many translations are wanted."""
+
+    # at most as many as configured
+    n_best: Option
+
+
+def text_column(
+    lines: Lines, name: str = "lines", first: int = 0
+) -> np.ndarray:
+    """(B,) objects: `str` without lone surrogates, and `bytes`.
+
+    Args:
+        lines: B texts.
+        name: of the argument, for the error.
+        first: the place of the first one, likewise.
+    """
+    refuse_one_line(lines, name)
+    lines = list(lines)
+    texts = np.empty(len(lines), object)
+    for place, line in enumerate(lines):
+        if not isinstance(line, str | bytes):
+            raise TypeError(
+                f"Expected: `{name}` of str or bytes. Received: {line!r} at "
+                f"place {first + place}."
+            )
+        if isinstance(line, str):
+            line = line.encode("utf-16", "surrogatepass")
+            line = line.decode("utf-16", "replace")
+        texts[place] = line
+    return texts
+
+
+def refuse_one_line(lines: object, name: str = "lines") -> None:
+    """A sentence is not the list of its letters."""
+    if isinstance(lines, str | bytes):
+        raise TypeError(
+            f"Expected: `{name}`, a list of sentences. Received: the one "
+            f"sentence {lines!r}. Put it into a list."
+        )
+
+
+def option_column(name: str, value: Option, count: int) -> np.ndarray:
+    """(B,) values of an option."""
+    kind = SEARCH_OPTIONS[name].type if name != "rank" else np.int32
+    if value is None:
+        value = SEARCH_OPTIONS[name].unset if name != "rank" else 0
+    try:
+        given = np.asarray(value, object if kind is object else None)
+        array = given.astype(kind)
+        kept = kind is object or _same_numbers(given, array)
+    except (ValueError, OverflowError):
+        kept, array = False, np.empty(0)
+    if not kept or array.shape not in ((), (count,)):
+        raise ValueError(
+            f"Expected: `{name}` as one value or {count}, one for each line, "
+            f"of type {np.dtype(kind)}. Received: {value!r}."
+        )
+    array = np.broadcast_to(array, (count,))
+    return text_column(array, name) if kind is object else array
+
+
+def _same_numbers(given: np.ndarray, array: np.ndarray) -> bool:
+    """Whether nothing but the last digits was lost to another type."""
+    if given.size == 0:
+        return True
+    return bool(
+        given.dtype.kind in "biuf"
+        and np.isfinite(array).all()
+        and np.allclose(array, given, rtol=1e-6)
+    )

@@ -1,0 +1,364 @@
+"""The searches of a translator, as configured and as sentences choose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from luong_keras.config import DecodingConfig, ModelConfig
+from luong_keras.decoding.beam import Beam
+from luong_keras.decoding.constrained_beam import ConstrainedBeam
+from luong_keras.decoding.greedy import Greedy
+from luong_keras.decoding.hypotheses import Hypotheses
+from luong_keras.decoding.phrases import ForbiddenPhrases
+from luong_keras.decoding.repetition import NoRepeatedNgrams
+from luong_keras.decoding.sampling import Sampling
+from luong_keras.decoding.scorers import (
+    CoveragePenalty,
+    LengthPenalty,
+    Prefix,
+    Scorer,
+)
+from luong_keras.decoding.search import Choice, search
+from luong_keras.decoding.stochastic_beam import StochasticBeam
+from luong_keras.inference.beam_widths import beam_widths
+from luong_keras.inference.search_options import (
+    LEAST_TEMPERATURE,
+    SEARCH_OPTIONS,
+)
+from luong_keras.missing_package import missing_package
+
+try:
+    import tensorflow as tf
+except ImportError as error:
+    raise missing_package("tensorflow", error) from error
+
+
+class Phrases(NamedTuple):
+    """P phrases a sentence.
+
+    Attributes:
+        ids: (B, P, L) of their words.
+        lengths: (B, P) how many words each has; 0 for none.
+    """
+
+    ids: tf.Tensor
+    lengths: tf.Tensor
+
+
+class Sources(NamedTuple):
+    """What a search knows of the sentences that it translates.
+
+    Attributes:
+        lengths: (B,) their words.
+        mask: (B, S), True for words.
+        seeds: (B,) int32 that depend on their texts.
+    """
+
+    lengths: tf.Tensor
+    mask: tf.Tensor
+    seeds: tf.Tensor
+
+
+class Wishes(NamedTuple):
+    """What the sentences choose of their search, read.
+
+    Attributes:
+        options: the columns of numbers by their names.
+        prefix: (B, P) ids that translations begin with.
+        prefix_lengths: (B,).
+        required: what they have.
+        forbidden: what they have not.
+    """
+
+    options: dict[str, tf.Tensor]
+    prefix: tf.Tensor
+    prefix_lengths: tf.Tensor
+    required: Phrases
+    forbidden: Phrases
+
+
+class Searching:
+    """Searches with the settings of a configuration.
+
+    Args:
+        decoding: the settings.
+        config: of the model, for its ids.
+        choice: what chooses the words instead of what is configured.
+        scorers: what else changes the ranks of words and hypotheses.
+    """
+
+    def __init__(
+        self,
+        decoding: DecodingConfig,
+        config: ModelConfig,
+        choice: Choice | None = None,
+        scorers: Sequence[Scorer] = (),
+    ) -> None:
+        self.decoding = decoding
+        self.config = config
+        self.choice = choice
+        self.scorers = list(scorers)
+
+    @property
+    def most(self) -> int:
+        """The largest beam that a sentence may choose."""
+        return self.decoding.max_beam_size or self.decoding.beam_size
+
+    def limits(self, lengths: tf.Tensor, least: tf.Tensor | int = 0) -> dict:
+        """How long translations may become, and the ids of their ends.
+
+        Args:
+            lengths: (B,) words of the sources.
+            least: (B,) symbols that must have room.
+        """
+        decoding, config = self.decoding, self.config
+        read = tf.cast(lengths + 1, tf.float32)  # S + 1: the paper's
+        most = tf.maximum(
+            tf.cast(read * decoding.max_length_ratio, tf.int32), 2
+        )
+        most = tf.maximum(most, least)
+        most = tf.where(lengths > 0, most, 0)
+        fewest = tf.cast(read * decoding.min_length_ratio, tf.int32)
+        return {
+            "max_lengths": most,
+            "max_steps": tf.reduce_max(most),
+            "min_lengths": tf.minimum(fewest, most - 1),
+            "bos_id": config.bos_id,
+            "eos_id": config.eos_id,
+            "pad_id": config.target_pad_id,
+        }
+
+    def as_configured(self, step, states, sources: Sources) -> Hypotheses:
+        """The search of the configuration."""
+        return search(
+            step,
+            states,
+            self.choice or self._configured_choice(sources.seeds),
+            scorers=self._configured_scorers(sources.mask),
+            **self.limits(sources.lengths),
+        )
+
+    def as_chosen(
+        self, step, states, sources: Sources, wishes: Wishes
+    ) -> Hypotheses:
+        """The search that every sentence chooses for itself."""
+        options = self._resolved(wishes.options)
+        needed = wishes.prefix_lengths + tf.reduce_sum(
+            wishes.required.lengths, axis=1
+        )
+        limits = self.limits(sources.lengths, needed + 1)
+        samples = options["temperature"] > 0
+        beams, drawn = (
+            limits | {"max_lengths": tf.where(rows, limits["max_lengths"], 0)}
+            for rows in (~samples, samples)
+        )
+        found = self._beam(step, states, sources, options, wishes, beams)
+
+        def with_samples():
+            others = self._samples(
+                step, states, sources, options, wishes, drawn
+            )
+            return _rows_of(samples, others, found)
+
+        return Hypotheses(
+            *tf.cond(tf.reduce_any(samples), with_samples, lambda: tuple(found))
+        )
+
+    # Parts.
+
+    def _configured_choice(self, seeds):
+        decoding = self.decoding
+        size = decoding.beam_size
+        seeds = _mixed(seeds, decoding.seed)
+        if decoding.choice == "sampling":
+            return Sampling(
+                size,
+                decoding.temperature,
+                decoding.top_k,
+                decoding.top_p,
+                seeds,
+            )
+        if decoding.choice == "stochastic_beam":
+            return StochasticBeam(size, decoding.temperature, seeds)
+        if size == 1 and decoding.stack_size in (None, 1):
+            return Greedy()
+        return Beam(size, decoding.stack_size, decoding.stack_keeps)
+
+    def _configured_scorers(self, mask, length_penalty=None):
+        decoding = self.decoding
+        if length_penalty is None:
+            length_penalty = decoding.length_penalty
+        scorers: list[Scorer] = [
+            LengthPenalty(length_penalty, decoding.length_penalty_form)
+        ]
+        if decoding.coverage_penalty:
+            scorers.append(CoveragePenalty(decoding.coverage_penalty, mask))
+        if decoding.no_repeat_ngram is not None:
+            scorers.append(NoRepeatedNgrams(decoding.no_repeat_ngram))
+        return scorers + self.scorers
+
+    def _resolved(self, options):
+        """Numbers for all sentences, also those that choose nothing."""
+        decoding = self.decoding
+        drawn = decoding.choice == "sampling"
+        own = {
+            "beam_size": decoding.beam_size,
+            "n_best": 0,
+            "length_penalty": decoding.length_penalty,
+            "coverage_penalty": decoding.coverage_penalty,
+            "no_repeat_ngram": decoding.no_repeat_ngram or 0,
+            "temperature": decoding.temperature if drawn else 0.0,
+            "top_k": decoding.top_k or 0,
+            "top_p": decoding.top_p,
+            "seed": decoding.seed,
+        }
+        found = {
+            name: resolved(name, options[name], value)
+            for name, value in own.items()
+        }
+        found["beam_size"] = tf.minimum(found["beam_size"], self.most)
+        temperature = found["temperature"]
+        found["temperature"] = tf.where(
+            temperature > 0, tf.maximum(temperature, LEAST_TEMPERATURE), 0
+        )
+        return found
+
+    def _beam(self, step, states, sources, options, wishes, limits):
+        """The beams of all sentences, as wide as one of them needs.
+
+        Each width is a search of its own in the graph, and so is the one
+        with everything that a sentence may ask for beyond.
+        """
+        decoding, most = self.decoding, self.most
+        beams = options["beam_size"]
+        settings = {
+            "stack_size": decoding.stack_size,
+            "stack_keeps": decoding.stack_keeps,
+            "sizes": beams,
+            # Without a number of its own, a sentence has as many as its beam.
+            "stack_sizes": beams if decoding.stack_size is None else None,
+        }
+        prefix = Prefix(wishes.prefix, wishes.prefix_lengths)
+
+        def plain(width):
+            own = self._configured_scorers(
+                sources.mask, options["length_penalty"]
+            )
+            return tuple(
+                search(
+                    step,
+                    states,
+                    Beam(width, **settings),
+                    scorers=[prefix, *own],
+                    **limits,
+                )
+            )
+
+        def rich():
+            return tuple(
+                search(
+                    step,
+                    states,
+                    ConstrainedBeam(most, *wishes.required, **settings),
+                    scorers=self._chosen_scorers(sources, options, wishes),
+                    **limits,
+                )
+            )
+
+        widths = beam_widths(most)
+        largest = tf.reduce_max(beams)
+        narrower = tf.reduce_sum(tf.cast(largest > widths[:-1], tf.int32))
+        branch = tf.where(self._is_rich(options, wishes), len(widths), narrower)
+        branches = [lambda width=width: plain(width) for width in widths]
+        return Hypotheses(*tf.switch_case(branch, [*branches, rich]))
+
+    def _is_rich(self, options, wishes):
+        """Whether a sentence asks for more than other beams and lengths."""
+        decoding = self.decoding
+        return (
+            tf.reduce_any(wishes.required.lengths > 0)
+            | tf.reduce_any(wishes.forbidden.lengths > 0)
+            | tf.reduce_any(
+                options["coverage_penalty"] != decoding.coverage_penalty
+            )
+            | tf.reduce_any(
+                options["no_repeat_ngram"] != (decoding.no_repeat_ngram or 0)
+            )
+        )
+
+    def _chosen_scorers(self, sources, options, wishes):
+        form = self.decoding.length_penalty_form
+        return [
+            Prefix(wishes.prefix, wishes.prefix_lengths),
+            ForbiddenPhrases(*wishes.forbidden),
+            NoRepeatedNgrams(options["no_repeat_ngram"]),
+            LengthPenalty(options["length_penalty"], form),
+            CoveragePenalty(options["coverage_penalty"], sources.mask),
+            *self.scorers,
+        ]
+
+    def _samples(self, step, states, sources, options, wishes, limits):
+        """As many samples as wanted, or as many as a beam would give."""
+        wanted = options["n_best"]
+        counts = tf.where(wanted > 0, wanted, options["beam_size"])
+        counts = tf.minimum(counts, self.decoding.stack_size or self.most)
+        rows = limits["max_lengths"] > 0
+        choice = Sampling(
+            tf.reduce_max(tf.where(rows, counts, 1)),
+            tf.where(rows, options["temperature"], 1.0),
+            options["top_k"],
+            options["top_p"],
+            _mixed(sources.seeds, options["seed"]),
+            counts,
+        )
+        return search(
+            step,
+            states,
+            choice,
+            scorers=self._chosen_scorers(sources, options, wishes),
+            **limits,
+        )
+
+
+def resolved(name: str, column: tf.Tensor, own: float) -> tf.Tensor:
+    """What sentences choose, moved into its range, or what is configured."""
+    option = SEARCH_OPTIONS[name]
+    chosen = column > 0 if option.unset == 0 else column >= 0
+    moved = tf.clip_by_value(
+        column,
+        tf.cast(option.low, column.dtype),
+        tf.cast(option.high, column.dtype),
+    )
+    return tf.where(chosen, moved, tf.cast(own, column.dtype))
+
+
+def text_seeds(text: tf.Tensor) -> tf.Tensor:
+    """An int32 of each text, (B,)."""
+    return tf.cast(tf.strings.to_hash_bucket_fast(text, 2**31 - 1), tf.int32)
+
+
+def _mixed(seeds, seed):
+    """Seeds of texts, others for every seed of a search."""
+    return seeds + tf.cast(seed, tf.int32) * 1_000_003
+
+
+def _rows_of(rows, some, others):
+    """`Hypotheses` of the sentences of `rows` (B,), else those of others."""
+    ranks = tf.maximum(tf.shape(some.scores)[1], tf.shape(others.scores)[1])
+    empty = Hypotheses(0, 0, -float("inf"), 0.0)
+    merged = []
+    for one, other, value in zip(some, others, empty, strict=True):
+        one, other = (_with_ranks(each, ranks, value) for each in (one, other))
+        chosen = tf.reshape(rows, [-1] + [1] * (len(one.shape) - 1))
+        merged.append(tf.where(chosen, one, other))
+    return tuple(merged)
+
+
+def _with_ranks(tensor, ranks, value):
+    missing = ranks - tf.shape(tensor)[1]
+    others = [[0, 0]] * (len(tensor.shape) - 2)
+    paddings = [[0, 0], [0, missing], *others]
+    return tf.pad(
+        tensor, paddings, constant_values=tf.cast(value, tensor.dtype)
+    )
