@@ -5,8 +5,6 @@ import json
 import threading
 from urllib.parse import urlsplit
 
-from luong_keras.inference.search_options import SEARCH_OPTIONS
-
 
 def rest_rows(server):
     """Sends `instances`, a row each; the answer is one line of JSON."""
@@ -20,11 +18,8 @@ def rest_columns(server):
 
 def rest_alignments(server):
     """Asks for the words and weights of the best translations."""
-    options: dict[str, int | float | str] = {"rank": 0} | {
-        name: option.unset
-        for name, option in SEARCH_OPTIONS.items()
-        if name != "n_best"
-    }
+    options = {"rank": 0, "beam_size": 0, "length_penalty": -1.0}
+    options |= {"prefix": "", "replace_unknown": -1}
     return _rest(
         server,
         lambda lines: {

@@ -104,14 +104,6 @@ function options() {
     length_penalty: -1,
     prefix: page.prefix.value.trim(),
     replace_unknown: -1,
-    coverage_penalty: -1,
-    no_repeat_ngram: -1,
-    temperature: -1,
-    top_k: -1,
-    top_p: -1,
-    seed: -1,
-    required: "",
-    forbidden: "",
   };
 }
 

@@ -17,6 +17,7 @@ OUTPUTS = {
     "serving_default": ("translation", "score", *_ROW),
     "translate": ("translations", "scores", *_ROW),
     "translate_with_options": ("translations", "scores", *_ROW),
+    "search": ("translations", "scores", *_ROW),
     "align": (
         *("translation", "score", "tokens", "lengths"),
         *(*_ATTENTION, *_ROW),

@@ -16,6 +16,7 @@ from luong_keras.client.contract import Contract
 from luong_keras.client.line_stream import FinishedPart, LineStream
 from luong_keras.client.truncation import warn_of
 from luong_keras.inference.search_options import (
+    BeamSettings,
     Lines,
     NbestSettings,
     Option,
@@ -82,7 +83,7 @@ class AsyncTranslationClient(BaseClient):
         self,
         lines: Lines,
         rank: Option = 0,
-        **options: Unpack[SearchSettings],
+        **options: Unpack[BeamSettings],
     ) -> list[Translation]:
         """As `TranslationClient.align`."""
         step = self._settings.alignment_step

@@ -9,7 +9,7 @@ import numpy as np
 
 from luong_keras.client.server_error import TranslationServerError
 
-SPOKEN = 3
+SPOKEN = 2
 _NO_SIGNATURE = ("INVALID_ARGUMENT", "NOT_FOUND", "FAILED_PRECONDITION")
 
 
@@ -41,9 +41,9 @@ def contract_of(arrays: Mapping[str, np.ndarray]) -> Contract:
         TranslationServerError: where it is another than this client's.
 
     Example:
-        >>> contract_of({"version": np.array([4])})
+        >>> contract_of({"version": np.array([3])})
         Traceback (most recent call last):
-        luong_keras.client.server_error.TranslationServerError: contract 4
+        luong_keras.client.server_error.TranslationServerError: contract 3
     """
     version = int(arrays["version"][0])
     if version != SPOKEN:

@@ -11,6 +11,7 @@ import numpy as np
 
 from luong_keras.inference import translation as answers
 from luong_keras.inference.search_options import (
+    BEAM_OPTIONS,
     SEARCH_OPTIONS,
     Lines,
     Option,
@@ -21,7 +22,7 @@ from luong_keras.inference.search_options import (
 Result = TypeVar("Result")
 _NBEST = tuple(SEARCH_OPTIONS)
 _SEARCH = tuple(name for name in _NBEST if name != "n_best")
-_ALIGN = ("rank", *_SEARCH)
+_ALIGN = ("rank", *(name for name in BEAM_OPTIONS if name != "n_best"))
 
 
 @dataclass(frozen=True)
@@ -68,9 +69,9 @@ def translation(
             answers.translated_text_of,
             first,
         )
-    columns = _with_options("translate", text, options, _SEARCH)
-    columns["n_best"] = option_column("n_best", 1, len(text))
-    return Question("translate_with_options", columns, _best, first)
+    _check_names("translate", options, _SEARCH)
+    signature, columns = _chosen(text, {**options, "n_best": 1})
+    return Question(signature, columns, _best, first)
 
 
 def nbest(
@@ -81,8 +82,7 @@ def nbest(
     signature, columns = "translate", {"text": text}
     _check_names("nbest", options, _NBEST)
     if any(value is not None for value in options.values()):
-        signature = "translate_with_options"
-        columns = _with_options("nbest", text, options, _NBEST)
+        signature, columns = _chosen(text, options)
     return Question(signature, columns, answers.translated_texts_of)
 
 
@@ -150,6 +150,17 @@ def _pairs(sources: Lines, targets: Lines) -> dict[str, np.ndarray]:
             f"{len(target)} and {len(source)}."
         )
     return {"source": source, "target": target}
+
+
+def _chosen(text, options) -> tuple[str, dict[str, np.ndarray]]:
+    """The smallest signature that takes these options, and its columns."""
+    given = {name for name in options if options[name] is not None}
+    if given <= set(BEAM_OPTIONS):
+        signature, names = "translate_with_options", BEAM_OPTIONS
+    else:
+        signature, names = "search", _NBEST
+    options = {name: options.get(name) for name in names}
+    return signature, _with_options(signature, text, options, names)
 
 
 def _with_options(method, text, options, names) -> dict[str, np.ndarray]:

@@ -17,6 +17,7 @@ from luong_keras.client.line_stream import FinishedPart, LineStream
 from luong_keras.client.served_translator import ServedTranslator
 from luong_keras.client.truncation import warn_of
 from luong_keras.inference.search_options import (
+    BeamSettings,
     Lines,
     NbestSettings,
     Option,
@@ -164,7 +165,7 @@ class TranslationClient(BaseClient):
         self,
         lines: Lines,
         rank: Option = 0,
-        **options: Unpack[SearchSettings],
+        **options: Unpack[BeamSettings],
     ) -> list[Translation]:
         """One translation of every line, with its words, weights and links.
 

@@ -67,7 +67,7 @@ class Beam(Choice):
     """The K best hypotheses at every step.
 
     Args:
-        size: K.
+        size: K; in a graph it may be a tensor.
         stack_size: finished hypotheses to collect, N of the result; K when
             None.
         stack_keeps: which of the finished hypotheses, where there are more:
@@ -76,6 +76,7 @@ class Beam(Choice):
         sizes: (B,) the beam of each sentence, at most K; K when None.
         stack_sizes: (B,) the finished hypotheses of each, at most N; N when
             None.
+        most: the largest K that there may be; `size` when None.
     """
 
     reorders = True
@@ -87,6 +88,7 @@ class Beam(Choice):
         stack_keeps="best",
         sizes=None,
         stack_sizes=None,
+        most=None,
     ):
         if stack_keeps not in STACK_KEEPS:
             raise ValueError(
@@ -94,7 +96,8 @@ class Beam(Choice):
                 f"stack_keeps={stack_keeps!r}"
             )
         self.num_hypotheses = size
-        self.stack_size = stack_size or size
+        self.stack_size = size if stack_size is None else stack_size
+        self.most = size if most is None else most
         self.stack_keeps = stack_keeps
         self.sizes, self.stack_sizes = (
             None if each is None else ops.cast(each, "int32")
@@ -102,7 +105,7 @@ class Beam(Choice):
         )
 
     def first(self, turn: Turn) -> Chosen:
-        k, size = self.num_hypotheses, turn.logits.shape[-1]
+        k, size = self.most, turn.logits.shape[-1]
         suppressed = ops.arange(size, dtype="int32") == turn.eos_id
         forbidden = turn.suppressed
         if forbidden is not None:
@@ -112,9 +115,10 @@ class Beam(Choice):
         )
         # Places beyond the vocabulary stay hopeless.
         missing = [(0, 0), (0, k - min(k, size))]
-        scores = ops.pad(gains[:, 0], missing, constant_values=NEVER)
+        k = self.num_hypotheses
+        scores = ops.pad(gains[:, 0], missing, constant_values=NEVER)[:, :k]
         scores = within(self.sizes, scores)
-        words = ops.pad(words[:, 0], missing)
+        words = ops.pad(words[:, 0], missing)[:, :k]
         # So do all but one in a sentence without room for a word.
         alone = ops.where(ops.arange(k) == 0, 0.0, NEVER)
         alone = ops.cast(alone, scores.dtype)
@@ -146,7 +150,7 @@ class Beam(Choice):
         """The best proposals of all hypotheses, the best first: (B, 2 K)."""
         size, k = turn.logits.shape[-1], self.num_hypotheses
         # A single hypothesis needs a second proposal beside `</s>`.
-        proposals = min(max(k, 2), size)
+        proposals = min(max(self.most, 2), size)
         gains, words = top_words(
             turn.logits, proposals, turn.suppressed, NEVER, turn.bonus
         )
@@ -156,7 +160,8 @@ class Beam(Choice):
         shape = (-1, k * proposals)
         totals = ops.reshape(turn.scores[..., None] + gains, shape)
         # At most K of them end, one of each hypothesis: K others are left.
-        totals, order = ops.top_k(totals, min(2 * k, k * proposals))
+        # At least two proposals, else there is one word.
+        totals, order = ops.top_k(totals, k * min(2, proposals))
         order = ops.cast(order, "int32")
         (words,) = gather_beams([ops.reshape(words, shape)], order)
         return Candidates(totals, order // proposals, words)

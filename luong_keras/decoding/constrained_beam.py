@@ -104,7 +104,7 @@ class ConstrainedBeam(Beam):
 
         Gains and words, (B, K, N + P) each.
         """
-        size, k = turn.logits.shape[-1], self.num_hypotheses
+        size, k = turn.logits.shape[-1], self.most
         suppressed, bonus = turn.suppressed, turn.bonus
         # One of them may be `</s>`.
         count = min(k + 1, size)

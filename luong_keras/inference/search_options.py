@@ -63,13 +63,15 @@ SEARCH_OPTIONS = {
     # phrases that it has not, likewise
     "forbidden": SearchOption("string", ""),
 }
+# Those of a beam. Signatures with these alone were there before the others.
+BEAM_OPTIONS = tuple(SEARCH_OPTIONS)[:5]
 LEAST_TEMPERATURE = 0.01  # below, the most probable word is drawn anyway
 Option = Any  # one value, or one for each line
 Lines = Iterable[str | bytes]
 
 
-class SearchSettings(TypedDict, total=False):
-    """What may be chosen; what is left out, or None, is as configured.
+class BeamSettings(TypedDict, total=False):
+    """What may be chosen of a beam; what is left out, or None, is as it is.
 
     Each is one value, or one for each line.
     """
@@ -82,6 +84,11 @@ class SearchSettings(TypedDict, total=False):
     prefix: Option
     # whether unknown words are replaced
     replace_unknown: Option
+
+
+class SearchSettings(BeamSettings, total=False):
+    """What may be chosen of any search."""
+
     # of source words that nobody attends
     coverage_penalty: Option
     # so many words in a row do not come twice

@@ -21,7 +21,6 @@ from luong_keras.decoding.scorers import (
 )
 from luong_keras.decoding.search import Choice, search
 from luong_keras.decoding.stochastic_beam import StochasticBeam
-from luong_keras.inference.beam_widths import beam_widths
 from luong_keras.inference.search_options import (
     LEAST_TEMPERATURE,
     SEARCH_OPTIONS,
@@ -67,15 +66,16 @@ class Wishes(NamedTuple):
         options: the columns of numbers by their names.
         prefix: (B, P) ids that translations begin with.
         prefix_lengths: (B,).
-        required: what they have.
+        required: what they have; None where no sentence can say so, nor
+            choose samples, coverage or repetition.
         forbidden: what they have not.
     """
 
     options: dict[str, tf.Tensor]
     prefix: tf.Tensor
     prefix_lengths: tf.Tensor
-    required: Phrases
-    forbidden: Phrases
+    required: Phrases | None = None
+    forbidden: Phrases | None = None
 
 
 class Searching:
@@ -144,21 +144,36 @@ class Searching:
     ) -> Hypotheses:
         """The search that every sentence chooses for itself."""
         options = self._resolved(wishes.options)
-        needed = wishes.prefix_lengths + tf.reduce_sum(
-            wishes.required.lengths, axis=1
+        if wishes.required is None:
+            limits = self.limits(sources.lengths, wishes.prefix_lengths + 1)
+            return self._plain_beam(
+                step, states, sources, options, wishes, limits
+            )
+        needed = tf.reduce_sum(wishes.required.lengths, axis=1)
+        limits = self.limits(
+            sources.lengths, wishes.prefix_lengths + needed + 1
         )
-        limits = self.limits(sources.lengths, needed + 1)
         samples = options["temperature"] > 0
         beams, drawn = (
             limits | {"max_lengths": tf.where(rows, limits["max_lengths"], 0)}
             for rows in (~samples, samples)
         )
-        found = self._beam(step, states, sources, options, wishes, beams)
+        scorers = self._chosen_scorers(sources, options, wishes)
+        found = search(
+            step,
+            states,
+            ConstrainedBeam(
+                words=wishes.required.ids,
+                lengths=wishes.required.lengths,
+                **self._beams(options, beams),
+            ),
+            scorers=scorers,
+            **beams,
+        )
 
         def with_samples():
-            others = self._samples(
-                step, states, sources, options, wishes, drawn
-            )
+            choice = self._samples(sources, options, drawn)
+            others = search(step, states, choice, scorers=scorers, **drawn)
             return _rows_of(samples, others, found)
 
         return Hypotheses(
@@ -216,75 +231,39 @@ class Searching:
         found = {
             name: resolved(name, options[name], value)
             for name, value in own.items()
+            if options[name] is not None
         }
         found["beam_size"] = tf.minimum(found["beam_size"], self.most)
-        temperature = found["temperature"]
-        found["temperature"] = tf.where(
-            temperature > 0, tf.maximum(temperature, LEAST_TEMPERATURE), 0
-        )
+        temperature = found.get("temperature")
+        if temperature is not None:
+            found["temperature"] = tf.where(
+                temperature > 0, tf.maximum(temperature, LEAST_TEMPERATURE), 0
+            )
         return found
 
-    def _beam(self, step, states, sources, options, wishes, limits):
-        """The beams of all sentences, as wide as one of them needs.
-
-        Each width is a search of its own in the graph, and so is the one
-        with everything that a sentence may ask for beyond.
-        """
-        decoding, most = self.decoding, self.most
-        beams = options["beam_size"]
-        settings = {
-            "stack_size": decoding.stack_size,
-            "stack_keeps": decoding.stack_keeps,
+    def _beams(self, options, limits):
+        """The settings of a beam as wide as one of the sentences needs."""
+        beams, stack_size = options["beam_size"], self.decoding.stack_size
+        rows = limits["max_lengths"] > 0
+        return {
+            "size": tf.reduce_max(tf.where(rows, beams, 1)),
+            "stack_size": stack_size,
+            "stack_keeps": self.decoding.stack_keeps,
             "sizes": beams,
             # Without a number of its own, a sentence has as many as its beam.
-            "stack_sizes": beams if decoding.stack_size is None else None,
+            "stack_sizes": beams if stack_size is None else None,
+            "most": self.most,
         }
+
+    def _plain_beam(self, step, states, sources, options, wishes, limits):
+        own = self._configured_scorers(sources.mask, options["length_penalty"])
         prefix = Prefix(wishes.prefix, wishes.prefix_lengths)
-
-        def plain(width):
-            own = self._configured_scorers(
-                sources.mask, options["length_penalty"]
-            )
-            return tuple(
-                search(
-                    step,
-                    states,
-                    Beam(width, **settings),
-                    scorers=[prefix, *own],
-                    **limits,
-                )
-            )
-
-        def rich():
-            return tuple(
-                search(
-                    step,
-                    states,
-                    ConstrainedBeam(most, *wishes.required, **settings),
-                    scorers=self._chosen_scorers(sources, options, wishes),
-                    **limits,
-                )
-            )
-
-        widths = beam_widths(most)
-        largest = tf.reduce_max(beams)
-        narrower = tf.reduce_sum(tf.cast(largest > widths[:-1], tf.int32))
-        branch = tf.where(self._is_rich(options, wishes), len(widths), narrower)
-        branches = [lambda width=width: plain(width) for width in widths]
-        return Hypotheses(*tf.switch_case(branch, [*branches, rich]))
-
-    def _is_rich(self, options, wishes):
-        """Whether a sentence asks for more than other beams and lengths."""
-        decoding = self.decoding
-        return (
-            tf.reduce_any(wishes.required.lengths > 0)
-            | tf.reduce_any(wishes.forbidden.lengths > 0)
-            | tf.reduce_any(
-                options["coverage_penalty"] != decoding.coverage_penalty
-            )
-            | tf.reduce_any(
-                options["no_repeat_ngram"] != (decoding.no_repeat_ngram or 0)
-            )
+        return search(
+            step,
+            states,
+            Beam(**self._beams(options, limits)),
+            scorers=[prefix, *own],
+            **limits,
         )
 
     def _chosen_scorers(self, sources, options, wishes):
@@ -298,26 +277,19 @@ class Searching:
             *self.scorers,
         ]
 
-    def _samples(self, step, states, sources, options, wishes, limits):
+    def _samples(self, sources, options, limits):
         """As many samples as wanted, or as many as a beam would give."""
         wanted = options["n_best"]
         counts = tf.where(wanted > 0, wanted, options["beam_size"])
         counts = tf.minimum(counts, self.decoding.stack_size or self.most)
         rows = limits["max_lengths"] > 0
-        choice = Sampling(
+        return Sampling(
             tf.reduce_max(tf.where(rows, counts, 1)),
             tf.where(rows, options["temperature"], 1.0),
             options["top_k"],
             options["top_p"],
             _mixed(sources.seeds, options["seed"]),
             counts,
-        )
-        return search(
-            step,
-            states,
-            choice,
-            scorers=self._chosen_scorers(sources, options, wishes),
-            **limits,
         )
 
 

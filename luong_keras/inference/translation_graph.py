@@ -45,7 +45,8 @@ class SearchOptions(NamedTuple):
     """What every sentence of a batch may choose, (B,) each.
 
     `SEARCH_OPTIONS` tells what leaves each as it is configured, and its
-    range, into which it is moved.
+    range, into which it is moved. Those behind `replace_unknown` are all
+    there or all None, which makes a smaller graph.
 
     Attributes:
         beam_size: int32; the hypotheses, never more than `max_beam_size`.
@@ -69,14 +70,14 @@ class SearchOptions(NamedTuple):
     length_penalty: tf.Tensor
     prefix: tf.Tensor
     replace_unknown: tf.Tensor
-    coverage_penalty: tf.Tensor
-    no_repeat_ngram: tf.Tensor
-    temperature: tf.Tensor
-    top_k: tf.Tensor
-    top_p: tf.Tensor
-    seed: tf.Tensor
-    required: tf.Tensor
-    forbidden: tf.Tensor
+    coverage_penalty: tf.Tensor | None = None
+    no_repeat_ngram: tf.Tensor | None = None
+    temperature: tf.Tensor | None = None
+    top_k: tf.Tensor | None = None
+    top_p: tf.Tensor | None = None
+    seed: tf.Tensor | None = None
+    required: tf.Tensor | None = None
+    forbidden: tf.Tensor | None = None
 
     @classmethod
     def columns(cls, count: int, **given) -> SearchOptions:
@@ -158,7 +159,8 @@ class TranslationGraph(tf.Module):
         an empty translation. A rank that the search did not fill has no tokens
         and the score -1e30.
         """
-        batch, (text, *options) = _at_least_one(text, *(options or ()))
+        given = [column for column in options or () if column is not None]
+        batch, (text, *options) = _at_least_one(text, *given)
         options = SearchOptions(*options) if options else None
         source = self._read_source(text)
         source_tokens = _padded(source.tokens, "")
@@ -166,7 +168,7 @@ class TranslationGraph(tf.Module):
         if options is not None:
             prefix = self._read_target(options.prefix)
             wishes, cut = self._wishes(options, prefix)
-            truncated |= prefix.truncated | cut
+            truncated |= cut
         found = self._search(text, source, wishes)
         wanted = None
         if options is not None:
@@ -292,16 +294,17 @@ class TranslationGraph(tf.Module):
 
     def _wishes(self, options, prefix):
         """What sentences choose, and where some of it was left out."""
-        required, cut = self._read_phrases(options.required, known=True)
-        forbidden, more = self._read_phrases(options.forbidden, known=False)
         wishes = Wishes(
             options._asdict(),
             _padded(prefix.ids, self.translation_model.config.target_pad_id),
             prefix.lengths,
-            required,
-            forbidden,
         )
-        return wishes, cut | more
+        if options.required is None:
+            return wishes, prefix.truncated
+        required, cut = self._read_phrases(options.required, known=True)
+        forbidden, more = self._read_phrases(options.forbidden, known=False)
+        wishes = wishes._replace(required=required, forbidden=forbidden)
+        return wishes, prefix.truncated | cut | more
 
     def _read_phrases(self, text, known):
         """Phrases with a tab between two, and where some were left out.

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from luong_keras.inference.search_options import SEARCH_OPTIONS, option_column
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.missing_package import missing_package
 from luong_keras.serving.limits import ServingLimits
@@ -118,21 +117,14 @@ def worst_request(translator: TextTranslator, limits: ServingLimits) -> Call:
         )
     ]
     beam_size = decoding.max_beam_size or decoding.beam_size
-    columns = {
-        name: option_column(name, None, rows)
-        for name in SEARCH_OPTIONS
-        if name != "n_best"
-    }
-    return "align", columns | {
+    return "align", {
         "text": texts[0],
         # The last of all: so many are put together before.
         "rank": np.full(rows, (decoding.stack_size or beam_size) - 1, "int32"),
         "beam_size": np.full(rows, beam_size, "int32"),
+        "length_penalty": np.full(rows, -1, "float32"),
         "prefix": texts[1],
         "replace_unknown": np.ones(rows, "int32"),
-        # With these a search does the most.
-        "coverage_penalty": np.ones(rows, "float32"),
-        "no_repeat_ngram": np.full(rows, 8, "int32"),
     }
 
 

@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from luong_keras.inference.search_options import SEARCH_OPTIONS, option_column
+from luong_keras.inference.search_options import (
+    BEAM_OPTIONS,
+    SEARCH_OPTIONS,
+    option_column,
+)
 from luong_keras.inference.translation_graph import (
     BYTES_OF_A_TOKEN,
     SearchOptions,
@@ -22,7 +26,7 @@ try:
 except ImportError as error:
     raise missing_package("tensorflow", error) from error
 
-CONTRACT_VERSION = 3
+CONTRACT_VERSION = 2
 _OPTIONS = {
     name: tf.as_dtype(option.kind) for name, option in SEARCH_OPTIONS.items()
 }
@@ -31,11 +35,15 @@ _OPTIONS = {
 INPUTS = {
     "serving_default": {"text": tf.string},
     "translate": {"text": tf.string},
-    "translate_with_options": {"text": tf.string, **_OPTIONS},
+    "translate_with_options": {
+        "text": tf.string,
+        **{name: _OPTIONS[name] for name in BEAM_OPTIONS},
+    },
+    "search": {"text": tf.string, **_OPTIONS},
     "align": {
         "text": tf.string,
         "rank": tf.int32,
-        **{name: _OPTIONS[name] for name in _OPTIONS if name != "n_best"},
+        **{name: _OPTIONS[name] for name in BEAM_OPTIONS if name != "n_best"},
     },
     "score": {"source": tf.string, "target": tf.string},
     "align_pair": {"source": tf.string, "target": tf.string},
@@ -87,16 +95,20 @@ def signatures(
     chosen = made(with_options, "translate_with_options")
     forced = made(graph.score_batch, "score")
 
-    def align(text, rank, *inputs):
+    every = made(with_options, "search")
+
+    def align(text, rank, beam_size, length_penalty, prefix, replace_unknown):
         rank = tf.clip_by_value(rank, 0, numbers["n_best"] - 1)
-        names = [name for name in _OPTIONS if name != "n_best"]
-        options = dict(zip(names, inputs, strict=True), n_best=rank + 1)
-        return _one_rank(chosen(text, *SearchOptions(**options)), rank)
+        found = chosen(
+            text, beam_size, rank + 1, length_penalty, prefix, replace_unknown
+        )
+        return _one_rank(found, rank)
 
     functions = {
         "serving_default": lambda text: _best(search(text)),
         "translate": lambda text: _texts(search(text)),
         "translate_with_options": lambda *inputs: _texts(chosen(*inputs)),
+        "search": lambda *inputs: _texts(every(*inputs)),
         "align": align,
         "score": lambda *pairs: _without(_ALIGNMENT, forced(*pairs)),
         "align_pair": forced,

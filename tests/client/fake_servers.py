@@ -23,23 +23,12 @@ from tensorflow_serving.apis import (
 from tensorflow_serving.apis import model_service_pb2_grpc as model_service
 
 LIMITS = {
-    "version": 3,
+    "version": 2,
     "max_rows": 64,
     "max_text_bytes": 1000,
     "max_source_tokens": 50,
     "max_beam_size": 10,
     "n_best": 3,
-}
-# What is sent for the options that came with contract 3, not chosen.
-NOT_CHOSEN = {
-    "coverage_penalty": -1.0,
-    "no_repeat_ngram": -1,
-    "temperature": -1.0,
-    "top_k": -1,
-    "top_p": -1.0,
-    "seed": -1,
-    "required": "",
-    "forbidden": "",
 }
 # Code -> HTTP's, as TensorFlow Serving's http_server.cc maps them.
 HTTP = {
@@ -80,7 +69,7 @@ def shout(signature, rows):
         return [answered(translation=text, score=-1.0) for text in loud]
     if signature == "translate":
         return [answered(translations=[t], scores=[-1.0]) for t in loud]
-    if signature == "translate_with_options":
+    if signature in ("translate_with_options", "search"):
         counts = [row["n_best"] or 2 for row in rows]
         return [
             answered(translations=[text, "x"][:n], scores=[-1.0, -2.0][:n])

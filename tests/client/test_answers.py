@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from luong_keras.client import TranslationClient
-from tests.client.fake_servers import LIMITS, NOT_CHOSEN
+from tests.client.fake_servers import LIMITS
 from tests.serving.answered_arrays import (
     ANSWERS,
     MEMORIES,
@@ -32,7 +32,6 @@ AS_EXPORTED = {
     "length_penalty": -1.0,
     "prefix": "",
     "replace_unknown": -1,
-    **NOT_CHOSEN,
 }
 # What goes with each line, in the order in which they are sent.
 SENT = [
@@ -45,11 +44,8 @@ CUT = "ignore::luong_keras.client.truncation.TruncationWarning"
 pytestmark = pytest.mark.filterwarnings(CUT)
 
 
-def row_of(sent, **more):
-    return {**dict(zip(NAMES, sent, strict=True)), **NOT_CHOSEN, **more}
-
-
 def by_hand(signature, rows):
+    signature = {"search": "translate"}.get(signature, signature)
     answers = ANSWERS[signature.replace("_with_options", "")]
     texts = [row.get("text", row.get("source")) for row in rows]
     places = [LINES.index(text) for text in texts]
@@ -95,7 +91,7 @@ def test_lines_are_translated(ask, model):
 def test_the_best_with_options(ask, model):
     expected = ["Tür auf", "", "Ä <unk> z ."]
     assert ask().translate(LINES, **OPTIONS) == expected
-    rows = [row_of(sent, n_best=1) for sent in SENT]
+    rows = [dict(zip(NAMES, sent, strict=True), n_best=1) for sent in SENT]
     check_asked(model, "translate_with_options", rows)
 
 
@@ -108,7 +104,7 @@ def test_several_translations(ask, model):
 def test_several_translations_with_options(ask, model):
     check(ask().nbest(LINES, n_best=[2, 0, 1], **OPTIONS), TEXTS)
     rows = [
-        row_of(sent, n_best=n_best)
+        dict(zip(NAMES, sent, strict=True), n_best=n_best)
         for sent, n_best in zip(SENT, [0, 2, 1], strict=True)
     ]
     check_asked(model, "translate_with_options", rows)
@@ -125,6 +121,30 @@ def test_several_translations_with_options(ask, model):
         ("replace_unknown", True, 1),
         ("replace_unknown", False, 0),
         ("replace_unknown", -1, -1),
+    ],
+)
+def test_one_value_is_for_all_lines(ask, model, name, value, sent):
+    ask().nbest(LINES[:1], **{name: value})
+    row = {"text": LINES[0], **AS_EXPORTED, name: sent}
+    check_asked(model, "translate_with_options", [row])
+
+
+# What is sent for what nobody chooses beyond a beam.
+NOT_CHOSEN = {
+    "coverage_penalty": -1.0,
+    "no_repeat_ngram": -1,
+    "temperature": -1.0,
+    "top_k": -1,
+    "top_p": -1.0,
+    "seed": -1,
+    "required": "",
+    "forbidden": "",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sent"),
+    [
         ("coverage_penalty", 0.25, 0.25),
         ("no_repeat_ngram", 3, 3),
         ("temperature", 1, 1.0),
@@ -135,17 +155,22 @@ def test_several_translations_with_options(ask, model):
         ("forbidden", "Auto", "Auto"),
     ],
 )
-def test_one_value_is_for_all_lines(ask, model, name, value, sent):
+def test_what_no_beam_has_is_asked_elsewhere(ask, model, name, value, sent):
     ask().nbest(LINES[:1], **{name: value})
-    row = {"text": LINES[0], **AS_EXPORTED, name: sent}
-    check_asked(model, "translate_with_options", [row])
+    row = {"text": LINES[0], **AS_EXPORTED, **NOT_CHOSEN, name: sent}
+    check_asked(model, "search", [row])
+    model.asked.clear()
+    ask().translate(LINES[:1], beam_size=3, **{name: value})
+    check_asked(model, "search", [row | {"beam_size": 3, "n_best": 1}])
+    with pytest.raises(TypeError, match=f"Received: {name}"):
+        ask().align(LINES[:1], **{name: value})
 
 
 @pytest.mark.parametrize("step", ["produces", "reads"])
 def test_words_and_weights(ask, model, step):
     found = ask(alignment_step=step).align(LINES, **OPTIONS)
     check(found, [nbest[0] for nbest in translations(step)])
-    rows = [row_of(sent, rank=0) for sent in SENT]
+    rows = [dict(zip(NAMES, sent, strict=True), rank=0) for sent in SENT]
     check_asked(model, "align", rows)
 
 

@@ -11,12 +11,7 @@ import pytest
 
 from luong_keras.cli.main import main
 from luong_keras.cli.server_answers import counted_lines
-from tests.client.fake_servers import (
-    NOT_CHOSEN,
-    Refusal,
-    answered,
-    shout,
-)
+from tests.client.fake_servers import Refusal, answered, shout
 from tests.client.test_answers import LINES, by_hand
 from tests.serving.answered_arrays import SCORES, TEXTS, translations
 
@@ -65,7 +60,6 @@ def test_options_are_sent(ask, model, rest):
     ask("--beam-size=2", "--length-penalty=1", "--prefix=das", "a")
     row = {"text": "a", "beam_size": 2, "length_penalty": 1.0}
     row |= {"prefix": "das", "n_best": 1, "replace_unknown": -1}
-    row |= NOT_CHOSEN
     assert model.asked == [("translate_with_options", [row])]
     ask("--label=stable", "--header", "X-Tenant: b", "--model=m", "a")
     assert rest.bodies[-1][0] == "/v1/models/m/labels/stable:predict"

@@ -96,14 +96,6 @@ def test_enter_sends_a_sentence_by_the_contract(demo):
             "length_penalty": -1,
             "prefix": "",
             "replace_unknown": -1,
-            "coverage_penalty": -1,
-            "no_repeat_ngram": -1,
-            "temperature": -1,
-            "top_k": -1,
-            "top_p": -1,
-            "seed": -1,
-            "required": "",
-            "forbidden": "",
         }
     ]
     assert demo.sent("align") == []
@@ -304,7 +296,7 @@ def test_markup_in_sentences_and_answers_stays_text(demo):
         (
             200,
             {"predictions": [{"translations": [""], "scores": [0]}]},
-            "contract 3",
+            "contract 2",
         ),
     ],
 )

@@ -9,7 +9,6 @@ import tensorflow as tf
 
 from luong_keras.config import DataConfig, RunConfig
 from luong_keras.config_values import config_to_dict
-from luong_keras.inference.translation_graph import SearchOptions
 from luong_keras.recipe.evaluation import Evaluation
 from luong_keras.serving.export import export_saved_model
 from luong_keras.serving.server_runtime import run_in_server_runtime
@@ -107,7 +106,8 @@ def test_given_translations_are_prepared(translator, offline, prepared):
 def requests(sources, targets):
     count = len(sources)
     text, given = tf.constant(sources), tf.constant(targets)
-    options = SearchOptions.columns(count, prefix=given, replace_unknown=0)
+    options = [tf.zeros(count, tf.int32)] * 2
+    options += [-tf.ones(count), given, tf.zeros(count, tf.int32)]
     inputs = {
         "translate_with_options": [text, *options],
         "score": [text, given],

@@ -13,6 +13,7 @@ import luong_keras.inference.searching as searching
 import luong_keras.inference.translation_graph as translation_graph
 from luong_keras.config import AttentionConfig, DecodingConfig, ModelConfig
 from luong_keras.decoding.phrases import PhraseProgress
+from luong_keras.inference.search_options import BEAM_OPTIONS
 from luong_keras.inference.translation_graph import SearchOptions
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.text.word_tokenizer import WordTokenizer
@@ -92,6 +93,7 @@ BEAM = {
     "stack_keeps": "best",
     "sizes": None,
     "stack_sizes": None,
+    "most": 10,
 }
 # (S + 1) by half and by one and a half; an empty sentence ends at once.
 EXPECTED = {
@@ -145,7 +147,10 @@ def penalty(**changes):
 
 # For every field its values, and what they change.
 ROWS = {
-    "beam_size": ({"beam_size": 4}, beam(num_hypotheses=4, stack_size=4)),
+    "beam_size": (
+        {"beam_size": 4},
+        beam(num_hypotheses=4, stack_size=4, most=4),
+    ),
     "stack_size": ({"stack_size": 6}, beam(stack_size=6)),
     "stack_keeps": ({"stack_keeps": "first"}, beam(stack_keeps="first")),
     "choice": (SAMPLES, drawn()),
@@ -293,6 +298,8 @@ def test_what_a_request_chooses(translators, searches):
         length_penalty=tf.constant([-1.0, 0.0, 0.5, 1.0]),
         prefix=tf.constant(["", "x x x x", "", "z"]),
     )
+    # A signature that has no others.
+    chosen = SearchOptions(*chosen[: len(BEAM_OPTIONS)])
     translators(settings).translate_batch(tf.constant(LINES), chosen)
     (arguments,) = searches
     chosen_beam = {
@@ -301,6 +308,7 @@ def test_what_a_request_chooses(translators, searches):
         "stack_keeps": "first",
         "sizes": [2, 1, 4, 5],
         "stack_sizes": [2, 1, 4, 5],
+        "most": 5,
     }
     prefix = {
         "words": [[0] * 4, [6] * 4, [0] * 4, [8, 0, 0, 0]],
@@ -383,7 +391,7 @@ def test_what_samples_choose(translators, searches):
         ),
     )
     beams, samples = searches
-    assert beams["choice"][0] == "Beam"
+    assert beams["choice"][0] == "ConstrainedBeam"
     assert beams["max_lengths"] == [7, 0, 0, 4]
     # The third sentence is empty: nothing is drawn of it.
     assert samples["max_lengths"] == [0, 3, 0, 0]
