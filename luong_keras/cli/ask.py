@@ -51,6 +51,22 @@ class Ask:
     length_penalty: Own[float | None] = None
     # text that every translation must begin with
     prefix: Own[str | None] = None
+    # what source words cost that nobody attends, such as 0.2
+    coverage_penalty: Own[float | None] = None
+    # so many words in a row do not come twice; 0 for any
+    no_repeat_ngram: Own[int | None] = None
+    # above 0: draw at random, --n-best of them
+    temperature: Own[float | None] = None
+    # samples: draw from so many most probable words
+    top_k: Own[int | None] = None
+    # samples: draw from the fewest words with this probability together
+    top_p: Own[float | None] = None
+    # of samples
+    seed: Own[int | None] = None
+    # phrases that every translation must have, a tab between two
+    required: Own[str | None] = None
+    # phrases that no translation may have, likewise
+    forbidden: Own[str | None] = None
     # translations a sentence
     n_best: int = 1
     # also the links [source position, target position] of each word

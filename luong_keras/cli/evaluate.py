@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from tyro.conf import FlagCreatePairsOff
+from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes
 
 from luong_keras.cli.parsing import Own, parse_arguments
-from luong_keras.cli.searching import changed_search
+from luong_keras.cli.searching import SearchFlags, changed_search
 from luong_keras.recipe.run_settings import run_config
 
 
@@ -34,8 +34,8 @@ class Evaluate:
     test_set: Own[str | None] = None
     # file of line numbers to keep
     test_subset: Own[str | None] = None
-    # hypotheses of the search; default: the run's
-    beam_size: Own[int | None] = None
+    # the search; default: the run's
+    search: OmitArgPrefixes[SearchFlags] = field(default_factory=SearchFlags)
     # leave unknown words as <unk>
     no_replacement: FlagCreatePairsOff[bool] = False
 
@@ -48,7 +48,7 @@ def run(arguments: Evaluate) -> int:
     config = run_config(arguments.run_dir)
     decoding = changed_search(
         config.decoding,
-        beam_size=arguments.beam_size,
+        arguments.search,
         replace_unknown=False if arguments.no_replacement else None,
     )
     given = {

@@ -2,13 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Literal
 
+from luong_keras.cli.parsing import Own
 from luong_keras.config import DecodingConfig
 
 
-def changed_search(decoding: DecodingConfig, **given: Any) -> DecodingConfig:
-    """The search of a run with what the command line gives; None is nothing."""
+@dataclass(frozen=True)
+class SearchFlags:
+    """Settings of the search, each as the run has it where it is not given."""
+
+    # hypotheses of the search, or samples of a sentence
+    beam_size: Own[int | None] = None
+    # beam: the best hypotheses; sampling: drawn at random, one a sentence or
+    # as many as --beam-size says; stochastic_beam: drawn without putting back
+    choice: Own[Literal["beam", "sampling", "stochastic_beam"] | None] = None
+    # of what is drawn: below 1 probable words become more probable
+    temperature: Own[float | None] = None
+    # samples: draw from so many most probable words
+    top_k: Own[int | None] = None
+    # samples: draw from the fewest words with this probability together
+    top_p: Own[float | None] = None
+    # of what is drawn
+    seed: Own[int | None] = None
+    # 0: sum of log-probabilities, 1: their mean
+    length_penalty: Own[float | None] = None
+    # power: length**x; google: ((5 + length) / 6)**x
+    length_penalty_form: Own[Literal["power", "google"] | None] = None
+    # what source words cost that nobody attends, such as 0.2
+    coverage_penalty: Own[float | None] = None
+    # so many words in a row do not come twice
+    no_repeat_ngram: Own[int | None] = None
+
+
+def changed_search(
+    decoding: DecodingConfig, flags: SearchFlags, **others: Any
+) -> DecodingConfig:
+    """The search of a run with what the command line gives; None is nothing.
+
+    Args:
+        decoding: that of the run.
+        flags: of the command line.
+        **others: what else it gives, as `DecodingConfig.with_` takes it.
+    """
+    given = dataclasses.asdict(flags) | others
     return decoding.with_(
         **{name: value for name, value in given.items() if value is not None}
     )

@@ -14,6 +14,7 @@ from luong_keras.client.server_error import TextTooLongError
 from luong_keras.client.translation_client import TranslationClient
 from luong_keras.client.truncation import TruncatedPlaces, TruncationWarning
 from luong_keras.evaluation.plots import plot_alignment
+from luong_keras.inference.search_options import SEARCH_OPTIONS
 from luong_keras.inference.translation import (
     ABSENT_SCORE,
     ScoredTranslation,
@@ -152,8 +153,9 @@ def _as_json(arguments: Ask) -> bool:
 
 
 def _search(arguments: Ask) -> Any:
-    return {
-        "beam_size": arguments.beam_size,
-        "length_penalty": arguments.length_penalty,
-        "prefix": arguments.prefix,
+    options = {
+        name: getattr(arguments, name)
+        for name in SEARCH_OPTIONS
+        if name not in ("n_best", "replace_unknown")
     }
+    return {name: x for name, x in options.items() if x is not None}

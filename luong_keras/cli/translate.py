@@ -6,14 +6,17 @@ import functools
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
-from tyro.conf import FlagCreatePairsOff, Positional
+from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes, Positional
 
 from luong_keras.cli.parsing import Own, parse_arguments
-from luong_keras.cli.searching import changed_search
+from luong_keras.cli.searching import SearchFlags, changed_search
 from luong_keras.recipe.run_settings import run_config
+
+SAMPLES = 30  # to choose from by minimum Bayes risk
 
 
 @dataclass(frozen=True)
@@ -30,10 +33,16 @@ class Translate:
     # best, last, average, exponential, or an epoch such as epoch-7; default:
     # what the run scored and exported, the best unless set otherwise
     weights: Own[str | None] = None
-    # hypotheses of the search; default: the run's
-    beam_size: Own[int | None] = None
-    # 0: sum of log-probabilities, 1: their mean; default: the run's
-    length_penalty: Own[float | None] = None
+    # the search; default: the run's
+    search: OmitArgPrefixes[SearchFlags] = field(default_factory=SearchFlags)
+    # a file of phrases that translations must have: those of a sentence in
+    # its line, a tab between two
+    required: Own[Path | None] = None
+    # likewise, phrases that translations must not have
+    forbidden: Own[Path | None] = None
+    # of 30 samples, or of what else the search finds, print the one that the
+    # others are most like by this measure
+    minimum_bayes_risk: Own[Literal["chrf", "bleu"] | None] = None
     # translations a sentence
     n_best: int = 1
     # also the links [source position, target position] of each word
@@ -49,14 +58,14 @@ parse = functools.partial(parse_arguments, Translate, "luong-keras translate")
 def run(arguments: Translate) -> int:
     """Translates; 1 where an export differs from its model."""
     config = run_config(arguments.run_dir)
-    decoding = changed_search(
-        config.decoding,
-        beam_size=arguments.beam_size,
-        length_penalty=arguments.length_penalty,
-        n_best=arguments.n_best,
-    )
+    flags = arguments.search
+    if arguments.minimum_bayes_risk is not None and flags.choice is None:
+        size = flags.beam_size or SAMPLES
+        flags = replace(flags, choice="sampling", beam_size=size)
+    decoding = changed_search(config.decoding, flags, n_best=arguments.n_best)
     # Read first: a missing file is told before a model is made.
     lines = [] if arguments.check_export else list(_lines(arguments.files))
+    options = _phrases(arguments, len(lines))
     from luong_keras.translator import Translator
 
     translator = Translator.from_run(
@@ -64,17 +73,40 @@ def run(arguments: Translate) -> int:
     )
     if arguments.check_export:
         return check_export(translator, arguments.run_dir, config)
-    if arguments.n_best == 1 and not arguments.alignments:
-        for line in translator.translate(lines):
+    if arguments.minimum_bayes_risk is not None:
+        utility = arguments.minimum_bayes_risk
+        for line in translator.minimum_bayes_risk(lines, utility, **options):
             print(line)
         return 0
-    for found in translator.nbest(lines):
+    if arguments.n_best == 1 and not arguments.alignments:
+        for line in translator.translate(lines, **options):
+            print(line)
+        return 0
+    for found in translator.nbest(lines, **options):
         entries = [
             translation.as_dict(links=arguments.alignments)
             for translation in found[: arguments.n_best]
         ]
         print(json.dumps(entries, ensure_ascii=False))
     return 0
+
+
+def _phrases(arguments: Translate, count: int) -> dict[str, list[str]]:
+    """The phrases of every line, of the files that have them."""
+    from luong_keras.data.parallel_text import read_lines
+
+    found = {}
+    for name in ("required", "forbidden"):
+        path = getattr(arguments, name)
+        if path is None:
+            continue
+        found[name] = list(read_lines(path))
+        if len(found[name]) != count:
+            raise ValueError(
+                f"Expected: in --{name} a line for each of the {count} "
+                f"sentences. Received: {len(found[name])} lines in {path}."
+            )
+    return found
 
 
 def _lines(files: tuple[Path, ...]) -> Iterator[str]:

@@ -11,6 +11,7 @@ import numpy as np
 from luong_keras.config import DecodingConfig
 from luong_keras.decoding.scorers import Scorer
 from luong_keras.decoding.search import Choice
+from luong_keras.evaluation.minimum_bayes_risk import minimum_bayes_risk
 from luong_keras.inference.model_ensemble import ModelEnsemble
 from luong_keras.inference.search_options import (
     SEARCH_OPTIONS,
@@ -166,6 +167,28 @@ class TextTranslator(TranslationGraph):
                     arrays, row, self.decoding.alignment_step
                 )
         return results
+
+    def minimum_bayes_risk(
+        self,
+        lines: Sequence[str],
+        utility: str = "chrf",
+        **options: Unpack[NbestSettings],
+    ) -> list[str]:
+        """Of each line the translation that the others are most like.
+
+        The others are what the search finds: samples, with
+        `DecodingConfig(choice="sampling", beam_size=30)`, or by the options.
+
+        Args:
+            lines: the sentences.
+            utility: `"chrf"` or `"bleu"`.
+            **options: as those of `nbest`.
+        """
+        found = []
+        for nbest in self.nbest(lines, **options):
+            texts = [translation.text for translation in nbest] or [""]
+            found.append(texts[minimum_bayes_risk(texts, utility)])
+        return found
 
     def _columns(self, options, count):
         """The columns of all options, where there are any."""
