@@ -8,6 +8,8 @@ from typing import Any
 
 from luong_keras.config import DecodingConfig
 from luong_keras.config_values import with_values
+from luong_keras.decoding.scorers import Scorer
+from luong_keras.decoding.search import Choice
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.presets import PRESETS
 from luong_keras.recipe.own_text import Text, text_settings
@@ -33,6 +35,8 @@ class Translator(TextTranslator):
         decoding: the settings of the search.
         source_preprocessor, target_preprocessor: what prepared the text of
             the training, as in `TextTranslator`.
+        choice: what chooses the words, as there.
+        scorers: what else changes the ranks, as there.
     """
 
     @classmethod
@@ -43,6 +47,8 @@ class Translator(TextTranslator):
         decoding: DecodingConfig | None = None,
         precision: str | None = None,
         fold_embedding: bool = False,
+        choice: Choice | None = None,
+        scorers: Sequence[Scorer] = (),
     ) -> Translator:
         """The translator that a training run has made.
 
@@ -64,13 +70,17 @@ class Translator(TextTranslator):
                 faster for V rows of 4 U numbers more, 16,000 of 2,048 in a
                 decoder of 512 units. Weights that are loaded later need
                 `translation_model.fold_embedding()` again.
+            choice: what chooses the words, as `TextTranslator` takes it; an
+                export has it too.
+            scorers: what else changes the ranks, likewise.
 
         Raises:
             FileNotFoundError: where a run or its weights are missing.
             ValueError: where runs have not the same vocabularies, or their
                 text was not prepared alike, or for weights of another name.
         """
-        translator = cls(*load_run(run_folder, weights, decoding, precision))
+        parts = load_run(run_folder, weights, decoding, precision)
+        translator = cls(*parts, choice=choice, scorers=scorers)
         if fold_embedding:
             translator.translation_model.fold_embedding()
         return translator

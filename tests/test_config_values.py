@@ -39,6 +39,14 @@ pytest.importorskip("pydantic", reason="settings are checked by pydantic")
         ((10, 100, None), {"n_best": 8, "beam_size": 2}, (2, 8, None)),
         ((5, None, None), {"n_best": 8, "beam_size": 2}, (2, 8, None)),
         ((5, None, None), {"n_best": 8, "stack_size": 9}, (5, 9, None)),
+        ((5, 7, 9), {"choice": "sampling"}, (1, None, 9)),
+        ((5, None, None), {"choice": "sampling", "n_best": 8}, (8, None, None)),
+        (
+            (5, None, None),
+            {"choice": "sampling", "beam_size": 3, "n_best": 2},
+            (3, None, None),
+        ),
+        ((5, 7, None), {"choice": "stochastic_beam"}, (5, 7, None)),
     ],
 )
 def test_a_changed_search_follows_its_rules(before, changes, after):
@@ -57,6 +65,11 @@ def test_a_changed_search_follows_its_rules(before, changes, after):
         ({"beam_size": 8, "max_beam_size": 4}, "at least beam_size"),
         ({"n_best": 8, "stack_size": 4}, "n_best=8 and stack_size=4"),
         ({"beam_size": 0}, "at least 1"),
+        ({"top_k": 0}, "top_k must be at least 1"),
+        ({"no_repeat_ngram": 0}, "no_repeat_ngram must be at least 1"),
+        ({"temperature": 0.0}, "temperature must be positive"),
+        ({"top_p": float("nan")}, "top_p must be positive"),
+        ({"coverage_penalty": -1.0}, "coverage_penalty must be 0 or more"),
     ],
 )
 def test_a_search_that_contradicts_itself_is_refused(changes, message):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from tyro.conf import FlagCreatePairsOff
+from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes
 
 from luong_keras.cli.parsing import Own, parse_arguments
-from luong_keras.cli.searching import changed_search
+from luong_keras.cli.searching import SearchFlags, changed_search
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.serving.limits import ServingLimits
 
@@ -31,8 +31,8 @@ class Export:
     # best, last, average, exponential, or an epoch such as epoch-7; default:
     # what the run scored and exported, the best unless set otherwise
     weights: Own[str | None] = None
-    # hypotheses of the search; default: the run's
-    beam_size: Own[int | None] = None
+    # the search; default: the run's
+    search: OmitArgPrefixes[SearchFlags] = field(default_factory=SearchFlags)
     # the most that a request may ask for; default: the run's, or the beam size
     max_beam_size: Own[int | None] = None
     # rows of a batch that are looked at; the server's max_batch_size must not
@@ -56,7 +56,7 @@ def run(arguments: Export) -> int:
     config = run_config(arguments.run_dir[0])
     decoding = changed_search(
         config.decoding,
-        beam_size=arguments.beam_size,
+        arguments.search,
         max_beam_size=arguments.max_beam_size,
         max_source_length=arguments.max_source_length,
     )

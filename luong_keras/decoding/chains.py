@@ -73,11 +73,14 @@ class Chains(Choice):
         ends = ops.where(lengths < most, lengths, -1)
         if self._single:
             return Ended(ranking, slots, lengths, ends)
+        counts = self.num_hypotheses
         if self.counts is not None:
             counts = ops.cast(self.counts, "int32")[:, None]
-            ranking = ops.where(places < counts, ranking, -float("inf"))
-            lengths = ops.where(places < counts, lengths, 0)
-            ends = ops.where(places < counts, ends, -1)
+        # Of a sentence without room for a word there is one.
+        counted = places < ops.where(most > 0, counts, 1)
+        ranking = ops.where(counted, ranking, -float("inf"))
+        lengths = ops.where(counted, lengths, 0)
+        ends = ops.where(counted, ends, -1)
         ranking, order = ops.top_k(ranking, self.num_hypotheses)
         order = ops.cast(order, "int32")
         return Ended(

@@ -156,10 +156,10 @@ def option_column(name: str, value: Option, count: int) -> np.ndarray:
         value = SEARCH_OPTIONS[name].unset if name != "rank" else 0
     try:
         given = np.asarray(value, object if kind is object else None)
-        array = given.astype(kind)
+        array: np.ndarray = given.astype(kind)
         kept = kind is object or _same_numbers(given, array)
     except (ValueError, OverflowError):
-        kept, array = False, np.empty(0)
+        kept, array = False, np.empty(0, object)
     if not kept or array.shape not in ((), (count,)):
         raise ValueError(
             f"Expected: `{name}` as one value or {count}, one for each line, "

@@ -66,7 +66,8 @@ def call(run, capsys):
     def call(name, *arguments, status=0):
         argv = [name, "--run-dir", run.path, *arguments]
         assert main([str(argument) for argument in argv]) == status
-        return capsys.readouterr().out.splitlines()
+        printed = capsys.readouterr()
+        return (printed.err if status == 2 else printed.out).splitlines()
 
     return call
 
@@ -177,6 +178,58 @@ def test_several_translations_with_their_links(
     assert searched[-1] == translator.decoding.with_(n_best=6)
     call("translate", tmp_path / "text", "--beam-size", 1)
     assert (searched[-1].beam_size, searched[-1].stack_size) == (1, None)
+
+
+def test_the_search_is_chosen(call, translator, tmp_path, searched):
+    (tmp_path / "text").write_text("".join(f"{s}\n" for s, _ in PAIRS))
+    flags = {
+        "choice": "sampling",
+        "temperature": 0.5,
+        "top_k": 3,
+        "top_p": 0.75,
+        "seed": 7,
+        "length_penalty_form": "google",
+        "coverage_penalty": 0.25,
+        "no_repeat_ngram": 2,
+    }
+    given = [
+        part
+        for name, value in flags.items()
+        for part in ("--" + name.replace("_", "-"), value)
+    ]
+    lines = call("translate", tmp_path / "text", *given)
+    assert searched[-1] == translator.decoding.with_(**flags)
+    assert searched[-1].beam_size == 1
+    assert lines == call("translate", tmp_path / "text", *given)
+    assert lines != call("translate", tmp_path / "text", *given, "--seed", 8)
+
+
+def test_phrases_stand_in_files(call, tmp_path):
+    (tmp_path / "text").write_text("".join(f"{s}\n" for s, _ in PAIRS))
+    (tmp_path / "required").write_text("Haus\tdie\n\nKatze Hund\n")
+    (tmp_path / "forbidden").write_text(".\nsieht\tHaus\n\n")
+    phrases = ("--required", tmp_path / "required")
+    phrases += ("--forbidden", tmp_path / "forbidden")
+    found = call("translate", tmp_path / "text", *phrases)
+    assert "Haus" in found[0] and "die" in found[0] and "." not in found[0]
+    assert "sieht" not in found[1] and "Haus" not in found[1]
+    assert "Katze Hund" in found[2]
+    (tmp_path / "required").write_text("Haus\n")
+    told = " ".join(call("translate", tmp_path / "text", *phrases, status=2))
+    assert "a line for each of the 3 sentences" in told
+    assert "1 lines in" in told
+
+
+def test_what_many_samples_are_like_is_printed(call, tmp_path, searched):
+    (tmp_path / "text").write_text("".join(f"{s}\n" for s, _ in PAIRS))
+    found = call("translate", tmp_path / "text", "--minimum-bayes-risk=chrf")
+    assert len(found) == 3 and searched[-1].choice == "sampling"
+    assert searched[-1].beam_size == 30
+    found = call(
+        *("translate", tmp_path / "text", "--minimum-bayes-risk=bleu"),
+        *("--choice=beam", "--beam-size=4"),
+    )
+    assert len(found) == 3 and searched[-1].choice == "beam"
 
 
 def test_scores_of_a_run_are_printed_and_kept(call, run, searched):

@@ -97,6 +97,54 @@ def test_options_are_each_sentences_own():
     ]
 
 
+def test_a_search_without_wishes_is_that_of_a_beam():
+    changes = {"length_penalty": [1.0, 0.0, -1.0], "beam_size": [1, 2, 0]}
+    found, expected = (
+        ask(name, **changes) for name in ("search", "translate_with_options")
+    )
+    check_arrays(found, {key: told(expected, key) for key in expected})
+
+
+def test_phrases_and_samples_of_one_batch():
+    found = ask(
+        "search",
+        n_best=[0, 2, 0],
+        text=["a b", "a b", "a b"],
+        beam_size=[2, 1, 2],
+        required=["y", "", ""],
+        forbidden=["", "", "x"],
+        temperature=[-1.0, 1.0, 0.0],
+        seed=[0, 3, 0],
+    )
+    texts = [[text for text, _ in row] for row in ranks(found)]
+    assert all("y" in text.split() for text in texts[0]) and texts[0]
+    assert len(texts[1]) == 2
+    assert all("x" not in text.split() for text in texts[2]) and texts[2]
+    again = ask(
+        "search",
+        text=["b", "a b", ""],
+        beam_size=[2, 1, 2],
+        n_best=[0, 2, 0],
+        temperature=[-1.0, 1.0, 0.0],
+        seed=[0, 3, 0],
+    )
+    # The same sentence with the same seed, in other company.
+    assert ranks(again)[1] == ranks(found)[1]
+
+
+def test_a_phrase_that_cannot_be_had_is_left_out():
+    found = ask(
+        "search",
+        required=["nobody", "y", "\t".join("x" * 9)],
+        text=["a b", "a b", "a b"],
+    )
+    assert told(found, "truncated") == [True, False, True]
+    texts = [[text for text, _ in row] for row in ranks(found)]
+    assert all("y" in text.split() for text in texts[1])
+    plain = ask("search", text=["a b"] * 3)
+    assert ranks(found)[0] == ranks(plain)[0]
+
+
 def test_as_many_translations_come_as_most_want():
     for wanted, most in (([1, 1, 1], 1), ([1, 2, 1], 2), ([0, 1, 1], 2)):
         found = ask("translate_with_options", n_best=wanted)

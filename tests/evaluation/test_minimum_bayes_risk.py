@@ -1,0 +1,42 @@
+import itertools
+
+import pytest
+import sacrebleu
+
+from luong_keras.evaluation.minimum_bayes_risk import minimum_bayes_risk
+
+TEXTS = ["a big house .", "a house .", "the house", "a big house .", "no", ""]
+
+
+@pytest.mark.parametrize("utility", ["chrf", "bleu"])
+def test_the_text_of_the_largest_mean_utility(utility):
+    for texts in itertools.permutations(TEXTS, 4):
+        if utility == "chrf":
+            table = [
+                [sacrebleu.sentence_chrf(a, [b]).score for b in texts]
+                for a in texts
+            ]
+        else:
+            table = [
+                [
+                    sacrebleu.sentence_bleu(a, [b]).score  # effective order
+                    for b in texts
+                ]
+                for a in texts
+            ]
+        means = [sum(row) for row in table]
+        assert means[minimum_bayes_risk(texts, utility)] == pytest.approx(
+            max(means)
+        )
+
+
+def test_what_many_are_like_wins():
+    texts = ["x y z", "the cat", "the cat", "the dog"]
+    assert minimum_bayes_risk(texts) == 1
+
+
+def test_wrong_arguments():
+    with pytest.raises(ValueError, match="utility='ter'"):
+        minimum_bayes_risk(["a"], "ter")
+    with pytest.raises(ValueError, match="one text"):
+        minimum_bayes_risk([])

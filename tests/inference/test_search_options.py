@@ -1,0 +1,203 @@
+"""What sentences choose of their search, by a translator."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from luong_keras.config import DecodingConfig
+from luong_keras.decoding import Choice, Scorer
+from luong_keras.decoding.greedy import Greedy
+from luong_keras.inference.search_options import SEARCH_OPTIONS
+from luong_keras.inference.translation_graph import SearchOptions
+from luong_keras.translator import Translator
+from tests.serving.tiny_translator import tiny_translator
+
+SENTENCES = ["the cat sees a dog .", "a house .", "the dog sees the cat", ""]
+
+
+@pytest.fixture(autouse=True)
+def eager():
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+@pytest.fixture(scope="module")
+def translator():
+    return tiny_translator(max_beam_size=6)
+
+
+def with_search(translator, decoding, **parts):
+    return Translator(
+        translator.translation_model,
+        translator.source_tokenizer,
+        translator.target_tokenizer,
+        decoding,
+        **parts,
+    )
+
+
+def test_one_table_has_all_options():
+    assert SearchOptions._fields == tuple(SEARCH_OPTIONS)
+    own = {"n_best", "prefix", "required", "forbidden"}
+    assert {*SEARCH_OPTIONS} - own <= {*vars(DecodingConfig())}
+
+
+def test_samples_of_a_sentence_are_its_own(translator):
+    options = {"temperature": 1.5, "seed": 7, "n_best": 3}
+    found = translator.nbest(SENTENCES, **options)
+    assert [len(row) for row in found] == [3, 3, 3, 1]
+    for sentence, row in zip(SENTENCES, found, strict=True):
+        (alone,) = translator.nbest([sentence], **options)
+        assert [t.tokens for t in alone] == [t.tokens for t in row]
+    others = translator.nbest(SENTENCES, **options | {"seed": 8})
+    assert [t.tokens for r in others for t in r] != [
+        t.tokens for r in found for t in r
+    ]
+    # As a configuration of the translator, and with one option for each.
+    sampling = with_search(
+        translator,
+        DecodingConfig(
+            choice="sampling",
+            temperature=1.5,
+            seed=7,
+            beam_size=3,
+            max_source_length=9,
+        ),
+    )
+    assert [[t.tokens for t in row] for row in sampling.nbest(SENTENCES)] == [
+        [t.tokens for t in row] for row in found
+    ]
+    mixed = translator.nbest(
+        SENTENCES, temperature=[0.0, 1.5, 0.0, 0.0], seed=7, n_best=3
+    )
+    beams = translator.nbest(SENTENCES, n_best=3)
+    assert [t.tokens for t in mixed[1]] == [t.tokens for t in found[1]]
+    for row in (0, 2):
+        assert [t.tokens for t in mixed[row]] == [t.tokens for t in beams[row]]
+
+
+def test_phrases_that_must_and_must_not_come(translator):
+    found = translator.nbest(
+        SENTENCES,
+        required=["Haus\tdie Katze", "", "einen Hund", "Haus"],
+        forbidden=["", "Haus\t.", "sieht", ""],
+        beam_size=4,
+    )
+    for row in found[0]:
+        assert "Haus" in row.tokens and "die Katze" in " ".join(row.tokens)
+    for row in found[1]:
+        assert not {"Haus", "."} & set(row.tokens)
+    for row in found[2]:
+        assert "einen Hund" in row.text and "sieht" not in row.tokens
+    # Nothing is made of nothing.
+    assert found[3][0].text == ""
+
+
+def test_what_no_vocabulary_has_cannot_be_required(translator):
+    (row,) = translator.nbest(SENTENCES[:1], required="Zebra")
+    assert row[0].truncated
+    (plain,) = translator.nbest(SENTENCES[:1])
+    assert [t.tokens for t in row] == [t.tokens for t in plain]
+
+
+@pytest.mark.parametrize(
+    "options, error, message",
+    [
+        ({"beam": 3}, TypeError, "Received: beam"),
+        ({"beam_size": 7}, ValueError, "at most 6"),
+        ({"top_k": [1, 2]}, ValueError, "one value or 4"),
+        ({"temperature": "hot"}, ValueError, "float32"),
+    ],
+)
+def test_wrong_options(translator, options, error, message):
+    with pytest.raises(error, match=message):
+        translator.translate(SENTENCES, **options)
+
+
+def test_a_sentence_is_no_list(translator):
+    with pytest.raises(TypeError, match="Put it into a list"):
+        translator.translate("the cat")
+
+
+def test_coverage_and_repetition_are_configured(translator):
+    plain = translator.nbest(SENTENCES[:3])
+    strict = with_search(
+        translator,
+        DecodingConfig(
+            beam_size=6,
+            no_repeat_ngram=1,
+            coverage_penalty=2.0,
+            max_source_length=9,
+        ),
+    )
+    found = strict.nbest(SENTENCES[:3])
+    assert any(len(set(t.tokens)) < len(t.tokens) for row in plain for t in row)
+    for row in found:
+        for t in row:
+            known = [token for token in t.tokens if token != "<unk>"]
+            assert len(set(known)) == len(known)
+    asked = translator.nbest(
+        SENTENCES[:3], no_repeat_ngram=1, coverage_penalty=2.0, beam_size=6
+    )
+    for one, other in zip(asked, found, strict=True):
+        assert [t.tokens for t in one] == [t.tokens for t in other]
+        np.testing.assert_allclose(
+            [t.score for t in one], [t.score for t in other], rtol=1e-4
+        )
+
+
+class NoDog(Scorer):
+    """A user's own: forbids the last word but three of a vocabulary."""
+
+    def suppressed(self, states, position, vocabulary_size):
+        return ops.arange(vocabulary_size) == vocabulary_size - 4
+
+
+class SecondBest(Greedy):
+    """A user's own: always the second word, but `</s>` where it is first."""
+
+    def pick(self, turn, barred):
+        logits, size = turn.logits, turn.logits.shape[-1]
+        best = ops.cast(ops.argmax(logits, axis=-1), "int32")
+        first = ops.arange(size) == best[..., None]
+        others = ops.where(first, -1e30, logits)
+        second = ops.cast(ops.argmax(others, axis=-1), "int32")
+        words = ops.where(best == turn.eos_id, best, second)
+        gains = ops.log_softmax(logits, axis=-1)
+        taken = ops.take_along_axis(gains, words[..., None], axis=-1)
+        return taken[..., 0], words
+
+
+def test_parts_of_ones_own(translator):
+    decoding = DecodingConfig(beam_size=3, max_source_length=9)
+    assert isinstance(SecondBest(), Choice)
+    dogless = with_search(translator, decoding, scorers=[NoDog()])
+    plain = with_search(translator, decoding)
+    for options in ({}, {"temperature": 2.0, "n_best": 3}, {"beam_size": 2}):
+        words = [
+            {
+                token
+                for row in one.nbest(SENTENCES, **options)
+                for t in row
+                for token in t.tokens
+            }
+            for one in (plain, dogless)
+        ]
+        assert "Hund" in words[0] - words[1]
+    second = with_search(translator, decoding, choice=SecondBest())
+    greedy = with_search(translator, DecodingConfig(1, max_source_length=9))
+    assert second.translate(SENTENCES) != greedy.translate(SENTENCES)
+
+
+def test_the_least_risk(translator):
+    sampling = with_search(
+        translator,
+        DecodingConfig(choice="sampling", beam_size=8, max_source_length=9),
+    )
+    found = sampling.minimum_bayes_risk(SENTENCES, "bleu", temperature=2.0)
+    candidates = sampling.nbest(SENTENCES, temperature=2.0)
+    assert found[3] == ""
+    for text, row in zip(found, candidates, strict=True):
+        assert text in [t.text for t in row]
