@@ -1,0 +1,135 @@
+"""The settings of a search."""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from luong_keras.config_checks import check_at_least_one
+
+
+@dataclass(frozen=True)
+class DecodingConfig:
+    """How a trained model translates."""
+
+    beam_size: int = 10
+    # the largest that a request to a server may ask for; `beam_size` when None
+    max_beam_size: int | None = None
+    # finished hypotheses to collect; the beam size when None
+    stack_size: int | None = None
+    # where more finish: the best of them, or those that finish first, which
+    # end the search (the authors' program)
+    stack_keeps: Literal["best", "first"] = "best"
+    # "beam": the best hypotheses; "sampling": as many drawn at random, each
+    # by itself; "stochastic_beam": drawn without putting back (Kool et al.
+    # 2019)
+    choice: Literal["beam", "sampling", "stochastic_beam"] = "beam"
+    # where words are drawn: what logits are divided by
+    temperature: float = 1.0
+    # where words are drawn by sampling: from this many most probable ones;
+    # all when None
+    top_k: int | None = None
+    # likewise: from the fewest words that have this probability together
+    top_p: float = 1.0
+    # of what is drawn; every sentence draws by this number and its own text
+    seed: int = 0
+    # 0: plain sum of log-probabilities; 1: their mean (score / length**x)
+    length_penalty: float = 0.0
+    # of the divisor: length**x, or ((5 + length) / 6)**x (Wu et al. 2016)
+    length_penalty_form: Literal["power", "google"] = "power"
+    # what source words that nobody attends cost (Wu et al. 2016; theirs 0.2)
+    coverage_penalty: float = 0.0
+    # no translation has so many words in a row twice; any when None
+    no_repeat_ngram: int | None = None
+    # of the source length + 1
+    min_length_ratio: float = 0.5
+    max_length_ratio: float = 1.5
+    replace_unknown: bool = True
+    # whose attention weights align a word: of the step that produces it, or
+    # of the one that reads it (the authors' program)
+    alignment_step: Literal["produces", "reads"] = "produces"
+    batch_size: int = 32
+    max_source_length: int = 200  # longer sources are cut
+    # file of lines "source target probability": what an unknown word's source
+    # word becomes; copied where it has none (section 4.2). A training copies
+    # it into the folder of the run
+    dictionary: str | None = None
+
+    __pydantic_config__ = {"extra": "forbid"}
+
+    def __post_init__(self):
+        check_at_least_one(
+            self, "beam_size", "stack_size", "batch_size", "max_source_length"
+        )
+        most = self.max_beam_size
+        if most is not None and most < self.beam_size:
+            raise ValueError(
+                "max_beam_size must be at least beam_size. Received: "
+                f"max_beam_size={most} and beam_size={self.beam_size}."
+            )
+        check_at_least_one(self, "top_k", "no_repeat_ngram")
+        for name in ("temperature", "top_p"):
+            if not getattr(self, name) > 0:
+                raise ValueError(
+                    f"{name} must be positive. Received: {name}="
+                    f"{getattr(self, name)}."
+                )
+        if self.coverage_penalty < 0:
+            raise ValueError(
+                "coverage_penalty must be 0 or more. Received: "
+                f"coverage_penalty={self.coverage_penalty}."
+            )
+        if not 0 <= self.min_length_ratio <= self.max_length_ratio:
+            raise ValueError(
+                "Expected: 0 <= min_length_ratio <= max_length_ratio. "
+                f"Received: {self.min_length_ratio} and "
+                f"{self.max_length_ratio}."
+            )
+
+    def with_(
+        self, *, n_best: int | None = None, **changes: Any
+    ) -> "DecodingConfig":
+        """This search with other settings, and what has to follow them.
+
+        - A new `beam_size` alone sets `stack_size` back to None, the beam's
+          own size: a stack was chosen for the beam it stood beside. It sets
+          `max_beam_size` back to None where that would be smaller.
+        - `n_best`, the translations wanted of a sentence, makes room where
+          there is less: the beam grows, unless it is given too, and so does
+          a `stack_size` of its own. (A stack larger than the beam is full
+          only where enough hypotheses come to their end.)
+        - `choice="sampling"`, new, sets the beam to `n_best`, or to 1: that
+          many samples are drawn, and the best of several is not what a model
+          says.
+        - Whatever is given by name stays as given.
+
+        Args:
+            n_best: the translations wanted of a sentence; any when None.
+            **changes: fields and their new values.
+
+        Raises:
+            ValueError: for values that contradict each other.
+
+        Example:
+            >>> DecodingConfig(10, stack_size=100).with_(beam_size=1).stack_size
+            >>> DecodingConfig(beam_size=5).with_(n_best=8).beam_size
+            8
+        """
+        if changes.get("choice") == "sampling" != self.choice:
+            changes.setdefault("beam_size", n_best or 1)
+        beam = changes.get("beam_size", self.beam_size)
+        if beam != self.beam_size:
+            changes.setdefault("stack_size", None)
+        stack = changes.get("stack_size", self.stack_size)
+        if n_best is not None and n_best > (stack or beam):
+            if changes.get("stack_size") is not None:
+                raise ValueError(
+                    "n_best must be at most stack_size. Received: "
+                    f"n_best={n_best} and stack_size={stack}."
+                )
+            if stack is not None or "beam_size" in changes:
+                changes["stack_size"] = n_best
+            beam = changes.setdefault("beam_size", max(beam, n_best))
+        most = self.max_beam_size
+        if most is not None and most < beam:
+            changes.setdefault("max_beam_size", None)
+        return dataclasses.replace(self, **changes)
