@@ -26,6 +26,7 @@ LEVELS = {
     "missing_package": 0,
     "moved": 0,
     "registration": 0,
+    "progress": 0,
     "files": 0,
     "ops": 1,
     "alignment": 1,
