@@ -49,10 +49,9 @@ def progress_bar(what: str, total: int | None = None) -> Iterator[Advance]:
         ...         advance(1)
     """
     with contextlib.ExitStack() as stack:
-        if not _drawing.acquire(blocking=False):
+        if not stack.enter_context(one_at_a_time()):
             yield lambda count: None
             return
-        stack.callback(_drawing.release)
         console = terminal(sys.stderr)
         if console is None:
             yield _lines(what, total)
@@ -97,6 +96,51 @@ def with_bar(
         for item in items:
             yield item
             advance(1)
+
+
+@contextlib.contextmanager
+def bar_of_lines(what: str, total: int) -> Iterator[Callable[[str], None]]:
+    """A bar for a step that tells what it has done, a line at a time.
+
+    Args:
+        what: the step, in a few words.
+        total: how many lines it will tell.
+
+    Yields:
+        A function that prints a line.
+
+    Example:
+        >>> with bar_of_lines("checking", total=2) as say:
+        ...     say("checked: operations")
+        checked: operations
+    """
+    with progress_bar(what, total) as advance:
+
+        def say(line: str) -> None:
+            print(line)
+            advance(1)
+
+        yield say
+
+
+@contextlib.contextmanager
+def one_at_a_time() -> Iterator[bool]:
+    """Keeps two lines from being redrawn at the same time.
+
+    Yields:
+        Whether there is none yet.
+
+    Example:
+        >>> with one_at_a_time() as first, one_at_a_time() as second:
+        ...     print(first, second)
+        True False
+    """
+    free = _drawing.acquire(blocking=False)
+    try:
+        yield free
+    finally:
+        if free:
+            _drawing.release()
 
 
 def terminal(stream: IO[str], narrowest: int = _NARROWEST) -> Console | None:

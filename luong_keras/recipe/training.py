@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-import sys
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -19,6 +19,7 @@ from luong_keras.evaluation.bleu import corpus_bleu
 from luong_keras.inference.jax_translator import JaxTranslator
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.recipe.devices import ONE_DEVICE, Devices
+from luong_keras.recipe.in_steps import in_steps
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.text.tokenizer import Tokenizer
 from luong_keras.training.best_weights import BestWeights
@@ -42,6 +43,7 @@ from luong_keras.training.schedules import (
 from luong_keras.training.stop_on_plateau import StopOnPlateau
 from luong_keras.training.stop_on_signal import StopOnSignal
 from luong_keras.training.tokens_per_second import TokensPerSecond
+from luong_keras.training.training_progress import TrainingProgress
 from luong_keras.training.translation_validation import TranslationValidation
 
 _BATCH = ("source", "target_in", "target_out")
@@ -169,11 +171,14 @@ def train(
     run,
     devices=ONE_DEVICE,
     deadline=None,
+    callbacks=(),
 ):
     """Trains to the end; False where it was stopped before.
 
     The end is the last epoch or that of the patience; a signal stops it
-    before, or the `deadline` of `time.monotonic`.
+    before, or the `deadline` of `time.monotonic`. Further `callbacks` see the
+    logs of an epoch when all that belongs there is in them; of several
+    processes the first one alone has them.
     """
     training = config.training
     model = translation_model.training_model
@@ -191,43 +196,46 @@ def train(
     stop = StopOnSignal(
         deadline=deadline, agree=devices.any if devices.world > 1 else None
     )
+    dev = validation_batches(tokenizers, datasets.dev, config, devices)
     started = time.perf_counter()
-    fit(
-        model,
-        FitBatches(batches, devices, training.accumulate),
-        epochs=training.epochs,
-        snapshot_path=run.snapshot,
-        snapshot_steps=training.snapshot_steps,
-        writes_snapshots=devices.writes,
-        validation_data=validation_batches(
-            tokenizers, datasets.dev, config, devices
-        ),
-        callbacks=[
-            SameStart(devices),
-            StopOnNonFinite(
-                most_skipped=training.most_skipped,
-                describe=functools.partial(describe_batch, batches),
-            ),
-            TokensPerSecond(count="word_count"),
-            validation(
-                translation_model,
-                tokenizers,
-                datasets.dev,
-                config,
-                run,
-                devices,
-            ),
-            learning_rate_schedule(training),
-            *weight_files(
-                translation_model.model, training, run, devices.writes
-            ),
-            StopOnPlateau(training.patience),
-            *(_logs(run) if devices.writes else ()),
-            stop,
-        ],
-        # A bar on a terminal, a line an epoch in a file.
-        verbose=1 if sys.stdout.isatty() else 2,
-    )
+    with contextlib.ExitStack() as stack:
+        logs = []
+        if devices.writes:
+            progress = stack.enter_context(_progress(run, dev))
+            logs = [*_logs(run), *callbacks, progress]
+        fit(
+            model,
+            FitBatches(batches, devices, training.accumulate),
+            epochs=training.epochs,
+            snapshot_path=run.snapshot,
+            snapshot_steps=training.snapshot_steps,
+            writes_snapshots=devices.writes,
+            validation_data=dev,
+            callbacks=[
+                SameStart(devices),
+                StopOnNonFinite(
+                    most_skipped=training.most_skipped,
+                    describe=functools.partial(describe_batch, batches),
+                ),
+                TokensPerSecond(count="word_count"),
+                validation(
+                    translation_model,
+                    tokenizers,
+                    datasets.dev,
+                    config,
+                    run,
+                    devices,
+                ),
+                learning_rate_schedule(training),
+                *weight_files(
+                    translation_model.model, training, run, devices.writes
+                ),
+                StopOnPlateau(training.patience),
+                *logs,
+                stop,
+            ],
+            verbose=0,
+        )
     print(f"trained for {time.perf_counter() - started:.0f} s in this process")
     if stop.stopping:
         return False
@@ -257,7 +265,12 @@ def validation(
         translation_model, *tokenizers, greedy, *preprocessors(config.data)
     )
     return TranslationValidation(
-        translator.translate,
+        functools.partial(
+            in_steps,
+            translator.translate,
+            size=greedy.batch_size,
+            what="validation BLEU",
+        ),
         sources,
         references,
         functools.partial(corpus_bleu, lowercase=config.data.lowercase),
@@ -301,6 +314,15 @@ def _logs(run: RunFolder) -> list[keras.callbacks.Callback]:
         JsonLinesLog(run.log),
         keras.callbacks.TensorBoard(run.tensorboard),
     ]
+
+
+def _progress(run: RunFolder, dev) -> TrainingProgress:
+    """What shows the state of the run, which may have begun before."""
+    scores = [line.get("val_bleu") for line in JsonLinesLog(run.log).read()]
+    return TrainingProgress(
+        best=max((s for s in scores if s is not None), default=None),
+        validation_batches=int(dev.cardinality()),
+    )
 
 
 class SameStart(keras.callbacks.Callback):

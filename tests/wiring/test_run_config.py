@@ -96,7 +96,7 @@ class Run:
         by_kind = dict(zip(self.kinds, callbacks, strict=True))
         self.validation = by_kind["TranslationValidation"]
         self.scorer = types.SimpleNamespace(**self.validation.scorer.keywords)
-        translator = self.validation.translate.__self__
+        translator = self.validation.translate.args[0].__self__
         self.decoding = translator.decoding
         self.source_text, self.target_text = (
             moses and moses.preprocessor
