@@ -103,7 +103,7 @@ def _run(
         translation_model.model.summary()
 
         parts = (translation_model, tokenizers, batches, datasets, config, run)
-        if not train(*parts, devices, deadline, callbacks):
+        if not train(*parts, devices, deadline=deadline, callbacks=callbacks):
             return False
     if devices.on_jax:
         return True

@@ -291,6 +291,7 @@ def test_the_usual_training(run_of):
         "StopOnPlateau",
         "JsonLinesLog",
         "TensorBoard",
+        "TrainingProgress",
         "StopOnSignal",
     ]
     assert run.options.snapshot_path == run.folder.snapshot
