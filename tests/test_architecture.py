@@ -43,6 +43,7 @@ LEVELS = {
     "client": 8,
     "recipe": 9,
     "translator": 10,
+    "report": 10,
     "cli": 11,
     "__main__": 12,
     # Namespaces: names of other modules, which nothing imports.

@@ -17,6 +17,7 @@ COMMANDS = {
     "translate": "translate text with a trained run",
     "evaluate": "score a trained run on its test pairs",
     "score": "say how probable given translations are",
+    "report": "write a run, or two side by side, as a page of HTML",
     "export": "write a SavedModel for TensorFlow Serving",
     "ask": "translate text through a server of an export",
 }

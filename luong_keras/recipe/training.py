@@ -20,6 +20,7 @@ from luong_keras.inference.jax_translator import JaxTranslator
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.recipe.devices import ONE_DEVICE, Devices
 from luong_keras.recipe.in_steps import in_steps
+from luong_keras.recipe.sessions import session
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.text.tokenizer import Tokenizer
 from luong_keras.training.best_weights import BestWeights
@@ -202,6 +203,8 @@ def train(
         logs = []
         if devices.writes:
             progress = stack.enter_context(_progress(run, dev))
+            steps = functools.partial(getattr, progress, "steps_done")
+            stack.enter_context(session(run.sessions, devices, steps))
             logs = [*_logs(run), *callbacks, progress]
         fit(
             model,

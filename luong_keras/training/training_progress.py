@@ -85,6 +85,8 @@ class TrainingProgress(keras.callbacks.Callback):
         self.best = best
         self.count = count
         self.validation_batches = validation_batches
+        #: The batches that were trained in this process.
+        self.steps_done = 0
         self._shown = contextlib.ExitStack()
         self._advance: Advance | None = None
         self._console: Console | None = None
@@ -126,12 +128,20 @@ class TrainingProgress(keras.callbacks.Callback):
         )
         self._show()
 
+    def on_train_batch_begin(
+        self, batch: int, logs: Mapping[str, Any] | None = None
+    ) -> None:
+        """Take the step at which a resumed epoch goes on."""
+        if not self._state.step:
+            self._state = dataclasses.replace(self._state, step=batch)
+
     def on_train_batch_end(
         self, batch: int, logs: Mapping[str, Any] | None = None
     ) -> None:
         """Note the step; the line is drawn by a clock of its own."""
         logs, now, step = logs or {}, time.monotonic(), batch + 1
         self._pace.add(now, step, _named(logs, self.count, math.nan))
+        self.steps_done += step - self._state.step
         rate = self._state.rate
         if now >= self._rate_due:
             rate = current_rate(self.model.optimizer)
@@ -240,7 +250,7 @@ class TrainingProgress(keras.callbacks.Callback):
         line, self._wording = running_line(
             self._state, self._console.width, self._wording
         )
-        if not self._state.step and self._pace.seconds_a_step is None:
+        if self._state.loss is None and self._pace.seconds_a_step is None:
             line += ", compiling"
         return Text(line, no_wrap=True, overflow="ellipsis")
 
