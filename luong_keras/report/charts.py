@@ -26,7 +26,7 @@ _COLOURS = {
 _RC = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "luong_keras",
-    "font.size": 10,
+    "font.size": 9,
     **{f"{name}.color": _INK for name in ("text", "xtick", "ytick")},
     **{f"axes.{name}": _INK for name in ("edgecolor", "labelcolor")},
     "axes.titlecolor": _INK,
@@ -95,7 +95,7 @@ def curves(
                 color=colour,
                 linestyle="--" if curve.dashed else "-",
                 marker=_MARKERS[curve.dashed],
-                markersize=4,
+                markersize=3.5,
                 label=curve.name,
             )
             for x, y in curve.points:
@@ -162,7 +162,7 @@ class _style:
             raise missing_package("matplotlib", error, "report") from error
         self._context = matplotlib.rc_context(_RC)
         self._context.__enter__()
-        axes = Figure(figsize=(6.4, 3.6), layout="constrained").add_subplot()
+        axes = Figure(figsize=(4.6, 3.0), layout="constrained").add_subplot()
         axes.grid(axis="y", linewidth=0.6)
         axes.set_axisbelow(True)
         return axes
