@@ -15,19 +15,15 @@ from luong_keras.data.batching import TrainingBatches
 from luong_keras.data.corpus import Corpus
 from luong_keras.data.evaluation_batches import EvaluationBatches
 from luong_keras.data.padding import FEW_WIDTHS, WIDTHS, share_of_batch
-from luong_keras.evaluation.bleu import corpus_bleu
-from luong_keras.inference.jax_translator import JaxTranslator
-from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.recipe.devices import ONE_DEVICE, Devices
-from luong_keras.recipe.in_steps import in_steps
 from luong_keras.recipe.sessions import session
+from luong_keras.recipe.watching import shown_progress, validation
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.text.tokenizer import Tokenizer
 from luong_keras.training.best_weights import BestWeights
 from luong_keras.training.epoch_weights import EpochWeights
 from luong_keras.training.exponential_weights import ExponentialWeights
 from luong_keras.training.fit import fit
-from luong_keras.training.json_lines_log import JsonLinesLog
 from luong_keras.training.losses import TranslationLoss
 from luong_keras.training.metrics import (
     TokenAccuracy,
@@ -44,8 +40,6 @@ from luong_keras.training.schedules import (
 from luong_keras.training.stop_on_plateau import StopOnPlateau
 from luong_keras.training.stop_on_signal import StopOnSignal
 from luong_keras.training.tokens_per_second import TokensPerSecond
-from luong_keras.training.training_progress import TrainingProgress
-from luong_keras.training.translation_validation import TranslationValidation
 
 _BATCH = ("source", "target_in", "target_out")
 
@@ -200,12 +194,13 @@ def train(
     dev = validation_batches(tokenizers, datasets.dev, config, devices)
     started = time.perf_counter()
     with contextlib.ExitStack() as stack:
-        logs = []
+        parts = (translation_model, tokenizers, datasets.dev, config)
+        validated, logs = validation(*parts, run, devices)
         if devices.writes:
-            progress = stack.enter_context(_progress(run, dev))
+            progress = stack.enter_context(shown_progress(run, dev))
             steps = functools.partial(getattr, progress, "steps_done")
             stack.enter_context(session(run.sessions, devices, steps))
-            logs = [*_logs(run), *callbacks, progress]
+            logs = [*logs, *callbacks, progress]
         fit(
             model,
             FitBatches(batches, devices, training.accumulate),
@@ -221,14 +216,7 @@ def train(
                     describe=functools.partial(describe_batch, batches),
                 ),
                 TokensPerSecond(count="word_count"),
-                validation(
-                    translation_model,
-                    tokenizers,
-                    datasets.dev,
-                    config,
-                    run,
-                    devices,
-                ),
+                validated,
                 learning_rate_schedule(training),
                 *weight_files(
                     translation_model.model, training, run, devices.writes
@@ -245,42 +233,6 @@ def train(
     if devices.writes:
         translation_model.model.save_weights(run.last_weights)
     return True
-
-
-def validation(
-    translation_model, tokenizers, dev, config, run, devices
-) -> TranslationValidation:
-    """Translates after each epoch in the first process, for all of them."""
-    sources, references = zip(*dev, strict=True)
-    if not devices.writes:
-        # It is told the score.
-        return TranslationValidation(
-            list,
-            sources,
-            references,
-            lambda ours, theirs: 0.0,
-            samples=0,
-            agree=devices.from_first,
-        )
-    greedy = config.decoding.with_(beam_size=1, stack_size=None)
-    kind: Any = JaxTranslator if devices.on_jax else TextTranslator
-    translator = kind(
-        translation_model, *tokenizers, greedy, *preprocessors(config.data)
-    )
-    return TranslationValidation(
-        functools.partial(
-            in_steps,
-            translator.translate,
-            size=greedy.batch_size,
-            what="validation BLEU",
-        ),
-        sources,
-        references,
-        functools.partial(corpus_bleu, lowercase=config.data.lowercase),
-        samples=config.training.samples,
-        output_folder=run.samples,
-        agree=devices.from_first,
-    )
 
 
 def weight_files(
@@ -310,22 +262,6 @@ def weight_files(
     if training.average_decay is not None:
         found.append(ExponentialWeights(run.exponential_weights, model, writes))
     return found
-
-
-def _logs(run: RunFolder) -> list[keras.callbacks.Callback]:
-    return [
-        JsonLinesLog(run.log),
-        keras.callbacks.TensorBoard(run.tensorboard),
-    ]
-
-
-def _progress(run: RunFolder, dev) -> TrainingProgress:
-    """What shows the state of the run, which may have begun before."""
-    scores = [line.get("val_bleu") for line in JsonLinesLog(run.log).read()]
-    return TrainingProgress(
-        best=max((s for s in scores if s is not None), default=None),
-        validation_batches=int(dev.cardinality()),
-    )
 
 
 class SameStart(keras.callbacks.Callback):
