@@ -23,7 +23,7 @@ _DRIVER = Path("/proc/driver/nvidia/version")
 _NOISE = re.compile(
     rb"[IW]\d{4} \d\d:\d\d:\d\d\.\d+|[IW]0000 00:00:\d+\.\d+"
     rb"|WARNING: All log messages before absl::InitializeLog\(\)"
-    rb"|E0000 .*(Unable to register cu\w+ factory|oneDNN supports DT_BOOL)"
+    rb"|E0000 .*(Unable to register cu\w+ factory|oneDNN supports DT_\w+ only)"
 )
 # Where there is no card, nobody wants to know that it does not answer.
 _NO_CARD = re.compile(rb"E0000 .*failed call to cuInit")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from luong_keras.evaluation.bleu import check_sentences
 from luong_keras.missing_package import missing_package
@@ -141,16 +141,18 @@ def paired_bootstrap(
         n_samples=samples,
     )
     signatures, scores = test()
-    return [
-        PairedScore(
-            name,
-            *(scores[name][0].score, scores[name][0].ci),
-            *(scores[name][1].score, scores[name][1].ci),
-            scores[name][1].p_value,
-            str(signature),
+    found = []
+    for name, signature in signatures.items():
+        # The first column has the names of the systems.
+        one, other = cast(list[Any], scores[name])
+        found.append(
+            PairedScore(
+                name,
+                *(one.score, one.ci, other.score, other.ci, other.p_value),
+                str(signature),
+            )
         )
-        for name, signature in signatures.items()
-    ]
+    return found
 
 
 def _metrics(lowercase: bool) -> dict[str, Any]:

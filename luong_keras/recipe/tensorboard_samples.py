@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
+import numpy as np
 
 from luong_keras.evaluation.plots import alignment_figure, pixels
 from luong_keras.inference.jax_translator import JaxTranslator
@@ -112,8 +113,9 @@ def _translations(
     size = translator.decoding.batch_size
     for start in range(0, len(lines), size):
         batch = lines[start : start + size]
-        tensors = translator.translate_batch(tf.constant(batch))
-        arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
+        answer = translator.translate_batch(tf.constant(batch))
+        # Some of it comes of JAX.
+        arrays = {name: np.asarray(value) for name, value in answer.items()}
         found += [translations_of(arrays, row)[0] for row in range(len(batch))]
     return found
 

@@ -48,13 +48,10 @@ def validation(
         )
         return told, []
     greedy = config.decoding.with_(beam_size=1, stack_size=None)
-    parts = (translation_model, *tokenizers, greedy)
-    prepare = preprocessors(config.data)
-    translator: TextTranslator | JaxTranslator
-    if devices.on_jax:
-        translator = JaxTranslator(*parts, *prepare)
-    else:
-        translator = TextTranslator(*parts, *prepare)
+    kind: type = JaxTranslator if devices.on_jax else TextTranslator
+    translator = kind(
+        translation_model, *tokenizers, greedy, *preprocessors(config.data)
+    )
     validated = TranslationValidation(
         functools.partial(
             in_steps,

@@ -6,12 +6,13 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from luong_keras.missing_package import missing_package
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # What is drawn in one of these has the colour of the page that stands beside
 # it, in the dark as well. Nothing else is drawn in them.
@@ -23,7 +24,7 @@ _COLOURS = {
     _PAPER: "var(--paper)",
     **{colour: f"var(--series-{i})" for i, colour in enumerate(_SERIES, 1)},
 }
-_RC = {
+_RC: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "luong_keras",
     "font.size": 9,
@@ -102,7 +103,7 @@ def curves(
                 label = f"{curve.name}, {x_name} {x:g}: {y:.4g}"
                 _target(axes, x, y, f"{number}-{x:g}", label)
         whole = all(float(x).is_integer() for c in drawn for x, _ in c.points)
-        axes.xaxis.get_major_locator().set_params(integer=whole)
+        axes.locator_params(axis="x", integer=whole)
         if len(drawn) > 1:
             axes.legend(frameon=True, framealpha=0.8)
         svg = _drawn(axes, title, x_name, y_name, key)
@@ -182,7 +183,7 @@ def _drawn(axes: Axes, title: str, x_name: str, y_name: str, key: str) -> str:
     axes.set_xlabel(x_name)
     axes.set_ylabel(y_name)
     file = io.StringIO()
-    figure = axes.figure
+    figure = cast("Figure", axes.figure)
     figure.savefig(file, format="svg", metadata={"Date": None})
     return _for_the_page(file.getvalue(), title, key)
 

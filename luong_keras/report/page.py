@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -112,7 +113,7 @@ def _environment() -> Any:
 
 
 def _read(folders: Sequence[str | Path]) -> list[RunRecord]:
-    names = [Path(folder).resolve().name for folder in folders]
+    names = [os.path.basename(os.path.abspath(folder)) for folder in folders]
     if len(set(names)) < len(names):
         names = [str(folder) for folder in folders]
     runs = [
@@ -168,17 +169,19 @@ def _scores(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
 def _compared(runs: Sequence[RunRecord], samples: int) -> list[Any]:
     if len(runs) < 2:
         return []
+    first, second = runs
     with progress_bar("paired bootstrap"):
         return paired_bootstrap(
-            *(run.translations for run in runs),
-            runs[0].references,
+            first.translations,
+            second.translations,
+            first.references,
             lowercase=any(run.config.data.lowercase for run in runs),
             samples=samples,
         )
 
 
 def _charts(runs: Sequence[RunRecord]) -> list[Chart]:
-    found = []
+    found: list[Chart] = []
     for title, y_name, parts in _CURVES:
         drawn = []
         for place, run in enumerate(runs):
@@ -199,7 +202,8 @@ def _charts(runs: Sequence[RunRecord]) -> list[Chart]:
 
 
 def _by_length(runs: Sequence[RunRecord]) -> Chart | None:
-    drawn, groups = [], []
+    drawn: list[Curve] = []
+    groups: list[str] = []
     for place, run in enumerate(runs):
         if not run.translations:
             continue

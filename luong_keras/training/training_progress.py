@@ -155,8 +155,8 @@ class TrainingProgress(keras.callbacks.Callback):
             perplexity=_named(logs, "perplexity"),
             speed=self._pace.tokens_a_second,
             rate=rate,
-            **self._left(step, steps),
         )
+        self._estimate()
         if step == steps:
             self._trained = now
             self._shown.close()
@@ -164,16 +164,19 @@ class TrainingProgress(keras.callbacks.Callback):
             self._line_due = now + _SECONDS_A_LINE
             print(running_line(self._state, _WIDTH_OF_FILES)[0], flush=True)
 
-    def _left(self, step: int, steps: int) -> dict[str, float]:
-        """The seconds to the end of the epoch and of the run."""
+    def _estimate(self) -> None:
+        """How long the epoch and the run still take."""
         pace, state = self._pace.seconds_a_step, self._state
         if pace is None:
-            return {}
+            return
         epochs = state.epochs - state.epoch
-        epoch_left = (steps - step) * pace
+        epoch_left = (state.steps - state.step) * pace
         between = (epochs + 1) * (self._between or 0.0)
-        run_left = epoch_left + epochs * steps * pace + between
-        return {"epoch_left": epoch_left, "run_left": run_left}
+        self._state = dataclasses.replace(
+            state,
+            epoch_left=epoch_left,
+            run_left=epoch_left + epochs * state.steps * pace + between,
+        )
 
     def on_test_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         """Show how far the validation is, in the place of the training."""

@@ -2,7 +2,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from luong_keras.recipe.tensorboard_samples import TensorBoardSamples
+from luong_keras.recipe.tensorboard_samples import (
+    TensorBoardSamples,
+    _translations,
+)
 from luong_keras.training.translation_validation import TranslationValidation
 from tests.serving.tiny_translator import tiny_translator
 
@@ -57,6 +60,25 @@ def test_what_they_attend_to_is_a_picture(written):
         image = tf.io.decode_png(picture).numpy()
         assert image.shape == (int(height), int(width), 3)
         assert np.unique(image).size > 10
+
+
+def test_answers_of_jax_are_drawn_as_well(written):
+    """Its translator answers batches, in part as arrays."""
+    *_, translator = written
+
+    class OfJax:
+        decoding = translator.decoding
+
+        def translate_batch(self, text):
+            found = translator.translate_batch(text)
+            names = ("alignments", "lengths", "scores")
+            return found | {name: found[name].numpy() for name in names}
+
+    drawn = _translations(OfJax(), SOURCES[:3])
+    expected = [nbest[0] for nbest in translator.nbest(SOURCES[:3])]
+    assert [t.tokens for t in drawn] == [t.tokens for t in expected]
+    for one, other in zip(drawn, expected, strict=True):
+        np.testing.assert_allclose(one.alignments, other.alignments, atol=1e-6)
 
 
 def test_without_samples_nothing_is_written(tmp_path):
