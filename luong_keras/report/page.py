@@ -16,7 +16,7 @@ from luong_keras.evaluation.translation_scores import (
 )
 from luong_keras.files.atomic_file import write_text
 from luong_keras.missing_package import missing_package
-from luong_keras.progress import clock, progress_bar, rounded
+from luong_keras.progress import progress_bar, rounded
 from luong_keras.report.charts import Chart, Curve, bars, curves
 from luong_keras.report.examples import align, examples
 from luong_keras.report.run_record import RunRecord, read_run, settings
@@ -242,7 +242,16 @@ def _sessions(run: RunRecord) -> dict[str, Any]:
     return {
         "epochs": len(run.epochs),
         "calls": len(run.sessions),
-        "time": clock(seconds) if run.sessions else None,
+        "time": _duration(seconds) if run.sessions else None,
         "speed": rounded(sum(speeds) / len(speeds)) if speeds else None,
         "machines": machines,
     }
+
+
+def _duration(seconds: float) -> str:
+    """Hours and minutes, or minutes and seconds, of a short one seconds."""
+    minutes, left = divmod(round(seconds), 60)
+    hours, of_hour = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {of_hour} min"
+    return f"{minutes} min {left} s" if minutes else f"{left} s"

@@ -111,7 +111,7 @@ def test_every_drawing_has_a_title_axes_and_numbers(one):
 
 def test_time_machine_and_settings_are_told(one):
     text = Elements(one).text
-    assert "3 of 5" in text and "1h02m, in 2 calls" in text
+    assert "3 of 5" in text and "1 h 2 min, in 2 calls" in text
     assert "A processor, 7 cores" in text
     assert re.search(r"model\.units\s*48", text)
 
