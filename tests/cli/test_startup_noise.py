@@ -26,6 +26,7 @@ NO_CARD = (
 )
 ERRORS = [
     "E0000 00:00:1795374964.375993   19347 allocator.cc:1] out of memory",
+    "E1122 19:15:50.480834   19347 allocator.cc:1] out of memory",
     "F0000 00:00:1795374964.375993   19347 cpu_feature_guard.cc:1] AVX",
     "Illegal instruction",
     "a line of I0000 00:00:17.4 within",

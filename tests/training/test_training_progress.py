@@ -189,7 +189,10 @@ def test_a_stopped_run_goes_on_in_its_epoch_and_step(
     assert any(line.startswith("Stopped after batch 2") for line in seen.left())
     monkeypatch.setattr(training_progress, "_SECONDS_A_LINE", 0.0)
     capsys.readouterr()
-    train([TrainingProgress(best=20.0)], snapshot_path=path)
+    assert first[1].steps_done == 2
+    again = TrainingProgress(best=20.0)
+    train([again], snapshot_path=path)
+    assert again.steps_done == 6
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("epoch 1/2, step 3/4")
     assert lines[0].endswith("best BLEU 20.00")
