@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -11,6 +12,13 @@ import numpy as np
 
 from luong_keras.evaluation.translation_scores import sentence_chrf
 from luong_keras.report.run_record import RunRecord
+
+# Scripts that set nothing between words: those of Thailand, Laos, Burma and
+# Cambodia, of Japan and China.
+_WITHOUT_SPACES = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff"
+    "\u3400-\u9fff\uf900-\ufaff]"
+)
 
 
 class Piece(NamedTuple):
@@ -173,7 +181,6 @@ def _example(
 
 def _units(text: str) -> list[str]:
     """Words with the space after them, or characters."""
-    words = text.split()
-    if len(words) < 2 < len(text) / 4:
+    if _WITHOUT_SPACES.search(text):
         return list(text)
-    return [f"{word} " for word in words]
+    return [f"{word} " for word in text.split()]

@@ -175,6 +175,8 @@ def test_two_runs_are_shown_where_they_differ_most(tmp_path):
         ("ein Hund", "ein Hund", []),
         ("ein alter Hund", "ein Hund", ["alter "]),
         ("这只旧狗在房子里面吗", "这只狗在房子里面吗", ["旧"]),
+        ("猫家", "猫は家", []),
+        ("قط كبير", "قط", ["كبير "]),
         ("", "ein Hund", []),
     ],
 )
