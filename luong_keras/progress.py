@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, TYPE_CHECKING, TypeVar
 
+from luong_keras.short_numbers import clock, rounded
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, Task
@@ -49,7 +51,7 @@ def progress_bar(what: str, total: int | None = None) -> Iterator[Advance]:
         ...         advance(1)
     """
     with contextlib.ExitStack() as stack:
-        if not stack.enter_context(one_at_a_time()):
+        if not stack.enter_context(_one_at_a_time()):
             yield lambda count: None
             return
         console = terminal(sys.stderr)
@@ -57,7 +59,7 @@ def progress_bar(what: str, total: int | None = None) -> Iterator[Advance]:
             yield _lines(what, total)
             return
         progress = stack.enter_context(_progress(console))
-        keep_cursor(console)
+        _keep_cursor(console)
         task = progress.add_task(what, total=total)
         waiting, drawn = 0, time.monotonic()
 
@@ -124,17 +126,8 @@ def bar_of_lines(what: str, total: int) -> Iterator[Callable[[str], None]]:
 
 
 @contextlib.contextmanager
-def one_at_a_time() -> Iterator[bool]:
-    """Keeps two lines from being redrawn at the same time.
-
-    Yields:
-        Whether there is none yet.
-
-    Example:
-        >>> with one_at_a_time() as first, one_at_a_time() as second:
-        ...     print(first, second)
-        True False
-    """
+def _one_at_a_time() -> Iterator[bool]:
+    """Keeps two lines from being redrawn at once: whether there is none."""
     free = _drawing.acquire(blocking=False)
     try:
         yield free
@@ -169,39 +162,42 @@ def terminal(stream: IO[str], narrowest: int = _NARROWEST) -> Console | None:
     return console
 
 
-def keep_cursor(console: Console) -> None:
+@contextlib.contextmanager
+def live_line(console: Console, line: Callable[[], str]) -> Iterator[None]:
+    """Draws a line four times a second, as long as it lasts.
+
+    What is printed meanwhile comes above it. Where there is a bar already,
+    nothing is drawn.
+
+    Args:
+        console: what `terminal` gives.
+        line: says what stands there now; called from another thread.
+    """
+    from rich.live import Live
+    from rich.text import Text
+
+    def text() -> Text:
+        return Text(line(), no_wrap=True, overflow="ellipsis")
+
+    with _one_at_a_time() as free:
+        if not free:
+            yield
+            return
+        live = Live(
+            console=console,
+            get_renderable=text,
+            refresh_per_second=4,
+            transient=True,
+            redirect_stderr=sys.stderr.isatty(),
+        )
+        with live:
+            _keep_cursor(console)
+            yield
+
+
+def _keep_cursor(console: Console) -> None:
     """Shows the cursor that Rich hides: who is killed cannot put it back."""
     console.show_cursor(True)
-
-
-def rounded(count: float) -> str:
-    """A large number in three digits.
-
-    Example:
-        >>> [rounded(count) for count in (7, 999, 1234, 12_345, 4_500_000)]
-        ['7', '999', '1.23k', '12.3k', '4.5M']
-    """
-    for unit in ("", "k", "M"):
-        if count < 999.5:
-            return f"{count:.3g}{unit}"
-        count /= 1000
-    return f"{count:.3g}G"
-
-
-def clock(seconds: float) -> str:
-    """A duration in at most six characters.
-
-    Example:
-        >>> [clock(seconds) for seconds in (7, 75, 3 * 3600 + 61, 1e5, 1e6)]
-        ['0:07', '1:15', '3h01m', '27h46m', '11d13h']
-    """
-    minutes, left = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes}:{left:02d}"
-    hours, minutes = divmod(minutes, 60)
-    if hours < 100:
-        return f"{hours}h{minutes:02d}m"
-    return f"{hours // 24}d{hours % 24:02d}h"
 
 
 def _progress(console: Console) -> Progress:

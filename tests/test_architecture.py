@@ -27,6 +27,7 @@ LEVELS = {
     "moved": 0,
     "registration": 0,
     "progress": 0,
+    "short_numbers": 0,
     "files": 0,
     "ops": 1,
     "alignment": 1,

@@ -25,7 +25,10 @@ class Report:
     """
 
     # the folder of the run, and of one to compare it with
-    runs: Annotated[Positional[tuple[Path, ...]], arg(metavar="RUN [OTHER]")]
+    runs: Annotated[
+        Positional[tuple[Path, ...]],
+        arg(metavar="RUN [OTHER]", help_behavior_hint=""),
+    ]
     # the file; default: report.html in the folder of the run, or of the
     # second one
     output: Own[Path | None] = None

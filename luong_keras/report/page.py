@@ -16,10 +16,15 @@ from luong_keras.evaluation.translation_scores import (
 )
 from luong_keras.files.atomic_file import write_text
 from luong_keras.missing_package import missing_package
-from luong_keras.progress import progress_bar, rounded
+from luong_keras.progress import progress_bar
 from luong_keras.report.charts import Chart, Curve, bars, curves
 from luong_keras.report.examples import align, examples
-from luong_keras.report.run_record import RunRecord, read_run, settings
+from luong_keras.report.run_record import (
+    RunRecord,
+    read_run,
+    sessions,
+    settings,
+)
 
 _LIMITS = (10, 20, 30, 40, 50)
 # The names in the logs of epochs, of a run of the recipe.
@@ -89,7 +94,7 @@ def write_page(
             s.alignment for g in groups for e in g.examples for s in e.shown
         ),
         settings=settings(runs),
-        sessions=[_sessions(run) for run in runs],
+        sessions=[sessions(run) for run in runs],
         version=luong_keras.__version__,
         date=datetime.date.today().isoformat(),
     )
@@ -229,29 +234,3 @@ def _by_length(runs: Sequence[RunRecord]) -> Chart | None:
     x_name = "words of the source; below, how many sentences"
     title = "BLEU by the length of the source"
     return bars(title, x_name, "BLEU", groups, drawn, "by-length")
-
-
-def _sessions(run: RunRecord) -> dict[str, Any]:
-    """Time and machine of a run."""
-    seconds = sum(session["seconds"] for session in run.sessions)
-    machines = []
-    for session in run.sessions:
-        if session["machine"] not in machines:
-            machines.append(session["machine"])
-    speeds = [value for _, value in run.epoch_values("tokens_per_second")]
-    return {
-        "epochs": len(run.epochs),
-        "calls": len(run.sessions),
-        "time": _duration(seconds) if run.sessions else None,
-        "speed": rounded(sum(speeds) / len(speeds)) if speeds else None,
-        "machines": machines,
-    }
-
-
-def _duration(seconds: float) -> str:
-    """Hours and minutes, or minutes and seconds, of a short one seconds."""
-    minutes, left = divmod(round(seconds), 60)
-    hours, of_hour = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {of_hour} min"
-    return f"{minutes} min {left} s" if minutes else f"{left} s"

@@ -11,6 +11,7 @@ from typing import Any
 from luong_keras.config import RunConfig
 from luong_keras.config_values import config_to_dict, leaf_values
 from luong_keras.recipe.run_settings import run_config
+from luong_keras.short_numbers import rounded
 from luong_keras.training.json_lines_log import JsonLinesLog
 from luong_keras.training.run_folder import RunFolder
 
@@ -120,6 +121,32 @@ def settings(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def sessions(run: RunRecord) -> dict[str, Any]:
+    """Time and machine of a run."""
+    seconds = sum(session["seconds"] for session in run.sessions)
+    machines = []
+    for session in run.sessions:
+        if session["machine"] not in machines:
+            machines.append(session["machine"])
+    speeds = [value for _, value in run.epoch_values("tokens_per_second")]
+    return {
+        "epochs": len(run.epochs),
+        "calls": len(run.sessions),
+        "time": _duration(seconds) if run.sessions else None,
+        "speed": rounded(sum(speeds) / len(speeds)) if speeds else None,
+        "machines": machines,
+    }
+
+
+def _duration(seconds: float) -> str:
+    """Hours and minutes, or minutes and seconds, of a short one seconds."""
+    minutes, left = divmod(round(seconds), 60)
+    hours, of_hour = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {of_hour} min"
+    return f"{minutes} min {left} s" if minutes else f"{left} s"
 
 
 def _shown(value: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from luong_keras.progress import clock, rounded
+from luong_keras.short_numbers import clock, rounded
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ import keras
 
 from luong_keras.progress import (
     Advance,
-    keep_cursor,
-    one_at_a_time,
+    live_line,
     progress_bar,
     terminal,
 )
@@ -30,7 +29,6 @@ from luong_keras.training.schedules import current_rate
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.text import Text
 
 _NARROWEST = 60  # columns in which the line says enough
 _WIDTH_OF_FILES = 120
@@ -85,7 +83,7 @@ class TrainingProgress(keras.callbacks.Callback):
         self.best = best
         self.count = count
         self.validation_batches = validation_batches
-        #: The batches that were trained in this process.
+        #: The batches of this process.
         self.steps_done = 0
         self._shown = contextlib.ExitStack()
         self._advance: Advance | None = None
@@ -232,30 +230,16 @@ class TrainingProgress(keras.callbacks.Callback):
         """Draws the line until what is shown is closed."""
         if self._console is None:
             return
-        from rich.live import Live
+        self._shown.enter_context(live_line(self._console, self._line))
 
-        if not self._shown.enter_context(one_at_a_time()):
-            return
-        live = Live(
-            console=self._console,
-            get_renderable=self._line,
-            refresh_per_second=4,
-            transient=True,
-            redirect_stderr=sys.stderr.isatty(),
-        )
-        self._shown.enter_context(live)
-        keep_cursor(self._console)
-
-    def _line(self) -> Text:
-        from rich.text import Text
-
+    def _line(self) -> str:
         assert self._console is not None
         line, self._wording = running_line(
             self._state, self._console.width, self._wording
         )
         if self._state.loss is None and self._pace.seconds_a_step is None:
             line += ", compiling"
-        return Text(line, no_wrap=True, overflow="ellipsis")
+        return line
 
 
 def _named(
