@@ -209,14 +209,17 @@ def _progress(console: Console) -> Progress:
         """How much is done, and how long the rest takes."""
 
         def render(self, task: Task) -> Text:
-            text = rounded(task.completed)
+            parts = []
             if task.total is not None:
-                text += f" of {rounded(task.total)}"
+                of = f" of {rounded(task.total)}"
+                parts.append(rounded(task.completed) + of)
+            elif task.completed:
+                parts.append(rounded(task.completed))
             if task.time_remaining is not None:
-                text += f", {clock(task.time_remaining)} left"
+                parts.append(f"{clock(task.time_remaining)} left")
             elif task.elapsed is not None:
-                text += f", {clock(task.elapsed)}"
-            return Text(text)
+                parts.append(clock(task.elapsed))
+            return Text(", ".join(parts))
 
     what = Column(
         no_wrap=True, overflow="ellipsis", max_width=console.width - 30

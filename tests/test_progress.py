@@ -43,6 +43,13 @@ def test_a_bar_within_a_bar_is_not_shown(monkeypatch):
     assert "inner" not in seen.text and "later" in seen.text
 
 
+def test_a_step_of_unknown_length_says_how_long_it_lasts(monkeypatch):
+    with terminal(monkeypatch) as seen, progress_bar("a step"):
+        time.sleep(0.3)
+    assert all(line.endswith(" 0:00") for line in seen.shown())
+    assert not any("0, 0:00" in line for line in seen.shown())
+
+
 def test_an_error_leaves_the_terminal_clean(monkeypatch):
     with (
         terminal(monkeypatch) as seen,
