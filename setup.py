@@ -39,6 +39,8 @@ TRAIN = [
 JAX = "jax>=0.10,<0.11"
 # What asks a server by REST; by gRPC it needs the protocol too.
 SERVE = ["httpx>=0.28", "matplotlib>=3.8", "tyro>=1.0"]
+# What draws the page of a run; aligning its examples needs `train`.
+REPORT = ["jinja2>=3.1", "matplotlib>=3.8", "sacrebleu>=2.4", "tyro>=1.0"]
 
 setup(
     name="luong-keras",
@@ -76,7 +78,9 @@ setup(
     project_urls={"Paper": "https://arxiv.org/abs/1508.04025"},
     python_requires=">=3.11,<3.14",
     packages=find_packages(include=["luong_keras", "luong_keras.*"]),
-    package_data={"luong_keras": ["py.typed", "**/*.pyi"]},
+    package_data={
+        "luong_keras": ["py.typed", "**/*.pyi", "report/templates/*"]
+    },
     install_requires=["keras>=3.15,<3.16", "lazy_loader>=0.6", "numpy>=2.0"],
     entry_points={
         "console_scripts": ["luong-keras = luong_keras.cli.main:main"]
@@ -86,10 +90,12 @@ setup(
         "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
         "jax": [JAX],
         "serve": SERVE,
+        "report": REPORT,
         "grpc": [*SERVE, "grpcio>=1.70", "tensorflow-serving-api>=2.21,<2.22"],
         "dev": [
             *TRAIN,
             *SERVE,
+            *REPORT,
             JAX,
             "pytest>=8",
             "pytest-xdist>=3.5",
@@ -104,6 +110,7 @@ setup(
             "kubernetes-validate>=1.31",
             "check-jsonschema>=0.29",
             "playwright>=1.50",
+            "axe-playwright-python>=0.1.4",
             "ruff>=0.12",
             "pre-commit>=4",
             "pydot>=3",

@@ -10,6 +10,7 @@ from luong_keras.training.snapshot_callback import SnapshotCallback
 from luong_keras.training.stop_on_plateau import StopOnPlateau
 from luong_keras.training.stop_on_signal import StopOnSignal
 from luong_keras.training.tokens_per_second import TokensPerSecond
+from luong_keras.training.training_progress import TrainingProgress
 from luong_keras.training.translation_validation import TranslationValidation
 
 __all__ = [
@@ -25,5 +26,6 @@ __all__ = [
     "StopOnPlateau",
     "StopOnSignal",
     "TokensPerSecond",
+    "TrainingProgress",
     "TranslationValidation",
 ]

@@ -222,6 +222,7 @@ class TrainingConfig:
     snapshot_steps: int = 1000
     jit_compile: bool = False
     samples: int = 5  # translations shown after each epoch
+    histograms: int | None = None  # every so many epochs, for TensorBoard
     # a NaN or an infinity in the gradient: the run stops, with its last finite
     # snapshot; or the step is left out, and counted
     on_nonfinite: Literal["stop", "skip"] = "stop"
@@ -253,6 +254,7 @@ class TrainingConfig:
             "halvings_per_epoch",
             "iterations_per_epoch",
             "snapshot_steps",
+            "histograms",
             "most_skipped",
             "average_epochs",
             "patience",

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import keras
+
 from luong_keras.config import DecodingConfig
 from luong_keras.config_values import with_values
 from luong_keras.decoding.scorers import Scorer
@@ -94,6 +96,7 @@ class Translator(TextTranslator):
         run_dir: str | Path,
         validation: Text | None = None,
         test: Text | None = None,
+        callbacks: Sequence[keras.callbacks.Callback] = (),
         **settings: Any,
     ) -> Translator:
         """Trains a translator on sentence pairs, in a folder of its own.
@@ -112,6 +115,11 @@ class Translator(TextTranslator):
                 same forms. 2 % of `pairs`, at most 1,000, are held out for
                 it when None, chosen by a hash of each pair.
             test: the pairs to score; held out likewise when None.
+            callbacks: further ones of Keras, such as those of a tracker of
+                experiments (docs/watching.md). They see the logs of an epoch
+                with the validation BLEU (`val_bleu`), the learning rate and
+                the speed in them. One that has `get_state` and `set_state`
+                has its state saved with the run.
             **settings: other settings: `epochs`, `batch_size`,
                 `learning_rate`, `units` and the like by the names of the
                 flags of `luong-keras train`, any other by its full name, as
@@ -138,7 +146,7 @@ class Translator(TextTranslator):
             )
         text = text_settings(RunFolder(run_dir), pairs, validation, test)
         config = with_values(PRESETS[preset], {**text, **settings})
-        if not run_recipe(config, run_dir):
+        if not run_recipe(config, run_dir, callbacks=callbacks):
             raise InterruptedError(
                 f"The training in {run_dir} was stopped by a signal. The same "
                 "call goes on from there."

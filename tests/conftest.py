@@ -14,7 +14,7 @@ TESTS = Path(__file__).parent
 # What reads text, batches it or serves it runs on TensorFlow alone.
 TENSORFLOW_ONLY = (
     *("data", "text", "inference", "serving", "client", "recipe"),
-    *("examples", "cli", "test_translator.py"),
+    *("examples", "cli", "report", "test_translator.py"),
     # Of these, which read the files of the project or start processes of
     # their own, one run is enough.
     *("test_mutations.py", "test_architecture.py", "test_public_names.py"),

@@ -27,6 +27,8 @@ LEVELS = {
     "missing_package": 0,
     "moved": 0,
     "registration": 0,
+    "progress": 0,
+    "short_numbers": 0,
     "files": 0,
     "ops": 1,
     "alignment": 1,
@@ -43,6 +45,7 @@ LEVELS = {
     "client": 8,
     "recipe": 9,
     "translator": 10,
+    "report": 10,
     "cli": 11,
     "__main__": 12,
     # Namespaces: names of other modules, which nothing imports.
@@ -60,6 +63,7 @@ WITH_TENSORFLOW = (
     *("ops.time_loop", "ops.lookup", "ops.vector_jacobian"),
     *("ops.replicas", "training.mirrored"),
     *("models.batch_parts_tensorflow", "recipe.devices"),
+    "recipe.tensorboard_samples",
 )
 # A gradient inside a loop, and float64: Keras has neither. A program on each
 # device, the processes of a run, and one that is compiled outside of `fit`.

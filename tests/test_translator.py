@@ -1,5 +1,6 @@
 """A translator from pairs to its folder, in one call."""
 
+import keras
 import pytest
 import tensorflow as tf
 
@@ -88,17 +89,18 @@ def test_wrong_arguments_are_told_at_once(tmp_path, settings, message):
 
 def test_a_training_that_was_stopped_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "luong_keras.translator.run_recipe", lambda config, folder: False
+        "luong_keras.translator.run_recipe", lambda *given, **others: False
     )
     with pytest.raises(InterruptedError, match="same call goes on"):
         Translator.fit(PAIRS, run_dir=tmp_path / "run")
 
 
 def test_files_reach_the_recipe(tmp_path, monkeypatch):
-    asked = []
+    asked, callback = [], keras.callbacks.Callback()
 
-    def recipe(config, folder):
+    def recipe(config, folder, callbacks):
         asked.append(config.data)
+        assert callbacks == [callback]
         return False
 
     monkeypatch.setattr("luong_keras.translator.run_recipe", recipe)
@@ -107,6 +109,7 @@ def test_files_reach_the_recipe(tmp_path, monkeypatch):
             (tmp_path / "a.en", tmp_path / "a.fr"),
             run_dir=tmp_path / "run",
             validation=tmp_path / "dev.tsv",
+            callbacks=[callback],
         )
     (data,) = asked
     assert data.train == (str(tmp_path / "a.en"), str(tmp_path / "a.fr"))

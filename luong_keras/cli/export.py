@@ -12,6 +12,7 @@ from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes
 
 from luong_keras.cli.parsing import Own, parse_arguments
 from luong_keras.cli.searching import SearchFlags, changed_search
+from luong_keras.progress import bar_of_lines
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.serving.limits import ServingLimits
 
@@ -60,6 +61,7 @@ def run(arguments: Export) -> int:
         max_beam_size=arguments.max_beam_size,
         max_source_length=arguments.max_source_length,
     )
+    from luong_keras.recipe.report import CHECKS
     from luong_keras.serving.server_runtime import SavedModelError
     from luong_keras.translator import Translator
 
@@ -70,12 +72,13 @@ def run(arguments: Export) -> int:
         fold_embedding=arguments.fold_embedding,
     )
     try:
-        folder = translator.export(
-            arguments.output,
-            arguments.weights_dtype,
-            say=print,
-            limits=ServingLimits(arguments.max_rows),
-        )
+        with bar_of_lines("writing and checking the export", CHECKS) as say:
+            folder = translator.export(
+                arguments.output,
+                arguments.weights_dtype,
+                say=say,
+                limits=ServingLimits(arguments.max_rows),
+            )
     except SavedModelError as error:
         print(f"Nothing was exported. {error}", file=sys.stderr)
         return 1

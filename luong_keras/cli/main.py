@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 
 import luong_keras
+from luong_keras.cli.startup_noise import without_startup_noise
 from luong_keras.client.server_error import TranslationServerError
 
 COMMANDS = {
@@ -16,6 +17,7 @@ COMMANDS = {
     "translate": "translate text with a trained run",
     "evaluate": "score a trained run on its test pairs",
     "score": "say how probable given translations are",
+    "report": "write a run, or two side by side, as a page of HTML",
     "export": "write a SavedModel for TensorFlow Serving",
     "ask": "translate text through a server of an export",
 }
@@ -36,6 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # What TensorFlow says of itself at every start is no message of ours.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+    own_process = argv is None
     argv = list(sys.argv[1:] if argv is None else argv)
     if not argv or argv[0] in ("-h", "--help"):
         print(usage())
@@ -52,7 +55,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             f"Expected a command, one of {', '.join(COMMANDS)}. Received: "
             f"{name}.{hint}",
         )
-    return _run(name, argv)
+    if not own_process:
+        return _run(name, argv)
+    with without_startup_noise(argv):
+        return _run(name, argv)
 
 
 def usage() -> str:

@@ -106,4 +106,6 @@ def _go_on_with_tensorflow(folder: Path) -> None:
     command += ["--preset", "demo", "--config", str(config)]
     command += ["--run-dir", str(folder), "--backend", "tensorflow"]
     environment = os.environ | {"KERAS_BACKEND": "tensorflow"}
+    # It keeps off the terminal itself what TensorFlow says.
+    os.dup2(sys.stderr.fileno(), 2)
     os.execve(sys.executable, command, environment)

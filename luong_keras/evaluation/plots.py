@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from luong_keras.evaluation.fonts import fonts_for, warn_of_boxes
 from luong_keras.evaluation.length_analysis import LengthGroup
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def plot_alignment(
         weights: attention weights (T, S); a matrix padded on the right is
             cut.
         path: file to write; its suffix chooses the format.
-        title: title of the plot.
+        title: title of the plot; one that says what it is when None.
         links: gold links `(source, target)`, drawn as frames.
 
     Returns:
@@ -55,19 +56,75 @@ def plot_alignment(
         >>> plot_alignment(["red", "door"], ["rote", "Tür"], weights, path).name
         'alignment.png'
     """
+    figure = alignment_figure(
+        source_tokens, target_tokens, weights, title, links, str(path)
+    )
+    return _save(figure, path)
+
+
+def alignment_figure(
+    source_tokens: Sequence[str],
+    target_tokens: Sequence[str],
+    weights: np.ndarray,
+    title: str | None = None,
+    links: Sequence[tuple[int, int]] = (),
+    what: str = "the drawing",
+) -> "Figure":
+    """Draws attention weights as `plot_alignment`, without a file.
+
+    Args:
+        source_tokens: as in `plot_alignment`.
+        target_tokens: likewise.
+        weights: likewise.
+        title: likewise.
+        links: likewise.
+        what: the drawing, in the warning of characters without a font.
+
+    Returns:
+        The figure.
+    """
     shape = (len(target_tokens), len(source_tokens))
     weights = _cut(np.asarray(weights), shape)
-    width, height = (1.6 + 0.32 * size for size in shape[::-1])
+    width, height = (1.9 + 0.32 * size for size in shape[::-1])
     figure = _figure(max(width, 3.0), max(height, 2.4))
     axes = figure.add_subplot()
     image = axes.imshow(weights, cmap="Greys", vmin=0.0, vmax=1.0)
     _label_words(axes, source_tokens, target_tokens)
     for i, j in links:
         axes.add_patch(_frame(i, j))
+    axes.set_xlabel("source words")
+    axes.set_ylabel("target words")
     figure.colorbar(image, ax=axes, label="weight", shrink=0.8)
-    if title:
-        axes.set_title(title)
-    return _save(figure, path)
+    axes.set_title(title or "Attention weights")
+    texts = [*axes.get_xticklabels(), *axes.get_yticklabels(), axes.title]
+    families, missing = fonts_for("".join(text.get_text() for text in texts))
+    for text in texts:
+        text.set_fontfamily(families)
+    warn_of_boxes(missing, what)
+    return figure
+
+
+def pixels(figure: "Figure", dots_per_inch: int = 100) -> np.ndarray:
+    """A figure as an image.
+
+    Args:
+        figure: what was drawn.
+        dots_per_inch: the resolution.
+
+    Returns:
+        (height, width, 4) red, green, blue and opacity, 0 to 255.
+
+    Example:
+        >>> figure = alignment_figure(["door"], ["Tür"], [[1.0]])
+        >>> pixels(figure).shape
+        (240, 300, 4)
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    figure.set_dpi(dots_per_inch)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())
 
 
 def plot_length_analysis(
@@ -116,8 +173,7 @@ def plot_length_analysis(
     axes.set_ylim(bottom=0.0)
     axes.grid(alpha=0.3)
     axes.legend()
-    if title:
-        axes.set_title(title)
+    axes.set_title(title or "BLEU by source length")
     return _save(figure, path)
 
 
@@ -156,6 +212,7 @@ def _label_words(
     axes.set_xticks(range(len(source)), source, rotation=90)
     axes.set_yticks(range(len(target)), target)
     axes.xaxis.tick_top()
+    axes.xaxis.set_label_position("top")
     axes.tick_params(length=0)
 
 

@@ -142,6 +142,26 @@ def _leave() -> None:
     os._exit(1)
 
 
+def device_names(devices: Devices) -> list[str]:
+    """What trains, as its maker calls it: each kind with how many there are."""
+    if devices.on_jax:
+        import jax
+
+        kinds = [f"{d.device_kind} ({d.platform})" for d in jax.devices()]
+    else:
+        import tensorflow as tf
+
+        cards = tf.config.list_physical_devices("GPU")
+        kinds = [
+            tf.config.experimental.get_device_details(card).get(
+                "device_name", "GPU"
+            )
+            for card in cards
+        ]
+    used = kinds[: devices.count] or ["cpu"] * devices.count
+    return [f"{used.count(kind)} × {kind}" for kind in dict.fromkeys(used)]
+
+
 def tensorflow_devices(strategy: str | None, count: int | None) -> Devices:
     """One device of TensorFlow, or several of a strategy.
 

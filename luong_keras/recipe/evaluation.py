@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from luong_keras.config import DataConfig
 from luong_keras.evaluation.bleu_scores import bleu_scores
 from luong_keras.evaluation.length_analysis import bleu_by_length
 from luong_keras.inference.text_translator import TextTranslator
+from luong_keras.recipe.in_steps import in_steps
 from luong_keras.text.preprocessing import Preprocessor, preprocessor
 
 
@@ -45,7 +47,8 @@ class Evaluation:
         references prepared as the training text was, where the run trained
         on tokenised text; with both sides tokenised by sacremoses elsewhere.
         """
-        best = [found[0] for found in self.translator.nbest(sources)]
+        found = self._in_steps("translating", self.translator.nbest, sources)
+        best = [nbest[0] for nbest in found]
         translations = [found.text for found in best]
         tokenizer = Preprocessor(
             self.data.target_language,
@@ -76,7 +79,9 @@ class Evaluation:
     def perplexity(self, pairs: Sequence[tuple[str, str]]) -> float:
         """Exp of the mean negative log-likelihood of a reference's token."""
         sources, targets = zip(*pairs, strict=True)
-        found = self.translator.score(sources, targets)
+        found = self._in_steps(
+            "scoring the references", self.translator.score, sources, targets
+        )
         total = sum(scored.log_probability for scored in found)
         words = sum(len(scored.tokens) for scored in found)
         return float(np.exp(-total / words))
@@ -86,10 +91,19 @@ class Evaluation:
     ) -> float:
         """AER of the attention when forced to produce the references."""
         sources, targets = zip(*pairs, strict=True)
-        weights = self.translator.alignments(sources, targets, with_end=True)
+        weights = self._in_steps(
+            "aligning the references",
+            functools.partial(self.translator.alignments, with_end=True),
+            sources,
+            targets,
+        )
         step = self.translator.decoding.alignment_step
         found = [best_links(w, w.shape[1], len(w) - 1, step) for w in weights]
         return alignment_error_rate(found, parse_alignments(links))
+
+    def _in_steps(self, what: str, answer: Callable, *columns: Sequence[str]):
+        size = self.translator.decoding.batch_size
+        return in_steps(answer, *columns, size=size, what=what)
 
 
 def write_results(path: Path, results: dict[str, Any]) -> None:

@@ -16,10 +16,14 @@ from luong_keras.evaluation.word_for_word import (
 )
 from luong_keras.files.atomic_file import write_text
 from luong_keras.inference.text_translator import TextTranslator
+from luong_keras.progress import bar_of_lines
 from luong_keras.recipe.evaluation import Evaluation, write_results
 from luong_keras.recipe.run_reading import load_run
 from luong_keras.serving.export import export_saved_model
 from luong_keras.training.run_folder import RunFolder
+
+# The lines that an export tells of its checks, for the bar.
+CHECKS = 7
 
 
 def report(datasets: Datasets, config: RunConfig, run: RunFolder) -> None:
@@ -54,7 +58,8 @@ def report(datasets: Datasets, config: RunConfig, run: RunFolder) -> None:
     write_results(run.results, {"set": "test", "weights": weights, **results})
     print(json.dumps(results, indent=2, ensure_ascii=False))
     version = run.export / str(int(time.time()))
-    folder = export_saved_model(translator, version, say=print)
+    with bar_of_lines("writing and checking the export", CHECKS) as say:
+        folder = export_saved_model(translator, version, say=say)
     print("exported to", folder)
 
 

@@ -28,8 +28,9 @@ MAY_CHANGE = (
     "training.most_skipped",
     # What is left out is the same; more of it is looked at or not.
     "data.most_skipped",
-    # How many translations are shown.
+    # How many translations are shown, and whether the weights are.
     "training.samples",
+    "training.histograms",
     # How many epochs' weights stay; those that an average needs always do.
     "training.keep",
     # The epochs that it counts are counted without it, too: a run that has

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import keras
@@ -42,6 +43,7 @@ def run_recipe(
     run_dir: str | Path,
     stop_after: float | None = None,
     devices: Devices = ONE_DEVICE,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
 ) -> bool:
     """Trains, scores and exports, as far as the folder has not come yet.
 
@@ -55,6 +57,7 @@ def run_recipe(
         stop_after: seconds after which the training stops, as by a signal,
             with a snapshot.
         devices: those that `luong_keras.recipe.devices` has prepared.
+        callbacks: further ones of Keras, for the first of several processes.
 
     Returns:
         False where the run was stopped before its end.
@@ -74,11 +77,15 @@ def run_recipe(
             nowhere = stack.enter_context(open(os.devnull, "w"))
             stack.enter_context(contextlib.redirect_stdout(nowhere))
         stack.enter_context(told_of_lost_processes(devices))
-        return _run(config, run, deadline, devices)
+        return _run(config, run, deadline, devices, callbacks)
 
 
 def _run(
-    config: RunConfig, run: RunFolder, deadline: float | None, devices: Devices
+    config: RunConfig,
+    run: RunFolder,
+    deadline: float | None,
+    devices: Devices,
+    callbacks: Sequence[keras.callbacks.Callback],
 ) -> bool:
     keras.utils.set_random_seed(config.training.seed)
     if devices.writes:
@@ -96,7 +103,7 @@ def _run(
         translation_model.model.summary()
 
         parts = (translation_model, tokenizers, batches, datasets, config, run)
-        if not train(*parts, devices, deadline=deadline):
+        if not train(*parts, devices, deadline=deadline, callbacks=callbacks):
             return False
     if devices.on_jax:
         return True

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-import sys
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -15,17 +15,15 @@ from luong_keras.data.batching import TrainingBatches
 from luong_keras.data.corpus import Corpus
 from luong_keras.data.evaluation_batches import EvaluationBatches
 from luong_keras.data.padding import FEW_WIDTHS, WIDTHS, share_of_batch
-from luong_keras.evaluation.bleu import corpus_bleu
-from luong_keras.inference.jax_translator import JaxTranslator
-from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.recipe.devices import ONE_DEVICE, Devices
+from luong_keras.recipe.sessions import session
+from luong_keras.recipe.watching import shown_progress, validation
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.text.tokenizer import Tokenizer
 from luong_keras.training.best_weights import BestWeights
 from luong_keras.training.epoch_weights import EpochWeights
 from luong_keras.training.exponential_weights import ExponentialWeights
 from luong_keras.training.fit import fit
-from luong_keras.training.json_lines_log import JsonLinesLog
 from luong_keras.training.losses import TranslationLoss
 from luong_keras.training.metrics import (
     TokenAccuracy,
@@ -42,7 +40,6 @@ from luong_keras.training.schedules import (
 from luong_keras.training.stop_on_plateau import StopOnPlateau
 from luong_keras.training.stop_on_signal import StopOnSignal
 from luong_keras.training.tokens_per_second import TokensPerSecond
-from luong_keras.training.translation_validation import TranslationValidation
 
 _BATCH = ("source", "target_in", "target_out")
 
@@ -169,11 +166,14 @@ def train(
     run,
     devices=ONE_DEVICE,
     deadline=None,
+    callbacks=(),
 ):
     """Trains to the end; False where it was stopped before.
 
     The end is the last epoch or that of the patience; a signal stops it
-    before, or the `deadline` of `time.monotonic`.
+    before, or the `deadline` of `time.monotonic`. Further `callbacks` see the
+    logs of an epoch when all that belongs there is in them; of several
+    processes the first one alone has them.
     """
     training = config.training
     model = translation_model.training_model
@@ -191,80 +191,48 @@ def train(
     stop = StopOnSignal(
         deadline=deadline, agree=devices.any if devices.world > 1 else None
     )
+    dev = validation_batches(tokenizers, datasets.dev, config, devices)
     started = time.perf_counter()
-    fit(
-        model,
-        FitBatches(batches, devices, training.accumulate),
-        epochs=training.epochs,
-        snapshot_path=run.snapshot,
-        snapshot_steps=training.snapshot_steps,
-        writes_snapshots=devices.writes,
-        validation_data=validation_batches(
-            tokenizers, datasets.dev, config, devices
-        ),
-        callbacks=[
-            SameStart(devices),
-            StopOnNonFinite(
-                most_skipped=training.most_skipped,
-                describe=functools.partial(describe_batch, batches),
-            ),
-            TokensPerSecond(count="word_count"),
-            validation(
-                translation_model,
-                tokenizers,
-                datasets.dev,
-                config,
-                run,
-                devices,
-            ),
-            learning_rate_schedule(training),
-            *weight_files(
-                translation_model.model, training, run, devices.writes
-            ),
-            StopOnPlateau(training.patience),
-            *(_logs(run) if devices.writes else ()),
-            stop,
-        ],
-        # A bar on a terminal, a line an epoch in a file.
-        verbose=1 if sys.stdout.isatty() else 2,
-    )
+    with contextlib.ExitStack() as stack:
+        parts = (translation_model, tokenizers, datasets.dev, config)
+        validated, logs = validation(*parts, run, devices)
+        if devices.writes:
+            progress = stack.enter_context(shown_progress(run, dev))
+            steps = functools.partial(getattr, progress, "steps_done")
+            stack.enter_context(session(run.sessions, devices, steps))
+            logs = [*logs, *callbacks, progress]
+        fit(
+            model,
+            FitBatches(batches, devices, training.accumulate),
+            epochs=training.epochs,
+            snapshot_path=run.snapshot,
+            snapshot_steps=training.snapshot_steps,
+            writes_snapshots=devices.writes,
+            validation_data=dev,
+            callbacks=[
+                SameStart(devices),
+                StopOnNonFinite(
+                    most_skipped=training.most_skipped,
+                    describe=functools.partial(describe_batch, batches),
+                ),
+                TokensPerSecond(count="word_count"),
+                validated,
+                learning_rate_schedule(training),
+                *weight_files(
+                    translation_model.model, training, run, devices.writes
+                ),
+                StopOnPlateau(training.patience),
+                *logs,
+                stop,
+            ],
+            verbose=0,
+        )
     print(f"trained for {time.perf_counter() - started:.0f} s in this process")
     if stop.stopping:
         return False
     if devices.writes:
         translation_model.model.save_weights(run.last_weights)
     return True
-
-
-def validation(
-    translation_model, tokenizers, dev, config, run, devices
-) -> TranslationValidation:
-    """Translates after each epoch in the first process, for all of them."""
-    sources, references = zip(*dev, strict=True)
-    if not devices.writes:
-        # It is told the score.
-        return TranslationValidation(
-            list,
-            sources,
-            references,
-            lambda ours, theirs: 0.0,
-            samples=0,
-            agree=devices.from_first,
-        )
-    greedy = config.decoding.with_(beam_size=1, stack_size=None)
-    kind: Any = JaxTranslator if devices.on_jax else TextTranslator
-    translator = kind(
-        translation_model, *tokenizers, greedy, *preprocessors(config.data)
-    )
-    return TranslationValidation(
-        translator.translate,
-        sources,
-        references,
-        functools.partial(corpus_bleu, lowercase=config.data.lowercase),
-        samples=config.training.samples,
-        output_folder=run.samples,
-        agree=devices.from_first,
-    )
 
 
 def weight_files(
@@ -294,13 +262,6 @@ def weight_files(
     if training.average_decay is not None:
         found.append(ExponentialWeights(run.exponential_weights, model, writes))
     return found
-
-
-def _logs(run: RunFolder) -> list[keras.callbacks.Callback]:
-    return [
-        JsonLinesLog(run.log),
-        keras.callbacks.TensorBoard(run.tensorboard),
-    ]
 
 
 class SameStart(keras.callbacks.Callback):

@@ -39,6 +39,8 @@ _CONTENTS = {
     "log": ("log.jsonl", "one line of results an epoch"),
     "results": ("results.jsonl", "scores with their signatures"),
     "translations": ("test.txt", "the test translations"),
+    "sessions": ("sessions.jsonl", "when and where it was trained"),
+    "report": ("report.html", "the page of the run"),
     "tensorboard": ("tensorboard", "curves, for TensorBoard"),
     "samples": ("samples", "the translations after each epoch"),
     "plots": ("plots", "figures"),
@@ -76,7 +78,8 @@ class RunFolder:
     Every path is an attribute: `config`, `data`, `dev`, `test`,
     `source_vocabulary`, `target_vocabulary`, `dictionary`, `snapshot`,
     `previous_snapshot`, `best_weights`, `last_weights`, `average_weights`,
-    `exponential_weights`, `log`, `results`, `translations`, and the folders
+    `exponential_weights`, `log`, `results`, `translations`, `sessions`,
+    `report`, and the folders
     `corpus`, `checkpoints`, `tensorboard`, `samples`, `plots`, `export`,
     `pairs`; `finished` is what the run comes to its end with.
 
@@ -111,6 +114,8 @@ class RunFolder:
     log: Path
     results: Path
     translations: Path
+    sessions: Path
+    report: Path
     tensorboard: Path
     samples: Path
     plots: Path

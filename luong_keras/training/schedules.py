@@ -251,7 +251,7 @@ class LearningRateHalving(keras.callbacks.Callback):
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Read what was not given."""
         if self.initial_rate is None:
-            self.initial_rate = _rate(self.model.optimizer)
+            self.initial_rate = current_rate(self.model.optimizer)
         if self.steps_per_epoch is None:
             self.steps_per_epoch = self.params["steps"]
         if not self.steps_per_epoch:
@@ -350,7 +350,7 @@ class ReduceOnPlateau(keras.callbacks.Callback):
         if not logs or self.monitor not in logs:
             return
         optimizer = self.model.optimizer
-        rate = _rate(optimizer)
+        rate = current_rate(optimizer)
         logs["learning_rate"] = rate
         value = float(logs[self.monitor])
         sign = 1.0 if self.mode == "max" else -1.0
@@ -372,6 +372,7 @@ class ReduceOnPlateau(keras.callbacks.Callback):
         self.best, self.waited = state["best"], state["waited"]
 
 
-def _rate(optimizer: keras.optimizers.Optimizer) -> float:
+def current_rate(optimizer: keras.optimizers.Optimizer) -> float:
+    """Read the learning rate; it waits for the device."""
     # `float` refuses the variable of several replicas.
     return float(keras.ops.convert_to_numpy(optimizer.learning_rate))

@@ -76,6 +76,8 @@ class TranslationValidation(keras.callbacks.Callback):
         self.name = name
         self.samples = samples
         self.agree = agree
+        #: Those of the last epoch.
+        self.translations: list[str] = []
         self.output_folder = (
             None if output_folder is None else Path(output_folder)
         )
@@ -90,6 +92,7 @@ class TranslationValidation(keras.callbacks.Callback):
                 "`translate` must return one translation a source. Received: "
                 f"{len(translations)} for {len(self.sources)} sources."
             )
+        self.translations = translations
         result = self.scorer(translations, self.references)
         score = float(getattr(result, "score", result))
         if self.agree is not None:
@@ -100,10 +103,13 @@ class TranslationValidation(keras.callbacks.Callback):
         self._print_samples(translations)
         self._write(epoch, translations)
 
-    def _print_samples(self, translations: list[str]) -> None:
+    def shown(self) -> list[int]:
+        """The places of the sentences that are shown."""
         count = min(self.samples, len(self.sources))
-        for sample in range(count):
-            index = sample * len(self.sources) // count
+        return [n * len(self.sources) // count for n in range(count)]
+
+    def _print_samples(self, translations: list[str]) -> None:
+        for index in self.shown():
             print(f"  source       {self.sources[index]}")
             print(f"  reference    {self.references[index]}")
             print(f"  translation  {translations[index]}", flush=True)

@@ -748,6 +748,45 @@ MUTATIONS = [
         STREAMS,
         "million",
     ),
+    Mutation(
+        "a bar hides the cursor of who is killed",
+        "progress.py",
+        "console.show_cursor(True)",
+        "pass",
+        ("tests/test_progress.py",),
+        "cursor",
+    ),
+    Mutation(
+        "errors of TensorFlow are taken for noise",
+        "cli/startup_noise.py",
+        r'rb"[IW]\d{4} ',
+        r'rb"[IWEF]\d{4} ',
+        ("tests/cli/test_startup_noise.py",),
+    ),
+    Mutation(
+        "a resumed epoch is shown from its beginning",
+        "training/training_progress.py",
+        "self._state = dataclasses.replace(self._state, step=batch)",
+        "pass",
+        ("tests/training/test_training_progress.py",),
+        "goes_on",
+    ),
+    Mutation(
+        "text of a translation is HTML",
+        "report/page.py",
+        "autoescape=True",
+        "autoescape=False",
+        ("tests/report/test_page.py",),
+        "text_is_text",
+    ),
+    Mutation(
+        "two runs are compared on pairs that are not the same",
+        "report/page.py",
+        "if not (first.translations and other.translations):",
+        "if True:",
+        ("tests/report/test_page.py",),
+        "same_test_pairs",
+    ),
 ]
 
 

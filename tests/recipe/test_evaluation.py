@@ -44,6 +44,8 @@ def answers(translator, monkeypatch):
         def join(tokens):
             return [" ".join(words) for words in tokens]
 
+        decoding = dataclasses.replace(translator.decoding, batch_size=8)
+        monkeypatch.setattr(translator, "decoding", decoding)
         monkeypatch.setattr(translator, "nbest", nbest)
         monkeypatch.setattr(translator, "join", join)
         return asked

@@ -101,6 +101,7 @@ DEFAULTS = {
         "snapshot_steps": 1000,
         "jit_compile": False,
         "samples": 5,
+        "histograms": None,
         "on_nonfinite": "stop",
         "most_skipped": 100,
         "keep": 0,

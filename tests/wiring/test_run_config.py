@@ -96,12 +96,13 @@ class Run:
         by_kind = dict(zip(self.kinds, callbacks, strict=True))
         self.validation = by_kind["TranslationValidation"]
         self.scorer = types.SimpleNamespace(**self.validation.scorer.keywords)
-        translator = self.validation.translate.__self__
+        translator = self.validation.translate.args[0].__self__
         self.decoding = translator.decoding
         self.source_text, self.target_text = (
             moses and moses.preprocessor
             for moses in (translator._source_moses, translator._target_moses)
         )
+        self.tensorboard = by_kind["TensorBoard"]
         self.best = by_kind["BestWeights"]
         self.epochs = by_kind["EpochWeights"]
         self.exponential = by_kind.get("ExponentialWeights")
@@ -146,6 +147,7 @@ EXPECTED = {
     "parts": 1,
     "multiple": 1,
     "validation.samples": 5,
+    "tensorboard.histogram_freq": 0,
     "validation.name": "val_bleu",
     "scorer.lowercase": False,
     **prepared(None, None, None, None),
@@ -205,6 +207,7 @@ TRAINING_ROWS = {
     "snapshot_steps": ({"snapshot_steps": 17}, {"options.snapshot_steps": 17}),
     "jit_compile": ({"jit_compile": True}, {"jit_compile": True}),
     "samples": ({"samples": 2}, {"validation.samples": 2}),
+    "histograms": ({"histograms": 3}, {"tensorboard.histogram_freq": 3}),
     "on_nonfinite": (
         {"on_nonfinite": "skip"},
         {"optimizer.on_nonfinite": "skip"},
@@ -291,6 +294,8 @@ def test_the_usual_training(run_of):
         "StopOnPlateau",
         "JsonLinesLog",
         "TensorBoard",
+        "TensorBoardSamples",
+        "TrainingProgress",
         "StopOnSignal",
     ]
     assert run.options.snapshot_path == run.folder.snapshot

@@ -1,0 +1,254 @@
+"""Bars of steps that take long: how far they are, and how long they will be.
+
+They are drawn on the standard error, since a command's result goes to its
+standard output. On a terminal a bar is one line, redrawn, and gone when the
+step is over. Elsewhere, in a file or on a terminal without a cursor, there is
+a line a minute, so that a quick step writes none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import IO, TYPE_CHECKING, TypeVar
+
+from luong_keras.short_numbers import clock, rounded
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress, Task
+
+Item = TypeVar("Item")
+#: A function of how much more of a step is done.
+Advance = Callable[[int], None]
+SECONDS_A_LINE = 60.0  # in a file
+_SECONDS_A_DRAWING = 0.1
+_NARROWEST = 40  # columns in which a bar says anything
+# One line is redrawn at a time: a step within another one has none.
+_drawing = threading.Lock()
+
+
+@contextlib.contextmanager
+def progress_bar(what: str, total: int | None = None) -> Iterator[Advance]:
+    """Shows how far a step is, as long as it lasts.
+
+    A bar inside of another one is not shown. The function that it gives may
+    be called for every line of a corpus: most calls only add.
+
+    Args:
+        what: the step, in a few words: `"reading the text"`.
+        total: how much there is to do; unknown when None.
+
+    Yields:
+        A function that is told how much more is done.
+
+    Example:
+        >>> with progress_bar("counting words", total=3) as advance:
+        ...     for _ in range(3):
+        ...         advance(1)
+    """
+    with contextlib.ExitStack() as stack:
+        if not stack.enter_context(_one_at_a_time()):
+            yield lambda count: None
+            return
+        console = terminal(sys.stderr)
+        if console is None:
+            yield _lines(what, total)
+            return
+        progress = stack.enter_context(_progress(console))
+        _keep_cursor(console)
+        task = progress.add_task(what, total=total)
+        waiting, drawn = 0, time.monotonic()
+
+        def advance(count: int) -> None:
+            nonlocal waiting, drawn
+            waiting += count
+            now = time.monotonic()
+            if now - drawn >= _SECONDS_A_DRAWING:
+                progress.update(task, advance=waiting)
+                waiting, drawn = 0, now
+
+        yield advance
+
+
+def with_bar(
+    items: Iterable[Item], what: str, total: int | None = None
+) -> Iterator[Item]:
+    """The items, with a bar that shows how many have been taken.
+
+    Args:
+        items: what a loop runs over.
+        what: the step, in a few words.
+        total: the number of items; their `len`, if they have one, when None.
+
+    Yields:
+        The items.
+
+    Example:
+        >>> [2 * n for n in with_bar([1, 2], "doubling")]
+        [2, 4]
+    """
+    if total is None:
+        with contextlib.suppress(TypeError):
+            total = len(items)  # type: ignore[arg-type]
+    with progress_bar(what, total) as advance:
+        for item in items:
+            yield item
+            advance(1)
+
+
+@contextlib.contextmanager
+def bar_of_lines(what: str, total: int) -> Iterator[Callable[[str], None]]:
+    """A bar for a step that tells what it has done, a line at a time.
+
+    Args:
+        what: the step, in a few words.
+        total: how many lines it will tell.
+
+    Yields:
+        A function that prints a line.
+
+    Example:
+        >>> with bar_of_lines("checking", total=2) as say:
+        ...     say("checked: operations")
+        checked: operations
+    """
+    with progress_bar(what, total) as advance:
+
+        def say(line: str) -> None:
+            print(line)
+            advance(1)
+
+        yield say
+
+
+@contextlib.contextmanager
+def _one_at_a_time() -> Iterator[bool]:
+    """Keeps two lines from being redrawn at once: whether there is none."""
+    free = _drawing.acquire(blocking=False)
+    try:
+        yield free
+    finally:
+        if free:
+            _drawing.release()
+
+
+def terminal(stream: IO[str], narrowest: int = _NARROWEST) -> Console | None:
+    """The terminal behind a stream, where a line can be redrawn on it.
+
+    Args:
+        stream: such as `sys.stdout`.
+        narrowest: the columns that it must have.
+
+    Returns:
+        None for a file, a terminal without a cursor (`TERM=dumb`), a notebook
+        or a narrow one.
+
+    Example:
+        >>> import io
+        >>> terminal(io.StringIO())
+    """
+    from rich.console import Console
+
+    # Not what Rich says: FORCE_COLOR makes a terminal of every file for it.
+    if not stream.isatty():
+        return None
+    console = Console(file=stream, force_jupyter=False)
+    if not console.is_interactive or console.width < narrowest:
+        return None
+    return console
+
+
+@contextlib.contextmanager
+def live_line(console: Console, line: Callable[[], str]) -> Iterator[None]:
+    """Draws a line four times a second, as long as it lasts.
+
+    What is printed meanwhile comes above it. Where there is a bar already,
+    nothing is drawn.
+
+    Args:
+        console: what `terminal` gives.
+        line: says what stands there now; called from another thread.
+    """
+    from rich.live import Live
+    from rich.text import Text
+
+    def text() -> Text:
+        return Text(line(), no_wrap=True, overflow="ellipsis")
+
+    with _one_at_a_time() as free:
+        if not free:
+            yield
+            return
+        live = Live(
+            console=console,
+            get_renderable=text,
+            refresh_per_second=4,
+            transient=True,
+            redirect_stderr=sys.stderr.isatty(),
+        )
+        with live:
+            _keep_cursor(console)
+            yield
+
+
+def _keep_cursor(console: Console) -> None:
+    """Shows the cursor that Rich hides: who is killed cannot put it back."""
+    console.show_cursor(True)
+
+
+def _progress(console: Console) -> Progress:
+    from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
+    from rich.table import Column
+    from rich.text import Text
+
+    class Done(ProgressColumn):
+        """How much is done, and how long the rest takes."""
+
+        def render(self, task: Task) -> Text:
+            parts = []
+            if task.total is not None:
+                of = f" of {rounded(task.total)}"
+                parts.append(rounded(task.completed) + of)
+            elif task.completed:
+                parts.append(rounded(task.completed))
+            if task.time_remaining is not None:
+                parts.append(f"{clock(task.time_remaining)} left")
+            elif task.elapsed is not None:
+                parts.append(clock(task.elapsed))
+            return Text(", ".join(parts))
+
+    what = Column(
+        no_wrap=True, overflow="ellipsis", max_width=console.width - 30
+    )
+    return Progress(
+        TextColumn("{task.description}", table_column=what),
+        BarColumn(bar_width=None),
+        Done(table_column=Column(no_wrap=True)),
+        console=console,
+        expand=True,
+        transient=True,
+        refresh_per_second=4,
+        # What is printed meanwhile comes above the bar; into a file it goes
+        # as it is.
+        redirect_stdout=sys.stdout.isatty(),
+    )
+
+
+def _lines(what: str, total: int | None) -> Advance:
+    """What says in a file how far the step is, a line a minute."""
+    done, due = 0, time.monotonic() + SECONDS_A_LINE
+
+    def advance(count: int) -> None:
+        nonlocal done, due
+        done += count
+        if time.monotonic() < due:
+            return
+        due = time.monotonic() + SECONDS_A_LINE
+        of = "" if total is None else f" of {total:,}"
+        print(f"{what}: {done:,}{of}", file=sys.stderr, flush=True)
+
+    return advance

@@ -1,0 +1,48 @@
+"""Many sentences through a translator, with a bar."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from luong_keras.inference.translation import places_by_length
+from luong_keras.progress import progress_bar
+
+Answer = TypeVar("Answer")
+
+
+def in_steps(
+    answer: Callable[..., Sequence[Answer]],
+    *columns: Sequence[str],
+    size: int,
+    what: str,
+) -> list[Answer]:
+    """What a translator answers, asked for a batch at a time.
+
+    The batches are those that it would make of all lines itself, so that the
+    answers are the same to the last digit.
+
+    Args:
+        answer: a method of a translator.
+        columns: its arguments, a text a row; it sorts by the last of them.
+        size: its batch size.
+        what: the step, for the bar.
+
+    Returns:
+        The answers, in the order of the rows.
+
+    Example:
+        >>> in_steps(lambda lines: [len(l) for l in lines], ["bc", "a"],
+        ...     size=1, what="measuring")
+        [2, 1]
+    """
+    answers: list[Any] = [None] * len(columns[-1])
+    if len(answers) <= size:
+        return list(answer(*map(list, columns)))
+    with progress_bar(what, len(answers)) as advance:
+        for places in places_by_length(columns[-1], size):
+            rows = [[column[i] for i in places] for column in columns]
+            for place, found in zip(places, answer(*rows), strict=True):
+                answers[place] = found
+            advance(len(places))
+    return answers

@@ -1,0 +1,88 @@
+"""When and where a run was trained: a line for every call."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import importlib.metadata
+import json
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import keras
+
+import luong_keras
+from luong_keras.recipe.devices import Devices, device_names
+
+
+@contextlib.contextmanager
+def session(
+    path: Path, devices: Devices, steps: Callable[[], int]
+) -> Iterator[None]:
+    """Adds a line about a training that goes on meanwhile.
+
+    Args:
+        path: the file.
+        devices: those of the run.
+        steps: how many this call has made; without one there is no line.
+    """
+    began, start = datetime.datetime.now(datetime.UTC), time.monotonic()
+    try:
+        yield
+    finally:
+        if steps():
+            line = {
+                "steps": steps(),
+                "began": began.isoformat(timespec="seconds"),
+                "seconds": round(time.monotonic() - start, 1),
+                "machine": machine(devices),
+            }
+            with path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def machine(devices: Devices) -> dict[str, str]:
+    """What a figure of time needs beside it; no name of a host."""
+    backend = keras.backend.backend()
+    names = ("keras", backend)
+    versions = [f"{name} {importlib.metadata.version(name)}" for name in names]
+    found = {
+        "processor": f"{_processor()}, {_cores()} cores",
+        "memory": _memory(),
+        "devices": ", ".join(device_names(devices)),
+        "processes": str(devices.world),
+        "system": f"{platform.system()} {platform.machine()}",
+        "software": ", ".join(
+            [
+                f"luong_keras {luong_keras.__version__}",
+                *versions,
+                f"Python {platform.python_version()}",
+            ]
+        ),
+    }
+    return {name: text for name, text in found.items() if text}
+
+
+def _processor() -> str:
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == "model name":
+                return value.strip()
+    return platform.processor() or platform.machine()
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _memory() -> str:
+    with contextlib.suppress(OSError, ValueError):
+        pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return f"{pages / 1e9:.0f} GB"
+    return ""

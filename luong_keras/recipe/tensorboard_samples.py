@@ -1,0 +1,128 @@
+"""Sample translations and what they attend to, for TensorBoard."""
+
+from __future__ import annotations
+
+import html
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from luong_keras.evaluation.plots import alignment_figure, pixels
+from luong_keras.inference.jax_translator import JaxTranslator
+from luong_keras.inference.text_translator import TextTranslator
+from luong_keras.inference.translation import Translation, translations_of
+from luong_keras.missing_package import missing_package
+from luong_keras.training.translation_validation import TranslationValidation
+
+try:
+    import tensorflow as tf
+except ImportError as error:
+    raise missing_package("tensorflow", error) from error
+
+
+class TensorBoardSamples(keras.callbacks.Callback):
+    """Shows after each epoch the samples of the validation.
+
+    TensorBoard has the translations beside their references as text, and
+    what each one attends to as a picture. The step is the epoch, from 0, as
+    that of Keras' own curves.
+
+    Args:
+        folder: where TensorBoard looks.
+        validation: whose samples; it comes before this in the callbacks.
+        translator: that of the validation.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        validation: TranslationValidation,
+        translator: TextTranslator | JaxTranslator,
+    ) -> None:
+        super().__init__()
+        self.folder = os.fspath(folder)
+        self.validation = validation
+        self.translator = translator
+        self._writer: Any = None
+
+    def on_epoch_end(
+        self, epoch: int, logs: Mapping[str, Any] | None = None
+    ) -> None:
+        """Write them."""
+        places = self.validation.shown()
+        if not places:
+            return
+        if self._writer is None:
+            self._writer = tf.summary.create_file_writer(self.folder)
+        with self._writer.as_default(step=epoch):
+            tf.summary.text("translations", self._table(places))
+            if self.translator.translation_model.has_attention:
+                self._draw(epoch, places)
+        self._writer.flush()
+
+    def on_train_end(self, logs: Mapping[str, Any] | None = None) -> None:
+        """Close the file."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def _table(self, places: Sequence[int]) -> str:
+        """The samples as a table of Markdown."""
+        validation = self.validation
+        rows = ["| source | reference | translation |", "| --- " * 3 + "|"]
+        for place in places:
+            cells = (
+                validation.sources[place],
+                validation.references[place],
+                validation.translations[place],
+            )
+            rows.append(f"| {' | '.join(map(_plain, cells))} |")
+        return "\n".join(rows)
+
+    def _draw(self, epoch: int, places: Sequence[int]) -> None:
+        sources = [self.validation.sources[place] for place in places]
+        found = _translations(self.translator, sources)
+        for number, (source, best) in enumerate(
+            zip(sources, found, strict=True), start=1
+        ):
+            if not best.tokens or not best.source_tokens:
+                continue
+            figure = alignment_figure(
+                best.source_tokens,
+                best.tokens,
+                best.alignments,
+                f"Attention after epoch {epoch + 1}",
+                what=f"the alignments in {self.folder}",
+            )
+            tf.summary.image(
+                f"alignment {number}",
+                pixels(figure)[None, :, :, :3],
+                description=_plain(source),
+            )
+
+
+def _translations(
+    translator: TextTranslator | JaxTranslator, lines: list[str]
+) -> list[Translation]:
+    if isinstance(translator, TextTranslator):
+        return [nbest[0] for nbest in translator.nbest(lines)]
+    found: list[Translation] = []
+    size = translator.decoding.batch_size
+    for start in range(0, len(lines), size):
+        batch = lines[start : start + size]
+        answer = translator.translate_batch(tf.constant(batch))
+        # Some of it comes of JAX.
+        arrays = {name: np.asarray(value) for name, value in answer.items()}
+        found += [translations_of(arrays, row)[0] for row in range(len(batch))]
+    return found
+
+
+def _plain(text: str) -> str:
+    """Text that means nothing to Markdown."""
+    text = html.escape(" ".join(text.split()), quote=False)
+    for sign in "\\|`*_[]":
+        text = text.replace(sign, f"\\{sign}")
+    return text

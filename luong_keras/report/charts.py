@@ -1,0 +1,230 @@
+"""Curves as SVG that takes its colours from the page it stands in."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from luong_keras.missing_package import missing_package
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# What is drawn in one of these has the colour of the page that stands beside
+# it, in the dark as well. Nothing else is drawn in them.
+_INK, _FAINT, _PAPER = "#010203", "#010204", "#010205"
+_SERIES = ("#010206", "#010207")
+_COLOURS = {
+    _INK: "var(--ink)",
+    _FAINT: "var(--faint)",
+    _PAPER: "var(--paper)",
+    **{colour: f"var(--series-{i})" for i, colour in enumerate(_SERIES, 1)},
+}
+_RC: dict[Any, Any] = {
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "luong_keras",
+    "font.size": 9,
+    **{f"{name}.color": _INK for name in ("text", "xtick", "ytick")},
+    **{f"axes.{name}": _INK for name in ("edgecolor", "labelcolor")},
+    "axes.titlecolor": _INK,
+    "axes.facecolor": "none",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "grid.color": _FAINT,
+    "figure.facecolor": "none",
+    "legend.facecolor": _PAPER,
+    "legend.edgecolor": _FAINT,
+}
+_MARKERS = ("o", "s")
+
+
+class Curve(NamedTuple):
+    """Numbers of one name.
+
+    Attributes:
+        name: in the legend.
+        points: their x and y.
+        run: the place of the run, which has the colour.
+        dashed: whether the line is broken.
+    """
+
+    name: str
+    points: Sequence[tuple[float, float]]
+    run: int = 0
+    dashed: bool = False
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A drawing and its numbers.
+
+    Attributes:
+        title: what it shows.
+        svg: the drawing.
+        head: the names of the columns of its numbers.
+        rows: the numbers, as text.
+    """
+
+    title: str
+    svg: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def curves(
+    title: str, x_name: str, y_name: str, drawn: Sequence[Curve], key: str
+) -> Chart:
+    """Lines with a mark at every point.
+
+    Args:
+        title: of the drawing.
+        x_name: of the axis.
+        y_name: likewise.
+        drawn: at least one, each with a point.
+        key: what no other drawing of the page is called.
+    """
+    with _style() as axes:
+        for number, curve in enumerate(drawn):
+            colour = _SERIES[curve.run]
+            xs, ys = zip(*curve.points, strict=True)
+            axes.plot(
+                *(xs, ys),
+                color=colour,
+                linestyle="--" if curve.dashed else "-",
+                marker=_MARKERS[curve.dashed],
+                markersize=3.5,
+                label=curve.name,
+            )
+            for x, y in curve.points:
+                label = f"{curve.name}, {x_name} {x:g}: {y:.4g}"
+                _target(axes, x, y, f"{number}-{x:g}", label)
+        whole = all(float(x).is_integer() for c in drawn for x, _ in c.points)
+        axes.locator_params(axis="x", integer=whole)
+        if len(drawn) > 1:
+            axes.legend(frameon=True, framealpha=0.8)
+        svg = _drawn(axes, title, x_name, y_name, key)
+    return Chart(title, svg, *_numbers(x_name, drawn))
+
+
+def bars(
+    title: str,
+    x_name: str,
+    y_name: str,
+    groups: Sequence[str],
+    drawn: Sequence[Curve],
+    key: str,
+) -> Chart:
+    """Bars side by side.
+
+    Args:
+        title: of the drawing.
+        x_name: of the axis.
+        y_name: likewise.
+        groups: the names of what the bars stand over.
+        drawn: the y of the groups by their places, a row of bars each.
+        key: what no other drawing of the page is called.
+    """
+    width = 0.8 / len(drawn)
+    with _style() as axes:
+        for number, curve in enumerate(drawn):
+            shift = (number - (len(drawn) - 1) / 2) * width
+            axes.bar(
+                [x + shift for x, _ in curve.points],
+                [y for _, y in curve.points],
+                width=0.92 * width,
+                color=_SERIES[curve.run],
+                label=curve.name,
+            )
+            for x, y in curve.points:
+                label = f"{curve.name}, {groups[int(x)]}: {y:.1f}"
+                _target(axes, x + shift, y, f"{number}-{x:g}", label)
+        axes.set_xticks(range(len(groups)), groups)
+        axes.set_ylim(bottom=0)
+        if len(drawn) > 1:
+            axes.legend(frameon=True, framealpha=0.8)
+        svg = _drawn(axes, title, x_name, y_name, key)
+    head, rows = _numbers(x_name, drawn)
+    rows = [[groups[int(float(row[0]))], *row[1:]] for row in rows]
+    return Chart(title, svg, head, rows)
+
+
+class _style:
+    """Axes of a figure of the page."""
+
+    def __enter__(self) -> Axes:
+        try:
+            import matplotlib
+            from matplotlib.figure import Figure
+        except ImportError as error:
+            raise missing_package("matplotlib", error, "report") from error
+        self._context = matplotlib.rc_context(_RC)
+        self._context.__enter__()
+        axes = Figure(figsize=(4.6, 3.0), layout="constrained").add_subplot()
+        axes.grid(axis="y", linewidth=0.6)
+        axes.set_axisbelow(True)
+        return axes
+
+    def __exit__(self, *error: object) -> None:
+        self._context.__exit__(None, None, None)
+
+
+def _target(axes: Axes, x: float, y: float, place: str, label: str) -> None:
+    """A spot that says its numbers when a pointer comes over it."""
+    (mark,) = axes.plot(x, y, marker="o", markersize=12, alpha=0)
+    mark.set_gid(f"point {place} {label}")
+
+
+def _drawn(axes: Axes, title: str, x_name: str, y_name: str, key: str) -> str:
+    axes.set_title(title)
+    axes.set_xlabel(x_name)
+    axes.set_ylabel(y_name)
+    file = io.StringIO()
+    figure = cast("Figure", axes.figure)
+    figure.savefig(file, format="svg", metadata={"Date": None})
+    return _for_the_page(file.getvalue(), title, key)
+
+
+def _for_the_page(svg: str, title: str, key: str) -> str:
+    """The drawing without its head, in the colours of the page."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
+    svg = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", svg, flags=re.S)
+    # A spot with its words, before the words become a part of its name.
+    svg = re.sub(
+        r'<g id="point (\S+) ([^"]*)">',
+        r'<g id="point-\1"><title>\2</title>',
+        svg,
+    )
+    svg = re.sub(r'\bid="', f'id="{key}-', svg)
+    svg = re.sub(r'href="#', f'href="#{key}-', svg)
+    svg = re.sub(r"url\(#", f"url(#{key}-", svg)
+    for colour, name in _COLOURS.items():
+        svg = svg.replace(colour, name)
+    svg = re.sub(r"font: [^;\"]*?([\d.]+px)[^;\"]*", r"font-size: \1", svg)
+    head = '<svg role="img" aria-label="{}" class="chart"'
+    svg = svg.replace("<svg", head.format(_escaped(title)), 1)
+    # As wide as there is room.
+    svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
+    return re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
+
+
+def _escaped(text: str) -> str:
+    from markupsafe import escape
+
+    return str(escape(text))
+
+
+def _numbers(
+    x_name: str, drawn: Sequence[Curve]
+) -> tuple[list[str], list[list[str]]]:
+    places = sorted({x for curve in drawn for x, _ in curve.points})
+    columns = [dict(curve.points) for curve in drawn]
+    rows = [
+        [f"{x:g}", *(f"{c[x]:.4g}" if x in c else "–" for c in columns)]
+        for x in places
+    ]
+    return [x_name, *(curve.name for curve in drawn)], rows

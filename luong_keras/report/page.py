@@ -1,0 +1,236 @@
+"""The page itself."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import luong_keras
+from luong_keras.evaluation.length_analysis import bleu_by_length
+from luong_keras.evaluation.translation_scores import (
+    paired_bootstrap,
+    translation_scores,
+)
+from luong_keras.files.atomic_file import write_text
+from luong_keras.missing_package import missing_package
+from luong_keras.progress import progress_bar
+from luong_keras.report.charts import Chart, Curve, bars, curves
+from luong_keras.report.examples import align, examples
+from luong_keras.report.run_record import (
+    RunRecord,
+    read_run,
+    sessions,
+    settings,
+)
+
+_LIMITS = (10, 20, 30, 40, 50)
+# The names in the logs of epochs, of a run of the recipe.
+_CURVES = (
+    (
+        "Perplexity of a target token",
+        "perplexity",
+        (
+            ("word_perplexity", "training"),
+            ("val_word_perplexity", "validation"),
+        ),
+    ),
+    ("BLEU of the validation text", "BLEU", (("val_bleu", "BLEU"),)),
+    ("Loss", "loss", (("loss", "training"), ("val_loss", "validation"))),
+    ("Learning rate", "learning rate", (("learning_rate", "rate"),)),
+    (
+        "Speed of the training",
+        "target tokens a second",
+        (("tokens_per_second", "speed"),),
+    ),
+)
+
+
+def write_page(
+    folders: Sequence[str | Path],
+    output: str | Path,
+    count: int = 5,
+    alignments: bool = True,
+    samples: int = 1000,
+) -> Path:
+    """Writes a run, or two side by side, as one file of HTML.
+
+    The file asks for nothing from anywhere: drawings, style and program are
+    in it. The runs may still be trained, and then have no scores.
+
+    Args:
+        folders: of one run, or of two with the same test pairs.
+        output: the file.
+        count: how many translations of each kind to show.
+        alignments: whether to load the models and draw what they attend to.
+        samples: of the paired bootstrap.
+
+    Returns:
+        The file.
+
+    Raises:
+        FileNotFoundError: where there is no run.
+        ValueError: where the test pairs of two runs are not the same.
+        ImportError: where a package of the extra `report` is missing.
+    """
+    environment = _environment()
+    runs = _read(folders)
+    scored = bool(runs[0].translations) and all(r.translations for r in runs)
+    groups = examples(runs, count) if scored else []
+    if alignments:
+        align(groups, runs)
+    page = environment.get_template("page.html").render(
+        title=" and ".join(run.name for run in runs),
+        runs=runs,
+        scores=_scores(runs),
+        compared=_compared(runs, samples) if scored else [],
+        samples=samples,
+        charts=_charts(runs),
+        by_length=_by_length(runs),
+        groups=groups,
+        aligned=any(
+            s.alignment for g in groups for e in g.examples for s in e.shown
+        ),
+        settings=settings(runs),
+        sessions=[sessions(run) for run in runs],
+        version=luong_keras.__version__,
+        date=datetime.date.today().isoformat(),
+    )
+    output = Path(output)
+    write_text(output, page)
+    return output
+
+
+def _environment() -> Any:
+    try:
+        import jinja2
+    except ImportError as error:
+        raise missing_package("jinja2", error, "report") from error
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("luong_keras.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _read(folders: Sequence[str | Path]) -> list[RunRecord]:
+    names = [os.path.basename(os.path.abspath(folder)) for folder in folders]
+    if len(set(names)) < len(names):
+        names = [str(folder) for folder in folders]
+    runs = [
+        read_run(folder, name)
+        for folder, name in zip(folders, names, strict=True)
+    ]
+    first, *others = runs
+    for other in others:
+        if not (first.translations and other.translations):
+            continue
+        if (first.sources, first.references) != (
+            other.sources,
+            other.references,
+        ):
+            raise ValueError(
+                "Two runs are compared on the same test pairs. Expected: "
+                f"{len(first.sources)} pairs as in {first.folder}. Received: "
+                f"{len(other.sources)} in {other.folder}, others or in "
+                "another order. Train both with the same --test, or ask for "
+                "a page of each."
+            )
+    return runs
+
+
+def _scores(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
+    """A row a score, with that of every run."""
+    rows: dict[str, dict[str, Any]] = {}
+    for place, run in enumerate(runs):
+        if not run.translations:
+            continue
+        with progress_bar(f"BLEU, chrF and TER of {run.name}"):
+            found = translation_scores(
+                run.translations, run.references, run.config.data.lowercase
+            )
+        told = [(s.metric, f"{s.score:.2f}", s.signature) for s in found]
+        for name, title, form in (
+            ("perplexity", "perplexity of the references", "{:.2f}"),
+            ("aer", "alignment error rate", "{:.1%}"),
+        ):
+            if run.results.get(name) is not None:
+                told.append((title, form.format(run.results[name]), ""))
+        for title, text, signature in told:
+            row = rows.setdefault(
+                title,
+                {"name": title, "values": ["–"] * len(runs), "signatures": []},
+            )
+            row["values"][place] = text
+            if signature and signature not in row["signatures"]:
+                row["signatures"].append(signature)
+    return list(rows.values())
+
+
+def _compared(runs: Sequence[RunRecord], samples: int) -> list[Any]:
+    if len(runs) < 2:
+        return []
+    first, second = runs
+    with progress_bar("paired bootstrap"):
+        return paired_bootstrap(
+            first.translations,
+            second.translations,
+            first.references,
+            lowercase=any(run.config.data.lowercase for run in runs),
+            samples=samples,
+        )
+
+
+def _charts(runs: Sequence[RunRecord]) -> list[Chart]:
+    found: list[Chart] = []
+    for title, y_name, parts in _CURVES:
+        drawn = []
+        for place, run in enumerate(runs):
+            for number, (key, name) in enumerate(parts):
+                if len(runs) > 1:
+                    name = (
+                        f"{run.name}, {name}"
+                        if number or len(parts) > 1
+                        else run.name
+                    )
+                points = run.epoch_values(key)
+                if points:
+                    drawn.append(Curve(name, points, place, bool(number)))
+        if drawn:
+            key = f"chart-{len(found)}"
+            found.append(curves(title, "epoch", y_name, drawn, key))
+    return found
+
+
+def _by_length(runs: Sequence[RunRecord]) -> Chart | None:
+    drawn: list[Curve] = []
+    groups: list[str] = []
+    for place, run in enumerate(runs):
+        if not run.translations:
+            continue
+        found = bleu_by_length(
+            [len(source.split()) for source in run.sources],
+            run.translations,
+            run.references,
+            _LIMITS,
+            lowercase=run.config.data.lowercase,
+        )
+        # The same pairs, so the same groups.
+        groups = [
+            f"{max(g.low, 1)}–{g.high}\n{g.sentences}"
+            if g.high is not None
+            else f"{g.low} or more\n{g.sentences}"
+            for g in found
+        ]
+        name = run.name if len(runs) > 1 else "BLEU"
+        points = [(float(i), g.bleu) for i, g in enumerate(found)]
+        drawn.append(Curve(name, points, place))
+    if not drawn:
+        return None
+    x_name = "words of the source; below, how many sentences"
+    title = "BLEU by the length of the source"
+    return bars(title, x_name, "BLEU", groups, drawn, "by-length")

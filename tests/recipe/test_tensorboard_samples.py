@@ -1,0 +1,92 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from luong_keras.recipe.tensorboard_samples import (
+    TensorBoardSamples,
+    _translations,
+)
+from luong_keras.training.translation_validation import TranslationValidation
+from tests.serving.tiny_translator import tiny_translator
+
+SOURCES = ["a b", "a", "b | <i>a</i> *c*", "a b c d"]
+REFERENCES = ["x", "y", "z", "w"]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """What TensorBoard finds after two epochs: values by tag and step."""
+    folder = tmp_path_factory.mktemp("tensorboard")
+    translator = tiny_translator(beam_size=1, batch_size=2)
+    validation = TranslationValidation(
+        translator.translate,
+        SOURCES,
+        REFERENCES,
+        lambda ours, theirs: 1.0,
+        samples=2,
+    )
+    samples = TensorBoardSamples(folder, validation, translator)
+    for epoch in (0, 1):
+        validation.on_epoch_end(epoch, {})
+        samples.on_epoch_end(epoch, {})
+    samples.on_train_end()
+    (path,) = folder.iterdir()
+    found = {}
+    for event in tf.compat.v1.train.summary_iterator(str(path)):
+        for value in event.summary.value:
+            tensor = tf.make_ndarray(value.tensor)
+            found.setdefault(value.tag, {})[event.step] = tensor
+    return found, validation, translator
+
+
+def test_the_samples_are_a_table_of_every_epoch(written):
+    found, validation, _ = written
+    assert set(found["translations"]) == {0, 1}
+    text = found["translations"][1].item().decode()
+    head, rule, first, second = text.splitlines()
+    assert head == "| source | reference | translation |"
+    assert validation.shown() == [0, 2]
+    assert first.startswith("| a b | x |")
+    assert validation.translations[0].split()[0] in first
+    # Nothing of it is Markdown or HTML.
+    assert r"| b \| &lt;i&gt;a&lt;/i&gt; \*c\* | z |" in second
+
+
+def test_what_they_attend_to_is_a_picture(written):
+    found, *_ = written
+    assert set(found) == {"translations", "alignment 1", "alignment 2"}
+    for epoch in (0, 1):
+        width, height, picture = found["alignment 1"][epoch]
+        image = tf.io.decode_png(picture).numpy()
+        assert image.shape == (int(height), int(width), 3)
+        assert np.unique(image).size > 10
+
+
+def test_answers_of_jax_are_drawn_as_well(written):
+    """Its translator answers batches, in part as arrays."""
+    *_, translator = written
+
+    class OfJax:
+        decoding = translator.decoding
+
+        def translate_batch(self, text):
+            found = translator.translate_batch(text)
+            names = ("alignments", "lengths", "scores")
+            return found | {name: found[name].numpy() for name in names}
+
+    drawn = _translations(OfJax(), SOURCES[:3])
+    expected = [nbest[0] for nbest in translator.nbest(SOURCES[:3])]
+    assert [t.tokens for t in drawn] == [t.tokens for t in expected]
+    for one, other in zip(drawn, expected, strict=True):
+        np.testing.assert_allclose(one.alignments, other.alignments, atol=1e-6)
+
+
+def test_without_samples_nothing_is_written(tmp_path):
+    validation = TranslationValidation(
+        list, ["a"], ["b"], lambda ours, theirs: 1.0, samples=0
+    )
+    samples = TensorBoardSamples(tmp_path / "x", validation, None)
+    validation.on_epoch_end(0, {})
+    samples.on_epoch_end(0, {})
+    samples.on_train_end()
+    assert not (tmp_path / "x").exists()

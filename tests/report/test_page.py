@@ -1,0 +1,248 @@
+"""The page of a run: what it says, and that it asks for nothing."""
+
+import html.parser
+import re
+
+import pytest
+
+from luong_keras.cli.main import main
+from luong_keras.evaluation.bleu import corpus_bleu
+from luong_keras.evaluation.translation_scores import sentence_chrf
+from luong_keras.report import page as page_module
+from luong_keras.report.examples import Alignment, examples, pieces
+from luong_keras.report.page import write_page
+from luong_keras.report.run_record import read_run, settings
+from tests.report.made_up_run import BAD, GOOD, PAIRS, made_up_run
+
+
+class Elements(html.parser.HTMLParser):
+    """The elements of a page with their attributes, and its text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.found, self.text = [], ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.found.append((tag, dict(attributes)))
+
+    def handle_data(self, data):
+        self.text += data
+
+    def of(self, *tags):
+        return [attributes for tag, attributes in self.found if tag in tags]
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("one") / "mine"
+    made_up_run(folder, BAD, **{"model.units": 48})
+    path = write_page([folder], folder / "report.html", 2, alignments=False)
+    return path.read_text()
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("two")
+    made_up_run(folder / "base", BAD)
+    made_up_run(folder / "better", GOOD, epochs=2, seed=9)
+    path = write_page(
+        [folder / "base", folder / "better"],
+        folder / "report.html",
+        alignments=False,
+        samples=50,
+    )
+    return path.read_text()
+
+
+def test_a_page_asks_for_nothing(one, two):
+    for text in (one, two):
+        elements = Elements(text)
+        for attributes in (a for _, a in elements.found):
+            for name in ("src", "srcset", "data", "action", "poster"):
+                assert name not in attributes
+            for name in ("href", "xlink:href"):
+                assert attributes.get(name, "#")[0] == "#"
+        assert not elements.of("link", "iframe", "img", "object", "base")
+        assert not re.search(r"@import|url\((?!#)", text)
+        (policy,) = [
+            meta["content"]
+            for meta in elements.of("meta")
+            if meta.get("http-equiv") == "Content-Security-Policy"
+        ]
+        assert policy.startswith("default-src 'none'")
+
+
+def test_text_is_text(one):
+    assert "<script>alert" not in one and "<img" not in one
+    assert len(Elements(one).of("script")) == 1
+    assert "<b>bold</b>" in Elements(one).text
+
+
+def test_scores_have_their_signatures(one):
+    text = Elements(one).text
+    bleu = corpus_bleu(BAD, GOOD)
+    assert f"{bleu.score:.2f}" in text and bleu.signature in text
+    for part in ("chrF2", "nc:6", "TER", "tok:tercom", "4.25", "12.5%"):
+        assert part in text
+
+
+def test_every_drawing_has_a_title_axes_and_numbers(one):
+    drawings = re.findall(r"<svg.*?</svg>", one, re.S)
+    assert len(drawings) == 6
+    titles = set()
+    for svg in drawings:
+        attributes = Elements(svg).of("svg")[0]
+        assert attributes["role"] == "img" and attributes["aria-label"]
+        titles.add(attributes["aria-label"])
+        text = Elements(svg).text
+        assert attributes["aria-label"] in text
+        assert "epoch" in text or "words of the source" in text
+        # In the colours of the page, and of the width that it has.
+        assert "var(--ink)" in svg and not re.search(r"#0102", svg)
+        assert "width" not in attributes
+    assert "Perplexity of a target token" in titles
+    # Two points: the first epoch has no BLEU.
+    assert one.count("<title>BLEU, epoch") == 2
+    assert "BLEU, epoch 3: 30" in one
+    ids = [a["id"] for _, a in Elements(one).found if "id" in a]
+    assert len(ids) == len(set(ids))
+
+
+def test_time_machine_and_settings_are_told(one):
+    text = Elements(one).text
+    assert "3 of 5" in text and "1 h 2 min, in 2 calls" in text
+    assert "A processor, 7 cores" in text
+    assert re.search(r"model\.units\s*48", text)
+
+
+def test_texts_say_their_language_and_find_their_direction(one):
+    found = [a.get("lang") for a in Elements(one).of("dd") if "dir" in a]
+    assert set(found) == {"en", "de"}
+    assert all(a["dir"] == "auto" for a in Elements(one).of("dd") if "dir" in a)
+
+
+def test_two_runs_stand_side_by_side(two):
+    text = Elements(two).text
+    assert "Is the difference more than chance?" in text
+    assert "bs:50" in text and "Better in better" in text
+    assert "base, training" in text and "better, validation" in text
+    differing = text[text.index("Settings in which the runs differ") :]
+    assert re.search(r"training\.seed\s*\d+\s*9", differing)
+
+
+def test_two_runs_need_the_same_test_pairs(tmp_path):
+    made_up_run(tmp_path / "a", GOOD)
+    made_up_run(tmp_path / "b", GOOD[::-1], pairs=PAIRS[::-1])
+    with pytest.raises(ValueError, match="same test pairs. Expected: 6 pairs"):
+        write_page([tmp_path / "a", tmp_path / "b"], tmp_path / "x.html")
+
+
+def test_a_run_that_goes_on_has_a_page(tmp_path):
+    made_up_run(tmp_path / "a", epochs=0, sessions=False)
+    path = write_page([tmp_path / "a"], tmp_path / "x.html")
+    text = Elements(path.read_text()).text
+    for part in ("not been translated yet", "No epoch", "not recorded"):
+        assert part in text
+
+
+def test_the_best_and_the_worst_are_those(tmp_path):
+    made_up_run(tmp_path / "a", BAD)
+    run = read_run(tmp_path / "a")
+    best, worst = examples([run], 2)
+    assert best.examples[0].reference == "ein Haus"
+    scores = [e.shown[0].chrf for g in (best, worst) for e in g.examples]
+    assert scores[0] == pytest.approx(100)
+    assert scores[2] == min(sentence_chrf(BAD, GOOD)) < scores[3] < scores[1]
+    # Few pairs are shown once.
+    best, worst = examples([run], 10)
+    assert len(best.examples) == 6 and not worst.examples
+
+
+def test_two_runs_are_shown_where_they_differ_most(tmp_path):
+    made_up_run(tmp_path / "a", [*BAD[:5], GOOD[5]])
+    made_up_run(tmp_path / "b", [*GOOD[:5], BAD[5]])
+    second, first = examples([read_run(tmp_path / n) for n in "ab"], 3)
+    assert (second.title, first.title) == ("Better in b", "Better in a")
+    assert [e.number for e in first.examples] == [6]
+    gains = [e.shown[1].chrf - e.shown[0].chrf for e in second.examples]
+    assert gains == sorted(gains, reverse=True) and min(gains) > 0
+
+
+@pytest.mark.parametrize(
+    "translation, reference, differing",
+    [
+        ("ein Hund", "ein Hund", []),
+        ("ein alter Hund", "ein Hund", ["alter "]),
+        ("这只旧狗在房子里面吗", "这只狗在房子里面吗", ["旧"]),
+        ("猫家", "猫は家", []),
+        ("قط كبير", "قط", ["كبير "]),
+        ("", "ein Hund", []),
+    ],
+)
+def test_what_the_reference_has_not_is_marked(
+    translation, reference, differing
+):
+    found = pieces(translation, reference)
+    assert "".join(p.text for p in found).strip() == translation
+    assert [p.text for p in found if p.differs] == differing
+
+
+def test_alignments_are_tables_to_point_at(tmp_path, monkeypatch):
+    made_up_run(tmp_path / "a", GOOD)
+
+    def align(groups, runs):
+        first = groups[0].examples[0].shown[0]
+        first.alignment = Alignment(["قطة", "dog"], ["Hund"], [[7, 93]])
+
+    monkeypatch.setattr(page_module, "align", align)
+    path = write_page([tmp_path / "a"], tmp_path / "x.html", 1)
+    text = path.read_text()
+    elements = Elements(text)
+    assert [td["style"] for td in elements.of("td") if "style" in td] == [
+        "--w:7%",
+        "--w:93%",
+    ]
+    headings = [a for a in elements.of("th") if a.get("dir") == "auto"]
+    assert [a["lang"] for a in headings] == ["en", "en", "de"]
+    assert "قطة" in elements.text
+
+
+def test_settings_say_what_changed_and_differs(tmp_path):
+    made_up_run(tmp_path / "a")
+    made_up_run(tmp_path / "b", seed=7)
+    rows = settings([read_run(tmp_path / n) for n in "ab"])
+    rows = {row["name"]: row for row in rows}
+    assert rows["training.seed"]["values"] == ["1", "7"]
+    assert rows["training.seed"]["differs"]
+    assert rows["data.dataset"]["values"] == ["phrasebook"] * 2
+    assert rows["data.dataset"]["changed"]
+    assert not rows["data.dataset"]["differs"]
+
+
+def test_translations_of_other_pairs_are_refused(tmp_path):
+    made_up_run(tmp_path / "a", GOOD[1:])
+    with pytest.raises(ValueError, match="Received: 5 and 6"):
+        read_run(tmp_path / "a")
+
+
+def test_the_command_writes_the_page(tmp_path, capsys):
+    run = made_up_run(tmp_path / "a", GOOD)
+    assert main(["report", str(run.path), "--no-alignments"]) == 0
+    assert capsys.readouterr().out.strip() == str(run.report)
+    assert run.report.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    "argv, part",
+    [
+        (["nowhere"], "nowhere, which does not exist"),
+        (["a", "b", "c"], "Received: 3"),
+        (["a", "--examples", "0"], "at least 1. Received: 0"),
+    ],
+)
+def test_a_wrong_command_is_one_line(tmp_path, monkeypatch, capsys, argv, part):
+    monkeypatch.chdir(tmp_path)
+    assert main(["report", *argv]) == 2
+    error = capsys.readouterr().err
+    assert part in error and error.count("\n") == 1

@@ -1,0 +1,135 @@
+"""The page of a run in a real browser: found its way in by all who read it."""
+
+import shutil
+
+import pytest
+
+from luong_keras.report import page as page_module
+from luong_keras.report.examples import Alignment
+from luong_keras.report.page import write_page
+from tests.report.made_up_run import BAD, GOOD, made_up_run
+
+sync_api = pytest.importorskip(
+    "playwright.sync_api", reason="needs a browser: pip install playwright"
+)
+axe = pytest.importorskip(
+    "axe_playwright_python.sync_playwright",
+    reason="pip install axe-playwright-python",
+)
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        CHROMIUM is None, reason="needs a browser: apt-get install chromium"
+    ),
+]
+NAME = "a-run-with-rather-a-long-name-that-has-no-space-in-it-at-all"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages")
+    made_up_run(folder / NAME, BAD)
+    made_up_run(folder / "b", GOOD)
+    patch = pytest.MonkeyPatch()
+
+    def align(groups, runs):
+        for shown in groups[0].examples[0].shown:
+            shown.alignment = Alignment(
+                ["قطة", "sees", "犬"], ["Hund", "."], [[7, 93, 0], [1, 2, 97]]
+            )
+
+    patch.setattr(page_module, "align", align)
+    write_page([folder / NAME], folder / "one.html")
+    write_page([folder / NAME, folder / "b"], folder / "two.html", samples=20)
+    patch.undo()
+    return folder
+
+
+@pytest.fixture
+def opened(browser, pages):
+    """A page, which must ask for nothing but itself."""
+    contexts = []
+
+    def open_page(name, width=1400, **options):
+        contexts.append(
+            browser.new_context(
+                viewport={"width": width, "height": 800}, **options
+            )
+        )
+        tab = contexts[-1].new_page()
+        tab.asked, tab.errors = [], []
+        tab.on("request", lambda request: tab.asked.append(request.url))
+        tab.on("pageerror", lambda error: tab.errors.append(str(error)))
+        tab.on("console", lambda line: tab.errors.append(line.text))
+        tab.goto((pages / name).as_uri())
+        return tab
+
+    yield open_page
+    for context in contexts:
+        for tab in context.pages:
+            assert len(tab.asked) == 1 and tab.errors == []
+        context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [320, 1400])
+@pytest.mark.parametrize("name", ["one.html", "two.html"])
+def test_axe_finds_nothing_and_nothing_is_cut(opened, name, width, scheme):
+    # axe is put into the page, which its own policy forbids to others.
+    tab = opened(name, width, color_scheme=scheme, bypass_csp=True)
+    for opens in (False, True):
+        tab.evaluate(
+            "opens => document.querySelectorAll('details')"
+            ".forEach(each => { each.open = opens; })",
+            opens,
+        )
+        found = axe.Axe().run(tab)
+        assert found.violations_count == 0, found.generate_report()
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_cell_is_pointed_at(opened):
+    tab = opened("one.html")
+    tab.locator(".example summary").first.click()
+    tab.locator(".alignment tbody td").nth(1).hover()
+    chosen = tab.locator(".chosen").first
+    assert chosen.inner_text() == "“Hund” looks at “sees” with weight 93 %"
+    assert chosen.get_attribute("aria-live") == "polite"
+
+
+def test_a_cell_is_chosen_by_keys(opened):
+    tab = opened("one.html", 320)
+    tab.locator(".example summary").first.press("Enter")
+    tab.keyboard.press("Tab")
+    chosen = tab.locator(".chosen").first
+    said = []
+    for key in ("Down", "Right", "Right", "Right", "Down", "Left", "Up"):
+        tab.keyboard.press(f"Arrow{key}")
+        said.append(chosen.inner_text().split()[-2])
+    assert said == ["7", "93", "0", "0", "97", "2", "93"]
+
+
+def test_the_skip_link_is_the_first_stop(opened):
+    tab = opened("two.html")
+    tab.keyboard.press("Tab")
+    link = tab.locator(".skip")
+    assert link.evaluate("each => each === document.activeElement")
+    assert link.bounding_box()["x"] >= 0
+
+
+def test_it_reads_without_a_program_and_on_paper(opened):
+    tab = opened("one.html", java_script_enabled=False)
+    assert tab.locator(".chart").count() == 6
+    tab.emulate_media(media="print")
+    assert tab.locator(".alignment tbody td").first.is_visible()

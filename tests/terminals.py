@@ -1,0 +1,77 @@
+"""A terminal for tests: what was written to it, and what stays to be seen."""
+
+import contextlib
+import os
+import pty
+import re
+import sys
+import threading
+
+# Colours, the cursor, "erase this line", "up by n lines".
+_CODE = re.compile(r"\x1b\[([?\d;]*)([A-Za-z])")
+
+
+class Terminal:
+    """Collects what is written; `lines` is what a reader has seen."""
+
+    def __init__(self):
+        self.raw = b""
+
+    @property
+    def text(self):
+        return self.raw.decode()
+
+    def shown(self):
+        """Every line as it was drawn, the redrawn ones too."""
+        plain = _CODE.sub("", self.text)
+        return [line for line in re.split(r"[\r\n]+", plain) if line.strip()]
+
+    def left(self):
+        """What stays: lines that were not erased or drawn over."""
+        rows, row, column = [""], 0, 0
+        for token in re.findall(r"\x1b\[[?\d;]*[A-Za-z]|[\s\S]", self.text):
+            code = _CODE.fullmatch(token)
+            if code and code[2] == "A":
+                row = max(row - int(code[1] or 1), 0)
+            elif code and code[2] == "K":
+                rows[row] = ""
+            elif token == "\r":
+                column = 0
+            elif token == "\n":
+                row += 1
+                rows += [""] * (row + 1 - len(rows))
+            elif not code:
+                rows[row] = rows[row][:column].ljust(column) + token
+                column += 1
+        return [line.rstrip() for line in rows if line.strip()]
+
+    def cursor_is_shown(self):
+        return self.text.rfind("\x1b[?25h") >= self.text.rfind("\x1b[?25l")
+
+
+@contextlib.contextmanager
+def terminal(monkeypatch, columns=80, term="xterm-256color"):
+    """Stands in for the standard output and error, of so many columns."""
+    for name in ("TTY_INTERACTIVE", "TTY_COMPATIBLE", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    here, there = pty.openpty()
+    found = Terminal()
+
+    def read():
+        with contextlib.suppress(OSError):
+            while chunk := os.read(here, 65536):
+                found.raw += chunk
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        with os.fdopen(there, "w", buffering=1) as stream:
+            monkeypatch.setattr(sys, "stdout", stream)
+            monkeypatch.setattr(sys, "stderr", stream)
+            yield found
+            monkeypatch.undo()
+    finally:
+        reader.join(timeout=10)
+        os.close(here)

@@ -1,0 +1,86 @@
+import io
+import sys
+import time
+
+import pytest
+
+from luong_keras import progress
+from luong_keras.progress import progress_bar, with_bar
+from tests.terminals import terminal
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_a_bar_is_one_line_and_leaves_nothing(monkeypatch, columns):
+    what = "a step with rather a long name"
+    with terminal(monkeypatch, columns) as seen:
+        with progress_bar(what, total=4_500_000) as advance:
+            for _ in range(12):
+                advance(123_456)
+                time.sleep(0.03)
+            print("said meanwhile")
+        print("said afterwards")
+    assert max(map(len, seen.shown())) <= columns
+    assert any("of 4.5M" in line for line in seen.shown())
+    assert any(line.startswith(what[:9]) for line in seen.shown())
+    assert seen.left() == ["said meanwhile", "said afterwards"]
+    assert seen.cursor_is_shown()
+
+
+def test_a_killed_process_has_hidden_no_cursor(monkeypatch):
+    with terminal(monkeypatch) as seen, progress_bar("a step"):
+        sys.stderr.flush()
+        while "a step" not in seen.text:
+            time.sleep(0.01)
+        assert seen.cursor_is_shown()
+
+
+def test_a_bar_within_a_bar_is_not_shown(monkeypatch):
+    with terminal(monkeypatch) as seen:
+        with progress_bar("outer", 2):
+            assert list(with_bar(range(3), "inner")) == [0, 1, 2]
+        with progress_bar("later", 2):
+            pass
+    assert "inner" not in seen.text and "later" in seen.text
+
+
+def test_a_step_of_unknown_length_says_how_long_it_lasts(monkeypatch):
+    with terminal(monkeypatch) as seen, progress_bar("a step"):
+        time.sleep(0.3)
+    assert all(line.endswith(" 0:00") for line in seen.shown())
+    assert not any("0, 0:00" in line for line in seen.shown())
+
+
+def test_an_error_leaves_the_terminal_clean(monkeypatch):
+    with (
+        terminal(monkeypatch) as seen,
+        pytest.raises(ZeroDivisionError),
+        progress_bar("a step", 3),
+    ):
+        raise ZeroDivisionError
+    assert seen.left() == [] and seen.cursor_is_shown()
+
+
+def test_a_file_has_a_line_where_a_step_takes_minutes(monkeypatch):
+    file = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", file)
+    monkeypatch.setenv("FORCE_COLOR", "1")  # which makes no terminal of it
+    assert list(with_bar("abc", "quick")) == ["a", "b", "c"]
+    assert file.getvalue() == ""
+    monkeypatch.setattr(progress, "SECONDS_A_LINE", 0.0)
+    with progress_bar("slow", 4000) as advance:
+        advance(1000)
+        advance(2000)
+    assert file.getvalue().splitlines() == [
+        "slow: 1,000 of 4,000",
+        "slow: 3,000 of 4,000",
+    ]
+
+
+@pytest.mark.parametrize("term, columns", [("dumb", 80), ("xterm", 39)])
+def test_a_terminal_that_cannot_redraw_is_a_file(monkeypatch, term, columns):
+    with (
+        terminal(monkeypatch, columns, term) as seen,
+        progress_bar("a step", 3) as advance,
+    ):
+        advance(1)
+    assert seen.text == ""
