@@ -21,6 +21,7 @@ LEVELS = {
     "special_tokens": 0,
     "config": 0,
     "config_checks": 0,
+    "config_data": 0,
     "config_values": 0,
     "presets": 0,
     "missing_package": 0,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import array
 import os
-import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -20,13 +19,12 @@ from luong_keras.data.corpus import (
     offsets_path,
     text_path,
 )
+from luong_keras.data.sources.placed_pair import one_line
 from luong_keras.files.atomic_file import disk_errors_named
 from luong_keras.files.json_file import write_json
 
 Preprocess = Callable[[str], str]
 
-# Control characters and what other programs take for the end of a line.
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _SHOWN_LINES = 5  # So many line numbers are kept for each reason.
 # A sentence of more characters is none: a file without line ends, say. To
 # prepare and to tokenize it would take all memory.
@@ -36,6 +34,9 @@ _REASONS = {
     "empty target": "the target sentence is empty",
     "not UTF-8": "a sentence cannot be written as UTF-8",
     "no second column": "there is no tab between source and target",
+    "no source": "the record has no source sentence",
+    "no target": "the record has no target sentence",
+    "no record": "the line cannot be read as a record",
     "too long": f"a sentence has more than {LONGEST:,} characters",
 }
 
@@ -211,6 +212,9 @@ def _checked(
 ) -> tuple[list[bytes], str | None]:
     """Returns the two lines, or the reason why there are none."""
     lines = []
+    problem = getattr(pair, "problem", None)
+    if problem is not None:
+        return [], problem
     if pair[1] is None:
         return [], "no second column"
     for side, sentence, prepare in zip(SIDES, pair, preprocess, strict=True):
@@ -219,7 +223,7 @@ def _checked(
         if prepare is not None:
             sentence = prepare(sentence)
         # Only ASCII spaces are cut off, but any white space counts as empty.
-        sentence = _CONTROL.sub(" ", sentence).strip(" ")
+        sentence = one_line(sentence).strip(" ")
         if not sentence.strip():
             return [], f"empty {side}"
         try:

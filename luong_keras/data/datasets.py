@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from luong_keras.config import DataConfig
 from luong_keras.data import phrasebook
+from luong_keras.data.sources.columns import Wanted
 
 Pairs = list[tuple[str, str]]
 
@@ -43,12 +44,13 @@ def load_datasets(config: DataConfig) -> Datasets:
     """Finds the data that `config` names.
 
     `dataset="phrasebook"` is the built-in English-German corpus; `"files"`
-    reads what `train`, `dev` and `test` name: a file of two columns
-    (`.tsv`, `.tsv.gz`), a source and a target file, or a prefix with the
-    language codes appended (`train.en`, `train.de`, also with `.gz`). Where
-    dev or test is not given, a share of the training pairs, 2 % and at most
-    1,000, is held out for it by a hash of each pair. Any other name is a
-    builder of tensorflow_datasets, with sacrebleu's test sets.
+    reads what `train`, `dev` and `test` name: a file that holds both sides
+    (`.tsv`, `.csv`, `.jsonl`, `.tmx`), a source and a target file, or a prefix
+    with the language codes appended (`train.en`, `train.de`), each plain or
+    packed; `train` also several of them. Where dev or test is not given, a
+    share of the training pairs, 2 % and at most 1,000, is held out for it by a
+    hash of each pair. Any other name is a builder of tensorflow_datasets, with
+    sacrebleu's test sets.
 
     Raises:
         ValueError: for settings that do not name a data set.
@@ -96,39 +98,50 @@ def _phrasebook(config: DataConfig) -> Datasets:
 
 
 def _files(config: DataConfig) -> Datasets:
-    from luong_keras.data.text_files import read_text, text_files
+    from luong_keras.data.text_files import read_text, text_sources
 
     if config.train is None:
         raise ValueError(
-            "dataset='files' needs data.train. Expected: a file of two "
-            "columns (`.tsv`), a source and a target file, or a prefix such "
+            "dataset='files' needs data.train. Expected: a file of both sides "
+            "(such as `.tsv`), a source and a target file, or a prefix such "
             "as path/train, which stands for "
             f"path/train.{config.source_language} and "
             f"path/train.{config.target_language}. Received: None. Add "
             "`--set data.train=path/train`."
         )
-    languages = (config.source_language, config.target_language)
-    paths = {
-        part: text_files(given, languages)
+    sources = {
+        part: text_sources(given, wanted(config), _weighted(config, part))
         for part in _PARTS
         if (given := getattr(config, part)) is not None
     }
 
     def whole(part: str) -> Pairs:
-        if part not in paths:
+        if part not in sources:
             return []
-        return [tuple(pair) for pair in read_text(paths[part], False)]
+        return [tuple(pair) for pair in read_text(sources[part], False)]
 
     # Of the training text bad lines may be skipped, and are counted.
     skip = config.on_bad_line == "skip"
+    notes = [s.note for found in sources.values() for s in found if s.note]
     found = Datasets(
-        lambda: read_text(paths["train"], skip),
+        lambda: read_text(sources["train"], skip),
         pairs_key(config),
         whole("dev"),
         whole("test"),
+        note="\n".join(notes) or None,
     )
     absent = _held_out_parts(config)
     return _with_held_out(found, absent) if absent else found
+
+
+def wanted(config: DataConfig) -> Wanted:
+    """What is looked for in the files of these settings."""
+    languages = (config.source_language, config.target_language)
+    return Wanted(languages, config.columns)
+
+
+def _weighted(config: DataConfig, part: str) -> bool:
+    return part == "train" and config.weights is not None
 
 
 def _with_held_out(datasets: Datasets, absent: list[str]) -> Datasets:
@@ -141,7 +154,7 @@ def _with_held_out(datasets: Datasets, absent: list[str]) -> Datasets:
     def hashed():
         for pair in datasets.train():
             # A line without a second column is no pair yet.
-            yield pair, None if pair[1] is None else pair_hash(*pair)
+            yield pair, None if None in pair else pair_hash(*pair)
 
     found: dict[int, tuple[str, str]] = {
         number: tuple(pair) for pair, number in hashed() if number in chosen
@@ -160,7 +173,16 @@ def _with_held_out(datasets: Datasets, absent: list[str]) -> Datasets:
         ),
         dev=parts.get("dev", datasets.dev),
         test=parts.get("test", datasets.test),
-        note=f"held out of the training pairs, by a hash of each: {counts}",
+        note="\n".join(
+            filter(
+                None,
+                (
+                    datasets.note,
+                    f"held out of the training pairs, by a hash of each: "
+                    f"{counts}",
+                ),
+            )
+        ),
     )
 
 
@@ -197,14 +219,21 @@ def pairs_key(config: DataConfig) -> str:
         return f"phrasebook {config.train_size or 30_000} {languages}"
     if config.dataset != "files" or config.train is None:
         return f"{config.dataset} {languages}"
-    from luong_keras.data.text_files import text_files
+    from luong_keras.data.text_files import several, text_files
 
     stamps = [
-        [str(path), path.stat().st_size, path.stat().st_mtime_ns]
-        for path in text_files(config.train, languages)
+        [
+            [str(path), path.stat().st_size, path.stat().st_mtime_ns]
+            for path in text_files(one, languages)
+        ]
+        for one in several(config.train, _weighted(config, "train"))
     ]
+    # One source alone is written as it was before there could be several.
+    key = json.dumps(stamps if len(stamps) > 1 else stamps[0])
+    if config.columns is not None:
+        key += f" columns {list(config.columns)}"
     absent = _held_out_parts(config)
-    return json.dumps(stamps) + (f" without {absent}" if absent else "")
+    return key + (f" without {absent}" if absent else "")
 
 
 def corpus_key(datasets: Datasets | None, config: DataConfig) -> str:

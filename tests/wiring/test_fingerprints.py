@@ -169,11 +169,13 @@ OF_THE_DATA_SET = {
     "source_language",
     "target_language",
     "train",
+    "columns",
     "train_size",
 }
 LATER = {
     "dev": "x",
     "test": "x",
+    "weights": (1.0,),
     "dev_set": "wmt14",
     "test_set": "wmt15",
     "tokenizer": "sentencepiece",
@@ -227,6 +229,8 @@ def test_the_key_of_a_data_set(tmp_path, monkeypatch):
         "other files": dataclasses.replace(files, train=two),
         "source": dataclasses.replace(files, source_language="fr"),
         "target": dataclasses.replace(files, target_language="fr"),
+        "columns": dataclasses.replace(files, columns=("a", "b")),
+        "both": dataclasses.replace(files, train=(one, two), weights=(1, 1)),
     }
     keys = {name: load_datasets(kind).train_key for name, kind in kinds.items()}
     all_different(keys)

@@ -66,6 +66,8 @@ DEFAULTS = {
         "train": None,
         "dev": None,
         "test": None,
+        "columns": None,
+        "weights": None,
         "dev_set": "wmt13",
         "test_set": "wmt14/full",
         "test_subset": None,

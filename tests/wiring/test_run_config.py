@@ -477,7 +477,13 @@ def test_no_field_of_data_is_left_out():
             "test_set",
             "test_subset",
         },
-        test_files_are_those_of_the_settings: {"train", "dev", "test"},
+        test_files_are_those_of_the_settings: {
+            "train",
+            "dev",
+            "test",
+            "weights",
+        },
+        test_columns_are_those_of_the_settings: {"columns"},
         test_the_built_in_corpus_is_of_the_settings: {"train_size"},
         test_the_tokenizers_are_of_the_settings: {
             "tokenizer",
@@ -547,6 +553,15 @@ def test_files_are_those_of_the_settings(tmp_path):
     assert list(found.train()) == [("train cs", "train fr")]
     assert found.dev == [("dev cs", "dev fr")]
     assert found.test == [("test cs", "test fr")]
+
+
+def test_columns_are_those_of_the_settings(tmp_path):
+    path = tmp_path / "all.csv"
+    path.write_text("source,target,b,c\n1,2,3,4\n")
+    files = {part: str(path) for part in ("train", "dev", "test")}
+    for columns, pair in ((None, ("1", "2")), (("c", "b"), ("4", "3"))):
+        found = load_datasets(DataConfig("files", **files, columns=columns))
+        assert [*found.train(), *found.dev, *found.test] == [pair] * 3
 
 
 def test_the_built_in_corpus_is_of_the_settings(monkeypatch):
