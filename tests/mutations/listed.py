@@ -429,7 +429,7 @@ MUTATIONS = [
     ),
     Mutation(
         "the same order of batches in every epoch",
-        "data/batching.py",
+        "data/batch_order.py",
         "epoch * self.pools_per_epoch + pool)",
         "pool)",
         WIRING,
