@@ -33,6 +33,8 @@ TRAIN = [
     "backports.zstd>=1",
     "sacrebleu>=2.4",
     "sacremoses>=0.1",
+    "regex",  # scripts; sacremoses brings it too
+    "loky>=3.4",  # processes that prepare the text
     "pydantic>=2.7",
     "pyyaml>=6",
     "tyro>=1.0",

@@ -14,13 +14,14 @@ from luong_keras.config_checks import (
     check_averages,
     check_share,
 )
-from luong_keras.config_data import DataConfig
+from luong_keras.config_data import DataConfig, FilterConfig
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
 __all__ = [
     "AttentionConfig",
     "DataConfig",
     "DecodingConfig",
+    "FilterConfig",
     "ModelConfig",
     "RunConfig",
     "TrainingConfig",

@@ -1,9 +1,38 @@
 """The settings of the text that a run is trained on."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from luong_keras.config_checks import check_at_least_one, check_text
+
+
+@dataclass(frozen=True)
+class FilterConfig:
+    """Which training pairs are left out beside those that cannot be used.
+
+    What each leaves out is counted and shown by examples.
+    """
+
+    # one side longer than so many times the other, such as 3
+    length_ratio: float | None = None
+    # white space sets words apart; characters for scripts without it
+    length_unit: Literal["words", "characters"] = "words"
+    identical: bool = False  # both sides are the same
+    duplicates: bool = False  # a pair that came before, by a hash of 64 bits
+    # of the source and of the target, a Unicode script such as Latin or
+    # Cyrillic, or several, as in Han+Hiragana+Katakana: fewer than half of a
+    # side's letters are of it
+    scripts: tuple[str, str] | None = None
+
+    __pydantic_config__ = {"extra": "forbid"}
+
+    def __post_init__(self):
+        ratio = self.length_ratio
+        if ratio is not None and ratio < 1:
+            raise ValueError(
+                "length_ratio is the longer side by the shorter one. "
+                f"Expected: at least 1, such as 3. Received: {ratio}."
+            )
 
 
 @dataclass(frozen=True)
@@ -49,13 +78,22 @@ class DataConfig:
     # sorted by length; authors: in the order of the file, chunks of 100
     # batches sorted by target length
     batching: Literal["sorted_pools", "authors"] = "sorted_pools"
+    filters: FilterConfig = field(default_factory=FilterConfig)
+    # lines from which subwords are learnt; a sample of them, the same for
+    # every seed, where there are more, for they are all in memory at once
+    subword_lines: int | None = 2_000_000
+    # cores that prepare the text, all of them where None; the result is the
+    # same
+    processes: int | None = None
     on_bad_line: Literal["error", "skip"] = "skip"
     most_skipped: float = 0.05  # share of the training pairs
 
     __pydantic_config__ = {"extra": "forbid"}
 
     def __post_init__(self):
-        check_at_least_one(self, "max_length", "train_size")
+        check_at_least_one(
+            self, "max_length", "train_size", "subword_lines", "processes"
+        )
         check_text(self)
         if not 0 <= self.most_skipped <= 1:
             raise ValueError(

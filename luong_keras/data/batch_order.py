@@ -13,6 +13,7 @@ from luong_keras.data.epoch_order import (
     shuffled_range,
     sorted_batches,
 )
+from luong_keras.data.mixture import Mixture
 from luong_keras.data.padding import padded_width
 from luong_keras.data.pair_selection import PairSelection
 
@@ -28,6 +29,8 @@ class BatchOrder:
         seed: Likewise.
         batching: Likewise.
         pool_batches: Likewise.
+        mixture: What an epoch takes of each source; None where every pair
+            comes once.
 
     Raises:
         ValueError: An argument is out of its range.
@@ -40,6 +43,7 @@ class BatchOrder:
         seed: int,
         batching: str = "sorted_pools",
         pool_batches: int | None = None,
+        mixture: Mixture | None = None,
     ) -> None:
         if batching not in _POOL_BATCHES:
             raise ValueError(
@@ -48,6 +52,11 @@ class BatchOrder:
             )
         if pool_batches is None:
             pool_batches = _POOL_BATCHES[batching]
+        if mixture is not None and batching == "authors":
+            raise ValueError(
+                "`weights` mix the lines, and `batching='authors'` takes them "
+                "in their order. Received: both. Leave one out."
+            )
         for name, value, least in (
             ("batch_size", batch_size, 1),
             ("pool_batches", pool_batches, 1),
@@ -62,6 +71,7 @@ class BatchOrder:
         self.batching = batching
         self.pool_batches = pool_batches
         self._pairs = pairs
+        self._mixture = mixture
 
     @property
     def pairs_per_epoch(self) -> int:
@@ -95,12 +105,13 @@ class BatchOrder:
             return sorted_batches(
                 lines, self._pairs.target_lengths[lines], self.batch_size
             )
-        places = shuffled_range(
-            pool * size,
-            min((pool + 1) * size, count),
-            count,
-            seed=(self.seed, epoch),
-        )
+        stop = min((pool + 1) * size, count)
+        if self._mixture is not None:
+            places = self._mixture.places(pool * size, stop, epoch)
+        else:
+            places = shuffled_range(
+                pool * size, stop, count, seed=(self.seed, epoch)
+            )
         lines = self._pairs.lines[places]
         return batches_of_lines(
             lines,
@@ -158,7 +169,13 @@ class BatchOrder:
             The share of `<pad>` in `source` and `target_in`, from 0 to 1.
         """
         rows, source, target = self.shapes(epoch, widths).T
-        lines = self._pairs.lines
+        lines = np.concatenate(
+            [
+                lines
+                for pool in range(self.pools_per_epoch)
+                for lines in self.pool_lines(epoch, pool)
+            ]
+        )
         words = len(lines) + sum(
             int(lengths[lines].sum())
             for lengths in (

@@ -6,11 +6,13 @@ import functools
 import hashlib
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from luong_keras.data.batch_order import BatchOrder
 from luong_keras.data.corpus import Corpus
+from luong_keras.data.mixture import Mixture
 from luong_keras.data.padding import (
     batches_of_pool,
     cut_tokens,
@@ -59,6 +61,9 @@ class TrainingBatches(BatchOrder):
         pool_batches: Batches a pool; more give less padding and less
             randomness. 64 when None, and 100, as in the authors' program,
             for its batching.
+        weights: How often the pairs of each of the corpus's sources come,
+            relative to the others: see `luong_keras.data.mixture.Mixture`.
+            Every pair comes once an epoch when None.
 
     Attributes:
         dropped: How many pairs were too long and left out.
@@ -100,19 +105,20 @@ class TrainingBatches(BatchOrder):
         over_long: str = "drop",
         batching: str = "sorted_pools",
         pool_batches: int | None = None,
+        weights: Sequence[float] | None = None,
     ) -> None:
+        pairs = select_pairs(
+            corpus, source_tokenizer, target_tokenizer, max_length, over_long
+        )
+        mixture = None
+        if weights is not None:
+            # Of the last sources no pair may be left.
+            sizes = corpus.parts + [0] * (len(weights) - len(corpus.parts))
+            ends = np.searchsorted(pairs.lines, np.cumsum(sizes))
+            counts = np.diff(ends, prepend=0).tolist()
+            mixture = Mixture(counts, weights, seed)
         super().__init__(
-            select_pairs(
-                corpus,
-                source_tokenizer,
-                target_tokenizer,
-                max_length,
-                over_long,
-            ),
-            batch_size,
-            seed,
-            batching,
-            pool_batches,
+            pairs, batch_size, seed, batching, pool_batches, mixture
         )
         self.corpus = corpus
         self.source_tokenizer = source_tokenizer
@@ -126,7 +132,7 @@ class TrainingBatches(BatchOrder):
     @property
     def fingerprint(self) -> str:
         """A hash of all that decides the batches, to check at a resume."""
-        parts = {
+        parts: dict[str, Any] = {
             "corpus": self.corpus.fingerprint,
             "source": self.source_tokenizer.fingerprint,
             "target": self.target_tokenizer.fingerprint,
@@ -137,6 +143,9 @@ class TrainingBatches(BatchOrder):
             "batching": self.batching,
             "pool_batches": self.pool_batches,
         }
+        if self._mixture is not None:
+            parts["weights"] = self._mixture.weights
+            parts["sources"] = self._mixture.counts.tolist()
         text = json.dumps(parts, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 

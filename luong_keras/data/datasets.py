@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from luong_keras.config import DataConfig
+from luong_keras.config import DataConfig, FilterConfig
 from luong_keras.data import phrasebook
 from luong_keras.data.sources.columns import Wanted
 
@@ -131,7 +131,10 @@ def _files(config: DataConfig) -> Datasets:
         note="\n".join(notes) or None,
     )
     absent = _held_out_parts(config)
-    return _with_held_out(found, absent) if absent else found
+    if not absent:
+        return found
+    none = config.filters == FilterConfig()
+    return _with_held_out(found, absent, None if none else config.filters)
 
 
 def wanted(config: DataConfig) -> Wanted:
@@ -144,11 +147,14 @@ def _weighted(config: DataConfig, part: str) -> bool:
     return part == "train" and config.weights is not None
 
 
-def _with_held_out(datasets: Datasets, absent: list[str]) -> Datasets:
+def _with_held_out(
+    datasets: Datasets, absent: list[str], filters: FilterConfig | None
+) -> Datasets:
     """With pairs of the training text in the parts that are absent."""
-    from luong_keras.data.held_out import held_out, pair_hash
+    from luong_keras.data.held_out import held_out
+    from luong_keras.data.pair_hashes import pair_hash
 
-    sets = held_out(datasets.train(), len(absent))
+    sets = held_out(datasets.train(), len(absent), filters)
     chosen = frozenset().union(*sets)
 
     def hashed():
@@ -249,4 +255,8 @@ def corpus_key(datasets: Datasets | None, config: DataConfig) -> str:
     key = pairs_key(config) if datasets is None else datasets.train_key
     settings = dataclasses.asdict(config)
     kept = ("lowercase", "normalize_punctuation", "tokenize", "on_bad_line")
-    return json.dumps([key, {k: settings[k] for k in kept}])
+    parts = {k: settings[k] for k in kept}
+    if config.filters != FilterConfig():
+        # Without them the key is that of before there were any.
+        parts["filters"] = settings["filters"]
+    return json.dumps([key, parts])

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import array
-import hashlib
 from collections.abc import Iterable
 
 import numpy as np
+
+from luong_keras.config_data import FilterConfig
+from luong_keras.data.pair_filters import filtered
+from luong_keras.data.pair_hashes import pair_hash
 
 SHARE = 0.02
 MOST = 1000  # pairs a part
 
 
-def pair_hash(source: str, target: str) -> int:
-    """A number that depends on nothing but the pair."""
-    text = f"{source}\t{target}".encode("utf-8", "surrogateescape")
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest())
-
-
 def held_out(
-    pairs: Iterable[tuple[str, str]], parts: int
+    pairs: Iterable[tuple[str, str]],
+    parts: int,
+    filters: FilterConfig | None = None,
 ) -> list[frozenset[int]]:
     """Chooses the pairs of some parts by their hashes.
 
@@ -29,6 +28,7 @@ def held_out(
     Args:
         pairs: The training pairs; none with an empty side is chosen.
         parts: How many parts to make.
+        filters: What is left out of the training text, and so not chosen.
 
     Returns:
         The hashes of each part: 2 % of the different pairs, at least one and
@@ -44,7 +44,10 @@ def held_out(
         (4, 4, 0)
     """
     hashes = np.unique(
-        array.array("Q", (pair_hash(*pair) for pair in pairs if _usable(pair)))
+        array.array(
+            "Q",
+            (pair_hash(*pair) for pair in pairs if _usable(pair, filters)),
+        )
     )
     if len(hashes) <= parts:
         raise ValueError(
@@ -60,8 +63,11 @@ def held_out(
     ]
 
 
-def _usable(pair) -> bool:
+def _usable(pair, filters: FilterConfig | None) -> bool:
     try:
-        return all(side and side.strip() and side.encode() for side in pair)
+        whole = all(side and side.strip() and side.encode() for side in pair)
     except UnicodeEncodeError:
         return False
+    if filters is None or not whole:
+        return whole
+    return filtered(pair[0], pair[1], filters) is None
