@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from luong_keras.config import DataConfig, FilterConfig
@@ -40,7 +40,9 @@ class Datasets:
     note: str | None = None
 
 
-def load_datasets(config: DataConfig) -> Datasets:
+def load_datasets(
+    config: DataConfig, progress: Callable[[Iterable], Iterable] = iter
+) -> Datasets:
     """Finds the data that `config` names.
 
     `dataset="phrasebook"` is the built-in English-German corpus; `"files"`
@@ -52,6 +54,11 @@ def load_datasets(config: DataConfig) -> Datasets:
     hash of each pair. Any other name is a builder of tensorflow_datasets, with
     sacrebleu's test sets.
 
+    Args:
+        config: the settings.
+        progress: what the training pairs go through while pairs are held out
+            of them, to show how many they are.
+
     Raises:
         ValueError: for settings that do not name a data set.
         FileNotFoundError: for a missing file.
@@ -59,7 +66,7 @@ def load_datasets(config: DataConfig) -> Datasets:
     if config.dataset == "phrasebook":
         return _phrasebook(config)
     if config.dataset == "files":
-        return _files(config)
+        return _files(config, progress)
     return _tensorflow_datasets(config)
 
 
@@ -97,7 +104,9 @@ def _phrasebook(config: DataConfig) -> Datasets:
     )
 
 
-def _files(config: DataConfig) -> Datasets:
+def _files(
+    config: DataConfig, progress: Callable[[Iterable], Iterable]
+) -> Datasets:
     from luong_keras.data.text_files import read_text, text_sources
 
     if config.train is None:
@@ -134,7 +143,8 @@ def _files(config: DataConfig) -> Datasets:
     if not absent:
         return found
     none = config.filters == FilterConfig()
-    return _with_held_out(found, absent, None if none else config.filters)
+    filters = None if none else config.filters
+    return _with_held_out(found, absent, filters, progress)
 
 
 def wanted(config: DataConfig) -> Wanted:
@@ -148,35 +158,36 @@ def _weighted(config: DataConfig, part: str) -> bool:
 
 
 def _with_held_out(
-    datasets: Datasets, absent: list[str], filters: FilterConfig | None
+    datasets: Datasets,
+    absent: list[str],
+    filters: FilterConfig | None,
+    progress: Callable[[Iterable], Iterable],
 ) -> Datasets:
     """With pairs of the training text in the parts that are absent."""
-    from luong_keras.data.held_out import held_out
+    from luong_keras.data.held_out import held_out_pairs
     from luong_keras.data.pair_hashes import pair_hash
 
-    sets = held_out(datasets.train(), len(absent), filters)
+    sets = held_out_pairs(progress(datasets.train()), len(absent), filters)
     chosen = frozenset().union(*sets)
 
-    def hashed():
-        for pair in datasets.train():
+    def train() -> Iterator[tuple[str, str]]:
+        return (
+            pair
+            for pair in datasets.train()
             # A line without a second column is no pair yet.
-            yield pair, None if None in pair else pair_hash(*pair)
+            if None in pair or pair_hash(*pair) not in chosen
+        )
 
-    found: dict[int, tuple[str, str]] = {
-        number: tuple(pair) for pair, number in hashed() if number in chosen
-    }
     parts = {
-        part: [pair for number, pair in found.items() if number in hashes]
-        for part, hashes in zip(absent, sets, strict=True)
+        part: list(pairs.values())
+        for part, pairs in zip(absent, sets, strict=True)
     }
     counts = " and ".join(
         f"{len(pairs)} as data.{part}" for part, pairs in parts.items()
     )
     return dataclasses.replace(
         datasets,
-        train=lambda: (
-            pair for pair, number in hashed() if number not in chosen
-        ),
+        train=train,
         dev=parts.get("dev", datasets.dev),
         test=parts.get("test", datasets.test),
         note="\n".join(

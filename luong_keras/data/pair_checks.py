@@ -6,7 +6,7 @@ Without TensorFlow, which a process would take seconds to load.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from luong_keras.data.pair_hashes import pair_hash
 from luong_keras.data.sources.placed_pair import one_line
 
 Preprocess = Callable[[str], str]
+
+NO_FILTERS = FilterConfig()
 
 # A sentence of more characters is none: a file without line ends, say. To
 # prepare and to tokenize it would take all memory.
@@ -44,7 +46,17 @@ class PairChecker:
     """
 
     preprocess: tuple[Preprocess | None, Preprocess | None] = (None, None)
-    filters: FilterConfig = field(default_factory=FilterConfig)
+    filters: FilterConfig = NO_FILTERS
+
+    def __post_init__(self) -> None:
+        """Has pairs that no filter looks at pass quickly."""
+        if self.filters == NO_FILTERS:
+            object.__setattr__(self, "filters", NO_FILTERS)
+
+    def __setstate__(self, state: dict) -> None:
+        """The same in another process."""
+        self.__dict__.update(state)
+        self.__post_init__()
 
     def __call__(
         self, pairs: Sequence[tuple[tuple, str | None]]
@@ -64,8 +76,13 @@ class PairChecker:
         for number, (pair, problem) in enumerate(pairs):
             texts, reason = self._checked(pair, problem)
             if reason is None:
-                for side, text in zip(lines, texts, strict=True):
-                    side.append(text.encode())
+                try:
+                    encoded = [text.encode() for text in texts]
+                except UnicodeEncodeError:
+                    reason = "not UTF-8"
+            if reason is None:
+                lines[0].append(encoded[0])
+                lines[1].append(encoded[1])
                 kept.append(number)
                 if self.filters.duplicates:
                     hashes.append(pair_hash(*texts))
@@ -104,14 +121,11 @@ class PairChecker:
             # Only ASCII spaces are cut off, but any white space counts as
             # empty.
             text = one_line(text).strip(" ")
-            if not text.strip():
+            if not text or text.isspace():
                 return texts, f"empty {side}"
-            if not text.isascii():
-                try:
-                    text.encode("utf-8")
-                except UnicodeEncodeError:
-                    return texts, "not UTF-8"
             texts.append(text)
+        if self.filters is NO_FILTERS:
+            return texts, None
         return texts, filtered(texts[0], texts[1], self.filters)
 
 

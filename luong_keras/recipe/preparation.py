@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +14,7 @@ from luong_keras.data.corpus_writer import open_or_write_corpus
 from luong_keras.data.datasets import Datasets, corpus_key, load_datasets
 from luong_keras.data.pair_filters import FILTERED
 from luong_keras.files.atomic_file import write_text
-from luong_keras.recipe.preparation_bars import bar
+from luong_keras.recipe.preparation_bars import bar, counted
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.training.run_folder import OTHER_TEXT, RunFolder
 
@@ -34,7 +35,10 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
     if has_pairs and corpus is not None:
         datasets = _kept_pairs(corpus, run)
     else:
-        datasets = load_datasets(config.data)
+        with bar("looking through the pairs") as progress:
+            datasets = load_datasets(
+                config.data, functools.partial(counted, progress=progress)
+            )
         corpus = corpus or prepare_corpus(datasets, config, run.corpus)
         if has_pairs:
             datasets = _kept_pairs(corpus, run)

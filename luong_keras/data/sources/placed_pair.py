@@ -43,7 +43,8 @@ def one_line(text: str) -> str:
         >>> one_line("two\r\nlines\tand a tab")
         'two lines and a tab'
     """
-    return CONTROL.sub(" ", text)
+    # Most text has none, which is told sooner.
+    return text if text.isprintable() else CONTROL.sub(" ", text)
 
 
 def text_or_none(value: object) -> str | None:
