@@ -54,8 +54,8 @@ class DataConfig:
     # source and target column of such files: names in their first line, keys
     # of JSON, languages of TMX, or numbers from 1; guessed where None
     columns: tuple[str, str] | None = None
-    # several sources in train: the share of each in every batch's stream, such
-    # as 3 and 1; where None, every pair comes once an epoch
+    # several sources in train: how much of an epoch is of each, relative to
+    # the others, such as 3 and 1; where None, every pair comes once an epoch
     weights: tuple[float, ...] | None = None
     # WMT: sacrebleu test sets, and a file of line numbers to keep
     dev_set: str = "wmt13"
@@ -78,6 +78,7 @@ class DataConfig:
     # sorted by length; authors: in the order of the file, chunks of 100
     # batches sorted by target length
     batching: Literal["sorted_pools", "authors"] = "sorted_pools"
+    # training pairs that are left out, counted and shown by examples
     filters: FilterConfig = field(default_factory=FilterConfig)
     # lines from which subwords are learnt; a sample of them, the same for
     # every seed, where there are more, for they are all in memory at once

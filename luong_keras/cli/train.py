@@ -254,10 +254,9 @@ def _files(
     """One file of both sides, several as the training text, or two files."""
     if not paths:
         return None
-    many = name == "text" and len(paths) > 1 and all(map(is_columns, paths))
-    if not many and (
-        len(paths) > 2 or (len(paths) == 1 and not is_columns(paths[0]))
-    ):
+    whole = sum(map(is_columns, paths))  # how many hold both sides
+    many = name == "text" and whole == len(paths)
+    if not many and (len(paths), whole) not in ((1, 1), (2, 0)):
         raise ValueError(
             f"Expected: as {name} {ONE_OR_TWO}. Received: {' '.join(paths)}."
         )

@@ -178,8 +178,8 @@ def _two_files(
 def _existing(path: Path) -> Path:
     if not path.is_file():
         raise FileNotFoundError(
-            f"Expected: a text file, one sentence (or, {FILE_NAMES}, one "
-            f"pair) a line. Received: {path}, which does not exist."
+            "Expected: a text file of one sentence a line, or one of both "
+            f"sides ({FILE_NAMES}). Received: {path}, which does not exist."
         )
     return path
 

@@ -86,6 +86,19 @@ def test_passes_and_epochs_are_in_orders_of_their_own():
     )
 
 
+def test_another_pass_begins_with_other_pairs():
+    # A pass of the first source is two epochs long.
+    mixture = Mixture([100, 100], [1, 3], seed=1)
+    halves = [
+        frozenset(p for p in mixture.places(0, 200, epoch) if p < 100)
+        for epoch in range(6)
+    ]
+    assert all(len(half) == 50 for half in halves)
+    for first, second in zip(halves[::2], halves[1::2], strict=True):
+        assert first | second == {*range(100)}
+    assert len(set(halves)) == 6
+
+
 def test_any_step_is_read_without_the_others(corpus):
     batches = make(corpus)
     straight = [

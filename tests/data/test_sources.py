@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import lzma
+import sys
 from xml.sax.saxutils import escape
 
 import pytest
@@ -350,6 +351,15 @@ def test_damaged_packed_files_are_named(tmp_path, packing):
         path = tmp_path / f"a.tsv{packing}"
         with pytest.raises(ValueError, match=f"a.tsv{packing} is not a whole"):
             read(path, content)
+
+
+@pytest.mark.parametrize(
+    "blocked, name", [("backports", "a.tsv.zst"), ("lxml", "a.tmx")]
+)
+def test_what_is_not_installed_is_named(tmp_path, monkeypatch, blocked, name):
+    monkeypatch.setitem(sys.modules, blocked, None)
+    with pytest.raises(ImportError, match=r"pip install luong-keras\[train\]"):
+        read(tmp_path / name, b"x")
 
 
 def test_names_say_the_kind():
