@@ -122,51 +122,71 @@ def measure(batches: TrainingBatches, epochs: int) -> dict[str, float]:
 
 
 def large(arguments: argparse.Namespace) -> None:
-    """Prints a line for each part of the preparation of a large corpus."""
-    from large_corpus import PeakMemory, Stages, write_generated
+    """Prints a line for each part of the preparation of a large corpus.
 
-    count = arguments.pairs
+    The text is written and each kind is run by a process of its own, so that
+    none has the memory of another.
+    """
+    from large_corpus import write_generated
+
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
-        path = Path(folder, "train.tsv")
-        began = time.perf_counter()
-        # Its words would be counted as memory of the run.
-        writing = multiprocessing.get_context("spawn").Process(
-            target=write_generated, args=(path, count)
-        )
-        writing.start()
-        writing.join()
-        print(
-            f"{count:,} pairs, {path.stat().st_size / 1e9:.2f} GB, generated "
-            f"in {time.perf_counter() - began:.0f} s"
-        )
-        for kind in arguments.kinds:
-            config = with_values(
-                PRESETS["small"],
-                {
-                    "data.train": str(path),
-                    "data.tokenizer": kind,
-                    "data.joint_vocabulary": kind == "sentencepiece",
-                    "data.max_length": arguments.max_length,
-                    "data.filters.duplicates": arguments.duplicates,
-                    "vocabulary_size": arguments.vocabulary_size,
-                    "model.tied_embeddings": False,
-                    "embedding_size": 16,
-                    "units": 16,
-                    "batch_size": 128,
-                },
-            )
-            memory = PeakMemory()
-            memory.start()
-            steps_of_a_model(config, some_batches())
-            base = memory.look()[0]
-            print(f"{kind}: the framework alone, {base / 1e9:.2f} GB")
-            stages = Stages(memory, base)
-            run_large(config, RunFolder(Path(folder, kind)), count, stages)
-            memory.stop()
+        path = arguments.text
+        if path is None:
+            path = Path(folder, "train.tsv")
+            began = time.perf_counter()
+            in_a_process(write_generated, path, arguments.pairs)
             print(
-                f"{kind}, {count:,} pairs: at most "
-                f"{stages.most / 1e9:.2f} GB above the framework"
+                f"{arguments.pairs:,} pairs, {path.stat().st_size / 1e9:.2f} "
+                f"GB, generated in {time.perf_counter() - began:.0f} s",
+                flush=True,
             )
+        for kind in arguments.kinds:
+            in_a_process(large_of_kind, kind, path, folder, arguments)
+
+
+def in_a_process(function, *given) -> None:
+    """Calls a function in a new process."""
+    process = multiprocessing.get_context("spawn").Process(
+        target=function, args=given
+    )
+    process.start()
+    process.join()
+    if process.exitcode:
+        raise SystemExit(process.exitcode)
+
+
+def large_of_kind(kind, path, folder, arguments) -> None:
+    """The preparation with one kind of tokenizer."""
+    from large_corpus import PeakMemory, Stages
+
+    config = with_values(
+        PRESETS["small"],
+        {
+            "data.train": str(path),
+            "data.tokenizer": kind,
+            "data.joint_vocabulary": kind == "sentencepiece",
+            "data.max_length": arguments.max_length,
+            "data.filters.duplicates": arguments.duplicates,
+            "vocabulary_size": arguments.vocabulary_size,
+            "model.tied_embeddings": False,
+            "embedding_size": 16,
+            "units": 16,
+            "batch_size": 128,
+        },
+    )
+    memory = PeakMemory()
+    memory.start()
+    steps_of_a_model(config, some_batches())
+    base = memory.look()[0]
+    print(f"{kind}: the framework alone, {base / 1e9:.2f} GB")
+    stages = Stages(memory, base)
+    run_large(config, RunFolder(Path(folder, kind)), arguments.pairs, stages)
+    memory.stop()
+    print(
+        f"{kind}, {arguments.pairs:,} pairs: at most "
+        f"{stages.most / 1e9:.2f} GB above the framework",
+        flush=True,
+    )
 
 
 def run_large(config, run, count, stages) -> None:
@@ -218,6 +238,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--phrasebook-size", type=int, default=20_000)
     parser.add_argument("--pairs", type=int, help="of a generated corpus")
+    parser.add_argument("--text", help="a .tsv of so many pairs instead")
     parser.add_argument("--duplicates", action="store_true", help="left out")
     parser.add_argument("--folder", help="for the generated corpus")
     parser.add_argument(
