@@ -28,8 +28,13 @@ TRAIN = [
     "tensorboard",
     "filelock>=3.16",
     "sentencepiece>=0.2",
+    "lxml>=5",  # reads TMX
+    # Text packed as `.zst`; in the standard library from Python 3.14 on.
+    "backports.zstd>=1",
     "sacrebleu>=2.4",
     "sacremoses>=0.1",
+    "regex",  # scripts; sacremoses brings it too
+    "loky>=3.4",  # processes that prepare the text
     "pydantic>=2.7",
     "pyyaml>=6",
     "tyro>=1.0",
@@ -97,6 +102,9 @@ setup(
             *SERVE,
             *REPORT,
             JAX,
+            # Sources of text: their users have them, the tests need them.
+            "pandas>=2.2",
+            "datasets>=3",
             "pytest>=8",
             "pytest-xdist>=3.5",
             "requests>=2.32",

@@ -4,22 +4,47 @@ The data are Multi30k's training pairs, English to German, where the
 environment variable LUONG_KERAS_DATA names a folder with `multi30k/`, and
 otherwise the built-in phrasebook. Reference: 25,000 pairs/s and 10.6 %
 padding, joint subwords on Multi30k, two CPU cores.
+
+With `--pairs`, a generated corpus of so many pairs with the paper's lengths
+goes through the whole preparation of a run and 300 steps of a tiny model, and
+each part's time and memory is printed:
+
+    python benchmarks/input_pipeline.py --pairs 4_500_000
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import tempfile
 import time
 from pathlib import Path
 
+import tensorflow as tf
+
+from luong_keras.config_values import with_values
 from luong_keras.data.batching import TrainingBatches
 from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.data.parallel_text import read_pairs
+from luong_keras.models.translation_model import TranslationModel
+from luong_keras.presets import PRESETS
+from luong_keras.recipe.preparation import prepare_text
+from luong_keras.recipe.training import (
+    inputs_and_targets,
+    optimizer,
+    training_batches,
+    translation_loss,
+)
+from luong_keras.recipe.vocabularies import (
+    count_lengths,
+    fit_vocabulary_sizes,
+    prepare_tokenizers,
+)
 from luong_keras.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from luong_keras.text.tokenizer import Tokenizer
 from luong_keras.text.word_tokenizer import WordTokenizer
+from luong_keras.training.run_folder import RunFolder
 
 
 def load_pairs(phrasebook_size: int) -> tuple[str, list[tuple[str, str]]]:
@@ -96,6 +121,113 @@ def measure(batches: TrainingBatches, epochs: int) -> dict[str, float]:
     }
 
 
+def large(arguments: argparse.Namespace) -> None:
+    """Prints a line for each part of the preparation of a large corpus.
+
+    The text is written and each kind is run by a process of its own, so that
+    none has the memory of another.
+    """
+    from large_corpus import write_generated
+
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
+        path = arguments.text
+        if path is None:
+            path = Path(folder, "train.tsv")
+            began = time.perf_counter()
+            in_a_process(write_generated, path, arguments.pairs)
+            print(
+                f"{arguments.pairs:,} pairs, {path.stat().st_size / 1e9:.2f} "
+                f"GB, generated in {time.perf_counter() - began:.0f} s",
+                flush=True,
+            )
+        for kind in arguments.kinds:
+            in_a_process(large_of_kind, kind, path, folder, arguments)
+
+
+def in_a_process(function, *given) -> None:
+    """Calls a function in a new process."""
+    process = multiprocessing.get_context("spawn").Process(
+        target=function, args=given
+    )
+    process.start()
+    process.join()
+    if process.exitcode:
+        raise SystemExit(process.exitcode)
+
+
+def large_of_kind(kind, path, folder, arguments) -> None:
+    """The preparation with one kind of tokenizer."""
+    from large_corpus import PeakMemory, Stages
+
+    config = with_values(
+        PRESETS["small"],
+        {
+            "data.train": str(path),
+            "data.tokenizer": kind,
+            "data.joint_vocabulary": kind == "sentencepiece",
+            "data.max_length": arguments.max_length,
+            "data.filters.duplicates": arguments.duplicates,
+            "vocabulary_size": arguments.vocabulary_size,
+            "model.tied_embeddings": False,
+            "embedding_size": 16,
+            "units": 16,
+            "batch_size": 128,
+        },
+    )
+    memory = PeakMemory()
+    memory.start()
+    steps_of_a_model(config, some_batches())
+    base = memory.look()[0]
+    print(f"{kind}: the framework alone, {base / 1e9:.2f} GB")
+    stages = Stages(memory, base)
+    run_large(config, RunFolder(Path(folder, kind)), arguments.pairs, stages)
+    memory.stop()
+    print(
+        f"{kind}, {arguments.pairs:,} pairs: at most "
+        f"{stages.most / 1e9:.2f} GB above the framework",
+        flush=True,
+    )
+
+
+def run_large(config, run, count, stages) -> None:
+    """The parts of `luong_keras.recipe.run`, one by one."""
+    datasets, corpus = stages(
+        "check, hold out, cache", lambda: prepare_text(config, run), count
+    )
+    tokenizers = stages(
+        "vocabularies", lambda: prepare_tokenizers(corpus, config, run), count
+    )
+    stages("lengths", lambda: count_lengths(corpus, tokenizers, config), count)
+    config = fit_vocabulary_sizes(config, *tokenizers)
+    batches = stages(
+        "batches", lambda: training_batches(corpus, tokenizers, config), count
+    )
+    steps = min(300, batches.steps_per_epoch)
+    # In the middle of the third epoch, as a run that goes on.
+    start = 5 * batches.steps_per_epoch // 2
+    stages(
+        f"{steps} steps",
+        lambda: steps_of_a_model(config, batches.dataset(start, start + steps)),
+        steps * batches.batch_size,
+    )
+
+
+def some_batches() -> tf.data.Dataset:
+    """Two batches of no sense, of the usual shape."""
+    ids = tf.random.uniform((2, 128, 50), 4, 100, tf.int32)
+    names = ("source", "target_in", "target_out")
+    return tf.data.Dataset.from_tensor_slices(dict.fromkeys(names, ids))
+
+
+def steps_of_a_model(config, batches: tf.data.Dataset) -> None:
+    """Trains a new model on these batches."""
+    model = TranslationModel(config.model).training_model
+    model.compile(
+        optimizer(config), loss={"word": translation_loss(config), "hits": None}
+    )
+    model.fit(batches.map(inputs_and_targets), verbose=0)
+
+
 def main() -> None:
     """Prints one line of results for each kind of tokenizer."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -105,7 +237,17 @@ def main() -> None:
     parser.add_argument("--max-length", type=int, default=50)
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--phrasebook-size", type=int, default=20_000)
+    parser.add_argument("--pairs", type=int, help="of a generated corpus")
+    parser.add_argument("--text", help="a .tsv of so many pairs instead")
+    parser.add_argument("--duplicates", action="store_true", help="left out")
+    parser.add_argument("--folder", help="for the generated corpus")
+    parser.add_argument(
+        "--kinds", nargs="+", default=["words", "sentencepiece"]
+    )
     arguments = parser.parse_args()
+    if arguments.pairs is not None:
+        large(arguments)
+        return
     name, pairs = load_pairs(arguments.phrasebook_size)
     print(
         "data       tokens    pairs   kept    pairs/s  per CPU s  padding  "

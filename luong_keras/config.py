@@ -13,8 +13,19 @@ from luong_keras.config_checks import (
     check_averages,
     check_share,
 )
-from luong_keras.decoding_config import DecodingConfig
+from luong_keras.config_data import DataConfig, FilterConfig
+from luong_keras.config_decoding import DecodingConfig
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
+
+__all__ = [
+    "AttentionConfig",
+    "DataConfig",
+    "DecodingConfig",
+    "FilterConfig",
+    "ModelConfig",
+    "RunConfig",
+    "TrainingConfig",
+]
 
 
 @dataclass(frozen=True)
@@ -126,61 +137,6 @@ class ModelConfig:
             raise ValueError(
                 "cell_clip and gradient_clip belong to recurrence='lstm'. "
                 f"Received: recurrence={self.recurrence!r}."
-            )
-
-
-@dataclass(frozen=True)
-class DataConfig:
-    """What a model is trained on, and how text becomes ids."""
-
-    # phrasebook (built in), files, or a tensorflow_datasets name
-    dataset: str = "wmt14_translate"
-    source_language: str = "en"
-    target_language: str = "de"
-    # files: a file of two columns (`.tsv`, `.tsv.gz`), the paths of a source
-    # and a target file, or a prefix to which the language codes are appended
-    # (train -> train.en); without dev or test, pairs of train are held out
-    train: str | tuple[str, str] | None = None
-    dev: str | tuple[str, str] | None = None
-    test: str | tuple[str, str] | None = None
-    # WMT: sacrebleu test sets, and a file of line numbers to keep
-    dev_set: str = "wmt13"
-    test_set: str = "wmt14/full"
-    test_subset: str | None = None
-    train_size: int | None = None  # phrasebook: pairs
-    tokenizer: Literal["words", "sentencepiece"] = "words"
-    # one vocabulary for both languages
-    joint_vocabulary: bool = False
-    # sacremoses, before anything else; scores are then of such text
-    lowercase: bool = False
-    normalize_punctuation: bool = False
-    tokenize: bool = False
-    max_length: int = 50  # longer training pairs are filtered (section 4.1)
-    # cut: after max_length tokens; cut_read_last: the source's first tokens
-    # go instead, so that a reversed source keeps what the authors' program
-    # keeps
-    over_long: Literal["drop", "cut", "cut_read_last"] = "drop"
-    # sorted_pools: the corpus shuffled anew every epoch, pools of 64 batches
-    # sorted by length; authors: in the order of the file, chunks of 100
-    # batches sorted by target length
-    batching: Literal["sorted_pools", "authors"] = "sorted_pools"
-    on_bad_line: Literal["error", "skip"] = "skip"
-    most_skipped: float = 0.05  # share of the training pairs
-
-    __pydantic_config__ = {"extra": "forbid"}
-
-    def __post_init__(self):
-        check_at_least_one(self, "max_length", "train_size")
-        if not 0 <= self.most_skipped <= 1:
-            raise ValueError(
-                "most_skipped is a share of the training pairs. Expected: 0 "
-                f"to 1. Received: most_skipped={self.most_skipped}."
-            )
-        if self.test_subset and self.dataset in ("phrasebook", "files"):
-            raise ValueError(
-                "test_subset names lines of a WMT test set. Received: "
-                f"test_subset={self.test_subset!r} with "
-                f"dataset={self.dataset!r}. Leave it out."
             )
 
 

@@ -49,3 +49,26 @@ def check_averages(training) -> None:
             f"final_weights={training.final_weights!r} needs {needed}, which "
             f"writes these weights. Received: {needed}=None."
         )
+
+
+def check_text(data) -> None:
+    """Raises where the sources of the text contradict each other."""
+    weights = data.weights
+    if weights is None:
+        return
+    if min(weights, default=0) <= 0:
+        raise ValueError(
+            "weights are positive numbers, one for each source of train. "
+            f"Received: weights={list(weights)}."
+        )
+    count = 1 if isinstance(data.train, str | None) else len(data.train)
+    if len(weights) != count:
+        raise ValueError(
+            "weights must be as many as the sources of train. Received: "
+            f"{len(weights)} weights and train={data.train!r}."
+        )
+    if data.batching == "authors":
+        raise ValueError(
+            "batching='authors' takes the lines in their order, so no source "
+            "can come more often. Received: weights with it. Leave one out."
+        )

@@ -9,7 +9,8 @@ from typing import Any
 import keras
 
 from luong_keras.config import DecodingConfig
-from luong_keras.config_values import with_values
+from luong_keras.config_values import checked_values, with_values
+from luong_keras.data.sources.columns import Wanted
 from luong_keras.decoding.scorers import Scorer
 from luong_keras.decoding.search import Choice
 from luong_keras.inference.text_translator import TextTranslator
@@ -106,9 +107,15 @@ class Translator(TextTranslator):
         interrupted, or, with more `epochs`, with one that is finished.
 
         Args:
-            pairs: (source, target) strings; or the path of a UTF-8 file of
-                two columns, `.tsv` or `.tsv.gz`; or the paths of a source
-                and a target file.
+            pairs: (source, target) strings, in a list or an iterator; or
+                records with named fields, a `pandas.DataFrame`, a
+                `datasets.Dataset` or a `tf.data.Dataset`; or the path of a
+                file of both sides, `.tsv`, `.csv`, `.jsonl` or `.tmx`; or the
+                paths of a source and a target file; each plain or packed
+                (`.gz`, `.xz`, `.zst`, `.bz2`). Or a list of several of
+                these, with `**{"data.weights": (3, 1)}` where some are to
+                come more often. Columns are guessed, and said, or named by
+                `**{"data.columns": ("english", "german")}`.
             preset: the settings to begin with, a name in `PRESETS`.
             run_dir: the folder of the run.
             validation: the pairs that the best epoch is chosen by, in the
@@ -144,7 +151,20 @@ class Translator(TextTranslator):
                 f"Expected: a preset, one of {', '.join(PRESETS)}. Received: "
                 f"preset={preset!r}."
             )
-        text = text_settings(RunFolder(run_dir), pairs, validation, test)
+        # Checked with the text: what is given of it may need the rest.
+        given = checked_values(settings)
+        data = {
+            name: given.get(f"data.{name}", getattr(PRESETS[preset].data, name))
+            for name in ("source_language", "target_language")
+        }
+        text = text_settings(
+            RunFolder(run_dir),
+            pairs,
+            validation,
+            test,
+            Wanted(tuple(data.values()), given.get("data.columns")),
+            weighted=given.get("data.weights") is not None,
+        )
         config = with_values(PRESETS[preset], {**text, **settings})
         if not run_recipe(config, run_dir, callbacks=callbacks):
             raise InterruptedError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import sys
@@ -11,7 +12,15 @@ from pathlib import Path
 from tyro.conf import Positional
 
 from luong_keras.cli.parsing import Own, parse_arguments
-from luong_keras.data.text_files import is_columns, read_text, text_files
+from luong_keras.config import DataConfig
+from luong_keras.data.sources.columns import Wanted
+from luong_keras.data.text_files import (
+    ONE_OR_TWO,
+    TextSource,
+    is_columns,
+    read_text,
+    text_sources,
+)
 from luong_keras.recipe.run_settings import run_config
 
 
@@ -24,7 +33,8 @@ class Score:
     perplexity. That of all pairs together goes to standard error.
     """
 
-    # one file of two columns (.tsv, .tsv.gz), or a source and a target file
+    # one file of both sides (.tsv, .csv, .jsonl, .tmx), or a source and a
+    # target file; plain or packed (.gz, .xz, .zst)
     files: Positional[tuple[Path, ...]]
     # the folder of the run
     run_dir: Path
@@ -41,12 +51,12 @@ def run(arguments: Score) -> int:
     files = arguments.files
     if len(files) != 2 and not (len(files) == 1 and is_columns(files[0])):
         raise ValueError(
-            "Expected: one file of two columns (.tsv, .tsv.gz), or a source "
-            f"and a target file. Received: {' '.join(map(str, files))}."
+            f"Expected: {ONE_OR_TWO}. Received: {' '.join(map(str, files))}."
         )
-    run_config(arguments.run_dir)  # tells at once where there is no run
-    paths = text_files([str(path) for path in files], ())
-    sources, targets = zip(*read_text(paths, False), strict=True)
+    # Tells at once where there is no run.
+    data = run_config(arguments.run_dir).data
+    text = _found(files, data)
+    sources, targets = zip(*read_text(text, False), strict=True)
     from luong_keras.translator import Translator
 
     translator = Translator.from_run(arguments.run_dir, arguments.weights)
@@ -63,3 +73,13 @@ def run(arguments: Score) -> int:
         file=sys.stderr,
     )
     return 0
+
+
+def _found(files: tuple[Path, ...], data: DataConfig) -> list[TextSource]:
+    """The text, with the columns of the run where it has them."""
+    given = [tuple(map(str, files))]
+    languages = (data.source_language, data.target_language)
+    if data.columns is not None:
+        with contextlib.suppress(ValueError):
+            return text_sources(given, Wanted(languages, data.columns))
+    return text_sources(given, Wanted(languages))

@@ -29,7 +29,12 @@ from luong_keras.config_values import (
     read_values,
     with_values,
 )
-from luong_keras.data.text_files import is_columns, text_files
+from luong_keras.data.text_files import (
+    ONE_OR_TWO,
+    is_columns,
+    several,
+    text_files,
+)
 from luong_keras.presets import PRESETS
 from luong_keras.recipe.own_text import text_settings
 from luong_keras.training.run_folder import RunFolder
@@ -58,11 +63,11 @@ class Train:
     What is given later in this list counts: preset, --config, --set, flags.
     """
 
-    # your text: one file of two columns (.tsv, .tsv.gz), source and target,
-    # or a source and a target file
+    # your text: a file of both sides (.tsv, .csv, .jsonl, .tmx), or several
+    # of them, or a source and a target file; plain or packed (.gz, .xz, .zst)
     text: Annotated[
         Positional[tuple[str, ...]],
-        arg(metavar="[TEXT [TEXT]]", help_behavior_hint=""),
+        arg(metavar="[TEXT [TEXT …]]", help_behavior_hint=""),
     ] = ()
     # settings to begin with; default: small for text of your own, else demo
     preset: Annotated[
@@ -72,7 +77,7 @@ class Train:
     ] = None
     # folder of the run; default: runs/PRESET
     run_dir: Annotated[Path | None, DisallowNone, _SAID] = None
-    # pairs to choose the best epoch by: a .tsv file, or two files; a
+    # pairs to choose the best epoch by: one file of both sides, or two; a
     # share of the training pairs is held out where there are none
     dev: Annotated[tuple[str, ...], _FILES] = ()
     # pairs to score, likewise
@@ -246,17 +251,19 @@ def _named_text(arguments: Train) -> dict[str, Any]:
 def _files(
     name: str, paths: tuple[str, ...], must_exist: bool
 ) -> str | tuple[str, ...] | None:
-    """One file of two columns or two files."""
+    """One file of both sides, several as the training text, or two files."""
     if not paths:
         return None
-    if len(paths) > 2 or (len(paths) == 1 and not is_columns(paths[0])):
+    whole = sum(map(is_columns, paths))  # how many hold both sides
+    many = name == "text" and whole == len(paths)
+    if not many and (len(paths), whole) not in ((1, 1), (2, 0)):
         raise ValueError(
-            f"Expected: as {name} one file of two columns (.tsv, .tsv.gz), or "
-            f"a source and a target file. Received: {' '.join(paths)}."
+            f"Expected: as {name} {ONE_OR_TWO}. Received: {' '.join(paths)}."
         )
     given = paths[0] if len(paths) == 1 else paths
     if must_exist:
-        text_files(given, ())
+        for one in several(given):
+            text_files(one, ())
     return given
 
 

@@ -1,4 +1,4 @@
-"""Batches for training, of which any one can be made without the others."""
+"""Batches for training, of which any one can be read without the others."""
 
 from __future__ import annotations
 
@@ -6,19 +6,16 @@ import functools
 import hashlib
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from luong_keras.data.batch_order import BatchOrder
 from luong_keras.data.corpus import Corpus
-from luong_keras.data.epoch_order import (
-    pool_batches,
-    shuffled_range,
-    sorted_batches,
-)
+from luong_keras.data.mixture import Mixture
 from luong_keras.data.padding import (
     batches_of_pool,
     cut_tokens,
-    padded_width,
     share_of_batch,
 )
 from luong_keras.data.pair_selection import select_pairs
@@ -30,10 +27,8 @@ try:
 except ImportError as error:
     raise missing_package("tensorflow", error) from error
 
-_POOL_BATCHES = {"sorted_pools": 64, "authors": 100}
 
-
-class TrainingBatches:
+class TrainingBatches(BatchOrder):
     """The batches of all epochs, numbered by the global step.
 
     An epoch shuffles the whole corpus. Each `pool_batches * batch_size` pairs
@@ -66,6 +61,9 @@ class TrainingBatches:
         pool_batches: Batches a pool; more give less padding and less
             randomness. 64 when None, and 100, as in the authors' program,
             for its batching.
+        weights: How often the pairs of each of the corpus's sources come,
+            relative to the others: see `luong_keras.data.mixture.Mixture`.
+            Every pair comes once an epoch when None.
 
     Attributes:
         dropped: How many pairs were too long and left out.
@@ -107,58 +105,34 @@ class TrainingBatches:
         over_long: str = "drop",
         batching: str = "sorted_pools",
         pool_batches: int | None = None,
+        weights: Sequence[float] | None = None,
     ) -> None:
-        if batching not in _POOL_BATCHES:
-            raise ValueError(
-                f"`batching` must be one of {tuple(_POOL_BATCHES)}. "
-                f"Received: {batching!r}."
-            )
-        if pool_batches is None:
-            pool_batches = _POOL_BATCHES[batching]
-        for name, value, least in (
-            ("batch_size", batch_size, 1),
-            ("pool_batches", pool_batches, 1),
-            ("seed", seed, 0),
-        ):
-            if value < least:
-                raise ValueError(
-                    f"`{name}` must be at least {least}. Received: {value}."
-                )
+        pairs = select_pairs(
+            corpus, source_tokenizer, target_tokenizer, max_length, over_long
+        )
+        mixture = None
+        if weights is not None:
+            # Of the last sources no pair may be left.
+            sizes = corpus.parts + [0] * (len(weights) - len(corpus.parts))
+            ends = np.searchsorted(pairs.lines, np.cumsum(sizes))
+            counts = np.diff(ends, prepend=0).tolist()
+            mixture = Mixture(counts, weights, seed)
+        super().__init__(
+            pairs, batch_size, seed, batching, pool_batches, mixture
+        )
         self.corpus = corpus
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer
-        self.batch_size = batch_size
-        self.seed = seed
         self.max_length = max_length
         self.over_long = over_long
-        self.batching = batching
-        self.pool_batches = pool_batches
-        self._pairs = select_pairs(
-            corpus, source_tokenizer, target_tokenizer, max_length, over_long
-        )
         self.dropped = self._pairs.dropped
         self.cut = self._pairs.cut
         self.empty = self._pairs.empty
 
     @property
-    def pairs_per_epoch(self) -> int:
-        """The number of pairs that are used."""
-        return len(self._pairs.lines)
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """The number of batches of an epoch."""
-        return -(-len(self._pairs.lines) // self.batch_size)
-
-    @property
-    def pools_per_epoch(self) -> int:
-        """The number of pools of an epoch."""
-        return -(-self.steps_per_epoch // self.pool_batches)
-
-    @property
     def fingerprint(self) -> str:
         """A hash of all that decides the batches, to check at a resume."""
-        parts = {
+        parts: dict[str, Any] = {
             "corpus": self.corpus.fingerprint,
             "source": self.source_tokenizer.fingerprint,
             "target": self.target_tokenizer.fingerprint,
@@ -169,98 +143,11 @@ class TrainingBatches:
             "batching": self.batching,
             "pool_batches": self.pool_batches,
         }
+        if self._mixture is not None:
+            parts["weights"] = self._mixture.weights
+            parts["sources"] = self._mixture.counts.tolist()
         text = json.dumps(parts, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
-
-    def pool_lines(self, epoch: int, pool: int) -> list[np.ndarray]:
-        """Computes which lines of the corpus make the batches of a pool.
-
-        Args:
-            epoch: The epoch, from 0.
-            pool: The pool in the epoch, from 0.
-
-        Returns:
-            Line numbers (B,) of each batch, in the order of training.
-        """
-        size = self.pool_batches * self.batch_size
-        count = len(self._pairs.lines)
-        if self.batching == "authors":
-            lines = self._pairs.lines[pool * size : (pool + 1) * size]
-            return sorted_batches(
-                lines, self._pairs.target_lengths[lines], self.batch_size
-            )
-        places = shuffled_range(
-            pool * size,
-            min((pool + 1) * size, count),
-            count,
-            seed=(self.seed, epoch),
-        )
-        lines = self._pairs.lines[places]
-        return pool_batches(
-            lines,
-            self._pairs.target_lengths[lines],
-            self._pairs.source_lengths[lines],
-            self.batch_size,
-            # No seed of an epoch is negative, so the two never coincide.
-            seed=(-1 - self.seed, epoch * self.pools_per_epoch + pool),
-        )
-
-    def lines(self, step: int) -> np.ndarray:
-        """Computes which lines of the corpus make the batch of a step.
-
-        Args:
-            step: The global step, from 0.
-
-        Returns:
-            Line numbers (B,), from 0.
-        """
-        epoch, place = divmod(step, self.steps_per_epoch)
-        pool, place = divmod(place, self.pool_batches)
-        return self.pool_lines(epoch, pool)[place]
-
-    def shapes(self, epoch: int = 0, widths: Sequence[int] = ()) -> np.ndarray:
-        """Computes the shapes of an epoch's batches.
-
-        Args:
-            epoch: The epoch, from 0.
-            widths: As in `dataset`.
-
-        Returns:
-            Rows, columns of `source` and columns of `target_in` of each
-            batch, (N, 3).
-        """
-        found = []
-        for pool in range(self.pools_per_epoch):
-            for lines in self.pool_lines(epoch, pool):
-                source = self._pairs.source_lengths[lines].max()
-                target = self._pairs.target_lengths[lines].max() + 1  # `<s>`
-                found.append((len(lines), source, target))
-        shapes = np.array(found, np.int64)
-        shapes[:, 1:] = padded_width(shapes[:, 1:], widths)
-        return shapes
-
-    def padding_share(
-        self, epoch: int = 0, widths: Sequence[int] = ()
-    ) -> float:
-        """Computes how much of an epoch's batches is padding.
-
-        Args:
-            epoch: The epoch, from 0.
-            widths: As in `dataset`.
-
-        Returns:
-            The share of `<pad>` in `source` and `target_in`, from 0 to 1.
-        """
-        rows, source, target = self.shapes(epoch, widths).T
-        lines = self._pairs.lines
-        words = len(lines) + sum(
-            int(lengths[lines].sum())
-            for lengths in (
-                self._pairs.source_lengths,
-                self._pairs.target_lengths,
-            )
-        )
-        return float(1 - words / (rows * (source + target)).sum())
 
     def dataset(
         self,
@@ -346,11 +233,6 @@ class TrainingBatches:
         return dataset.apply(
             tf.data.experimental.assert_cardinality(steps)
         ).prefetch(8)
-
-    def _pool_of(self, step: int) -> int:
-        """The number of a step's pool, counted over all epochs."""
-        epoch, step_in_epoch = divmod(step, self.steps_per_epoch)
-        return epoch * self.pools_per_epoch + step_in_epoch // self.pool_batches
 
     def _read_pool(
         self, number: int, start_step: int, stop_step: int

@@ -101,6 +101,16 @@ class Corpus:
         return self.description["skipped"]
 
     @property
+    def filtered(self) -> dict[str, dict[str, Any]]:
+        """Pairs left out on purpose: by reason, count, places, examples."""
+        return self.description.get("filtered", {})
+
+    @property
+    def parts(self) -> list[int]:
+        """The pairs of each of its sources, which follow each other."""
+        return self.description.get("parts", [len(self)])
+
+    @property
     def fingerprint(self) -> str:
         """A hash of the text."""
         files = self.description["files"]

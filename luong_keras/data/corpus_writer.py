@@ -2,42 +2,34 @@
 
 from __future__ import annotations
 
-import array
-import os
-import re
-from collections.abc import Callable, Iterable
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from luong_keras.data.checksum import file_checksum
-from luong_keras.data.corpus import (
-    COUNTS_FILE,
-    FORMAT,
-    SIDES,
-    Corpus,
-    offsets_path,
-    text_path,
+from luong_keras.config_data import FilterConfig
+from luong_keras.data.corpus import COUNTS_FILE, Corpus
+from luong_keras.data.corpus_files import CorpusFiles
+from luong_keras.data.pair_checks import (
+    REASONS,
+    SHOWN,
+    CheckedPairs,
+    PairChecker,
+    Preprocess,
+    is_filtered,
+    shown_pair,
 )
-from luong_keras.files.atomic_file import disk_errors_named
-from luong_keras.files.json_file import write_json
+from luong_keras.data.pair_filters import check_scripts
+from luong_keras.data.pair_hashes import SeenHashes
+from luong_keras.data.processes import mapped
 
-Preprocess = Callable[[str], str]
-
-# Control characters and what other programs take for the end of a line.
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
-_SHOWN_LINES = 5  # So many line numbers are kept for each reason.
-# A sentence of more characters is none: a file without line ends, say. To
-# prepare and to tokenize it would take all memory.
-LONGEST = 20_000
-_REASONS = {
-    "empty source": "the source sentence is empty",
-    "empty target": "the target sentence is empty",
-    "not UTF-8": "a sentence cannot be written as UTF-8",
-    "no second column": "there is no tab between source and target",
-    "too long": f"a sentence has more than {LONGEST:,} characters",
-}
+_PAIRS_PER_CALL = 8192
+# So many are checked before other processes are started.
+_CALLS_ALONE = 8
+_CALLS_ALONE_PREPARING = 1  # sacremoses takes ten times as long
+# A preparation that is killed loses so much of its work.
+_CALLS_PER_NOTE = 64
 
 
 def write_corpus(
@@ -48,16 +40,24 @@ def write_corpus(
     preprocess_target: Preprocess | None = None,
     on_bad_line: str = "skip",
     most_skipped: float = 1.0,
+    filters: FilterConfig | None = None,
+    processes: int | None = 1,
+    progress: Callable[[int], None] | None = None,
     key: str = "",
 ) -> Corpus:
     r"""Checks sentence pairs and writes them into a folder, in one pass.
 
-    Memory does not grow with the text but for 16 bytes a pair. Control
-    characters inside a sentence, line ends among them, become a space.
+    Memory does not grow with the text but for 16 bytes a pair, and 8 more
+    where duplicates are left out. Control characters inside a sentence, line
+    ends among them, become a space.
+
+    With a `key`, a writing that was interrupted goes on where it was; the
+    same pairs are then read again, and not checked.
 
     Args:
         pairs: Source and target sentences. One that has a `place`, such as
-            `train.en:7`, is named by it, the others by their number from 1.
+            `train.en:7`, is named by it, the others by their number from 1;
+            one that has a `part` counts for that source.
         folder: Where to write; made if absent. A corpus there is replaced.
         preprocess_source: Applied to each source sentence, for example a
             `luong_keras.text.preprocessing.Preprocessor`.
@@ -65,7 +65,11 @@ def write_corpus(
         on_bad_line: What to do with a pair that has an empty side or cannot
             be written: `"skip"` leaves it out and counts it, `"error"`
             stops.
-        most_skipped: The share of the pairs that may be left out.
+        most_skipped: The share of the pairs that may be left out for this.
+        filters: Which good pairs are left out all the same; none when None.
+        processes: How many processes check, all cores when None; the corpus
+            is the same.
+        progress: Is told how many pairs more have been read.
         key: Kept with the corpus, to tell later what it was made of.
 
     Returns:
@@ -78,6 +82,7 @@ def write_corpus(
 
     Example:
         >>> import tempfile
+        >>> import numpy as np
         >>> pairs = [("a cat", "eine Katze"), ("", "nichts"), ("a\nb", "c")]
         >>> corpus = write_corpus(pairs, tempfile.mkdtemp())
         >>> len(corpus), corpus.skipped
@@ -90,58 +95,24 @@ def write_corpus(
             "`on_bad_line` must be 'skip' or 'error'. Received: "
             f"{on_bad_line!r}."
         )
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    # Without this file the folder does not count as a corpus.
-    (folder / COUNTS_FILE).unlink(missing_ok=True)
-    # New files, not new content: an open corpus keeps its memory map.
-    patterns = [f"{side}.{end}" for side in SIDES for end in ("txt", "*npy")]
-    for pattern in patterns:
-        for old in folder.glob(pattern):
-            old.unlink()
-    skipped: dict[str, dict[str, Any]] = {}
-    samples: list[str] = []
-    writers = [_SideWriter(folder, side) for side in SIDES]
+    filters = filters or FilterConfig()
+    check_scripts(filters)
     preprocess = (preprocess_source, preprocess_target)
-    try:
-        number = 0
-        for number, pair in enumerate(pairs, start=1):
-            place = getattr(pair, "place", number)
-            lines, reason = _checked(pair, preprocess)
-            if reason is None:
-                for writer, line in zip(writers, lines, strict=True):
-                    writer.write(line)
-            elif on_bad_line == "error":
-                raise ValueError(
-                    f"Pair {place} cannot be used: {_REASONS[reason]}. "
-                    f"Received: {_shown(pair)}. Correct it, or leave such "
-                    "pairs out with `on_bad_line='skip'`."
-                )
-            else:
-                entry = skipped.setdefault(
-                    reason, {"count": 0, "first_lines": []}
-                )
-                entry["count"] += 1
-                if len(entry["first_lines"]) < _SHOWN_LINES:
-                    entry["first_lines"].append(place)
-                    samples.append(f"{place} ({reason}): {_shown(pair)}")
-    finally:
-        for writer in writers:
-            writer.close()
-    if not writers[0].count:
-        raise ValueError(
-            f"No sentence pair can be used. Received: {number} pairs, of "
-            f"which were left out: {skipped}."
-        )
-    left_out = number - writers[0].count
-    if left_out > most_skipped * number:
-        raise ValueError(
-            f"{left_out} of {number} sentence pairs cannot be used, which is "
-            f"{left_out / number:.1%}. Expected: at most {most_skipped:.1%} "
-            "(data.most_skipped). Is this the right file, in UTF-8? Pairs "
-            f"left out, with their place: {'; '.join(samples[:_SHOWN_LINES])}."
-        )
-    _finish(folder, writers, skipped, key)
+    checker = PairChecker(preprocess, filters)
+    prepares = any(prepare is not None for prepare in preprocess)
+    with CorpusFiles.begun(Path(folder), key) as files:
+        writing = _Writing(files, on_bad_line == "error", filters.duplicates)
+        for read in writing.check(
+            itertools.islice(pairs, files.read, None),
+            checker,
+            processes,
+            _CALLS_ALONE_PREPARING if prepares else _CALLS_ALONE,
+        ):
+            if progress is not None:
+                progress(read)
+        files.close()
+        _check_counts(files, most_skipped)
+        files.finish()
     # The checksums were computed a moment ago.
     return Corpus.open(folder, verify=False)
 
@@ -168,93 +139,90 @@ def open_or_write_corpus(
     Returns:
         The corpus.
     """
-    try:
-        corpus = Corpus.open(folder)
-        if corpus.description["key"] == key:
-            return corpus
-    except (FileNotFoundError, ValueError):
-        pass
+    if (Path(folder) / COUNTS_FILE).exists():
+        try:
+            corpus = Corpus.open(folder)
+            if corpus.description["key"] == key:
+                return corpus
+        except ValueError:
+            pass
     return write_corpus(make_pairs(), folder, key=key, **options)
 
 
-class _SideWriter:
-    """Writes one side's text and keeps the places of its lines."""
+class _Writing:
+    """From the pairs to the files, chunk by chunk."""
 
-    def __init__(self, folder: Path, side: str) -> None:
-        self.folder, self.side = folder, side
-        self.offsets = array.array("q", [0])
-        self.path = text_path(folder, side)
-        with disk_errors_named(self.path, atomic=False):
-            self.file = open(self.path, "wb")  # noqa: SIM115
+    def __init__(
+        self, files: CorpusFiles, strict: bool, duplicates: bool
+    ) -> None:
+        self.files, self.strict = files, strict
+        # The pairs of the chunks that are being checked, for their places.
+        self.waiting: deque[list[tuple]] = deque()
+        self.seen = SeenHashes() if duplicates else None
+        if self.seen is not None:
+            for hashes in files.written_hashes():
+                self.seen.add(hashes)
 
-    @property
-    def count(self) -> int:
-        return len(self.offsets) - 1
+    def check(
+        self,
+        pairs: Iterable[tuple],
+        checker: PairChecker,
+        processes: int | None,
+        alone: int,
+    ) -> Iterator[int]:
+        """Writes what is left of the pairs; gives how many were read."""
+        if self.files.read:
+            yield self.files.read
+        chunks = self._chunks(pairs)
+        results = mapped(checker, chunks, processes, alone)
+        for number, (_, checked) in enumerate(results, start=1):
+            chunk = self.waiting.popleft()
+            self._write(chunk, checked)
+            yield len(chunk)
+            if number % _CALLS_PER_NOTE == 0:
+                self.files.note()
 
-    def write(self, line: bytes) -> None:
-        try:
-            self.file.write(line + b"\n")
-        except OSError:
-            with disk_errors_named(self.path, atomic=False):
-                raise
-        self.offsets.append(self.offsets[-1] + len(line) + 1)
+    def _chunks(self, pairs: Iterable[tuple]) -> Iterator[list[tuple]]:
+        pairs = iter(pairs)
+        while chunk := list(itertools.islice(pairs, _PAIRS_PER_CALL)):
+            self.waiting.append(chunk)
+            yield [
+                ((pair[0], pair[1]), getattr(pair, "problem", None))
+                for pair in chunk
+            ]
 
-    def close(self) -> None:
-        if not self.file.closed:
-            with disk_errors_named(self.path, atomic=False), self.file:
-                self.file.flush()
-                os.fsync(self.file.fileno())
-
-
-def _checked(
-    pair: tuple[str, str], preprocess: tuple[Preprocess | None, ...]
-) -> tuple[list[bytes], str | None]:
-    """Returns the two lines, or the reason why there are none."""
-    lines = []
-    if pair[1] is None:
-        return [], "no second column"
-    for side, sentence, prepare in zip(SIDES, pair, preprocess, strict=True):
-        if len(sentence) > LONGEST:
-            return [], "too long"
-        if prepare is not None:
-            sentence = prepare(sentence)
-        # Only ASCII spaces are cut off, but any white space counts as empty.
-        sentence = _CONTROL.sub(" ", sentence).strip(" ")
-        if not sentence.strip():
-            return [], f"empty {side}"
-        try:
-            lines.append(sentence.encode("utf-8"))
-        except UnicodeEncodeError:
-            return [], "not UTF-8"
-    return lines, None
+    def _write(self, chunk: list[tuple], checked: CheckedPairs) -> None:
+        if self.seen is not None and checked.hashes is not None:
+            checked = checked.without(self.seen.add(checked.hashes))
+        for reason, number in checked.left_out:
+            pair = chunk[number]
+            place = getattr(pair, "place", self.files.read + number + 1)
+            if self.strict and not is_filtered(reason):
+                raise ValueError(
+                    f"Pair {place} cannot be used: {REASONS[reason]}. "
+                    f"Received: {shown_pair(pair)}. Correct it, or leave such "
+                    "pairs out with `on_bad_line='skip'`."
+                )
+            self.files.leave_out(reason, place, shown_pair(pair))
+        parts = [getattr(chunk[number], "part", 0) for number in checked.kept]
+        self.files.write(checked, parts, len(chunk))
 
 
-def _shown(pair: tuple[str, str]) -> str:
-    return " ||| ".join(repr(side and side[:80]) for side in pair)
-
-
-def _finish(
-    folder: Path,
-    writers: list[_SideWriter],
-    skipped: dict[str, dict[str, Any]],
-    key: str,
-) -> None:
-    """Writes the offsets, then, as one step, the file that makes it valid."""
-    files = {}
-    for writer in writers:
-        offsets = offsets_path(folder, writer.side)
-        with disk_errors_named(offsets, atomic=False):
-            np.save(offsets, np.frombuffer(writer.offsets, dtype=np.int64))
-        for path in (text_path(folder, writer.side), offsets):
-            files[path.name] = {
-                "bytes": path.stat().st_size,
-                "crc32": file_checksum(path),
-            }
-    description = {
-        "format": FORMAT,
-        "pairs": writers[0].count,
-        "skipped": skipped,
-        "files": files,
-        "key": key,
-    }
-    write_json(folder / COUNTS_FILE, description)
+def _check_counts(files: CorpusFiles, most_skipped: float) -> None:
+    """Raises where too little is left."""
+    number, skipped = files.read, files.skipped
+    if not files.count:
+        filtered = f", and filtered: {files.filtered}" if files.filtered else ""
+        raise ValueError(
+            f"No sentence pair can be used. Received: {number} pairs, of "
+            f"which were left out: {skipped}{filtered}."
+        )
+    left_out = sum(entry["count"] for entry in skipped.values())
+    if left_out > most_skipped * number:
+        raise ValueError(
+            f"{left_out} of {number} sentence pairs cannot be used, which is "
+            f"{left_out / number:.1%}. Expected: at most {most_skipped:.1%} "
+            "(data.most_skipped). Is this the right file, in UTF-8? Pairs "
+            "left out, with their place: "
+            f"{'; '.join(files.samples[:SHOWN])}."
+        )

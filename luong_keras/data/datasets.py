@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from luong_keras.config import DataConfig
+from luong_keras.config import DataConfig, FilterConfig
 from luong_keras.data import phrasebook
+from luong_keras.data.sources.columns import Wanted
 
 Pairs = list[tuple[str, str]]
 
@@ -39,16 +40,24 @@ class Datasets:
     note: str | None = None
 
 
-def load_datasets(config: DataConfig) -> Datasets:
+def load_datasets(
+    config: DataConfig, progress: Callable[[Iterable], Iterable] = iter
+) -> Datasets:
     """Finds the data that `config` names.
 
     `dataset="phrasebook"` is the built-in English-German corpus; `"files"`
-    reads what `train`, `dev` and `test` name: a file of two columns
-    (`.tsv`, `.tsv.gz`), a source and a target file, or a prefix with the
-    language codes appended (`train.en`, `train.de`, also with `.gz`). Where
-    dev or test is not given, a share of the training pairs, 2 % and at most
-    1,000, is held out for it by a hash of each pair. Any other name is a
-    builder of tensorflow_datasets, with sacrebleu's test sets.
+    reads what `train`, `dev` and `test` name: a file that holds both sides
+    (`.tsv`, `.csv`, `.jsonl`, `.tmx`), a source and a target file, or a prefix
+    with the language codes appended (`train.en`, `train.de`), each plain or
+    packed; `train` also several of them. Where dev or test is not given, a
+    share of the training pairs, 2 % and at most 1,000, is held out for it by a
+    hash of each pair. Any other name is a builder of tensorflow_datasets, with
+    sacrebleu's test sets.
+
+    Args:
+        config: the settings.
+        progress: what the training pairs go through while pairs are held out
+            of them, to show how many they are.
 
     Raises:
         ValueError: for settings that do not name a data set.
@@ -57,7 +66,7 @@ def load_datasets(config: DataConfig) -> Datasets:
     if config.dataset == "phrasebook":
         return _phrasebook(config)
     if config.dataset == "files":
-        return _files(config)
+        return _files(config, progress)
     return _tensorflow_datasets(config)
 
 
@@ -95,72 +104,102 @@ def _phrasebook(config: DataConfig) -> Datasets:
     )
 
 
-def _files(config: DataConfig) -> Datasets:
-    from luong_keras.data.text_files import read_text, text_files
+def _files(
+    config: DataConfig, progress: Callable[[Iterable], Iterable]
+) -> Datasets:
+    from luong_keras.data.text_files import read_text, text_sources
 
     if config.train is None:
         raise ValueError(
-            "dataset='files' needs data.train. Expected: a file of two "
-            "columns (`.tsv`), a source and a target file, or a prefix such "
+            "dataset='files' needs data.train. Expected: a file of both sides "
+            "(such as `.tsv`), a source and a target file, or a prefix such "
             "as path/train, which stands for "
             f"path/train.{config.source_language} and "
             f"path/train.{config.target_language}. Received: None. Add "
             "`--set data.train=path/train`."
         )
-    languages = (config.source_language, config.target_language)
-    paths = {
-        part: text_files(given, languages)
+    sources = {
+        part: text_sources(given, wanted(config), _weighted(config, part))
         for part in _PARTS
         if (given := getattr(config, part)) is not None
     }
 
     def whole(part: str) -> Pairs:
-        if part not in paths:
+        if part not in sources:
             return []
-        return [tuple(pair) for pair in read_text(paths[part], False)]
+        return [tuple(pair) for pair in read_text(sources[part], False)]
 
     # Of the training text bad lines may be skipped, and are counted.
     skip = config.on_bad_line == "skip"
+    notes = [s.note for found in sources.values() for s in found if s.note]
     found = Datasets(
-        lambda: read_text(paths["train"], skip),
+        lambda: read_text(sources["train"], skip),
         pairs_key(config),
         whole("dev"),
         whole("test"),
+        note="\n".join(notes) or None,
     )
     absent = _held_out_parts(config)
-    return _with_held_out(found, absent) if absent else found
+    if not absent:
+        return found
+    none = config.filters == FilterConfig()
+    filters = None if none else config.filters
+    return _with_held_out(found, absent, filters, progress)
 
 
-def _with_held_out(datasets: Datasets, absent: list[str]) -> Datasets:
+def wanted(config: DataConfig) -> Wanted:
+    """What is looked for in the files of these settings."""
+    languages = (config.source_language, config.target_language)
+    return Wanted(languages, config.columns)
+
+
+def _weighted(config: DataConfig, part: str) -> bool:
+    return part == "train" and config.weights is not None
+
+
+def _with_held_out(
+    datasets: Datasets,
+    absent: list[str],
+    filters: FilterConfig | None,
+    progress: Callable[[Iterable], Iterable],
+) -> Datasets:
     """With pairs of the training text in the parts that are absent."""
-    from luong_keras.data.held_out import held_out, pair_hash
+    from luong_keras.data.held_out import held_out_pairs
+    from luong_keras.data.pair_hashes import pair_hash
 
-    sets = held_out(datasets.train(), len(absent))
+    sets = held_out_pairs(progress(datasets.train()), len(absent), filters)
     chosen = frozenset().union(*sets)
 
-    def hashed():
-        for pair in datasets.train():
+    def train() -> Iterator[tuple[str, str]]:
+        return (
+            pair
+            for pair in datasets.train()
             # A line without a second column is no pair yet.
-            yield pair, None if pair[1] is None else pair_hash(*pair)
+            if None in pair or pair_hash(*pair) not in chosen
+        )
 
-    found: dict[int, tuple[str, str]] = {
-        number: tuple(pair) for pair, number in hashed() if number in chosen
-    }
     parts = {
-        part: [pair for number, pair in found.items() if number in hashes]
-        for part, hashes in zip(absent, sets, strict=True)
+        part: list(pairs.values())
+        for part, pairs in zip(absent, sets, strict=True)
     }
     counts = " and ".join(
         f"{len(pairs)} as data.{part}" for part, pairs in parts.items()
     )
     return dataclasses.replace(
         datasets,
-        train=lambda: (
-            pair for pair, number in hashed() if number not in chosen
-        ),
+        train=train,
         dev=parts.get("dev", datasets.dev),
         test=parts.get("test", datasets.test),
-        note=f"held out of the training pairs, by a hash of each: {counts}",
+        note="\n".join(
+            filter(
+                None,
+                (
+                    datasets.note,
+                    f"held out of the training pairs, by a hash of each: "
+                    f"{counts}",
+                ),
+            )
+        ),
     )
 
 
@@ -197,14 +236,21 @@ def pairs_key(config: DataConfig) -> str:
         return f"phrasebook {config.train_size or 30_000} {languages}"
     if config.dataset != "files" or config.train is None:
         return f"{config.dataset} {languages}"
-    from luong_keras.data.text_files import text_files
+    from luong_keras.data.text_files import several, text_files
 
     stamps = [
-        [str(path), path.stat().st_size, path.stat().st_mtime_ns]
-        for path in text_files(config.train, languages)
+        [
+            [str(path), path.stat().st_size, path.stat().st_mtime_ns]
+            for path in text_files(one, languages)
+        ]
+        for one in several(config.train, _weighted(config, "train"))
     ]
+    # One source alone is written as it was before there could be several.
+    key = json.dumps(stamps if len(stamps) > 1 else stamps[0])
+    if config.columns is not None:
+        key += f" columns {list(config.columns)}"
     absent = _held_out_parts(config)
-    return json.dumps(stamps) + (f" without {absent}" if absent else "")
+    return key + (f" without {absent}" if absent else "")
 
 
 def corpus_key(datasets: Datasets | None, config: DataConfig) -> str:
@@ -220,4 +266,8 @@ def corpus_key(datasets: Datasets | None, config: DataConfig) -> str:
     key = pairs_key(config) if datasets is None else datasets.train_key
     settings = dataclasses.asdict(config)
     kept = ("lowercase", "normalize_punctuation", "tokenize", "on_bad_line")
-    return json.dumps([key, {k: settings[k] for k in kept}])
+    parts = {k: settings[k] for k in kept}
+    if config.filters != FilterConfig():
+        # Without them the key is that of before there were any.
+        parts["filters"] = settings["filters"]
+    return json.dumps([key, parts])

@@ -11,6 +11,8 @@ try:
 except ImportError as error:
     raise missing_package("tensorflow", error) from error
 
+_FIRST_SEED = 498247692  # of the three that the operation takes
+
 
 def shuffled_range(
     start: int, stop: int, count: int, seed: tuple[int, int]
@@ -41,6 +43,43 @@ def shuffled_range(
             tf.range(start, stop, dtype=tf.int64),
             seed=tf.constant(seed, tf.int64),
             max_index=tf.constant(count - 1, tf.int64),
+        ).numpy()
+
+
+def shuffled_places(
+    places: np.ndarray, counts: np.ndarray, seeds: np.ndarray
+) -> np.ndarray:
+    """Computes single places of several shuffled ranges.
+
+    Args:
+        places: A place in each range, (n,).
+        counts: How many numbers are shuffled in each, (n,).
+        seeds: The two integers of each order, (n, 2).
+
+    Returns:
+        The numbers at these places, (n,), int64.
+
+    Example:
+        >>> seeds = np.array([[1, 0]] * 2)
+        >>> places = np.array([4, 5])
+        >>> found = shuffled_places(places, np.array([10, 10]), seeds)
+        >>> found.tolist() == shuffled_range(4, 6, 10, seed=(1, 0)).tolist()
+        True
+    """
+    if not places.size:
+        return np.zeros(0, np.int64)
+    with tf.device("CPU:0"):
+        # As `index_shuffle`, whose seeds of more than one order are refused
+        # for their shape.
+        return tf.raw_ops.RandomIndexShuffle(
+            index=tf.constant(places, tf.int64),
+            seed=tf.pad(
+                tf.constant(seeds, tf.int64),
+                [[0, 0], [1, 0]],
+                constant_values=_FIRST_SEED,
+            ),
+            max_index=tf.constant(counts - 1, tf.int64),
+            rounds=4,
         ).numpy()
 
 

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import array
-import hashlib
 from collections.abc import Iterable
 
 import numpy as np
+
+from luong_keras.config_data import FilterConfig
+from luong_keras.data.pair_filters import filtered
+from luong_keras.data.pair_hashes import pair_hash
 
 SHARE = 0.02
 MOST = 1000  # pairs a part
 
 
-def pair_hash(source: str, target: str) -> int:
-    """A number that depends on nothing but the pair."""
-    text = f"{source}\t{target}".encode("utf-8", "surrogateescape")
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest())
-
-
 def held_out(
-    pairs: Iterable[tuple[str, str]], parts: int
+    pairs: Iterable[tuple[str, str]],
+    parts: int,
+    filters: FilterConfig | None = None,
 ) -> list[frozenset[int]]:
     """Chooses the pairs of some parts by their hashes.
 
@@ -29,6 +28,7 @@ def held_out(
     Args:
         pairs: The training pairs; none with an empty side is chosen.
         parts: How many parts to make.
+        filters: What is left out of the training text, and so not chosen.
 
     Returns:
         The hashes of each part: 2 % of the different pairs, at least one and
@@ -43,25 +43,67 @@ def held_out(
         >>> len(dev), len(test), len(dev & test)
         (4, 4, 0)
     """
-    hashes = np.unique(
-        array.array("Q", (pair_hash(*pair) for pair in pairs if _usable(pair)))
-    )
-    if len(hashes) <= parts:
+    return [frozenset(part) for part in held_out_pairs(pairs, parts, filters)]
+
+
+def held_out_pairs(
+    pairs: Iterable[tuple[str, str]],
+    parts: int,
+    filters: FilterConfig | None = None,
+) -> list[dict[int, tuple[str, str]]]:
+    """As `held_out`, in one pass over the pairs, and with the pairs.
+
+    Args:
+        pairs: As for `held_out`.
+        parts: Likewise.
+        filters: Likewise.
+
+    Returns:
+        By its hash each pair of each part, in the order of the text.
+
+    Raises:
+        ValueError: There are too few pairs.
+    """
+    most = parts * MOST
+    hashes = array.array("Q")
+    # What may be among the smallest, with the place of its first line.
+    candidates: dict[int, tuple[int, tuple[str, str]]] = {}
+    limit = 1 << 64
+    for place, pair in enumerate(pairs):
+        if not _usable(pair, filters):
+            continue
+        number = pair_hash(*pair)
+        hashes.append(number)
+        if number >= limit or number in candidates:
+            continue
+        candidates[number] = place, (pair[0], pair[1])
+        if len(candidates) > 2 * most:
+            smallest = sorted(candidates)[:most]
+            limit = smallest[-1] + 1
+            candidates = {kept: candidates[kept] for kept in smallest}
+    count = len(np.unique(hashes))
+    if count <= parts:
         raise ValueError(
             f"Expected: at least {parts + 1} different sentence pairs, to "
-            f"hold {parts} out of them. Received: {len(hashes)}; a pair is "
+            f"hold {parts} out of them. Received: {count}; a pair is "
             "two sentences that are not empty, in one file with a tab between "
             "them. Give more, or give data.dev and data.test."
         )
-    size = min(max(round(SHARE * len(hashes)), 1), MOST)
-    return [
-        frozenset(hashes[part * size : (part + 1) * size].tolist())
-        for part in range(parts)
-    ]
+    size = min(max(round(SHARE * count), 1), MOST)
+    chosen = sorted(candidates)
+    found = []
+    for part in range(parts):
+        own = chosen[part * size : (part + 1) * size]
+        own.sort(key=lambda number: candidates[number][0])
+        found.append({number: candidates[number][1] for number in own})
+    return found
 
 
-def _usable(pair) -> bool:
+def _usable(pair, filters: FilterConfig | None) -> bool:
     try:
-        return all(side and side.strip() and side.encode() for side in pair)
+        whole = all(side and side.strip() and side.encode() for side in pair)
     except UnicodeEncodeError:
         return False
+    if filters is None or not whole:
+        return whole
+    return filtered(pair[0], pair[1], filters) is None

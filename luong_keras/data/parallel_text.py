@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import itertools
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
+
+from luong_keras.data.compression import opened
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -18,8 +18,9 @@ def read_pairs(
 ) -> Iterator[tuple[int, str, str]]:
     r"""Reads sentence pairs, line by line.
 
-    Files are UTF-8 text, plain or, with a name that ends in `.gz`, gzipped.
-    Only `\n` and `\r\n` end a line: a U+2028 stays inside its sentence.
+    Files are UTF-8 text, plain or packed as their names say (`.gz`, `.xz`,
+    `.zst`, `.bz2`). Only `\n` and `\r\n` end a line: a U+2028 stays inside its
+    sentence.
 
     Args:
         source_path: The source side.
@@ -48,12 +49,15 @@ def read_pairs(
     """
     paths = (Path(source_path), Path(target_path))
     for path in paths:
-        _check_is_file(path)
+        check_is_file(path)
     return _pairs(*paths, "surrogateescape" if keep_bad_bytes else "strict")
 
 
 def read_columns(
-    path: str | Path, keep_bad_lines: bool = False
+    path: str | Path,
+    keep_bad_lines: bool = False,
+    columns: tuple[int, int] = (0, 1),
+    header: bool = False,
 ) -> Iterator[tuple[int, str, str | None]]:
     r"""Reads sentence pairs of one file, `source<tab>target` a line.
 
@@ -61,6 +65,8 @@ def read_columns(
 
     Args:
         path: The file.
+        columns: Which two columns, from 0.
+        header: Whether the first line names the columns and is left out.
         keep_bad_lines: Whether bytes that are not UTF-8 become lone
             surrogates, and the target None where there is no tab, by which
             `write_corpus` counts such a line, instead of an error.
@@ -81,59 +87,67 @@ def read_columns(
         [(1, 'a cat', 'eine Katze'), (2, 'a dog', 'ein Hund')]
     """
     path = Path(path)
-    _check_is_file(path)
-    return _columns(path, keep_bad_lines)
+    check_is_file(path)
+    return _columns(path, keep_bad_lines, columns, header)
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
-    r"""Reads the lines of one UTF-8 file, plain or gzipped.
+    r"""Reads the lines of one UTF-8 file, plain or packed.
 
     Args:
-        path: The file; gzipped if its name ends in `.gz`.
+        path: The file; packed if its name ends in `.gz`, `.xz`, `.zst` or
+            `.bz2`.
 
     Yields:
         Each line without its `\n` or `\r\n`.
 
     Raises:
         FileNotFoundError: The file is missing; raised by the call.
-        ValueError: A line is not UTF-8, or the gzip data is damaged; raised
+        ValueError: A line is not UTF-8, or the packed data is damaged; raised
             when the reading gets there.
     """
     path = Path(path)
-    _check_is_file(path)
+    check_is_file(path)
     return (
-        _decode(line, number, path, "strict")
-        for number, line in enumerate(_raw_lines(path), start=1)
+        decode_line(line, number, path, "strict")
+        for number, line in enumerate(raw_lines(path), start=1)
     )
 
 
-def _check_is_file(path: Path) -> None:
+def check_is_file(path: Path) -> None:
+    """Raises FileNotFoundError where there is no such file."""
     if not path.is_file():
         raise FileNotFoundError(
             f"There is no file {path}. Expected UTF-8 text, one sentence a "
-            "line, plain or gzipped (`.gz`)."
+            "line, plain or packed (`.gz`, `.xz`, `.zst`, `.bz2`)."
         )
 
 
-def _raw_lines(path: Path) -> Iterator[bytes]:
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rb") as file:
-        try:
-            first = file.readline()
-            _check_encoding(first, path)
-            second = file.readline()
-            if not second and first.rstrip(b"\r\n").count(b"\r") > 1:
-                raise ValueError(
-                    f"The lines of {path} end as those of old Macs, with a "
-                    "carriage return alone, so all of it reads as one line. "
-                    "Expected: UTF-8 text with line feeds. Convert it: tr "
-                    f"'\\r' '\\n' < {path}"
-                )
-            yield from itertools.chain(filter(None, (first, second)), file)
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+def raw_lines(path: Path) -> Iterator[bytes]:
+    """Reads the lines of a file as they stand there, unpacked.
+
+    Args:
+        path: The file.
+
+    Yields:
+        Each line, with its end.
+
+    Raises:
+        ValueError: The packed data is damaged, or the file is of another
+            encoding or without line feeds.
+    """
+    with opened(path) as file:
+        first = file.readline()
+        _check_encoding(first, path)
+        second = file.readline()
+        if not second and first.rstrip(b"\r\n").count(b"\r") > 1:
             raise ValueError(
-                f"{path} is not a whole gzip file ({error}). Get it again."
-            ) from error
+                f"The lines of {path} end as those of old Macs, with a "
+                "carriage return alone, so all of it reads as one line. "
+                "Expected: UTF-8 text with line feeds. Convert it: tr "
+                f"'\\r' '\\n' < {path}"
+            )
+        yield from itertools.chain(filter(None, (first, second)), file)
 
 
 def _check_encoding(start: bytes, path: Path) -> None:
@@ -145,7 +159,21 @@ def _check_encoding(start: bytes, path: Path) -> None:
         )
 
 
-def _decode(line: bytes, number: int, path: Path, errors: str) -> str:
+def decode_line(line: bytes, number: int, path: Path, errors: str) -> str:
+    """Makes text of a line of `raw_lines`.
+
+    Args:
+        line: The line.
+        number: Its number, from 1.
+        path: The file.
+        errors: `"strict"`, or `"surrogateescape"` to keep what is not UTF-8.
+
+    Returns:
+        The line without its end, and without a byte order mark.
+
+    Raises:
+        ValueError: It is not UTF-8.
+    """
     if number == 1:
         line = line.removeprefix(_BYTE_ORDER_MARK)
     line = line.removesuffix(b"\n").removesuffix(b"\r")
@@ -160,20 +188,28 @@ def _decode(line: bytes, number: int, path: Path, errors: str) -> str:
 
 
 def _columns(
-    path: Path, keep_bad_lines: bool
+    path: Path, keep_bad_lines: bool, columns: tuple[int, int], header: bool
 ) -> Iterator[tuple[int, str, str | None]]:
     errors = "surrogateescape" if keep_bad_lines else "strict"
     number = 0
-    for number, raw in enumerate(_raw_lines(path), start=1):
-        line = _decode(raw, number, path, errors)
-        source, tab, target = line.partition("\t")
-        if not tab and not keep_bad_lines:
+    source, target = columns
+    last = max(columns)
+    for number, raw in enumerate(raw_lines(path), start=1):
+        line = decode_line(raw, number, path, errors)
+        if header and number == 1:
+            continue
+        cells = line.split("\t", last + 1)
+        if len(cells) > last:
+            yield number, cells[source], cells[target]
+        elif keep_bad_lines:
+            yield number, cells[0], None
+        else:
+            wanted = "two columns" if last == 1 else f"{last + 1} columns"
             raise ValueError(
-                f"Line {number} of {path} has not two columns. Expected: "
+                f"Line {number} of {path} has not {wanted}. Expected: "
                 "source and target, a tab between them. Received: "
                 f"{line[:80]!r}. Correct the line, or remove it."
             )
-        yield number, source, target.partition("\t")[0] if tab else None
     if not number:
         raise ValueError(f"The parallel text has no sentence: {path} is empty.")
 
@@ -181,7 +217,7 @@ def _columns(
 def _pairs(
     source: Path, target: Path, errors: str
 ) -> Iterator[tuple[int, str, str]]:
-    lines = itertools.zip_longest(_raw_lines(source), _raw_lines(target))
+    lines = itertools.zip_longest(raw_lines(source), raw_lines(target))
     number = 0
     for number, (source_line, target_line) in enumerate(lines, start=1):
         if source_line is None or target_line is None:
@@ -197,8 +233,8 @@ def _pairs(
             )
         yield (
             number,
-            _decode(source_line, number, source, errors),
-            _decode(target_line, number, target, errors),
+            decode_line(source_line, number, source, errors),
+            decode_line(target_line, number, target, errors),
         )
     if not number:
         raise ValueError(

@@ -2,98 +2,204 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from luong_keras.data.parallel_text import read_columns, read_pairs
+from luong_keras.data.compression import SUFFIXES
+from luong_keras.data.parallel_text import read_pairs
+from luong_keras.data.sources.columns import Wanted
+from luong_keras.data.sources.placed_pair import PlacedPair
+from luong_keras.data.sources.registry import (
+    FILE_NAMES,
+    PACKED_NAMES,
+    file_kind,
+)
 
-COLUMNS = (".tsv", ".tsv.gz")
+Given = str | Sequence[str | Sequence[str]]
+
+ONE_OR_TWO = (
+    f"one file of both sides ({FILE_NAMES}, each plain or packed: "
+    f"{PACKED_NAMES}), or a source and a target file"
+)
 
 
-class PlacedPair(tuple):
-    """A source and a target sentence that know where they stand.
+@dataclass(frozen=True)
+class TextSource:
+    """One source of pairs, and how it is read.
 
     Attributes:
-        place: The file's name and the line's number, such as `train.en:7`.
+        paths: A file of both sides, or a source and a target file.
+        how: What the kind of the file has chosen: its columns, say.
+        part: The number among several sources, from 0.
     """
 
-    place: str
+    paths: tuple[Path, ...]
+    how: Any = None
+    part: int = 0
 
-    def __new__(cls, source: str, target: str | None, place: str):
-        """Makes the pair."""
-        pair = super().__new__(cls, (source, target))
-        pair.place = place
-        return pair
+    @property
+    def note(self) -> str | None:
+        """What was guessed of the file."""
+        return getattr(self.how, "note", None)
 
 
 def is_columns(path: str | Path) -> bool:
-    """Whether a file's name says that it has two columns."""
-    return str(path).endswith(COLUMNS)
+    """Whether a file's name says that it holds both sides."""
+    return file_kind(path) is not None
 
 
-def text_files(
-    given: str | Sequence[str], languages: Sequence[str]
-) -> list[Path]:
-    """Finds the files that a setting such as `data.train` names.
+def several(given: Given, weighted: bool = False) -> list[Given]:
+    """The sources that a setting names.
 
     Args:
-        given: A file of two columns, by its name `.tsv` or `.tsv.gz`, the
-            source first; or the paths of a source and a target file; or a
+        given: As for `text_files`; or a list of such.
+        weighted: Whether each has a weight, so that it is a list of sources.
+
+    Returns:
+        One or more. Two names that are no kind of file which holds both sides
+        are a source and a target file, unless they have weights.
+
+    Example:
+        >>> several("pairs.tsv"), several(["a.en", "a.de"])
+        (['pairs.tsv'], [['a.en', 'a.de']])
+        >>> several(["a.tsv", "b.tmx.gz"]), several(["a", "b"], weighted=True)
+        (['a.tsv', 'b.tmx.gz'], ['a', 'b'])
+    """
+    if isinstance(given, str):
+        return [given]
+    names = all(isinstance(g, str) and not is_columns(g) for g in given)
+    if len(given) == 2 and names and not weighted:
+        return [given]
+    return list(given)
+
+
+def text_files(given: Given, languages: Sequence[str]) -> list[Path]:
+    """Finds the files of one source that a setting such as `data.dev` names.
+
+    Args:
+        given: A file that holds both sides, by its name such as `.tsv` or
+            `.tmx.gz`; or the paths of a source and a target file; or a
             prefix, to which the languages are appended. The names of the
             first two say nothing of languages.
         languages: The codes of the source and the target language.
 
     Returns:
-        One path, of a file of two columns, or two.
+        One path, of a file of both sides, or two.
 
     Raises:
         FileNotFoundError: A file is missing.
+        ValueError: There are not one or two names.
     """
     if not isinstance(given, str):
-        return [_existing(Path(path)) for path in given]
+        paths = [_existing(Path(str(path))) for path in given]
+        one = len(paths) == 1 and is_columns(paths[0])
+        if not one and (len(paths) != 2 or any(map(is_columns, paths))):
+            raise ValueError(
+                f"Expected: {ONE_OR_TWO}. Received: "
+                f"{' and '.join(map(str, given))}."
+            )
+        return paths
     if is_columns(given):
         return [_existing(Path(given))]
     return [_with_language(given, language) for language in languages]
 
 
-def read_text(
-    paths: Sequence[Path], skip_bad_lines: bool
-) -> Iterator[PlacedPair]:
-    """Reads the pairs of one or two files.
+def text_sources(
+    given: Given, wanted: Wanted, weighted: bool = False
+) -> list[TextSource]:
+    """Finds the sources that a setting names, and how each is read.
 
     Args:
-        paths: As `text_files` found them.
+        given: As for `several`.
+        wanted: The languages and, where they are named, the columns.
+        weighted: As for `several`.
+
+    Returns:
+        The sources.
+
+    Raises:
+        FileNotFoundError: A file is missing.
+        ValueError: A file has not the columns, or they cannot be guessed.
+    """
+    found = []
+    for part, one in enumerate(several(given, weighted)):
+        paths = text_files(one, wanted.languages)
+        kind = file_kind(paths[0]) if len(paths) == 1 else None
+        how = None if kind is None else kind.choose(paths[0], wanted)
+        found.append(TextSource(tuple(paths), how, part))
+    return found
+
+
+def read_text(
+    sources: Sequence[TextSource], skip_bad_lines: bool
+) -> Iterator[PlacedPair]:
+    """Reads the pairs of one source after the other.
+
+    Args:
+        sources: As `text_sources` found them.
         skip_bad_lines: Whether lines that are not UTF-8, or have no second
             column, come with a mark by which `write_corpus` counts them,
             instead of an error.
     """
-    lines: Iterator[tuple[int, str, str | None]]
-    if len(paths) == 1:
-        lines = read_columns(paths[0], skip_bad_lines)
+    return itertools.chain.from_iterable(
+        _read(source, skip_bad_lines) for source in sources
+    )
+
+
+def _read(source: TextSource, skip_bad_lines: bool) -> Iterator[PlacedPair]:
+    paths = source.paths
+    kind = file_kind(paths[0]) if len(paths) == 1 else None
+    if kind is not None:
+        pairs = kind.read(paths[0], source.how, skip_bad_lines)
     else:
-        first, second = paths
-        lines = read_pairs(first, second, skip_bad_lines)
-    name = paths[0].name
-    for number, source, target in lines:
-        yield PlacedPair(source, target, f"{name}:{number}")
+        pairs = _two_files(paths, skip_bad_lines)
+    if source.part == 0:
+        return pairs
+    return _of_part(pairs, source.part)
+
+
+def _of_part(pairs: Iterator[PlacedPair], part: int) -> Iterator[PlacedPair]:
+    for pair in pairs:
+        pair.part = part
+        yield pair
+
+
+def _two_files(
+    paths: Sequence[Path], skip_bad_lines: bool
+) -> Iterator[PlacedPair]:
+    first, second = paths
+    for number, source, target in read_pairs(first, second, skip_bad_lines):
+        yield PlacedPair(source, target, f"{first.name}:{number}")
 
 
 def _existing(path: Path) -> Path:
     if not path.is_file():
         raise FileNotFoundError(
-            f"Expected: a text file, one sentence (or, `.tsv`, one pair) a "
-            f"line. Received: {path}, which does not exist."
+            "Expected: a text file of one sentence a line, or one of both "
+            f"sides ({FILE_NAMES}). Received: {path}, which does not exist."
         )
     return path
 
 
 def _with_language(prefix: str, language: str) -> Path:
-    """prefix.language, or prefix.language.gz where only that exists."""
+    """prefix.language, or the packed file where only that exists."""
     path = Path(f"{prefix}.{language}")
-    packed = Path(f"{path}.gz")
-    if not path.exists() and not packed.exists():
+    if path.exists():
+        return path
+    packed = [Path(f"{path}{suffix}") for suffix in SUFFIXES]
+    found = next((one for one in packed if one.exists()), None)
+    if found is None and Path(prefix).is_file():
+        raise ValueError(
+            f"{prefix} holds one side alone, by its name. Expected: "
+            f"{ONE_OR_TWO}; beside others, a list of the two. Received: "
+            f"{prefix} alone."
+        )
+    if found is None:
         raise FileNotFoundError(
             f"Expected: a text file of one sentence a line, {path} or "
-            f"{packed}. Received: neither exists."
+            f"{', '.join(map(str, packed))}. Received: none of them exists."
         )
-    return path if path.exists() else packed
+    return found

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import filecmp
+import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from luong_keras.data.text_files import is_columns
+from luong_keras.data.compression import without_compression
+from luong_keras.data.sources.columns import Wanted, guessed_columns
+from luong_keras.data.sources.placed_pair import one_line, text_or_none
+from luong_keras.data.sources.registry import FILE_NAMES, object_kind
+from luong_keras.data.text_files import is_columns, several
 from luong_keras.files.atomic_file import atomic_path
 from luong_keras.training.run_folder import OTHER_TEXT, RunFolder
 
-Text = str | Path | Sequence[str | Path] | Iterable[tuple[str, str]]
-
-# What ends a line or a column.
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+# Also a `pandas.DataFrame`, a `datasets.Dataset` and a `tf.data.Dataset`, of
+# which this knows nothing but how to go through them; or a list of several.
+Text = str | Path | Sequence[Any] | Iterable[Any]
 
 
 def text_settings(
@@ -22,17 +27,24 @@ def text_settings(
     train: Text,
     dev: Text | None = None,
     test: Text | None = None,
+    wanted: Wanted | None = None,
+    weighted: bool = False,
 ) -> dict[str, Any]:
     """The settings by which a run finds its pairs.
 
     Args:
         run: where pairs that are in no file are written.
-        train: the training pairs: (source, target) strings, or the path of a
-            file of two columns (`.tsv`, `.tsv.gz`), or the paths of a source
-            and a target file, or the prefix of two files.
-        dev: the pairs to choose a model by, in the same forms; held out of
-            the training pairs when None.
+        train: the training pairs: the path of a file of both sides (`.tsv`,
+            `.csv`, `.jsonl`, `.tmx`, plain or packed), or the paths of a
+            source and a target file, or the prefix of two files; or
+            (source, target) strings, records with named fields, a
+            `pandas.DataFrame`, a `datasets.Dataset`, a `tf.data.Dataset`; or
+            a list of several of these.
+        dev: the pairs to choose a model by, in the same forms, one of them;
+            held out of the training pairs when None.
         test: the pairs to score, likewise.
+        wanted: the languages, and the columns where they are named.
+        weighted: whether `train` is a list of sources with weights.
 
     Returns:
         Settings by their full names.
@@ -40,62 +52,129 @@ def text_settings(
     Raises:
         ValueError: where something is no pair of sentences.
     """
-    given = {"train": train, "dev": dev, "test": test}
+    wanted = wanted or Wanted()
     settings: dict[str, Any] = {"data.dataset": "files"}
-    for part, text in given.items():
-        settings[f"data.{part}"] = (
-            None if text is None else _named(text, part, run)
+    parts = _sources(train, weighted)
+    if len(parts) == 1:
+        settings["data.train"] = _named(parts[0], "train", run, wanted)
+    else:
+        settings["data.train"] = tuple(
+            _named(part, f"train.{number}", run, wanted)
+            for number, part in enumerate(parts, start=1)
         )
-    paths = settings["data.train"]
-    if not isinstance(paths, str):
-        languages = [path.removesuffix(".gz")[-3:] for path in paths]
-        if all(re.fullmatch(r"\.[a-z]{2}", language) for language in languages):
-            settings["data.source_language"] = languages[0][1:]
-            settings["data.target_language"] = languages[1][1:]
+    for name, text in (("dev", dev), ("test", test)):
+        settings[f"data.{name}"] = (
+            None if text is None else _named(text, name, run, wanted)
+        )
+    settings |= _languages_of_names(settings["data.train"])
     return settings
 
 
-def _named(text: Text, part: str, run: RunFolder) -> str | tuple[str, str]:
+def _languages_of_names(paths: Any) -> dict[str, str]:
+    """The languages that the names of a source and a target file end in."""
+    if isinstance(paths, str) or not all(isinstance(p, str) for p in paths):
+        return {}
+    if len(several(paths)) > 1:
+        return {}
+    ends = [without_compression(path)[-3:] for path in paths]
+    if not all(re.fullmatch(r"\.[a-z]{2}", end) for end in ends):
+        return {}
+    return {
+        "data.source_language": ends[0][1:],
+        "data.target_language": ends[1][1:],
+    }
+
+
+def _sources(text: Text, weighted: bool) -> list[Text]:
+    """The sources of a training text; most often it is one."""
+    if not isinstance(text, list | tuple) or not text:
+        return [text]
+    # Beside the name of a file, two strings are two files as well.
+    files = any(isinstance(t, str | Path) and is_columns(t) for t in text)
+    if not all(_is_source(thing, files) for thing in text):
+        return [text]
+    names = [str(t) if isinstance(t, Path) else t for t in text]
+    if all(isinstance(name, str) for name in names):
+        given = several(names, weighted)
+        return [text] if given == [names] else list(given)
+    return list(text)
+
+
+def _is_source(thing: Any, files: bool) -> bool:
+    """Whether it is a whole source, and no pair of sentences or record."""
+    if isinstance(thing, str | Path):
+        return True
+    if isinstance(thing, list | tuple):
+        return bool(thing) and (files or not isinstance(thing[0], str))
+    return type(thing) is not dict and object_kind(thing) is not None
+
+
+def _named(
+    text: Text, part: str, run: RunFolder, wanted: Wanted
+) -> str | tuple[str, str]:
     """The file or files of a part, written where there is none."""
     if isinstance(text, str | Path):
         return str(text)
-    pairs = list(text)
-    match pairs:
-        case [str() | Path() as source, str() | Path() as target]:
-            if is_columns(source) or is_columns(target):
-                raise ValueError(
-                    "Expected: one file of two columns, or a source and a "
-                    f"target file. Received: {source} and {target}."
-                )
-            return str(source), str(target)
-    path = run.pairs / f"{part}.tsv"
-    lines = [_line(pair, n) for n, pair in enumerate(pairs, start=1)]
-    content = "".join(lines).encode("utf-8")
-    # A file that is rewritten looks like another text.
-    if not path.exists() or path.read_bytes() != content:
-        if path.exists() and run.data.exists():
-            raise ValueError(OTHER_TEXT.format(run.path))
-        with atomic_path(path) as temporary:
-            temporary.write_bytes(content)
+    if isinstance(text, list | tuple):
+        match list(text):
+            case [str() | Path() as source, str() | Path() as target]:
+                if is_columns(source) or is_columns(target):
+                    raise ValueError(
+                        f"Expected: one file of both sides ({FILE_NAMES}), or "
+                        f"a source and a target file. Received: {source} and "
+                        f"{target}."
+                    )
+                return str(source), str(target)
+    kind = object_kind(text)
+    if kind is None:
+        raise ValueError(
+            "Expected: sentence pairs, as a list or an iterator, a "
+            "pandas.DataFrame, a datasets.Dataset, a tf.data.Dataset, or "
+            f"files. Received: {type(text).__name__}."
+        )
+    pairs, note = kind.read(text, wanted)
+    if note is not None:
+        print(note)
+    return _written(pairs, run.pairs / f"{part}.tsv", run, wanted)
+
+
+def _written(
+    pairs: Iterable[tuple[Any, Any]],
+    path: Path,
+    run: RunFolder,
+    wanted: Wanted,
+) -> str:
+    """Writes pairs as a file, unless it is there already."""
+    with atomic_path(path) as temporary:
+        with open(temporary, "wb") as file:
+            for line in _lines(pairs, wanted):
+                file.write(line)
+        if path.exists():
+            same = filecmp.cmp(path, temporary, shallow=False)
+            if not same and run.data.exists():
+                raise ValueError(OTHER_TEXT.format(run.path))
+            if same:
+                # A file of another time looks like another text.
+                stat = path.stat()
+                os.utime(temporary, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     return str(path)
 
 
-def _line(pair, number: int) -> str:
-    if (
-        isinstance(pair, str)
-        or len(pair) != 2
-        or not all(isinstance(sentence, str) for sentence in pair)
-    ):
-        raise ValueError(
-            "Expected: pairs of a source and a target sentence, both str. "
-            f"Received: {pair!r} as pair {number}."
-        )
-    line = "\t".join(_CONTROL.sub(" ", sentence) for sentence in pair) + "\n"
-    try:
-        line.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            f"Pair {number} cannot be written as UTF-8 ({error.reason}). "
-            f"Received: {pair!r}."
-        ) from error
-    return line
+def _lines(pairs: Iterable[tuple[Any, Any]], wanted: Wanted) -> Iterator[bytes]:
+    """The lines of a file of two columns."""
+    for number, pair in enumerate(pairs, start=1):
+        cells = [text_or_none(text) or "" for text in pair]
+        if number == 1:
+            # A header where the columns are looked for by their names, or
+            # where the first pair would be taken for one.
+            if wanted.columns is not None:
+                yield "\t".join(map(one_line, wanted.columns)).encode() + b"\n"
+            elif guessed_columns(cells, wanted.languages) is not None:
+                yield b"source\ttarget\n"
+        try:
+            yield "\t".join(cells).encode("utf-8") + b"\n"
+        except UnicodeEncodeError as error:
+            raise ValueError(
+                f"Pair {number} cannot be written as UTF-8 ({error.reason}). "
+                f"Received: {pair!r:.200}."
+            ) from error

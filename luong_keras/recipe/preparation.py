@@ -1,8 +1,8 @@
-"""The checked text and the vocabularies of a run."""
+"""The checked text of a run."""
 
 from __future__ import annotations
 
-import dataclasses
+import functools
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,15 +12,10 @@ from luong_keras.config import RunConfig
 from luong_keras.data.corpus import Corpus
 from luong_keras.data.corpus_writer import open_or_write_corpus
 from luong_keras.data.datasets import Datasets, corpus_key, load_datasets
+from luong_keras.data.pair_filters import FILTERED
 from luong_keras.files.atomic_file import write_text
-from luong_keras.text.loading import load_tokenizer
+from luong_keras.recipe.preparation_bars import bar, counted
 from luong_keras.text.preprocessing import preprocessors
-from luong_keras.text.sentencepiece_tokenizer import (
-    SentencePieceTokenizer,
-    VocabularyTooLargeError,
-)
-from luong_keras.text.tokenizer import Tokenizer
-from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import OTHER_TEXT, RunFolder
 
 
@@ -40,7 +35,10 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
     if has_pairs and corpus is not None:
         datasets = _kept_pairs(corpus, run)
     else:
-        datasets = load_datasets(config.data)
+        with bar("looking through the pairs") as progress:
+            datasets = load_datasets(
+                config.data, functools.partial(counted, progress=progress)
+            )
         corpus = corpus or prepare_corpus(datasets, config, run.corpus)
         if has_pairs:
             datasets = _kept_pairs(corpus, run)
@@ -49,7 +47,19 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
     if datasets.note is not None:
         print(datasets.note)
     print(f"{len(corpus)} training pairs; skipped: {corpus.skipped}")
+    for line in filter_report(corpus):
+        print(line)
     return datasets, corpus
+
+
+def filter_report(corpus: Corpus) -> Iterator[str]:
+    """What the filters have left out, with examples."""
+    for reason, entry in corpus.filtered.items():
+        yield f"left out, {FILTERED[reason]}: {entry['count']} pairs, such as"
+        for place, pair in zip(
+            entry["first_lines"], entry["examples"], strict=True
+        ):
+            yield f"  {place}: {pair}"
 
 
 def read_text(run: RunFolder) -> tuple[Datasets, Corpus]:
@@ -67,15 +77,19 @@ def prepare_corpus(
 ) -> Corpus:
     """The checked training text, in a folder that may have it already."""
     preprocess_source, preprocess_target = preprocessors(config.data)
-    return open_or_write_corpus(
-        datasets.train,
-        folder,
-        corpus_key(datasets, config.data),
-        preprocess_source=preprocess_source,
-        preprocess_target=preprocess_target,
-        on_bad_line=config.data.on_bad_line,
-        most_skipped=config.data.most_skipped,
-    )
+    with bar("checking pairs") as progress:
+        return open_or_write_corpus(
+            datasets.train,
+            folder,
+            corpus_key(datasets, config.data),
+            preprocess_source=preprocess_source,
+            preprocess_target=preprocess_target,
+            on_bad_line=config.data.on_bad_line,
+            most_skipped=config.data.most_skipped,
+            filters=config.data.filters,
+            processes=config.data.processes,
+            progress=progress,
+        )
 
 
 def _keep_pairs(datasets: Datasets, run: RunFolder) -> None:
@@ -152,56 +166,3 @@ def _read_json_lines(path: Path, columns: int) -> list[list[str]]:
             )
         rows.append(row)
     return rows
-
-
-def prepare_tokenizers(corpus: Corpus, config: RunConfig, run: RunFolder):
-    """Source and target tokenizer, of the run or trained on the corpus."""
-    names = ("source_vocabulary", "target_vocabulary")
-    if all((run.path / f"{name}.json").exists() for name in names):
-        return [load_tokenizer(run.path, name) for name in names]
-    data, model = config.data, config.model
-    sizes = (model.source_vocabulary_size, model.target_vocabulary_size)
-    sides = (["source"], ["target"])
-    if data.joint_vocabulary:
-        sides = (["source", "target"],) * 2
-    tokenizers: list[Tokenizer] = []
-    for name, size, parts in zip(names, sizes, sides, strict=True):
-        if data.joint_vocabulary and tokenizers:
-            tokenizer = tokenizers[0]
-        elif data.tokenizer == "sentencepiece":
-            tokenizer = _subwords(corpus, parts, size)
-        else:
-            tokenizer = WordTokenizer.train(
-                _lines(corpus, parts), size, pretokenized=data.tokenize
-            )
-        tokenizer.save(run.path, name)
-        tokenizers.append(tokenizer)
-    return tokenizers
-
-
-def _lines(corpus: Corpus, sides: Sequence[str]) -> Iterator[str]:
-    return (line for side in sides for line in corpus.side_lines(side))
-
-
-def _subwords(
-    corpus: Corpus, sides: Sequence[str], size: int
-) -> SentencePieceTokenizer:
-    """As many subwords as were asked for, or as many as the text has."""
-    try:
-        return SentencePieceTokenizer.train(_lines(corpus, sides), size)
-    except VocabularyTooLargeError as error:
-        print(
-            f"the {' and '.join(sides)} text is small: {error.most} subwords "
-            f"instead of {size}"
-        )
-        return SentencePieceTokenizer.train(_lines(corpus, sides), error.most)
-
-
-def fit_vocabulary_sizes(config: RunConfig, source, target) -> RunConfig:
-    """A small corpus may have fewer words than were asked for."""
-    model = dataclasses.replace(
-        config.model,
-        source_vocabulary_size=source.vocabulary_size,
-        target_vocabulary_size=target.vocabulary_size,
-    )
-    return dataclasses.replace(config, model=model)

@@ -28,6 +28,8 @@ MAY_CHANGE = (
     "training.most_skipped",
     # What is left out is the same; more of it is looked at or not.
     "data.most_skipped",
+    # The text is the same, however many prepare it.
+    "data.processes",
     # How many translations are shown, and whether the weights are.
     "training.samples",
     "training.histograms",

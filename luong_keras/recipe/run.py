@@ -20,12 +20,7 @@ from luong_keras.recipe.devices import (
     Devices,
     told_of_lost_processes,
 )
-from luong_keras.recipe.preparation import (
-    fit_vocabulary_sizes,
-    prepare_text,
-    prepare_tokenizers,
-    read_text,
-)
+from luong_keras.recipe.preparation import prepare_text, read_text
 from luong_keras.recipe.report import report
 from luong_keras.recipe.resumption import (
     check_resumable,
@@ -35,6 +30,11 @@ from luong_keras.recipe.resumption import (
 )
 from luong_keras.recipe.run_dictionary import bring_in
 from luong_keras.recipe.training import train, training_batches
+from luong_keras.recipe.vocabularies import (
+    count_lengths,
+    fit_vocabulary_sizes,
+    prepare_tokenizers,
+)
 from luong_keras.training.run_folder import RunFolder
 
 
@@ -124,6 +124,7 @@ def _prepare(config: RunConfig, run: RunFolder):
     tokenizers = prepare_tokenizers(corpus, config, run)
     config = fit_vocabulary_sizes(config, *tokenizers)
     write_config(config, run)
+    count_lengths(corpus, tokenizers, config)
     batches = training_batches(corpus, tokenizers, config)
     run.write_data(batches.fingerprint)
     return config, datasets, tokenizers, batches

@@ -154,6 +154,7 @@ def training_batches(
         max_length=config.data.max_length,
         over_long=config.data.over_long,
         batching=config.data.batching,
+        weights=config.data.weights,
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,9 @@ from typing import Any
 from luong_keras.missing_package import missing_package
 from luong_keras.special_tokens import SPECIAL_TOKENS, UNK, UNK_ID
 from luong_keras.text import word_splitting
-from luong_keras.text.tokenizer import (
-    Tokenizer,
-    batches_of_lines,
-    clean_text,
-)
+from luong_keras.text.tokenizer import Tokenizer, clean_text
 from luong_keras.text.vocabulary import read_vocabulary
+from luong_keras.text.word_counts import count_words
 
 try:
     import tensorflow as tf
@@ -98,6 +94,8 @@ class WordTokenizer(Tokenizer):
         pretokenized: bool = False,
         lowercase: bool = False,
         min_count: int = 1,
+        threads: int | None = 1,
+        note: tuple[Path, str] | None = None,
     ) -> WordTokenizer:
         """Takes the most frequent words of a text.
 
@@ -111,6 +109,8 @@ class WordTokenizer(Tokenizer):
             pretokenized: As in the constructor.
             lowercase: As in the constructor.
             min_count: A word must occur this often.
+            threads: As in `luong_keras.text.word_counts.count_words`.
+            note: Likewise.
 
         Returns:
             The tokenizer; `save` it to keep it.
@@ -125,10 +125,12 @@ class WordTokenizer(Tokenizer):
                 "`vocabulary_size` counts the four special tokens, so it must "
                 f"be at least 5. Received: {vocabulary_size}."
             )
-        counts: Counter[bytes] = Counter()
-        for batch in batches_of_lines(lines):
-            words = _split(clean_text(batch, lowercase), pretokenized)
-            counts.update(words.flat_values.numpy().tolist())
+        counts = count_words(
+            lines,
+            lambda batch: _split(clean_text(batch, lowercase), pretokenized),
+            threads,
+            note,
+        )
         for token in SPECIAL_TOKENS:
             counts.pop(token.encode(), None)
         frequent = sorted(

@@ -103,6 +103,14 @@ def test_a_file_of_another_run_is_the_whole_configuration():
             {"train": "pairs.tsv", "test": ("text.en", "text.de")},
         ),
         (
+            "pairs.tsv dev.tsv --set data.weights=[3,1]",
+            {"train": ("pairs.tsv", "dev.tsv"), "weights": (3.0, 1.0)},
+        ),
+        (
+            'pairs.tsv --set data.columns=["b","2"]',
+            {"train": "pairs.tsv", "columns": ("b", "2")},
+        ),
+        (
             "pairs.tsv --set data.dev=x.tsv data.train=y.tsv",
             {"train": "pairs.tsv", "dev": "x.tsv"},
         ),
@@ -112,11 +120,19 @@ def test_text_of_ones_own_is_named_by_its_files(argv, data, capsys):
     config, run_dir, *_ = parse(argv.split())
     assert run_dir == Path("runs/small")
     assert config.data.dataset == "files"
-    for name in ("train", "dev", "test"):
+    for name in ("train", "dev", "test", "weights", "columns"):
         assert getattr(config.data, name) == data.get(name)
     small = PRESETS["small"]
     assert config.model == small.model
     assert "No --preset" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "argv", ["text.en", "pairs.tsv text.en", "pairs.tsv --dev dev.tsv dev.tsv"]
+)
+def test_files_that_do_not_go_together_are_refused(argv):
+    with pytest.raises(ValueError, match="Expected: as (text|dev) one file of"):
+        parse(argv.split())
 
 
 def test_the_flags_with_short_names_are_settings():

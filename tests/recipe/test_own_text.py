@@ -57,7 +57,8 @@ def test_files_are_named_as_they_are(tmp_path, train, expected):
         ([("a", "b"), "cd", "ef"], "Received: 'cd' as pair 2"),
         ([("a", 3)], "both str"),
         ([("a", "\udcff")], "Pair 1 cannot be written as UTF-8"),
-        (("a.tsv", "b.tsv"), "one file of two columns"),
+        ([["a.tsv", "b.en"], "c.tsv"], "Received: a.tsv and b.en"),
+        (3, "Received: int"),
     ],
 )
 def test_what_is_no_pair_is_refused(tmp_path, pairs, message):

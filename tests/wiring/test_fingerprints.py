@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from luong_keras.config import DataConfig
+from luong_keras.config import DataConfig, FilterConfig
 from luong_keras.data import phrasebook
 from luong_keras.data.batching import TrainingBatches
 from luong_keras.data.corpus_writer import write_corpus
@@ -50,6 +50,7 @@ def arguments(tmp_path_factory):
         "over_long": "cut",
         "batching": "sorted_pools",
         "pool_batches": 3,
+        "weights": None,
     }
 
 
@@ -67,6 +68,7 @@ def others(tmp_path_factory):
         "over_long": "cut_read_last",
         "batching": "authors",
         "pool_batches": 4,
+        "weights": (1,),
     }
 
 
@@ -162,6 +164,7 @@ MAKES_ANOTHER_CORPUS = {
     "normalize_punctuation": True,
     "tokenize": True,
     "on_bad_line": "error",
+    "filters": FilterConfig(identical=True),
 }
 # In the key of the data set, or not of the training text at all.
 OF_THE_DATA_SET = {
@@ -169,11 +172,13 @@ OF_THE_DATA_SET = {
     "source_language",
     "target_language",
     "train",
+    "columns",
     "train_size",
 }
 LATER = {
     "dev": "x",
     "test": "x",
+    "weights": (1.0,),
     "dev_set": "wmt14",
     "test_set": "wmt15",
     "tokenizer": "sentencepiece",
@@ -181,6 +186,8 @@ LATER = {
     "max_length": 7,
     "over_long": "cut",
     "batching": "authors",
+    "subword_lines": 7,
+    "processes": 2,
     # Which pairs are left out is the same.
     "most_skipped": 0.5,
 }
@@ -227,6 +234,8 @@ def test_the_key_of_a_data_set(tmp_path, monkeypatch):
         "other files": dataclasses.replace(files, train=two),
         "source": dataclasses.replace(files, source_language="fr"),
         "target": dataclasses.replace(files, target_language="fr"),
+        "columns": dataclasses.replace(files, columns=("a", "b")),
+        "both": dataclasses.replace(files, train=(one, two), weights=(1, 1)),
     }
     keys = {name: load_datasets(kind).train_key for name, kind in kinds.items()}
     all_different(keys)

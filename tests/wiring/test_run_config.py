@@ -18,9 +18,11 @@ import luong_keras.recipe.preparation as preparation
 import luong_keras.recipe.report as report
 import luong_keras.recipe.run as recipe
 import luong_keras.recipe.training as training_part
+import luong_keras.recipe.vocabularies as vocabularies
 from luong_keras.config import (
     DataConfig,
     DecodingConfig,
+    FilterConfig,
     ModelConfig,
     RunConfig,
     TrainingConfig,
@@ -482,7 +484,15 @@ def test_no_field_of_data_is_left_out():
             "test_set",
             "test_subset",
         },
-        test_files_are_those_of_the_settings: {"train", "dev", "test"},
+        test_files_are_those_of_the_settings: {
+            "train",
+            "dev",
+            "test",
+        },
+        test_columns_are_those_of_the_settings: {"columns"},
+        test_weights_reach_the_batches: {"weights"},
+        test_filters_and_processes_reach_the_corpus: {"filters", "processes"},
+        test_subwords_are_learnt_from_so_many_lines: {"subword_lines"},
         test_the_built_in_corpus_is_of_the_settings: {"train_size"},
         test_the_tokenizers_are_of_the_settings: {
             "tokenizer",
@@ -552,6 +562,69 @@ def test_files_are_those_of_the_settings(tmp_path):
     assert list(found.train()) == [("train cs", "train fr")]
     assert found.dev == [("dev cs", "dev fr")]
     assert found.test == [("test cs", "test fr")]
+
+
+def test_columns_are_those_of_the_settings(tmp_path):
+    path = tmp_path / "all.csv"
+    path.write_text("source,target,b,c\n1,2,3,4\n")
+    files = {part: str(path) for part in ("train", "dev", "test")}
+    for columns, pair in ((None, ("1", "2")), (("c", "b"), ("4", "3"))):
+        found = load_datasets(DataConfig("files", **files, columns=columns))
+        assert [*found.train(), *found.dev, *found.test] == [pair] * 3
+
+
+def test_weights_reach_the_batches(run_of, tmp_path):
+    config = RunConfig(
+        model=MODEL, data=DataConfig(train=("a.tsv",), weights=(2.0,))
+    )
+    assert run_of(config).data._mixture.weights == (2.0,)
+    assert run_of(SAME).data._mixture is None
+
+
+def test_filters_and_processes_reach_the_corpus(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        preparation,
+        "open_or_write_corpus",
+        lambda *_, **options: asked.append(options),
+    )
+    filters = FilterConfig(length_ratio=2.0)
+    datasets = Datasets(lambda: TRAIN, "lines", DEV, DEV)
+    data = DataConfig(filters=filters, processes=3)
+    preparation.prepare_corpus(datasets, RunConfig(data=data), tmp_path)
+    assert (asked[0]["filters"], asked[0]["processes"]) == (filters, 3)
+
+
+def test_subwords_are_learnt_from_so_many_lines(tmp_path, monkeypatch):
+    corpus = write_corpus(TRAIN, tmp_path / "corpus")
+    learnt = []
+
+    def train(lines, size):
+        learnt.append(list(lines))
+        return WordTokenizer.from_words(["a"])
+
+    monkeypatch.setattr(vocabularies.SentencePieceTokenizer, "train", train)
+    for number, lines in enumerate((None, 48, 10, 10)):
+        data = DataConfig(
+            tokenizer="sentencepiece",
+            joint_vocabulary=True,
+            subword_lines=lines,
+        )
+        training = TrainingConfig(seed=number)
+        config = RunConfig(model=MODEL, data=data, training=training)
+        run = RunFolder(tmp_path / str(number))
+        vocabularies.prepare_tokenizers(corpus, config, run)
+    text = [
+        line
+        for side in ("source", "target")
+        for line in (corpus.side_lines(side))
+    ]
+    assert learnt[0] == learnt[1] == text
+    # A sample in the text's order, of both sides, whatever the seed.
+    assert learnt[2] == learnt[3] and len(learnt[2]) == 10
+    rest = iter(text)
+    assert all(line in rest for line in learnt[2])
+    assert {line[0] for line in learnt[2]} == {"a", "x"}
 
 
 def test_the_built_in_corpus_is_of_the_settings(monkeypatch):
@@ -644,7 +717,7 @@ def test_the_tokenizers_are_of_the_settings(tmp_path, data, sizes, expected):
             source_vocabulary_size=sizes[0], target_vocabulary_size=sizes[1]
         ),
     )
-    made = preparation.prepare_tokenizers(corpus, config, RunFolder(tmp_path))
+    made = vocabularies.prepare_tokenizers(corpus, config, RunFolder(tmp_path))
     found = [(type(t).__name__, t.vocabulary_size, *options(t)) for t in made]
     assert found == expected
     known = [{*t.lookup(np.arange(4, 6)).numpy().tolist()} for t in made]
@@ -652,7 +725,7 @@ def test_the_tokenizers_are_of_the_settings(tmp_path, data, sizes, expected):
         assert known[0] == known[1]
     elif "tokenizer" not in data:
         assert known == [{b"a", b"b"}, {b"x", b"y"}]
-    sized = preparation.fit_vocabulary_sizes(SAME, *made).model
+    sized = vocabularies.fit_vocabulary_sizes(SAME, *made).model
     assert sized.source_vocabulary_size == sizes[0]
     assert sized.target_vocabulary_size == sizes[1]
 

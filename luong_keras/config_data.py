@@ -1,0 +1,109 @@
+"""The settings of the text that a run is trained on."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from luong_keras.config_checks import check_at_least_one, check_text
+
+
+@dataclass(frozen=True)
+class FilterConfig:
+    """Which training pairs are left out beside those that cannot be used.
+
+    What each leaves out is counted and shown by examples.
+    """
+
+    # one side longer than so many times the other, such as 3
+    length_ratio: float | None = None
+    # white space sets words apart; characters for scripts without it
+    length_unit: Literal["words", "characters"] = "words"
+    identical: bool = False  # both sides are the same
+    duplicates: bool = False  # a pair that came before, by a hash of 64 bits
+    # of the source and of the target, a Unicode script such as Latin or
+    # Cyrillic, or several, as in Han+Hiragana+Katakana: fewer than half of a
+    # side's letters are of it
+    scripts: tuple[str, str] | None = None
+
+    __pydantic_config__ = {"extra": "forbid"}
+
+    def __post_init__(self):
+        ratio = self.length_ratio
+        if ratio is not None and ratio < 1:
+            raise ValueError(
+                "length_ratio is the longer side by the shorter one. "
+                f"Expected: at least 1, such as 3. Received: {ratio}."
+            )
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """What a model is trained on, and how text becomes ids."""
+
+    # phrasebook (built in), files, or a tensorflow_datasets name
+    dataset: str = "wmt14_translate"
+    source_language: str = "en"
+    target_language: str = "de"
+    # files: a file of both sides (.tsv, .csv, .jsonl, .tmx), the paths of a
+    # source and a target file, or a prefix to which the language codes are
+    # appended (train -> train.en), each plain or packed (.gz, .xz, .zst,
+    # .bz2); of train several of these; without dev or test, pairs of train are
+    # held out
+    train: str | tuple[str | tuple[str, str], ...] | None = None
+    dev: str | tuple[str, str] | None = None
+    test: str | tuple[str, str] | None = None
+    # source and target column of such files: names in their first line, keys
+    # of JSON, languages of TMX, or numbers from 1; guessed where None
+    columns: tuple[str, str] | None = None
+    # several sources in train: how much of an epoch is of each, relative to
+    # the others, such as 3 and 1; where None, every pair comes once an epoch
+    weights: tuple[float, ...] | None = None
+    # WMT: sacrebleu test sets, and a file of line numbers to keep
+    dev_set: str = "wmt13"
+    test_set: str = "wmt14/full"
+    test_subset: str | None = None
+    train_size: int | None = None  # phrasebook: pairs
+    tokenizer: Literal["words", "sentencepiece"] = "words"
+    # one vocabulary for both languages
+    joint_vocabulary: bool = False
+    # sacremoses, before anything else; scores are then of such text
+    lowercase: bool = False
+    normalize_punctuation: bool = False
+    tokenize: bool = False
+    max_length: int = 50  # longer training pairs are filtered (section 4.1)
+    # cut: after max_length tokens; cut_read_last: the source's first tokens
+    # go instead, so that a reversed source keeps what the authors' program
+    # keeps
+    over_long: Literal["drop", "cut", "cut_read_last"] = "drop"
+    # sorted_pools: the corpus shuffled anew every epoch, pools of 64 batches
+    # sorted by length; authors: in the order of the file, chunks of 100
+    # batches sorted by target length
+    batching: Literal["sorted_pools", "authors"] = "sorted_pools"
+    # training pairs that are left out, counted and shown by examples
+    filters: FilterConfig = field(default_factory=FilterConfig)
+    # lines from which subwords are learnt; a sample of them, the same for
+    # every seed, where there are more, for they are all in memory at once
+    subword_lines: int | None = 2_000_000
+    # cores that prepare the text, all of them where None; the result is the
+    # same
+    processes: int | None = None
+    on_bad_line: Literal["error", "skip"] = "skip"
+    most_skipped: float = 0.05  # share of the training pairs
+
+    __pydantic_config__ = {"extra": "forbid"}
+
+    def __post_init__(self):
+        check_at_least_one(
+            self, "max_length", "train_size", "subword_lines", "processes"
+        )
+        check_text(self)
+        if not 0 <= self.most_skipped <= 1:
+            raise ValueError(
+                "most_skipped is a share of the training pairs. Expected: 0 "
+                f"to 1. Received: most_skipped={self.most_skipped}."
+            )
+        if self.test_subset and self.dataset in ("phrasebook", "files"):
+            raise ValueError(
+                "test_subset names lines of a WMT test set. Received: "
+                f"test_subset={self.test_subset!r} with "
+                f"dataset={self.dataset!r}. Leave it out."
+            )

@@ -1,0 +1,1 @@
+"""Where sentence pairs come from: a module a kind, listed in `registry`."""

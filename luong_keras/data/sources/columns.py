@@ -1,0 +1,198 @@
+"""Which columns of a table hold the source and the target sentences."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_SOURCE = {"source", "src"}
+_TARGET = {"target", "tgt", "trg"}
+# What names of columns have beside a language.
+_FILLING = {"text", "sentence", "sentences", "translation", "lang", "language"}
+_LANGUAGES = {
+    "ar": "arabic", "cs": "czech", "da": "danish", "de": "german",
+    "el": "greek", "en": "english", "es": "spanish", "et": "estonian",
+    "fi": "finnish", "fr": "french", "he": "hebrew", "hi": "hindi",
+    "hu": "hungarian", "it": "italian", "ja": "japanese", "ko": "korean",
+    "lt": "lithuanian", "lv": "latvian", "nl": "dutch", "no": "norwegian",
+    "pl": "polish", "pt": "portuguese", "ro": "romanian", "ru": "russian",
+    "sk": "slovak", "sv": "swedish", "tr": "turkish", "uk": "ukrainian",
+    "vi": "vietnamese", "zh": "chinese",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is looked for in a source of pairs.
+
+    Attributes:
+        languages: The codes of the source and the target language.
+        columns: The names of the two columns, or None to guess them.
+    """
+
+    languages: tuple[str, str] = ("en", "de")
+    columns: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The two columns of a table, and how they were found.
+
+    Attributes:
+        source: The place of the source column, from 0.
+        target: That of the target column.
+        header: Whether the first line of a file names the columns.
+        note: What to tell who gave the table; None where nothing was
+            guessed.
+    """
+
+    source: int
+    target: int
+    header: bool = False
+    note: str | None = None
+
+
+def named_columns(
+    names: Sequence[str], columns: tuple[str, str], what: str
+) -> tuple[int, int]:
+    """Finds the columns that a setting names.
+
+    Args:
+        names: The names of all columns.
+        columns: The two that are wanted: names, or numbers from 1.
+        what: The table, for the message.
+
+    Returns:
+        Their places, from 0.
+
+    Raises:
+        ValueError: There is no such column.
+
+    Example:
+        >>> named_columns(["id", "en", "de"], ("de", "2"), "x.csv")
+        (2, 1)
+    """
+    places = []
+    for column in columns:
+        if column in names:
+            places.append(list(names).index(column))
+        elif column.isdecimal() and 1 <= int(column) <= len(names):
+            places.append(int(column) - 1)
+        else:
+            near = difflib.get_close_matches(column, names, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise ValueError(
+                f"There is no column {column!r} in {what}. Expected: two of "
+                f"{_shown(names)}, or their numbers from 1, as data.columns. "
+                f"Received: {list(columns)}.{hint}"
+            )
+    if places[0] == places[1]:
+        raise ValueError(
+            f"data.columns must be two columns. Received: {list(columns)}, "
+            f"which is one column of {what}."
+        )
+    return places[0], places[1]
+
+
+def guessed_columns(
+    names: Sequence[str], languages: tuple[str, str]
+) -> tuple[int, int] | None:
+    """Guesses the columns from their names.
+
+    Args:
+        names: The names of all columns.
+        languages: The codes of the source and the target language.
+
+    Returns:
+        Their places, from 0; None where the names do not say it.
+
+    Example:
+        >>> guessed_columns(["id", "sentence_en", "German"], ("en", "de"))
+        (1, 2)
+        >>> guessed_columns(["src", "tgt"], ("en", "de"))
+        (0, 1)
+        >>> guessed_columns(["a", "b"], ("en", "de"))
+    """
+    words = [_words(name) for name in names]
+    for source, target in (
+        (_SOURCE, _TARGET),
+        tuple(_of_language(language) for language in languages),
+    ):
+        found = [
+            [place for place, word in enumerate(words) if word in side]
+            for side in (source, target)
+        ]
+        if all(len(places) == 1 for places in found):
+            return found[0][0], found[1][0]
+    return None
+
+
+def chosen_columns(
+    names: Sequence[str], wanted: Wanted, what: str
+) -> tuple[int, int, str]:
+    """The columns that are named, or else guessed, of a table with names.
+
+    Args:
+        names: The names of all columns.
+        wanted: What is looked for.
+        what: The table, for messages.
+
+    Returns:
+        Their places, from 0, and what to tell who gave the table.
+
+    Raises:
+        ValueError: There are no such columns, or they cannot be guessed.
+    """
+    if wanted.columns is not None:
+        found = named_columns(names, wanted.columns, what)
+        return *found, chosen_note(names, found, what, "as data.columns says")
+    guess = guessed_columns(names, wanted.languages)
+    how = "guessed by their names"
+    if guess is None and len(names) == 2:
+        guess, how = (0, 1), "guessed: there are two"
+    if guess is None:
+        raise ValueError(
+            f"The columns of {what} cannot be guessed. Expected: columns "
+            "called source and target, or by the languages "
+            f"{' and '.join(wanted.languages)}. Received: {_shown(names)}. "
+            "Name two of them, the source first: --set "
+            'data.columns=["NAME","NAME"].'
+        )
+    return *guess, chosen_note(names, guess, what, how)
+
+
+def chosen_note(
+    names: Sequence[str], found: tuple[int, int], what: str, how: str
+) -> str:
+    """Says which columns were chosen, and how."""
+    source, target = (names[place] for place in found)
+    return f"{what}: source = {source!r}, target = {target!r} ({how})"
+
+
+def _of_language(language: str) -> set[str]:
+    code = re.split("[-_]", language.lower())[0]
+    return {code, _LANGUAGES.get(code, code)}
+
+
+def _words(name: str) -> str:
+    """The one word of a name that says something, or the empty string.
+
+    Such as `en` of `en`, `en-US`, `sentence_en` and `translation.en`.
+    """
+    words = [
+        word
+        for word in re.split(r"[^a-z]+", str(name).strip().lower())
+        if word and word not in _FILLING
+    ]
+    if len(words) == 2 and re.fullmatch(
+        r".*[a-z]{2,3}[-_][A-Z]{2}", str(name).strip()
+    ):
+        words.pop()  # a country
+    return words[0] if len(words) == 1 else ""
+
+
+def _shown(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(str(name)[:40]) for name in names[:12])
+    return shown + (", …" if len(names) > 12 else "")

@@ -1,0 +1,72 @@
+"""Files of one JSON record a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from luong_keras.data.parallel_text import (
+    check_is_file,
+    decode_line,
+    raw_lines,
+)
+from luong_keras.data.sources.columns import Wanted
+from luong_keras.data.sources.placed_pair import PlacedPair, checked_record
+from luong_keras.data.sources.records import Fields, chosen_fields, field
+from luong_keras.data.sources.source_kinds import FileKind
+
+_LOOKED_AT = 20  # lines, for the first that can be read
+
+
+def choose(path: Path, wanted: Wanted) -> Fields:
+    """Finds the fields by the first record."""
+    check_is_file(path)
+    for number, line in enumerate(raw_lines(path), start=1):
+        try:
+            record = json.loads(decode_line(line, number, path, "strict"))
+        except ValueError:
+            if number < _LOOKED_AT:
+                continue
+            break
+        return chosen_fields(record, wanted, path.name)
+    raise ValueError(
+        f"Expected: in {path}, a JSON record a line, such as "
+        '{"source": "a cat", "target": "eine Katze"}. Received: no such line '
+        f"among the first {_LOOKED_AT}."
+    )
+
+
+def read(
+    path: Path, fields: Fields, skip_bad_lines: bool
+) -> Iterator[PlacedPair]:
+    """Reads the pairs of a file."""
+    for number, raw in enumerate(raw_lines(path), start=1):
+        place = f"{path.name}:{number}"
+        where = f"Line {number} of {path}"
+        try:
+            line = decode_line(raw, number, path, "strict")
+            if not line.strip():
+                continue
+            record = json.loads(line)
+        except ValueError as error:
+            if skip_bad_lines:
+                yield PlacedPair(None, None, place, "no record")
+                continue
+            if isinstance(error, json.JSONDecodeError):
+                raise ValueError(
+                    f"{where} is no JSON ({error}). Expected: a record a "
+                    f"line. Received: {raw[:80]!r}. Correct it, or remove it."
+                ) from error
+            raise
+        yield checked_record(
+            field(record, fields.source),
+            field(record, fields.target),
+            place,
+            not skip_bad_lines,
+            where,
+        )
+
+
+KIND = FileKind(".jsonl", choose, read)
+KIND_BY_ANOTHER_NAME = FileKind(".ndjson", choose, read)

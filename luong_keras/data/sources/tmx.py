@@ -1,0 +1,157 @@
+"""Translation memories: TMX, XML with a unit for each sentence.
+
+Of the packages for TMX none both streams and is widely kept, so this reads
+the elements with lxml, which sacreBLEU brings. Entities, by which a small
+file can become a huge one or show others of this machine, are refused.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from luong_keras.data.compression import opened
+from luong_keras.data.parallel_text import check_is_file
+from luong_keras.data.sources.columns import Wanted, chosen_note
+from luong_keras.data.sources.placed_pair import (
+    PlacedPair,
+    checked_record,
+    one_line,
+)
+from luong_keras.data.sources.source_kinds import FileKind
+from luong_keras.missing_package import missing_package
+
+_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
+_LOOKED_AT = 100  # units, for the languages
+# Codes of the program that the text was written with, and what is in them.
+_CODES = ("bpt", "ept", "it", "ph", "ut", "sub")
+
+
+@dataclass(frozen=True)
+class Languages:
+    """How a memory names the two languages, and what to tell the user."""
+
+    source: str
+    target: str
+    note: str
+
+
+def choose(path: Path, wanted: Wanted) -> Languages:
+    """Finds the languages by the first units."""
+    check_is_file(path)
+    names = []
+    for _, unit in itertools.islice(_units(path), _LOOKED_AT):
+        names += [name for name in unit if name not in names]
+    if wanted.columns is not None:
+        asked, how = wanted.columns, "as data.columns says"
+    else:
+        asked, how = wanted.languages, "by the languages"
+    found = [
+        name
+        for language in asked
+        for name in [n for n in names if _is(n, language)][:1]
+    ]
+    if len(found) < 2:
+        raise ValueError(
+            f"{path} has not both languages in its first {_LOOKED_AT} units. "
+            f"Expected: {' and '.join(asked)}. Received: "
+            f"{', '.join(names) or 'no unit'}. Set data.source_language and "
+            "data.target_language, or data.columns."
+        )
+    places = names.index(found[0]), names.index(found[1])
+    return Languages(*asked, chosen_note(names, places, path.name, how))
+
+
+def read(
+    path: Path, languages: Languages, skip_bad_lines: bool
+) -> Iterator[PlacedPair]:
+    """Reads the pairs of a file."""
+    for number, (line, unit) in enumerate(_units(path), start=1):
+        source, target = (
+            next((text for name, text in unit.items() if _is(name, side)), None)
+            for side in (languages.source, languages.target)
+        )
+        yield checked_record(
+            source,
+            target,
+            f"{path.name}:{line}",
+            not skip_bad_lines,
+            f"Unit {number} of {path}, line {line},",
+        )
+
+
+def _is(name: str, language: str) -> bool:
+    """Whether a code is that of a language, or of it in some country."""
+    name, language = (
+        code.lower().replace("_", "-") for code in (name, language)
+    )
+    return name == language or name.startswith(f"{language}-")
+
+
+def _units(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    """The line and, by language, the texts of each unit."""
+    try:
+        from lxml import etree
+    except ImportError as error:
+        raise missing_package("lxml", error) from error
+    with opened(path) as file:
+        try:
+            for _, unit in etree.iterparse(
+                file,
+                tag=("tu", "{*}tu"),
+                resolve_entities=False,
+                load_dtd=False,
+                no_network=True,
+            ):
+                _refuse_entities(unit, path)
+                yield unit.sourceline, _texts(unit)
+                unit.clear()
+                # What is left of the units before would fill the memory.
+                while unit.getprevious() is not None:
+                    del unit.getparent()[0]
+        except etree.XMLSyntaxError as error:
+            raise ValueError(
+                f"{path} is no whole TMX file ({error}). Get it again, or "
+                "have it written again by the program it came from."
+            ) from error
+
+
+def _refuse_entities(unit: Any, path: Path) -> None:
+    info = unit.getroottree().docinfo
+    entities = info.internalDTD is not None and any(
+        True for _ in info.internalDTD.iterentities()
+    )
+    if entities:
+        raise ValueError(
+            f"{path} declares entities in its DOCTYPE, which are not "
+            "resolved. Expected: a TMX file without `<!ENTITY …>`. Write it "
+            "again without them."
+        )
+
+
+def _texts(unit: Any) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for variant in unit.iterchildren("{*}tuv"):
+        name = variant.get(_LANGUAGE) or variant.get("lang")
+        segment = next(variant.iterchildren("{*}seg"), None)
+        if name and segment is not None:
+            texts.setdefault(name, one_line("".join(_runs(segment))))
+    return texts
+
+
+def _runs(element: Any) -> Iterator[str]:
+    """The text of a segment without the codes in it."""
+    yield element.text or ""
+    for child in element:
+        tag = child.tag
+        # A comment's tag is a function.
+        is_text = isinstance(tag, str) and tag.rpartition("}")[2] not in _CODES
+        if is_text:
+            yield from _runs(child)
+        yield child.tail or ""
+
+
+KIND = FileKind(".tmx", choose, read)

@@ -1,0 +1,145 @@
+"""The vocabularies of a run, and the lengths of its sentences in them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from luong_keras.config import DataConfig, RunConfig
+from luong_keras.data.corpus import SIDES, Corpus
+from luong_keras.data.epoch_order import shuffled_range
+from luong_keras.data.token_lengths import token_lengths
+from luong_keras.recipe.preparation_bars import bar, counted
+from luong_keras.text.loading import load_tokenizer
+from luong_keras.text.sentencepiece_tokenizer import (
+    SentencePieceTokenizer,
+    VocabularyTooLargeError,
+)
+from luong_keras.text.tokenizer import Tokenizer
+from luong_keras.text.word_tokenizer import WordTokenizer
+from luong_keras.training.run_folder import RunFolder
+
+_WORDS_SO_FAR = "words.partial.npz"
+_LINES_PER_CALL = 8192
+# Another seed of the training is no other vocabulary.
+_SAMPLE_SEED = (0, 0)
+
+
+def prepare_tokenizers(corpus: Corpus, config: RunConfig, run: RunFolder):
+    """Source and target tokenizer, of the run or trained on the corpus."""
+    names = ("source_vocabulary", "target_vocabulary")
+    if all((run.path / f"{name}.json").exists() for name in names):
+        return [load_tokenizer(run.path, name) for name in names]
+    data, model = config.data, config.model
+    sizes = (model.source_vocabulary_size, model.target_vocabulary_size)
+    sides = (["source"], ["target"])
+    if data.joint_vocabulary:
+        sides = (["source", "target"],) * 2
+    tokenizers: list[Tokenizer] = []
+    for name, size, parts in zip(names, sizes, sides, strict=True):
+        if data.joint_vocabulary and tokenizers:
+            tokenizer = tokenizers[0]
+        elif data.tokenizer == "sentencepiece":
+            tokenizer = _subwords(corpus, parts, size, data.subword_lines)
+        else:
+            tokenizer = _words(corpus, parts, size, data, run)
+        tokenizer.save(run.path, name)
+        tokenizers.append(tokenizer)
+    (run.path / _WORDS_SO_FAR).unlink(missing_ok=True)
+    return tokenizers
+
+
+def count_lengths(
+    corpus: Corpus, tokenizers: Sequence[Tokenizer], config: RunConfig
+) -> None:
+    """Counts the tokens of all sentences, which the batches are made by."""
+    with bar("counting lengths", 2 * len(corpus)) as progress:
+        for side, tokenizer in zip(SIDES, tokenizers, strict=True):
+            threads = config.data.processes
+            token_lengths(corpus, side, tokenizer, threads, progress)
+
+
+def _words(
+    corpus: Corpus,
+    sides: Sequence[str],
+    size: int,
+    data: DataConfig,
+    run: RunFolder,
+) -> WordTokenizer:
+    """The most frequent words; the counting goes on if it was interrupted."""
+    key = f"{corpus.fingerprint} {sides} {data.tokenize}"
+    lines = (line for side in sides for line in corpus.side_lines(side))
+    what = f"counting words of the {' and '.join(sides)} text"
+    with bar(what, len(sides) * len(corpus)) as progress:
+        return WordTokenizer.train(
+            counted(lines, progress),
+            size,
+            pretokenized=data.tokenize,
+            threads=data.processes,
+            note=(run.path / _WORDS_SO_FAR, key),
+        )
+
+
+def _subwords(
+    corpus: Corpus, sides: Sequence[str], size: int, most_lines: int | None
+) -> SentencePieceTokenizer:
+    """As many subwords as were asked for, or as many as the text has."""
+    total = len(sides) * len(corpus)
+    lines = min(total, most_lines or total)
+    if lines < total:
+        print(
+            f"subwords are learnt from a sample: {lines:,} of {total:,} lines"
+        )
+    with bar("reading lines for subwords", lines) as progress:
+        try:
+            return SentencePieceTokenizer.train(
+                counted(sampled_lines(corpus, sides, lines), progress), size
+            )
+        except VocabularyTooLargeError as error:
+            print(
+                f"the {' and '.join(sides)} text is small: {error.most} "
+                f"subwords instead of {size}"
+            )
+            return SentencePieceTokenizer.train(
+                sampled_lines(corpus, sides, lines), error.most
+            )
+
+
+def sampled_lines(
+    corpus: Corpus, sides: Sequence[str], most: int
+) -> Iterator[str]:
+    """Lines of some sides, in their order; always the same ones.
+
+    Args:
+        corpus: the text.
+        sides: `"source"`, `"target"` or both.
+        most: how many, at most all of these sides.
+    """
+    count = len(corpus)
+    if most >= len(sides) * count:
+        for side in sides:
+            yield from corpus.side_lines(side)
+        return
+    chosen = np.sort(
+        shuffled_range(0, most, len(sides) * count, seed=_SAMPLE_SEED)
+    )
+    for number, side in enumerate(sides):
+        first, last = np.searchsorted(
+            chosen, [number * count, (number + 1) * count]
+        )
+        places = chosen[first:last] - number * count
+        for start in range(0, len(places), _LINES_PER_CALL):
+            lines = corpus.side(side, places[start : start + _LINES_PER_CALL])
+            yield from (line.decode() for line in lines)
+
+
+def fit_vocabulary_sizes(config: RunConfig, source, target) -> RunConfig:
+    """A small corpus may have fewer words than were asked for."""
+    model = dataclasses.replace(
+        config.model,
+        source_vocabulary_size=source.vocabulary_size,
+        target_vocabulary_size=target.vocabulary_size,
+    )
+    return dataclasses.replace(config, model=model)

@@ -1,0 +1,56 @@
+"""The same function of one batch after the other, on several threads.
+
+TensorFlow's operations let other threads of Python run meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+Batch = TypeVar("Batch")
+Result = TypeVar("Result")
+
+
+def in_threads(
+    function: Callable[[Batch], Result],
+    batches: Iterable[Batch],
+    threads: int | None,
+) -> Iterator[Result]:
+    """Applies a function to batches; gives the results in their order.
+
+    Args:
+        function: What threads may call at the same time.
+        batches: The batches; a few are ahead of the results.
+        threads: How many threads; one a core when None.
+
+    Yields:
+        The results.
+
+    Example:
+        >>> list(in_threads(len, ["a", "bc", ""], threads=2))
+        [1, 2, 0]
+    """
+    threads = available_cores() if threads is None else threads
+    if threads == 1:
+        yield from map(function, batches)
+        return
+    waiting: deque[Future[Result]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        for batch in batches:
+            waiting.append(pool.submit(function, batch))
+            if len(waiting) > 2 * threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def available_cores() -> int:
+    """How many cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # Not on this system.
+        return os.cpu_count() or 1

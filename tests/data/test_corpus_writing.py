@@ -1,0 +1,300 @@
+"""Filters, processes and interruptions: the corpus is the same."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+
+from luong_keras.config import FilterConfig
+from luong_keras.data import corpus_writer, pair_checks, processes
+from luong_keras.data import token_lengths as token_lengths_module
+from luong_keras.data.corpus import Corpus
+from luong_keras.data.corpus_files import NOTES_FILE
+from luong_keras.data.corpus_writer import write_corpus
+from luong_keras.data.held_out import held_out
+from luong_keras.data.pair_filters import filtered, is_of_script
+from luong_keras.data.pair_hashes import SeenHashes
+from luong_keras.data.sources.placed_pair import PlacedPair
+from luong_keras.data.token_lengths import token_lengths
+from luong_keras.recipe.preparation import filter_report
+from luong_keras.text.word_tokenizer import WordTokenizer
+
+EVERYTHING = FilterConfig(
+    length_ratio=4.0,
+    identical=True,
+    duplicates=True,
+    scripts=("Latin", "Cyrillic"),
+)
+
+
+def noisy_pairs(count):
+    """Good and bad ones, of two parts."""
+    random.seed(1)
+    good = [(f"word {i} here", f"слово {i} тут") for i in range(count // 3)]
+    bad = [
+        ("", "x"),
+        ("same да", "same да"),
+        ("a", "и " * 9),
+        ("кто", "кто-то"),
+        ("who", "who is"),
+        ("\udcff", "ы"),
+        ("no second", None),
+    ]
+    for number in range(count):
+        pair = random.choice(good if random.random() < 0.8 else bad)
+        placed = PlacedPair(*pair, f"x.tsv:{number + 1}")
+        placed.part = int(number > count // 2)
+        if number % 97 == 0:
+            placed.problem = "no record"
+        yield placed
+
+
+def files_of(corpus):
+    return {
+        path.name: path.read_bytes() for path in sorted(corpus.folder.iterdir())
+    }
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    for name, value in (
+        ("_PAIRS_PER_CALL", 100),
+        ("_CALLS_ALONE", 2),
+        ("_CALLS_PER_NOTE", 3),
+    ):
+        monkeypatch.setattr(corpus_writer, name, value)
+
+
+def write(folder, pairs=None, key="key", **options):
+    pairs = noisy_pairs(2000) if pairs is None else pairs
+    return write_corpus(pairs, folder, key=key, filters=EVERYTHING, **options)
+
+
+def test_what_the_filters_leave_out(tmp_path, capsys):
+    pairs = [
+        ("a b c d e", "х"),
+        ("ok", "да"),
+        ("x", "x"),
+        ("да", "нет"),
+        ("yes", "no"),
+        ("ok", "да"),
+        ("12 %", "12 %!"),  # without letters, of every script
+    ]
+    corpus = write_corpus(pairs, tmp_path, filters=EVERYTHING)
+    assert list(corpus.side_lines("source")) == ["ok", "12 %"]
+    assert corpus.skipped == {}
+    places = {name: e["first_lines"] for name, e in corpus.filtered.items()}
+    assert places == {
+        "length ratio": [1],
+        "identical sides": [3],
+        "source script": [4],
+        "target script": [5],
+        "duplicate": [6],
+    }
+    assert corpus.filtered["duplicate"]["examples"] == ["'ok' ||| 'да'"]
+    lines = list(filter_report(corpus))
+    assert lines[0] == (
+        "left out, one side is too long for the other: 1 pairs, such as"
+    )
+    assert lines[1] == "  1: 'a b c d e' ||| 'х'"
+    # None of them counts among those that cannot be used.
+    write_corpus(pairs, tmp_path, filters=EVERYTHING, most_skipped=0.0)
+    whole = write_corpus(pairs, tmp_path)
+    assert len(whole) == 7 and "filtered" not in whole.description
+
+
+@pytest.mark.parametrize(
+    "source, target, options, reason",
+    [
+        ("a b", "x y z w", {"length_ratio": 2}, None),
+        ("a b", "x y z w v", {"length_ratio": 2}, "length ratio"),
+        ("a b c d e", "x y", {"length_ratio": 2}, "length ratio"),
+        (
+            "abc",
+            "x y z w",
+            {"length_ratio": 2, "length_unit": "characters"},
+            "length ratio",
+        ),
+        ("abc", "xyzw", {"length_ratio": 2, "length_unit": "characters"}, None),
+        ("a", "a", {}, None),
+    ],
+)
+def test_one_filter_alone(source, target, options, reason):
+    assert filtered(source, target, FilterConfig(**options)) == reason
+
+
+def test_scripts():
+    assert is_of_script("Ab я", "Latin") and not is_of_script("A яю", "Latin")
+    assert is_of_script("Ab яю", "Cyrillic")  # half of them
+    assert is_of_script("東京タワー x", "Han+Katakana")
+    assert not is_of_script("abc", "Han")
+    with pytest.raises(ValueError, match="scripts of Unicode.*'Latein'"):
+        write_corpus(
+            [], "nowhere", filters=FilterConfig(scripts=("Latein", "x"))
+        )
+
+
+def test_what_is_filtered_is_not_held_out():
+    pairs = [(f"a {i}", f"a {i}") for i in range(150)]
+    pairs += [(f"a {i}", f"b {i}") for i in range(50)]
+    good = set(map(pair_checks.pair_hash, *zip(*pairs[150:], strict=True)))
+    (chosen,) = held_out(pairs, 1, FilterConfig(identical=True))
+    assert len(chosen) == 1 and chosen <= good
+    assert not set().union(*held_out(pairs, 3)) <= good
+
+
+def test_seen_hashes_are_those_of_a_set():
+    seen, known = SeenHashes(), set()
+    numbers = np.random.default_rng(1).integers(0, 3000, (60, 50), np.uint64)
+    for row in numbers:
+        expected = []
+        for number in row.tolist():
+            expected.append(number in known)
+            known.add(number)
+        assert seen.add(row).tolist() == expected
+    assert len(seen._sorted) < 12
+    assert seen.add(np.zeros(0, np.uint64)).tolist() == []
+
+
+def test_processes_change_nothing(tmp_path, small_chunks):
+    one = write(tmp_path / "one", processes=1)
+    assert (
+        one.parts[0]
+        > one.parts[1]
+        > 0
+        == one.parts[1] - (len(one) - one.parts[0])
+    )
+    assert sum(e["count"] for e in (one.skipped | one.filtered).values()) == (
+        2000 - len(one)
+    )
+    two = write(tmp_path / "two", processes=2)
+    assert files_of(one) == files_of(two)
+    strict = {"on_bad_line": "error", "processes": 2}
+    for pairs in (None, noisy_pairs(2000)):
+        with pytest.raises(ValueError, match="Pair x.tsv:1 cannot be used"):
+            write(tmp_path / "strict", pairs, **strict)
+
+
+def test_chunks_are_few_at_a_time(monkeypatch):
+    given = []
+
+    class Pool:
+        def __init__(self, max_workers):
+            pass
+
+        def submit(self, function, chunk):
+            import concurrent.futures
+
+            future = concurrent.futures.Future()
+            future.set_result(function(chunk))
+            return future
+
+        def shutdown(self, **_):
+            pass
+
+    import loky
+
+    monkeypatch.setattr(loky, "ProcessPoolExecutor", Pool)
+    chunks = (given.append(i) or i for i in range(100))
+    for done, (chunk, result) in enumerate(processes.mapped(str, chunks, 3, 5)):
+        assert (chunk, result) == (done, str(done))
+        assert len(given) - done <= 2 * 3 + 1
+    assert done == 99
+
+
+class Killed(BaseException):
+    pass
+
+
+def test_a_writing_that_was_killed_goes_on(tmp_path, small_chunks, monkeypatch):
+    expected = files_of(write(tmp_path / "whole"))
+    checked = []
+    check = pair_checks.PairChecker._checked
+
+    def counting(self, *given):
+        checked.append(1)
+        return check(self, *given)
+
+    monkeypatch.setattr(pair_checks.PairChecker, "_checked", counting)
+    for killed_after in (250, 350, 1250):
+        folder = tmp_path / str(killed_after)
+
+        def stop(pairs, after=killed_after):
+            for number, pair in enumerate(pairs):
+                if number == after:
+                    raise Killed
+                yield pair
+
+        with pytest.raises(Killed):
+            write(folder, stop(noisy_pairs(2000)))
+        noted = killed_after // 300 * 300
+        assert (folder / NOTES_FILE).exists() == (noted > 0)
+        checked.clear()
+        read = []
+        corpus = write(folder, progress=read.append)
+        assert files_of(corpus) == expected
+        assert len(checked) == 2000 - noted and sum(read) == 2000
+
+
+def test_notes_of_other_pairs_or_damaged_files_count_for_nothing(
+    tmp_path, small_chunks
+):
+    expected = files_of(write(tmp_path / "whole"))
+
+    def stopped(folder):
+        def stop():
+            yield from list(noisy_pairs(2000))[:700]
+            raise Killed
+
+        with pytest.raises(Killed):
+            write(folder, stop())
+        return folder / NOTES_FILE
+
+    notes = stopped(tmp_path / "key")
+    notes.write_text(notes.read_text().replace('"key": "key"', '"key": "old"'))
+    assert files_of(write(tmp_path / "key")) == expected
+    stopped(tmp_path / "cut")
+    (tmp_path / "cut" / "target.txt").write_bytes(b"x\n")
+    assert files_of(write(tmp_path / "cut")) == expected
+    notes = stopped(tmp_path / "damaged")
+    notes.write_text(json.dumps([1]))
+    assert files_of(write(tmp_path / "damaged")) == expected
+    with pytest.raises(FileNotFoundError):
+        stopped(tmp_path / "open")
+        Corpus.open(tmp_path / "open")
+
+
+def test_counted_lengths_are_gone_on_with(tmp_path, monkeypatch):
+    monkeypatch.setattr(token_lengths_module, "_LINES_PER_CALL", 8)
+    monkeypatch.setattr(token_lengths_module, "_CALLS_PER_NOTE", 2)
+    pairs = [("s " * (1 + i % 7), "t") for i in range(100)]
+    corpus = write_corpus(pairs, tmp_path)
+    tokenizer = WordTokenizer.from_words(["s"])
+    expected = [1 + i % 7 for i in range(100)]
+    read = corpus.side
+
+    def failing(side, indices):
+        if indices[0] >= 40:
+            raise InterruptedError
+        return read(side, indices)
+
+    monkeypatch.setattr(corpus, "side", failing)
+    with pytest.raises(InterruptedError):
+        token_lengths(corpus, "source", tokenizer, threads=1)
+    (partial,) = tmp_path.glob("*.partial-npy")
+    # Half of a piece, as of a process that was killed in the writing.
+    partial.write_bytes(partial.read_bytes()[:-10])
+    places = []
+    monkeypatch.setattr(
+        corpus,
+        "side",
+        lambda side, indices: (
+            places.append(int(indices[0])) or read(side, indices)
+        ),
+    )
+    found = token_lengths(corpus, "source", tokenizer, threads=3)
+    assert found.tolist() == expected and min(places) == 24
+    assert not partial.exists()
+    again = token_lengths(corpus, "source", tokenizer)
+    assert again.tolist() == expected

@@ -1,0 +1,155 @@
+"""Several sources with weights."""
+
+import numpy as np
+import pytest
+
+from luong_keras.config import DataConfig
+from luong_keras.data.batching import TrainingBatches
+from luong_keras.data.corpus_writer import write_corpus
+from luong_keras.data.mixture import Mixture
+from luong_keras.data.sources.placed_pair import PlacedPair
+from luong_keras.text.word_tokenizer import WordTokenizer
+
+COUNTS = (40, 7, 53)
+WORDS = WordTokenizer.from_words(["s", "t"])
+
+
+def placed(counts):
+    for part, count in enumerate(counts):
+        for i in range(count):
+            pair = PlacedPair("s " * (1 + i % 7), "t " * (1 + i % 5), "x:1")
+            pair.part = part
+            yield pair
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return write_corpus(placed(COUNTS), tmp_path_factory.mktemp("corpus"))
+
+
+def make(corpus, weights=(1, 2, 1), **options):
+    given = {"batch_size": 4, "seed": 1, "max_length": 50, "pool_batches": 5}
+    return TrainingBatches(
+        corpus, WORDS, WORDS, **given | options, weights=weights
+    )
+
+
+def epochs_of(batches, count):
+    steps = batches.steps_per_epoch
+    return [
+        np.concatenate(
+            [batches.lines(epoch * steps + step) for step in range(steps)]
+        )
+        for epoch in range(count)
+    ]
+
+
+def parts_of(lines):
+    return np.bincount(
+        np.searchsorted(np.cumsum(COUNTS), lines, side="right"), minlength=3
+    ).tolist()
+
+
+def test_an_epoch_has_the_shares_of_its_sources(corpus):
+    assert corpus.parts == list(COUNTS)
+    for weights, shares in (
+        ((1, 2, 1), [25, 50, 25]),
+        ((1, 1, 1), [34, 33, 33]),
+        ((0.98, 0.01, 0.01), [98, 1, 1]),
+    ):
+        batches = make(corpus, weights)
+        assert batches.pairs_per_epoch == sum(COUNTS)
+        for lines in epochs_of(batches, 3):
+            assert parts_of(lines) == shares
+
+
+def test_a_source_goes_on_where_it_was(corpus):
+    """Of each, every pair comes before one comes again, over the epochs."""
+    drawn = np.concatenate(epochs_of(make(corpus), 8))
+    starts = np.cumsum(COUNTS) - COUNTS
+    for start, count in zip(starts, COUNTS, strict=True):
+        times = np.bincount(drawn, minlength=sum(COUNTS))[start:][:count]
+        # So many passes, of which the last may be under way.
+        assert times.max() - times.min() <= 1
+        assert times.sum() >= 2 * count
+
+
+def test_passes_and_epochs_are_in_orders_of_their_own():
+    mixture = Mixture([50, 50], [1, 1], seed=1)
+    found = [mixture.places(0, 100, epoch).tolist() for epoch in range(3)]
+    sources = [[p for p in places if p < 50] for places in found]
+    other = [[p - 50 for p in places if p >= 50] for places in found]
+    assert len({tuple(o) for o in (*sources, *other, range(50))}) == 7
+    assert (
+        Mixture([50, 50], [1, 1], seed=2).places(0, 100, 0).tolist()
+        != (found[0])
+    )
+
+
+def test_another_pass_begins_with_other_pairs():
+    # A pass of the first source is two epochs long.
+    mixture = Mixture([100, 100], [1, 3], seed=1)
+    halves = [
+        frozenset(p for p in mixture.places(0, 200, epoch) if p < 100)
+        for epoch in range(6)
+    ]
+    assert all(len(half) == 50 for half in halves)
+    for first, second in zip(halves[::2], halves[1::2], strict=True):
+        assert first | second == {*range(100)}
+    assert len(set(halves)) == 6
+
+
+def test_any_step_is_read_without_the_others(corpus):
+    batches = make(corpus)
+    straight = [
+        {name: x.numpy().tolist() for name, x in batch.items()}
+        for batch in batches.dataset(0, 60)
+    ]
+    # Over the end of an epoch.
+    assert straight[23:27] == [
+        {name: x.numpy().tolist() for name, x in batch.items()}
+        for batch in make(corpus).dataset(23, 27)
+    ]
+    halves = [list(batches.dataset(0, 3, rank, 2)) for rank in (0, 1)]
+    for whole, one, two in zip(straight, *halves, strict=False):
+        both = np.concatenate([one["source"], two["source"]])
+        assert both.tolist() == whole["source"]
+
+
+def test_the_padding_is_of_what_is_drawn(corpus):
+    batches = make(corpus)
+    cells = padding = 0
+    for batch in batches.dataset(0, batches.steps_per_epoch):
+        for name in ("source", "target_in"):
+            cells += batch[name].shape.num_elements()
+            padding += int((batch[name].numpy() == 0).sum())
+    assert batches.padding_share() == pytest.approx(padding / cells)
+
+
+def test_without_weights_sources_are_one_text(corpus, tmp_path):
+    pairs = [tuple(pair) for pair in placed(COUNTS)]
+    one = make(write_corpus(pairs, tmp_path), weights=None)
+    several = make(corpus, weights=None)
+    assert one.fingerprint == several.fingerprint
+    for epoch in zip(epochs_of(one, 2), epochs_of(several, 2), strict=True):
+        assert epoch[0].tolist() == epoch[1].tolist()
+    prints = {make(corpus, w).fingerprint for w in (None, (1, 2, 1), (1, 1, 1))}
+    assert len(prints) == 3
+
+
+def test_weights_that_do_not_fit_are_refused(corpus):
+    with pytest.raises(ValueError, match="2 weights"):
+        make(corpus, (1, 2))
+    with pytest.raises(ValueError, match=r"sources of \[40, 7, 53, 0\] pairs"):
+        make(corpus, (1, 1, 1, 1))
+    with pytest.raises(ValueError, match="must be positive"):
+        make(corpus, (1, 0, 1))
+    with pytest.raises(ValueError, match="takes them in their order"):
+        make(corpus, batching="authors")
+    for values, message in (
+        ({"weights": (1.0, 0.0)}, "positive"),
+        ({"weights": (1.0, 2.0, 3.0)}, "3 weights and train="),
+        ({"weights": (1.0, 2.0), "batching": "authors"}, "Leave one out"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            DataConfig("files", train=("a.tsv", "b.tsv"), **values)

@@ -1,0 +1,424 @@
+"""Every kind of source gives the same pairs, and the same batches of them."""
+
+import bz2
+import csv
+import gzip
+import hashlib
+import json
+import lzma
+import sys
+from xml.sax.saxutils import escape
+
+import pytest
+
+from luong_keras.config import RunConfig
+from luong_keras.config_values import (
+    config_from_dict,
+    config_to_dict,
+    with_values,
+)
+from luong_keras.data.sources.columns import (
+    Wanted,
+    chosen_columns,
+    guessed_columns,
+)
+from luong_keras.data.sources.placed_pair import one_line
+from luong_keras.data.sources.registry import (
+    FILE_KINDS,
+    OBJECT_KINDS,
+    file_kind,
+    object_kind,
+)
+from luong_keras.data.text_files import read_text, text_sources
+from luong_keras.presets import PRESETS
+from luong_keras.recipe.own_text import text_settings
+from luong_keras.recipe.preparation import prepare_text
+from luong_keras.recipe.training import training_batches
+from luong_keras.recipe.vocabularies import prepare_tokenizers
+from luong_keras.training.run_folder import RunFolder
+
+PAIRS = [
+    (f'the "{i}" cat, {"very " * (i % 7)}old; <b> & so', f"die Katze ö {i}")
+    for i in range(297)
+] + [
+    ("a tab\there", "und\nein Ende"),
+    ("=1+1", "'quoted'"),
+    ("line\u2028separator", "  spaces  "),
+]
+
+
+def bytes_of(pairs, suffix):
+    """The pairs as a file of this kind."""
+    if suffix == ".tsv":
+        cells = [
+            [s.replace("\t", " ").replace("\n", " ") for s in p] for p in pairs
+        ]
+        return "".join("\t".join(row) + "\n" for row in cells).encode()
+    if suffix in (".jsonl", ".ndjson"):
+        rows = [{"id": i, "en": s, "de": t} for i, (s, t) in enumerate(pairs)]
+        return "".join(json.dumps(row) + "\n" for row in rows).encode()
+    if suffix == ".csv":
+        import io
+
+        file = io.StringIO(newline="")
+        writer = csv.writer(file)
+        writer.writerow(["id", "German", "English"])
+        writer.writerows([i, t, s] for i, (s, t) in enumerate(pairs))
+        return file.getvalue().encode()
+    assert suffix == ".tmx"
+    units = "".join(
+        "<tu><tuv xml:lang='de-DE'><seg>"
+        f"<bpt i='1'>&lt;i></bpt>{escape(t)}<ept i='1'>code</ept></seg></tuv>"
+        f"<tuv xml:lang='EN'><seg>{escape(s[:2])}<hi>{escape(s[2:])}</hi>"
+        "</seg></tuv></tu>\n"
+        for s, t in pairs
+    )
+    return (
+        '<?xml version="1.0" encoding="utf-8"?>\n'
+        '<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4"><header '
+        f"srclang='en'/><body>{units}</body></tmx>"
+    ).encode()
+
+
+def packed(content, suffix):
+    from backports import zstd
+
+    return {
+        "": bytes,
+        ".gz": gzip.compress,
+        ".xz": lzma.compress,
+        ".bz2": bz2.compress,
+        ".zst": zstd.compress,
+    }[suffix](content)
+
+
+def file_source(kind, packing=""):
+    def make(folder):
+        path = folder / f"pairs{kind}{packing}"
+        path.write_bytes(packed(bytes_of(PAIRS, kind), packing))
+        return path
+
+    return make
+
+
+def two_files(packing):
+    def make(folder):
+        paths = [folder / f"text.{e}{packing}" for e in ("en", "de")]
+        for path, side in zip(paths, zip(*PAIRS, strict=True), strict=True):
+            lines = [one_line(text) + "\n" for text in side]
+            path.write_bytes(packed("".join(lines).encode(), packing))
+        return tuple(map(str, paths))
+
+    return make
+
+
+def prefix(folder):
+    two_files(".zst")(folder)
+    return str(folder / "text")
+
+
+def data_frame(folder):
+    pandas = pytest.importorskip("pandas")
+    sources, targets = zip(*PAIRS, strict=True)
+    ids = range(len(PAIRS))
+    return pandas.DataFrame({"id": ids, "tgt": targets, "src": sources})
+
+
+def hugging_face(folder):
+    datasets = pytest.importorskip("datasets")
+    rows = [{"id": "x", "translation": {"en": s, "de": t}} for s, t in PAIRS]
+    return datasets.Dataset.from_list(rows)
+
+
+def streamed(folder):
+    return hugging_face(folder).to_iterable_dataset()
+
+
+def tensorflow_dataset(folder):
+    import tensorflow as tf
+
+    sources, targets = map(list, zip(*PAIRS, strict=True))
+    return tf.data.Dataset.from_tensor_slices((sources, targets))
+
+
+def tensorflow_batches(folder):
+    dataset = tensorflow_dataset(folder)
+    named = dataset.map(lambda s, t: {"de": t, "n": 0, "en": s})
+    return named.batch(7)
+
+
+SOURCES = {
+    "list": lambda folder: PAIRS,
+    "iterator": lambda folder: iter(PAIRS),
+    "records": lambda folder: ({"de": t, "en": s} for s, t in PAIRS),
+    "data_frame": data_frame,
+    "hugging_face": hugging_face,
+    "streamed": streamed,
+    "tf_data": tensorflow_dataset,
+    "tf_batches": tensorflow_batches,
+    "two_files": two_files(""),
+    "two_files.gz": two_files(".gz"),
+    "two_files.xz": two_files(".xz"),
+    "prefix": prefix,
+    **{
+        f"{kind.suffix}{packing}": file_source(kind.suffix, packing)
+        for kind in FILE_KINDS
+        for packing in ("", ".gz", ".xz", ".zst", ".bz2")
+        # Each kind packed once, each packing of a kind once.
+        if kind.suffix == ".tsv" or packing in ("", ".zst")
+    },
+}
+SETTINGS = {
+    "batch_size": 16,
+    "data.tokenizer": "words",
+    "data.joint_vocabulary": False,
+}
+
+
+# Of the others the text alone is compared, unless slow tests are run.
+QUICK = ("iterator", "data_frame", "hugging_face", "tf_batches", ".tsv.zst")
+
+
+def text_of(given, folder):
+    """The text that a run keeps, with what it was made with."""
+    run = RunFolder(folder)
+    text = text_settings(run, given)
+    config = with_values(PRESETS["small"], {**text, **SETTINGS})
+    datasets, corpus = prepare_text(config, run)
+    kept = corpus.fingerprint, sorted(datasets.dev), sorted(datasets.test)
+    return kept, corpus, config, run
+
+
+def batches_of(given, folder):
+    """The fingerprint of what a run trains on, and its batches as numbers."""
+    _, corpus, config, run = text_of(given, folder)
+    tokenizers = prepare_tokenizers(corpus, config, run)
+    batches = training_batches(corpus, tokenizers, config)
+    digest = hashlib.sha256()
+    for batch in batches.dataset(0, 2 * batches.steps_per_epoch):
+        for name in sorted(batch):
+            digest.update(batch[name].numpy().tobytes())
+    return batches.pairs_per_epoch, batches.fingerprint, digest.hexdigest()
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("list")
+    return text_of(PAIRS, folder / "text")[0], batches_of(PAIRS, folder / "run")
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_the_same_pairs_make_the_same_text(name, tmp_path, expected):
+    given = SOURCES[name](tmp_path)
+    assert text_of(given, tmp_path / "run")[0] == expected[0]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in QUICK else pytest.mark.slow)
+        for name in SOURCES
+    ],
+)
+def test_the_same_pairs_make_the_same_batches(name, tmp_path, expected):
+    given = SOURCES[name](tmp_path)
+    assert batches_of(given, tmp_path / "run") == expected[1]
+    assert expected[1][0] == 300 - 2 * 6
+
+
+def test_every_kind_is_among_the_sources(tmp_path):
+    assert {kind.suffix for kind in FILE_KINDS} <= set(SOURCES)
+    objects = [
+        object_kind(SOURCES[name](tmp_path))
+        for name in ("list", "data_frame", "hugging_face", "tf_data")
+    ]
+    assert set(map(id, objects)) == set(map(id, OBJECT_KINDS))
+
+
+@pytest.mark.parametrize(
+    "names, languages, expected",
+    [
+        (["source", "target"], "en de", (0, 1)),
+        (["id", "TRG", "SRC"], "en de", (2, 1)),
+        (["de", "en"], "en de", (1, 0)),
+        (["translation.de", "translation.en-GB"], "en de", (1, 0)),
+        (["Czech sentence", "text_en", "id"], "cs en", (0, 1)),
+        (["en", "en_text", "de"], "en de", None),  # two of one language
+        (["a cat", "eine Katze"], "en de", None),
+        (["in de tuin", "en de man"], "en de", None),
+    ],
+)
+def test_columns_are_guessed_by_their_names(names, languages, expected):
+    assert guessed_columns(names, tuple(languages.split())) == expected
+
+
+def test_columns_that_are_named_are_said():
+    wanted = Wanted(columns=("b", "1"))
+    assert chosen_columns(["a", "b"], wanted, "x") == (
+        1,
+        0,
+        "x: source = 'b', target = 'a' (as data.columns says)",
+    )
+    with pytest.raises(ValueError, match="Did you mean 'english'"):
+        wanted = Wanted(columns=("englisch", "german"))
+        chosen_columns(["english", "german"], wanted, "x")
+    with pytest.raises(ValueError, match="must be two columns"):
+        chosen_columns(["a", "b"], Wanted(columns=("a", "1")), "x")
+    with pytest.raises(ValueError, match=r"cannot be guessed.*data\.columns"):
+        chosen_columns(["a", "b", "c"], Wanted(), "x")
+
+
+def read(path, content, wanted=None, skip=False):
+    path.write_bytes(content)
+    sources = text_sources(str(path), wanted or Wanted())
+    return sources[0].note, list(read_text(sources, skip))
+
+
+@pytest.mark.parametrize(
+    "name, content, columns, pairs",
+    [
+        ("a.tsv", b"x\ty\tz\n", None, [("x", "y")]),
+        ("a.tsv", b"de\ten\nx\ty\n", None, [("y", "x")]),
+        ("a.tsv", b"x\ty\tz\n", ("3", "1"), [("z", "x")]),
+        ("a.tsv", b"p\tq\tr\nx\ty\tz\n", ("r", "p"), [("z", "x")]),
+        ("a.csv", b"x,y\n", None, [("x", "y")]),
+        ("a.csv", b'id;en;de\n1;"x ""q""; 1";y\n', None, [('x "q"; 1', "y")]),
+        ("a.csv", b'en,de\n"two\nlines",y\n', None, [("two lines", "y")]),
+        ("a.jsonl", b'["x", "y"]\n', None, [("x", "y")]),
+        ("a.jsonl", b'{"q": {"r": "x"}, "s": "y"}', ("q.r", "s"), [("x", "y")]),
+    ],
+)
+def test_columns_of_a_file(tmp_path, name, content, columns, pairs):
+    wanted = Wanted(columns=columns)
+    note, found = read(tmp_path / name, content, wanted)
+    assert [tuple(pair) for pair in found] == pairs
+    assert (note is None) == (
+        content in (b"x\ty\tz\n", b'["x", "y"]\n') and columns is None
+    )
+
+
+@pytest.mark.parametrize(
+    "name, content, message, skipped",
+    [
+        ("a.csv", b"en,de\nx,y\nz\n", "Line 3 of .* has not 2 columns", None),
+        ("a.jsonl", b'["x", "y"]\n{\n', "Line 2 of .* is no JSON", "no record"),
+        (
+            "a.jsonl",
+            b'{"en": "x", "de": "y"}\n{"en": "x", "de": 3}\n',
+            "Line 2 of .* has no target sentence.*Received: 3",
+            "no target",
+        ),
+        (
+            "a.tmx",
+            bytes_of(PAIRS[:2], ".tmx").replace(
+                b"<tu><tuv", b"<tu/><tu><tuv", 1
+            ),
+            "Unit 1 of .*, line 3, has no source sentence",
+            "no source",
+        ),
+    ],
+)
+def test_a_bad_record_is_named_or_marked(
+    tmp_path, name, content, message, skipped
+):
+    with pytest.raises(ValueError, match=message):
+        read(tmp_path / name, content)
+    _, found = read(tmp_path / name, content, skip=True)
+    (bad,) = [pair for pair in found if None in pair]
+    assert bad.problem == skipped
+    assert bad.place.startswith(f"{name}:")
+
+
+def test_entities_of_a_memory_are_refused(tmp_path):
+    (tmp_path / "secret").write_text("secret")
+    whole = bytes_of(PAIRS[:2], ".tmx")
+    for entity in ('"ha"', f'SYSTEM "{tmp_path}/secret"'):
+        doctype = f"<!DOCTYPE tmx [<!ENTITY e {entity}>]>".encode()
+        content = whole.replace(b'<!DOCTYPE tmx SYSTEM "tmx14.dtd">', doctype)
+        content = content.replace(b"die", b"&e;")
+        with pytest.raises(ValueError, match="declares entities"):
+            read(tmp_path / "a.tmx", content)
+    with pytest.raises(ValueError, match="no whole TMX file"):
+        read(tmp_path / "a.tmx", whole[:-40])
+    with pytest.raises(ValueError, match="en and fr.*Received: de-DE, EN"):
+        read(tmp_path / "a.tmx", whole, Wanted(("en", "fr")))
+
+
+@pytest.mark.parametrize("packing", [".gz", ".xz", ".zst", ".bz2"])
+def test_damaged_packed_files_are_named(tmp_path, packing):
+    whole = packed(bytes_of(PAIRS, ".tsv"), packing)
+    for content in (whole[:-20], b"plain\tplain\n"):
+        path = tmp_path / f"a.tsv{packing}"
+        with pytest.raises(ValueError, match=f"a.tsv{packing} is not a whole"):
+            read(path, content)
+
+
+@pytest.mark.parametrize(
+    "blocked, name", [("backports", "a.tsv.zst"), ("lxml", "a.tmx")]
+)
+def test_what_is_not_installed_is_named(tmp_path, monkeypatch, blocked, name):
+    monkeypatch.setitem(sys.modules, blocked, None)
+    with pytest.raises(ImportError, match=r"pip install luong-keras\[train\]"):
+        read(tmp_path / name, b"x")
+
+
+def test_names_say_the_kind():
+    assert file_kind("A.TSV") is file_kind("a.tsv.zst") is FILE_KINDS[0]
+    assert file_kind("a.json") is None
+
+
+def test_a_data_set_of_several_splits_is_refused(tmp_path):
+    datasets = pytest.importorskip("datasets")
+    splits = datasets.DatasetDict(train=hugging_face(None))
+    with pytest.raises(ValueError, match=r"such as dataset\['train'\]"):
+        text_settings(RunFolder(tmp_path), splits)
+
+
+def test_columns_named_for_objects_and_files_together(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    (tmp_path / "dev.csv").write_text("n,x,y\n1,c,d\n")
+    frame = pandas.DataFrame({"y": ["b", None], "n": [1, 2], "x": ["a", "e"]})
+    wanted = Wanted(columns=("x", "y"))
+    run = RunFolder(tmp_path / "run")
+    settings = text_settings(
+        run, frame, tmp_path / "dev.csv", [("e", "f")], wanted
+    )
+    config = with_values(
+        RunConfig(),
+        {**settings, "data.columns": wanted.columns, "data.most_skipped": 1},
+    )
+    datasets, corpus = prepare_text(config, run)
+    assert corpus.lines([0]) == ([b"a"], [b"b"])
+    assert corpus.skipped == {
+        "empty target": {"count": 1, "first_lines": ["train.tsv:3"]}
+    }
+    assert (datasets.dev, datasets.test) == ([("c", "d")], [("e", "f")])
+
+
+def test_a_first_pair_that_reads_as_a_header_is_kept(tmp_path):
+    pairs = [("Source", "Target"), ("a", "b")]
+    settings = text_settings(RunFolder(tmp_path), pairs)
+    sources = text_sources(settings["data.train"], Wanted())
+    assert [tuple(pair) for pair in read_text(sources, False)] == pairs
+
+
+def test_several_sources_are_one_text(tmp_path):
+    two_files(".gz")(tmp_path)
+    for name, rows in (("a.tsv", "a\tb\n"), ("c.csv", "c,d\n")):
+        (tmp_path / name).write_text(rows)
+    names = [str(tmp_path / n) for n in ("a.tsv", "text", "c.csv")]
+    both = tuple(str(tmp_path / f"text.{e}.gz") for e in ("en", "de"))
+    for middle in (names[1], both):
+        given = [names[0], middle, names[2], [("e", "f"), ("g", "h")]]
+        settings = text_settings(RunFolder(tmp_path / "run"), given)
+        sources = text_sources(settings["data.train"], Wanted())
+        found = list(read_text(sources, False))
+        assert [pair.part for pair in found] == [0] + [1] * 300 + [2, 3, 3]
+        assert [tuple(found[i]) for i in (0, -3, -2, -1)] == [
+            *(("a", "b"), ("c", "d"), ("e", "f"), ("g", "h"))
+        ]
+        # Through the file of settings and back.
+        config = with_values(RunConfig(), settings)
+        assert config == config_from_dict(
+            json.loads(json.dumps(config_to_dict(config)))
+        )
