@@ -85,12 +85,10 @@ class ConstrainedBeam(Beam):
         parents = ops.zeros_like(words) + parents
         (before,) = gather_beams([progress], parents)
         after = self._after(before, words)
-        unmet = self._missing(before) > 0
         ends = words == turn.eos_id
         # What is lacking must have room, and `</s>` after it.
         room = (turn.max_lengths - turn.position - 2)[:, None]
-        fits = self._missing(after) <= ops.maximum(room, 0)
-        allowed = ops.where(ends, ~unmet, fits)
+        allowed = ends | (self._missing(after) <= ops.maximum(room, 0))
         totals = ops.where(allowed & (totals > NEVER / 2), totals, NEVER)
         order = ops.argsort(-totals, axis=-1)
         order = ops.cast(order, "int32")
@@ -147,13 +145,12 @@ class ConstrainedBeam(Beam):
         return whole - ops.max(ops.where(open_, progress, 0), axis=-1)
 
     def _finishing(self, found, turn, pool):
-        # Beside those that have all phrases as well.
+        # With all phrases, and beside others that have them.
         complete = self._missing(found.more[0]) == 0
+        # As ends, the others stand above none; so improbable, none finishes.
         only = found._replace(
             totals=ops.where(complete, found.totals, NEVER),
-            words=ops.where(
-                complete | (found.words == turn.eos_id), found.words, -1
-            ),
+            words=ops.where(complete, found.words, turn.eos_id),
         )
         return super()._finishing(only, turn, pool)
 

@@ -16,7 +16,7 @@ from tests.decoding.every_translation import (
     every_translation,
 )
 from tests.decoding.test_scorers import check
-from tests.decoding.toy_step import ToyStep, as_lists
+from tests.decoding.toy_step import ConstantStep, ToyStep, as_lists
 
 tensorflow = pytest.mark.tensorflow
 pytestmark = pytest.mark.slow_on_jax
@@ -181,6 +181,24 @@ def test_what_is_required_is_always_there(beam, end_logit):
         for score, translation, _ in row:
             assert np.isfinite(score)
             assert all(contains(translation, phrase) for phrase in some)
+
+
+@tensorflow
+def test_phrases_come_before_they_have_to():
+    # Two words are more probable than the one that is required; a beam of
+    # two without a place for it would wait until the last moment.
+    step = ConstantStep([0, 0, 0, 0.4, 0.3, 0.05, 0.25])
+    words, lengths = padded([[(5,)]])
+    (found,) = as_lists(
+        search(
+            step,
+            [np.zeros((1, 1), "float32")],
+            ConstrainedBeam(2, words, lengths),
+            [9],
+            9,
+        )
+    )
+    assert found[0][1] == (5,)
 
 
 @tensorflow

@@ -320,8 +320,8 @@ MUTATIONS = [
     Mutation(
         "an n-gram that is one word longer",
         "decoding/repetition.py",
-        "for back in range(1, known):",
-        "for back in range(1, known + 1):",
+        "((same & inside) | (size <= back))",
+        "((same & inside) | (size < back))",
         ("tests/decoding/test_scorers.py",),
     ),
     Mutation(
@@ -335,15 +335,15 @@ MUTATIONS = [
     Mutation(
         "an end before all phrases are there",
         "decoding/constrained_beam.py",
-        "allowed = ops.where(ends, ~unmet, fits)",
-        "allowed = ops.where(ends, ~ends | ends, fits)",
+        "complete = self._missing(found.more[0]) == 0",
+        "complete = self._missing(found.more[0]) >= 0",
         ("tests/decoding/test_phrases.py",),
     ),
     Mutation(
         "phrases that are begun too late",
         "decoding/constrained_beam.py",
-        "fits = self._missing(after) <= ops.maximum(room, 0)",
-        "fits = self._missing(after) <= ops.maximum(room, 0) + 9",
+        "(self._missing(after) <= ops.maximum(room, 0))",
+        "(self._missing(after) <= ops.maximum(room, 0) + 9)",
         ("tests/decoding/test_phrases.py",),
     ),
     Mutation(
@@ -509,8 +509,8 @@ MUTATIONS = [
     Mutation(
         "no room for the end after a whole translation as prefix",
         "inference/searching.py",
-        "self.limits(sources.lengths, wishes.prefix_lengths + 1)",
-        "self.limits(sources.lengths, wishes.prefix_lengths)",
+        "sources.lengths, wishes.prefix_lengths + needed + 1",
+        "sources.lengths, wishes.prefix_lengths + needed",
         ("tests/inference/test_translation_graph.py",),
     ),
     Mutation(
