@@ -12,6 +12,9 @@ from luong_keras.layers.attention.score import Score
 from luong_keras.layers.attention.scores import DotScore
 from tests.layer_checks import BACKEND, dtype_of, random, to_numpy
 
+# Nothing of it depends on the backend.
+pytestmark = pytest.mark.slow_on_jax
+
 QUERY, MEMORY = random(2, 3, 4), random(2, 5, 4, seed=1)
 INPUTS = random(2, 3, 6, seed=2)
 IDS = np.ones((2, 3), "int32")

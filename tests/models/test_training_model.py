@@ -81,7 +81,13 @@ def trained(parts, loss, optimizer="sgd", steps=3, precision="float32"):
 
 
 @BACKENDS
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(
+    "loss",
+    [
+        loss if loss == "word" else pytest.param(loss, marks=pytest.mark.slow)
+        for loss in LOSSES
+    ],
+)
 def test_parts_give_the_step_of_the_whole(loss):
     expected, logs = trained(1, loss)
     found, own_logs = trained(3, loss)
@@ -92,6 +98,7 @@ def test_parts_give_the_step_of_the_whole(loss):
         np.testing.assert_allclose(own_logs[name], value, rtol=1e-5)
 
 
+@pytest.mark.slow
 @BACKENDS
 def test_the_loss_is_scaled_for_float16():
     expected, _ = trained(1, "word", precision="mixed_float16")

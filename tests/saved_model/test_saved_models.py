@@ -16,6 +16,9 @@ import luong_keras
 from luong_keras import layers, losses, metrics, optimizers
 from tests.layer_checks import BACKEND, to_numpy
 
+# Saved models are read alike on every backend.
+pytestmark = pytest.mark.slow_on_jax
+
 HERE = pathlib.Path(__file__).parent
 ROOT = pathlib.Path(luong_keras.__file__).parent
 UNITS, WORDS = 4, 7

@@ -15,6 +15,9 @@ import shutil
 import keras
 import pytest
 
+# Nothing of it depends on the backend.
+pytestmark = pytest.mark.slow_on_jax
+
 SCRIPT = pathlib.Path(__file__).with_name("resume_run.py")
 RUN = runpy.run_path(str(SCRIPT), run_name="resume_run")
 PLACES = [

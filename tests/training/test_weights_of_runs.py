@@ -241,6 +241,7 @@ def test_a_write_that_fails_is_made_up_for(
     equal_runs(tmp_path, folder, resumed, model)
 
 
+@pytest.mark.slow
 def test_more_patience_goes_on_as_if_it_had_been_there(tmp_path, straight):
     more = tmp_path / "more"
     whole, epochs = run(more, patience=4, epochs=9)
@@ -252,6 +253,7 @@ def test_more_patience_goes_on_as_if_it_had_been_there(tmp_path, straight):
     equal_runs(ended, more, resumed, whole)
 
 
+@pytest.mark.slow
 def test_patience_that_comes_later_counts_from_the_beginning(tmp_path):
     run(tmp_path, patience=None, epochs=6)
     _, epochs = run(tmp_path)

@@ -20,6 +20,9 @@ from luong_keras.training.optimizers import (
 )
 from tests.layer_checks import prefix_mask, random, randomize, to_numpy
 
+# Nothing of it depends on the backend.
+pytestmark = pytest.mark.slow_on_jax
+
 # How a given value is written in a configuration, and called as an attribute.
 WRITTEN = {
     "he_normal": "HeNormal",
