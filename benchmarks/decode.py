@@ -1,12 +1,18 @@
-"""Time of beam and greedy search against other programs, by turns.
+r"""Time of beam and greedy search against other programs, by turns.
 
     python benchmarks/decode.py --python torch=PATH --python addons=PATH
 
 Every program translates random sentences of `--length` words into exactly as
 many words: no sentence may end before. Ours returns words, scores and the
 attention weights of every hypothesis, the peers words and scores; "folded" is
-ours with a folded embedding.
+ours with a folded embedding, "before" ours of another checkout:
+
+    python benchmarks/decode.py --before ../luong-keras-0.1 \
+        --programs ours --reference "before float32"
 """
+
+import os
+from pathlib import Path
 
 from speed import driver
 from speed.configurations import CONFIGURATIONS
@@ -27,9 +33,23 @@ def decoding_programs(options, batch_size, beam_size):
         "beam_size": beam_size,
         "length": options.length,
     }
-    return driver.in_precisions(
+    programs = driver.in_precisions(
         PROGRAMS, options.programs, options.precision, arguments
     )
+    if options.before is not None:
+        # The folder of the call would be imported from as well.
+        path = Path(__file__).parent, options.before.resolve()
+        programs += driver.in_precisions(
+            {"before": PROGRAMS["ours"]},
+            ["before"],
+            options.precision,
+            arguments,
+            {
+                "PYTHONPATH": os.pathsep.join(map(str, path)),
+                "PYTHONSAFEPATH": "1",
+            },
+        )
+    return programs
 
 
 def main() -> None:
@@ -42,6 +62,9 @@ def main() -> None:
     driver.add_precision(parser)
     parser.add_argument(
         "--programs", nargs="+", choices=PROGRAMS, default=list(PROGRAMS)
+    )
+    parser.add_argument(
+        "--before", type=Path, help="checkout of this project to compare with"
     )
     options = parser.parse_args()
     driver.finish(options, f"decode-{options.config}")

@@ -14,7 +14,7 @@ from luong_keras.data.corpus_writer import open_or_write_corpus
 from luong_keras.data.datasets import Datasets, corpus_key, load_datasets
 from luong_keras.data.pair_filters import FILTERED
 from luong_keras.files.atomic_file import write_text
-from luong_keras.recipe.preparation_bars import bar, counted
+from luong_keras.progress import progress_bar, with_bar
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.training.run_folder import OTHER_TEXT, RunFolder
 
@@ -35,10 +35,10 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
     if has_pairs and corpus is not None:
         datasets = _kept_pairs(corpus, run)
     else:
-        with bar("looking through the pairs") as progress:
-            datasets = load_datasets(
-                config.data, functools.partial(counted, progress=progress)
-            )
+        datasets = load_datasets(
+            config.data,
+            functools.partial(with_bar, what="looking through the pairs"),
+        )
         corpus = corpus or prepare_corpus(datasets, config, run.corpus)
         if has_pairs:
             datasets = _kept_pairs(corpus, run)
@@ -77,7 +77,7 @@ def prepare_corpus(
 ) -> Corpus:
     """The checked training text, in a folder that may have it already."""
     preprocess_source, preprocess_target = preprocessors(config.data)
-    with bar("checking pairs") as progress:
+    with progress_bar("checking pairs") as progress:
         return open_or_write_corpus(
             datasets.train,
             folder,

@@ -11,7 +11,7 @@ from luong_keras.config import DataConfig, RunConfig
 from luong_keras.data.corpus import SIDES, Corpus
 from luong_keras.data.epoch_order import shuffled_range
 from luong_keras.data.token_lengths import token_lengths
-from luong_keras.recipe.preparation_bars import bar, counted
+from luong_keras.progress import progress_bar, with_bar
 from luong_keras.text.loading import load_tokenizer
 from luong_keras.text.sentencepiece_tokenizer import (
     SentencePieceTokenizer,
@@ -55,7 +55,7 @@ def count_lengths(
     corpus: Corpus, tokenizers: Sequence[Tokenizer], config: RunConfig
 ) -> None:
     """Counts the tokens of all sentences, which the batches are made by."""
-    with bar("counting lengths", 2 * len(corpus)) as progress:
+    with progress_bar("counting lengths", 2 * len(corpus)) as progress:
         for side, tokenizer in zip(SIDES, tokenizers, strict=True):
             threads = config.data.processes
             token_lengths(corpus, side, tokenizer, threads, progress)
@@ -72,14 +72,13 @@ def _words(
     key = f"{corpus.fingerprint} {sides} {data.tokenize}"
     lines = (line for side in sides for line in corpus.side_lines(side))
     what = f"counting words of the {' and '.join(sides)} text"
-    with bar(what, len(sides) * len(corpus)) as progress:
-        return WordTokenizer.train(
-            counted(lines, progress),
-            size,
-            pretokenized=data.tokenize,
-            threads=data.processes,
-            note=(run.path / _WORDS_SO_FAR, key),
-        )
+    return WordTokenizer.train(
+        with_bar(lines, what, len(sides) * len(corpus)),
+        size,
+        pretokenized=data.tokenize,
+        threads=data.processes,
+        note=(run.path / _WORDS_SO_FAR, key),
+    )
 
 
 def _subwords(
@@ -92,19 +91,19 @@ def _subwords(
         print(
             f"subwords are learnt from a sample: {lines:,} of {total:,} lines"
         )
-    with bar("reading lines for subwords", lines) as progress:
-        try:
-            return SentencePieceTokenizer.train(
-                counted(sampled_lines(corpus, sides, lines), progress), size
-            )
-        except VocabularyTooLargeError as error:
-            print(
-                f"the {' and '.join(sides)} text is small: {error.most} "
-                f"subwords instead of {size}"
-            )
-            return SentencePieceTokenizer.train(
-                sampled_lines(corpus, sides, lines), error.most
-            )
+    sampled = sampled_lines(corpus, sides, lines)
+    try:
+        return SentencePieceTokenizer.train(
+            with_bar(sampled, "reading lines for subwords", lines), size
+        )
+    except VocabularyTooLargeError as error:
+        print(
+            f"the {' and '.join(sides)} text is small: {error.most} subwords "
+            f"instead of {size}"
+        )
+        return SentencePieceTokenizer.train(
+            sampled_lines(corpus, sides, lines), error.most
+        )
 
 
 def sampled_lines(

@@ -50,8 +50,8 @@ def export_saved_model(
 
     Signatures, batch first everywhere (`docs/serving_contract.md` has their
     inputs and outputs): `serving_default`, `translate`,
-    `translate_with_options`, `align`, `score`, `align_pair`, `encode` and
-    `contract`.
+    `translate_with_options`, `search`, `align`, `score`, `align_pair`,
+    `encode` and `contract`.
 
     The folder appears whole and checked, or not at all: it is written under a
     temporary name beside its place, checked by `check_saved_model`, and

@@ -129,7 +129,9 @@ def test_what_is_too_much_is_refused(double):
         waiting = threads.submit(ask, double, [[1.0]])
         # Until it waits, three rows are a batch of their own.
         while (answer := ask(double, [[1.0]] * 3))[0] == 200:
-            pass
+            if waiting.done():  # It was what was too much.
+                assert waiting.result()[0] == 503
+                waiting = threads.submit(ask, double, [[1.0]])
         assert answer == (
             503,
             {

@@ -110,6 +110,60 @@ def test_it_is_exported(stranger, trained):
     assert (folder / "saved_model.pb").is_file()
 
 
+SEARCH_OF_ONES_OWN = """
+from keras import ops
+from luong_keras import Translator
+from luong_keras.decoding import Greedy, Scorer
+from luong_keras.serving.exported_translations import exported_translations
+
+class NoLamp(Scorer):
+    "Forbids a word, and everything that repeats the word before."
+    def __init__(self, word):
+        self.word = word
+    def start(self, batch, source_length, max_steps):
+        return [ops.full((batch, 1), -1, dtype="int32")]
+    def add(self, states, words, position):
+        return [words]
+    def suppressed(self, states, position, vocabulary_size):
+        words = ops.arange(vocabulary_size)
+        return (words == self.word) | (words == states[0][..., None])
+
+class SecondBest(Greedy):
+    "A choice that takes the second word where that is no end."
+    def pick(self, turn, barred):
+        gains = ops.log_softmax(turn.logits, axis=-1)
+        forbidden = turn.suppressed
+        values, words = ops.top_k(ops.where(forbidden, -1e30, gains), 2)
+        words = ops.cast(words, "int32")
+        ends = words[..., 0] == turn.eos_id
+        taken = ops.where(ends & ~barred, words[..., 0], words[..., 1])
+        taken = ops.where(taken == turn.eos_id, words[..., 0], taken)
+        gain = ops.take_along_axis(gains, taken[..., None], axis=-1)[..., 0]
+        return gain, taken
+
+lines = ["the old cat sees the lamp", "the city", ""]
+plain = Translator.from_run({run!r})
+word = int(plain.target_tokenizer.encode(["Lampe"])[0][0])
+found = {{}}
+for number, parts in enumerate(
+    [dict(scorers=[NoLamp(word)]),
+     dict(scorers=[NoLamp(word)], choice=SecondBest())], start=1):
+    translator = Translator.from_run({run!r}, **parts)
+    found[number] = translator.translate(lines)
+    assert not any("Lampe" in line for line in found[number])
+    folder = translator.export(f"models/own/{{number}}")
+    assert exported_translations(folder, lines) == found[number]
+assert found[1] != found[2]
+samples = [t.text for t in plain.nbest(lines, temperature=1.5, n_best=4)[0]]
+assert len(samples) == 4
+assert "Stadt" in plain.translate(lines, required=["", "Stadt", ""])[1]
+"""
+
+
+def test_a_scorer_and_a_choice_of_ones_own_are_exported(stranger, trained):
+    stranger.python(SEARCH_OF_ONES_OWN.format(run=str(trained)))
+
+
 @pytest.mark.parametrize(
     "imports", ["import luong_keras, keras", "import keras, luong_keras"]
 )
