@@ -59,7 +59,8 @@ def translation_scores(
         ImportError: if sacreBLEU is not installed.
 
     Example:
-        >>> for score in translation_scores(["ein Test"], ["ein Test"]):
+        >>> same = ["Das ist ein Test ."]
+        >>> for score in translation_scores(same, same):
         ...     print(score.metric, round(score.score))
         BLEU 100
         chrF2 100

@@ -41,7 +41,7 @@ def places(tmp_path, monkeypatch):
         ("train --config wrong.yaml", ["model.units", "int", "'x'"]),
         ("train --config no.yaml", ["no.yaml", "does not exist"]),
         ("train none.tsv", ["none.tsv, which does not exist"]),
-        ("train a.txt", ["two columns", "Received: a.txt"]),
+        ("train a.txt", ["both sides", "Received: a.txt"]),
         ("train pairs.tsv b c", ["Received: pairs.tsv b c"]),
         ("train --dev pairs.tsv", ["training text as well"]),
         ("translate", ["--run-dir", "required"]),
@@ -50,7 +50,7 @@ def places(tmp_path, monkeypatch):
         ("translate --run-dir damaged", ["damaged/config.json", "is damaged"]),
         ("evaluate --run-dir old", ["model.unit", "mean model.units"]),
         ("evaluate --run-dir old --part tst", ["dev, test", "mean test"]),
-        ("score --run-dir old pairs.txt", ["two columns", "pairs.txt"]),
+        ("score --run-dir old pairs.txt", ["both sides", "pairs.txt"]),
         ("export --run-dir old --output first", ["a number", "first"]),
         (
             "export --run-dir old --output 1 --weights-dtype float16 "
