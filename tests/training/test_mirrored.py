@@ -80,7 +80,6 @@ def check_alike(found, precision):
     np.testing.assert_allclose(same_rows[0], alone["loss"], rtol=0.05)
 
 
-@pytest.mark.slow
 def test_two_devices_train_as_one(few):
     check_alike(few[FEW], "float64")
 
