@@ -302,6 +302,8 @@ def test_columns_of_a_file(tmp_path, name, content, columns, pairs):
     [
         ("a.csv", b"en,de\nx,y\nz\n", "Line 3 of .* has not 2 columns", None),
         ("a.jsonl", b'["x", "y"]\n{\n', "Line 2 of .* is no JSON", "no record"),
+        # The fields are found by the first line that can be read.
+        ("a.jsonl", b'{\n["x", "y"]\n', "Line 1 of .* is no JSON", "no record"),
         (
             "a.jsonl",
             b'{"en": "x", "de": "y"}\n{"en": "x", "de": 3}\n',
