@@ -38,7 +38,7 @@ class DecodingConfig:
     length_penalty_form: Literal["power", "google"] = "power"
     # what source words that nobody attends cost (Wu et al. 2016; theirs 0.2)
     coverage_penalty: float = 0.0
-    # no translation has so many words in a row twice; any when None
+    # no translation has so many words in a row twice, 8 at most; any when None
     no_repeat_ngram: int | None = None
     # of the source length + 1
     min_length_ratio: float = 0.5
@@ -67,6 +67,11 @@ class DecodingConfig:
                 f"max_beam_size={most} and beam_size={self.beam_size}."
             )
         check_at_least_one(self, "top_k", "no_repeat_ngram")
+        if (self.no_repeat_ngram or 1) > 8:
+            raise ValueError(
+                "no_repeat_ngram must be 8 or less. Received: "
+                f"no_repeat_ngram={self.no_repeat_ngram}."
+            )
         for name in ("temperature", "top_p"):
             if not getattr(self, name) > 0:
                 raise ValueError(

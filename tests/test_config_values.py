@@ -70,6 +70,7 @@ def test_a_changed_search_follows_its_rules(before, changes, after):
         ({"temperature": 0.0}, "temperature must be positive"),
         ({"top_p": float("nan")}, "top_p must be positive"),
         ({"coverage_penalty": -1.0}, "coverage_penalty must be 0 or more"),
+        ({"no_repeat_ngram": 9}, "no_repeat_ngram must be 8 or less"),
     ],
 )
 def test_a_search_that_contradicts_itself_is_refused(changes, message):

@@ -34,6 +34,7 @@ from luong_keras.decoding.hypotheses import Hypotheses
 from luong_keras.decoding.pool import (
     NEVER,
     Pool,
+    alone,
     best_of,
     empty_pool,
     have_room,
@@ -119,12 +120,8 @@ class Beam(Choice):
         scores = ops.pad(gains[:, 0], missing, constant_values=NEVER)[:, :k]
         scores = within(self.sizes, scores)
         words = ops.pad(words[:, 0], missing)[:, :k]
-        # So do all but one in a sentence without room for a word.
-        alone = ops.where(ops.arange(k) == 0, 0.0, NEVER)
-        alone = ops.cast(alone, scores.dtype)
-        going = turn.going[:, None]
-        scores = ops.where(going, scores, alone)
-        words = ops.where(going, words, turn.pad_id)
+        scores = alone(turn.going, scores)
+        words = ops.where(turn.going[:, None], words, turn.pad_id)
         pool = empty_pool(ops.shape(words)[0], self.stack_size, scores.dtype)
         going = turn.max_lengths >= 2
         return Chosen(words, ops.zeros_like(words), scores, going, pool)
@@ -207,7 +204,10 @@ class Beam(Choice):
         live, order = ops.top_k(
             ops.where(ends, NEVER * 2, found.totals), self.num_hypotheses
         )
-        live = within(self.sizes, live)
+        return self._grown(turn, found, ranked, within(self.sizes, live), order)
+
+    def _grown(self, turn, found, ranked, live, order):
+        """The candidates at `order` (B, K), which rank by `live`."""
         grows = turn.going[:, None]
         own = ops.arange(self.num_hypotheses, dtype="int32")
         parents, words = gather_beams((found.parents, found.words), order)

@@ -5,7 +5,7 @@ from keras import ops
 from luong_keras.decoding.beam import Beam, Candidates
 from luong_keras.decoding.beam_gather import gather_beams
 from luong_keras.decoding.phrases import PhraseProgress
-from luong_keras.decoding.pool import NEVER, empty_pool, within
+from luong_keras.decoding.pool import NEVER, alone, empty_pool, within
 from luong_keras.decoding.search import Chosen, Ended, Turn
 from luong_keras.decoding.top_words import top_words
 from luong_keras.ops import masking
@@ -42,21 +42,13 @@ class ConstrainedBeam(Beam):
         count = ops.shape(self.phrases.words)[1]
         progress = ops.zeros((batch, 1, count), dtype="int32")
         found = self._candidates(turn, progress)
-        chosen, order = self._live(turn, found, None)
+        chosen, order = self._live(turn, found, turn.scores)
         pool = empty_pool(batch, self.stack_size, turn.scores.dtype)
-        k = self.num_hypotheses
-        alone = ops.cast(ops.where(ops.arange(k) == 0, 0.0, NEVER), "float32")
-        going = turn.going[:, None]
-        scores = ops.where(
-            going, chosen.scores, ops.cast(alone, turn.scores.dtype)
-        )
         (progress,) = gather_beams(found.more, order)
-        return Chosen(
-            chosen.words,
-            ops.zeros_like(chosen.words),
-            scores,
-            turn.max_lengths >= 2,
-            (pool, progress),
+        return chosen._replace(
+            scores=alone(turn.going, chosen.scores),
+            going=turn.max_lengths >= 2,
+            own=(pool, progress),
         )
 
     def next(self, turn: Turn, own) -> Chosen:
@@ -171,15 +163,7 @@ class ConstrainedBeam(Beam):
         (live,) = gather_beams([taken], order)
         live, best = ops.top_k(within(self.sizes, live), self.num_hypotheses)
         (order,) = gather_beams([order], ops.cast(best, "int32"))
-        grows = turn.going[:, None]
-        parents, words = gather_beams((found.parents, found.words), order)
-        own = ops.arange(self.num_hypotheses, dtype="int32")
-        words = ops.where(grows, words, turn.pad_id)
-        if ranked is None:
-            return Chosen(words, parents, live, None, None), order
-        parents = ops.where(grows, parents, own)
-        scores = ops.where(grows, live, ranked)
-        return Chosen(words, parents, scores, None, None), order
+        return self._grown(turn, found, ranked, live, order)
 
 
 def _stood_before(words):

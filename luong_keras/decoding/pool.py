@@ -61,6 +61,16 @@ def have_room(pool: Pool, finishes, size):
     return taken + places <= size
 
 
+def alone(going, scores):
+    """Scores (B, K); of sentences that do not go on the first one alone.
+
+    So it is in a sentence without room for a word: `going` (B,) is False.
+    """
+    ranks = ops.arange(ops.shape(scores)[-1], dtype="int32")
+    first = ops.cast(ops.where(ranks == 0, 0.0, NEVER), scores.dtype)
+    return ops.where(going[:, None], scores, first)
+
+
 def within(sizes, ranked):
     """Scores (B, ..., R) whose rank a sentence's size (B, ...) leaves."""
     if sizes is None:

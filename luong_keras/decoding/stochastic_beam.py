@@ -4,7 +4,7 @@ from keras import ops
 
 from luong_keras.decoding.beam import Beam, Candidates
 from luong_keras.decoding.beam_gather import gather_beams
-from luong_keras.decoding.pool import NEVER, Pool, best_of, empty_pool
+from luong_keras.decoding.pool import NEVER, Pool, alone, best_of, empty_pool
 from luong_keras.decoding.random_numbers import gumbel
 from luong_keras.decoding.sampling import check_positive, seed_column
 from luong_keras.decoding.search import Chosen, Ended, Turn
@@ -49,12 +49,9 @@ class StochasticBeam(Beam):
             for each in columns[:3]
         )
         words = ops.pad(columns[3], missing)
-        going = turn.going[:, None]
-        words = ops.where(going, words, turn.pad_id)
-        alone = ops.cast(ops.where(ops.arange(k) == 0, 0.0, NEVER), zeros.dtype)
+        words = ops.where(turn.going[:, None], words, turn.pad_id)
         perturbed, tempered, scores = (
-            ops.where(going, each, alone)
-            for each in (perturbed, tempered, scores)
+            alone(turn.going, each) for each in (perturbed, tempered, scores)
         )
         pool = empty_pool(ops.shape(words)[0], k, zeros.dtype, more=1)
         going = turn.max_lengths >= 2

@@ -3,4 +3,4 @@ from .translation import ScoredTranslation as ScoredTranslation
 from .translation import TranslatedText as TranslatedText
 from .translation import Translation as Translation
 from .translation import TranslationScore as TranslationScore
-from .translation_graph import SearchOptions as SearchOptions
+from .wishes import SearchOptions as SearchOptions

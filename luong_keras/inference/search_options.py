@@ -65,6 +65,8 @@ SEARCH_OPTIONS = {
 }
 # Those of a beam. Signatures with these alone were there before the others.
 BEAM_OPTIONS = tuple(SEARCH_OPTIONS)[:5]
+# Which translation of a sentence is looked at chooses no search.
+_COLUMNS = {**SEARCH_OPTIONS, "rank": SearchOption("int32", 0)}
 LEAST_TEMPERATURE = 0.01  # below, the most probable word is drawn anyway
 Option = Any  # one value, or one for each line
 Lines = Iterable[str | bytes]
@@ -151,9 +153,10 @@ def refuse_one_line(lines: object, name: str = "lines") -> None:
 
 def option_column(name: str, value: Option, count: int) -> np.ndarray:
     """(B,) values of an option."""
-    kind = SEARCH_OPTIONS[name].type if name != "rank" else np.int32
+    option = _COLUMNS[name]
+    kind = option.type
     if value is None:
-        value = SEARCH_OPTIONS[name].unset if name != "rank" else 0
+        value = option.unset
     try:
         given = np.asarray(value, object if kind is object else None)
         array: np.ndarray = given.astype(kind)

@@ -25,24 +25,13 @@ from luong_keras.inference.search_options import (
     LEAST_TEMPERATURE,
     SEARCH_OPTIONS,
 )
+from luong_keras.inference.wishes import Wishes
 from luong_keras.missing_package import missing_package
 
 try:
     import tensorflow as tf
 except ImportError as error:
     raise missing_package("tensorflow", error) from error
-
-
-class Phrases(NamedTuple):
-    """P phrases a sentence.
-
-    Attributes:
-        ids: (B, P, L) of their words.
-        lengths: (B, P) how many words each has; 0 for none.
-    """
-
-    ids: tf.Tensor
-    lengths: tf.Tensor
 
 
 class Sources(NamedTuple):
@@ -57,25 +46,6 @@ class Sources(NamedTuple):
     lengths: tf.Tensor
     mask: tf.Tensor
     seeds: tf.Tensor
-
-
-class Wishes(NamedTuple):
-    """What the sentences choose of their search, read.
-
-    Attributes:
-        options: the columns of numbers by their names.
-        prefix: (B, P) ids that translations begin with.
-        prefix_lengths: (B,).
-        required: what they have; None where no sentence can say so, nor
-            choose samples, coverage or repetition.
-        forbidden: what they have not.
-    """
-
-    options: dict[str, tf.Tensor]
-    prefix: tf.Tensor
-    prefix_lengths: tf.Tensor
-    required: Phrases | None = None
-    forbidden: Phrases | None = None
 
 
 class Searching:

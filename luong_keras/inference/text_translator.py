@@ -27,10 +27,8 @@ from luong_keras.inference.translation import (
     scored_translation_of,
     translations_of,
 )
-from luong_keras.inference.translation_graph import (
-    SearchOptions,
-    TranslationGraph,
-)
+from luong_keras.inference.translation_graph import TranslationGraph
+from luong_keras.inference.wishes import SearchOptions
 from luong_keras.missing_package import missing_package
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.text.preprocessing import Preprocessor
@@ -60,7 +58,8 @@ class TextTranslator(TranslationGraph):
         target_preprocessor: the same for the target text; translations are
             put back into running text.
         choice: what chooses the words, an object of `luong_keras.decoding` or
-            your own, instead of what `decoding` says.
+            your own, instead of what `decoding` says; for calls without
+            options, which choose between a beam and samples.
         scorers: what else changes the ranks of words and hypotheses,
             `Scorer`s. An export has both.
 

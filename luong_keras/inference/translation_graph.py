@@ -11,16 +11,10 @@ from luong_keras.decoding.hypotheses import Hypotheses
 from luong_keras.decoding.scorers import Scorer
 from luong_keras.decoding.search import Choice
 from luong_keras.inference.model_ensemble import ModelEnsemble
-from luong_keras.inference.search_options import SEARCH_OPTIONS, option_column
-from luong_keras.inference.searching import (
-    Phrases,
-    Searching,
-    Sources,
-    Wishes,
-    text_seeds,
-)
+from luong_keras.inference.searching import Searching, Sources, text_seeds
 from luong_keras.inference.translation import ABSENT_SCORE
 from luong_keras.inference.unknown_words import UnknownWords
+from luong_keras.inference.wishes import Phrases, SearchOptions, Wishes
 from luong_keras.missing_package import missing_package
 from luong_keras.special_tokens import EOS, UNK_ID
 from luong_keras.text.moses import MosesGraph
@@ -39,59 +33,6 @@ BYTES_OF_A_TOKEN = 64
 # Of the phrases that a translation must or must not have, for each sentence.
 MOST_PHRASES = 8
 MOST_PHRASE_TOKENS = 16
-
-
-class SearchOptions(NamedTuple):
-    """What every sentence of a batch may choose, (B,) each.
-
-    `SEARCH_OPTIONS` tells what leaves each as it is configured, and its
-    range, into which it is moved. Those behind `replace_unknown` are all
-    there or all None, which makes a smaller graph.
-
-    Attributes:
-        beam_size: int32; the hypotheses, never more than `max_beam_size`.
-        n_best: int32; how many translations are wanted, or drawn.
-        length_penalty: float32; the exponent.
-        prefix: strings; the words that the translation must begin with.
-        replace_unknown: int32; 1 to replace unknown words, 0 to leave them.
-        coverage_penalty: float32; of source words that nobody attends.
-        no_repeat_ngram: int32; so many words in a row do not come twice.
-        temperature: float32; above 0 to draw samples.
-        top_k: int32; from so many most probable words.
-        top_p: float32; from words with this probability together.
-        seed: int32; of samples.
-        required: strings; phrases, a tab between two, that must come. One
-            with an unknown word is left out.
-        forbidden: strings; phrases that must not come, likewise.
-    """
-
-    beam_size: tf.Tensor
-    n_best: tf.Tensor
-    length_penalty: tf.Tensor
-    prefix: tf.Tensor
-    replace_unknown: tf.Tensor
-    coverage_penalty: tf.Tensor | None = None
-    no_repeat_ngram: tf.Tensor | None = None
-    temperature: tf.Tensor | None = None
-    top_k: tf.Tensor | None = None
-    top_p: tf.Tensor | None = None
-    seed: tf.Tensor | None = None
-    required: tf.Tensor | None = None
-    forbidden: tf.Tensor | None = None
-
-    @classmethod
-    def columns(cls, count: int, **given) -> SearchOptions:
-        """Options for so many sentences, of one value each or one for all."""
-        return cls(
-            **{
-                name: tf.constant(
-                    option_column(name, given.pop(name, None), count),
-                    option.kind,
-                )
-                for name, option in SEARCH_OPTIONS.items()
-            },
-            **given,
-        )
 
 
 class _Read(NamedTuple):
@@ -316,17 +257,16 @@ class TranslationGraph(tf.Module):
         parts = parts[:, :MOST_PHRASES]
         read = self._read_target(parts.flat_values)
         lengths = read.lengths
-        too_long = read.truncated | (lengths > MOST_PHRASE_TOKENS)
+        # A phrase whose beginning is enough is another one.
+        left_out = read.truncated | (lengths > MOST_PHRASE_TOKENS)
         if known:
-            # A phrase whose beginning is enough is another one.
-            unknown = tf.reduce_any(read.ids == UNK_ID, axis=1)
-            too_long |= unknown
-        lengths = tf.where(too_long, 0, lengths)
+            left_out |= tf.reduce_any(read.ids == UNK_ID, axis=1)
+        lengths = tf.where(left_out, 0, lengths)
         lengths = parts.with_flat_values(lengths).to_tensor(0)
         # All of them must have room in a translation.
         fits = tf.cumsum(lengths, axis=1) <= self.decoding.max_source_length
         cut |= ~tf.reduce_all(fits, axis=1)
-        left_out = parts.with_flat_values(too_long).to_tensor(False)
+        left_out = parts.with_flat_values(left_out).to_tensor(False)
         cut |= tf.reduce_any(left_out, axis=1)
         ids = _padded(read.ids[:, :MOST_PHRASE_TOKENS], 0)
         ids = parts.with_flat_values(ids).to_tensor(0)

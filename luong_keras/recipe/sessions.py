@@ -16,6 +16,7 @@ import keras
 
 import luong_keras
 from luong_keras.recipe.devices import Devices, device_names
+from luong_keras.text.threads import available_cores
 
 
 @contextlib.contextmanager
@@ -50,7 +51,7 @@ def machine(devices: Devices) -> dict[str, str]:
     names = ("keras", backend)
     versions = [f"{name} {importlib.metadata.version(name)}" for name in names]
     found = {
-        "processor": f"{_processor()}, {_cores()} cores",
+        "processor": f"{_processor()}, {available_cores()} cores",
         "memory": _memory(),
         "devices": ", ".join(device_names(devices)),
         "processes": str(devices.world),
@@ -73,12 +74,6 @@ def _processor() -> str:
             if name.strip() == "model name":
                 return value.strip()
     return platform.processor() or platform.machine()
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _memory() -> str:

@@ -10,13 +10,12 @@ from collections.abc import Callable
 from luong_keras.inference.search_options import (
     BEAM_OPTIONS,
     SEARCH_OPTIONS,
-    option_column,
 )
 from luong_keras.inference.translation_graph import (
     BYTES_OF_A_TOKEN,
-    SearchOptions,
     TranslationGraph,
 )
+from luong_keras.inference.wishes import SearchOptions
 from luong_keras.missing_package import missing_package
 from luong_keras.serving.limited_rows import emptied, within_limits
 from luong_keras.serving.limits import ServingLimits
@@ -206,10 +205,7 @@ def probes(sentences: list[bytes]) -> dict[str, dict[str, tf.Tensor]]:
     count = len(sentences)
     even = tf.range(count) % 2 == 0
     # Every second sentence leaves most of it as it is.
-    options = {
-        name: tf.constant(option_column(name, None, count), option.kind)
-        for name, option in SEARCH_OPTIONS.items()
-    } | {
+    options = SearchOptions.columns(count)._asdict() | {
         "beam_size": tf.range(count) % 3,
         "n_best": tf.range(count) % 2,
         "rank": tf.range(count) % 2,

@@ -9,7 +9,7 @@ from luong_keras.config import DecodingConfig
 from luong_keras.decoding import Choice, Scorer
 from luong_keras.decoding.greedy import Greedy
 from luong_keras.inference.search_options import SEARCH_OPTIONS
-from luong_keras.inference.translation_graph import SearchOptions
+from luong_keras.inference.wishes import SearchOptions
 from luong_keras.translator import Translator
 from tests.serving.tiny_translator import tiny_translator
 

@@ -14,7 +14,7 @@ import luong_keras.inference.translation_graph as translation_graph
 from luong_keras.config import AttentionConfig, DecodingConfig, ModelConfig
 from luong_keras.decoding.phrases import PhraseProgress
 from luong_keras.inference.search_options import BEAM_OPTIONS
-from luong_keras.inference.translation_graph import SearchOptions
+from luong_keras.inference.wishes import SearchOptions
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.translator import Translator
