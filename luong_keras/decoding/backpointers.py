@@ -5,11 +5,19 @@ from keras import ops
 from luong_keras.decoding.beam_gather import gather_beams
 
 
-def write_rows(buffers, t, rows):
-    """Buffers (T, ...) with the rows (...) of step t, in the buffers' types."""
-    index = ops.reshape(ops.convert_to_tensor(t, "int32"), (1, 1))
+def write_rows(buffers, t, rows, places=None):
+    """Buffers (T, B, ...) with the rows (R, ...) of step t at `places` (R,).
+
+    Without `places` R is B. The buffers keep their types.
+    """
+    t = ops.convert_to_tensor(t, "int32")
+    if places is None:
+        index = ops.reshape(t, (1, 1))
+        rows = [row[None] for row in rows]
+    else:
+        index = ops.stack([ops.zeros_like(places) + t, places], axis=-1)
     return tuple(
-        ops.scatter_update(buffer, index, ops.cast(row[None], buffer.dtype))
+        ops.scatter_update(buffer, index, ops.cast(row, buffer.dtype))
         for buffer, row in zip(buffers, rows, strict=True)
     )
 

@@ -80,6 +80,7 @@ class Beam(Choice):
         most: the largest K that there may be; `size` when None.
     """
 
+    per_sentence = ("sizes", "stack_sizes")
     reorders = True
 
     def __init__(

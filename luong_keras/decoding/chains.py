@@ -3,6 +3,7 @@
 from keras import ops
 
 from luong_keras.decoding.search import Choice, Chosen, Ended, Turn
+from luong_keras.ops.sentence_rows import column
 
 
 class Chains(Choice):
@@ -17,7 +18,7 @@ class Chains(Choice):
 
     def __init__(self, count=1, counts=None):
         self.num_hypotheses = count
-        self.counts = counts
+        self.counts = column(counts)
 
     def pick(self, turn: Turn, barred):
         """The next word of every hypothesis.
@@ -30,6 +31,9 @@ class Chains(Choice):
             What is added to the scores and the words, (B, K) each.
         """
         raise NotImplementedError
+
+    def lives(self, turn: Turn, own):
+        return own[0]
 
     def first(self, turn: Turn) -> Chosen:
         k = self.num_hypotheses

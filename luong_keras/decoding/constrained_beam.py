@@ -33,6 +33,8 @@ class ConstrainedBeam(Beam):
     too: where phrases cannot be had for that, a sentence has no translation.
     """
 
+    per_sentence = ("phrases", "sizes", "stack_sizes")
+
     def __init__(self, size, words, lengths, **others):
         super().__init__(size, **others)
         self.phrases = PhraseProgress(words, lengths)

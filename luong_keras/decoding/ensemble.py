@@ -5,6 +5,7 @@ import math
 from keras import ops
 
 from luong_keras.ops import masking
+from luong_keras.ops.sentence_rows import PerSentence
 
 AVERAGES = ("logits", "probabilities")
 
@@ -52,20 +53,31 @@ def ensemble_step(steps, state_counts, average="logits"):
             f"{len(state_counts)} counts."
         )
 
-    def step(ids, states, position):
+    return _EnsembleStep(steps, state_counts, average)
+
+
+class _EnsembleStep(PerSentence):
+    """Calls the steps of all models."""
+
+    per_sentence = ("steps",)
+
+    def __init__(self, steps, state_counts, average):
+        self.steps = list(steps)
+        self.state_counts = list(state_counts)
+        self.average = average
+
+    def __call__(self, ids, states, position):
         results, first = [], 0
-        for one, count in zip(steps, state_counts, strict=True):
+        for one, count in zip(self.steps, self.state_counts, strict=True):
             own = list(states[first : first + count])
             results.append(one(ids, own, position))
             first += count
         logits, new_states, weights = zip(*results, strict=True)
         return (
-            _averaged(logits, average),
+            _averaged(logits, self.average),
             [state for states in new_states for state in states],
             _mean([masking.widen(each) for each in weights]),
         )
-
-    return step
 
 
 def _averaged(logits, average):

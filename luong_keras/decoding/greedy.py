@@ -17,6 +17,8 @@ class Greedy(Chains):
     The same result as a beam of one hypothesis, without its bookkeeping.
     """
 
+    per_sentence = ("counts",)
+
     def pick(self, turn, barred):
         # Where the best word may not be chosen, the second one is.
         gains, words = top_words(

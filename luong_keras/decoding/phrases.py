@@ -4,9 +4,10 @@ from keras import ops
 
 from luong_keras.decoding.scorers import Scorer
 from luong_keras.decoding.word_marks import marked_words
+from luong_keras.ops.sentence_rows import PerSentence
 
 
-class PhraseProgress:
+class PhraseProgress(PerSentence):
     """How many words of each phrase a hypothesis ends with.
 
     The longest beginning of a phrase that is an end of the hypothesis, as a
@@ -17,6 +18,8 @@ class PhraseProgress:
         words: (B, P, L) ids of P phrases a sentence.
         lengths: (B, P) how many words each has; 0 for no phrase.
     """
+
+    per_sentence = ("words", "lengths", "borders")
 
     def __init__(self, words, lengths):
         words = ops.cast(words, "int32")
@@ -65,6 +68,8 @@ class ForbiddenPhrases(Scorer):
             all of them.
         lengths: (B, P) how many words each has; 0 for no phrase.
     """
+
+    per_sentence = ("phrases",)
 
     def __init__(self, words, lengths):
         self.phrases = PhraseProgress(words, lengths)

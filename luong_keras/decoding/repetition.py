@@ -4,6 +4,7 @@ from keras import ops
 
 from luong_keras.decoding.scorers import Scorer
 from luong_keras.decoding.word_marks import marked_words
+from luong_keras.ops.sentence_rows import column
 
 
 class NoRepeatedNgrams(Scorer):
@@ -17,6 +18,7 @@ class NoRepeatedNgrams(Scorer):
         ValueError: for a number below 1.
     """
 
+    per_sentence = ("size",)
     MOST = 8  # of sizes that are not known before the search
 
     def __init__(self, size):
@@ -25,7 +27,7 @@ class NoRepeatedNgrams(Scorer):
                 f"`size` must be 1 or more. Received: size={size}. Leave the "
                 "scorer out to allow repetition."
             )
-        self.size = size
+        self.size = column(size)
 
     def start(self, batch, source_length, max_steps):
         # Behind the last word stands what no word is.

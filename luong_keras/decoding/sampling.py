@@ -6,6 +6,7 @@ from luong_keras.decoding.chains import Chains
 from luong_keras.decoding.pool import NEVER
 from luong_keras.decoding.random_numbers import uniform
 from luong_keras.ops import masking
+from luong_keras.ops.sentence_rows import column
 
 
 class Sampling(Chains):
@@ -33,6 +34,8 @@ class Sampling(Chains):
     ValueError: `temperature` must be positive. Received: temperature=0.0. ...
     """
 
+    per_sentence = ("temperature", "top_k", "top_p", "seeds", "counts")
+
     def __init__(
         self,
         count=1,
@@ -44,10 +47,10 @@ class Sampling(Chains):
     ):
         super().__init__(count, counts)
         check_positive(temperature=temperature, top_p=top_p)
-        self.temperature = temperature
-        self.top_k = top_k
-        self.top_p = top_p
-        self.seeds = seeds
+        self.temperature = column(temperature)
+        self.top_k = column(top_k)
+        self.top_p = column(top_p)
+        self.seeds = column(seeds)
 
     def pick(self, turn, barred):
         logits = masking.widen(turn.logits)

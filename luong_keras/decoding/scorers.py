@@ -8,11 +8,12 @@ object of it to `search`, `beam_search` or a translator.
 from keras import ops
 
 from luong_keras.decoding.beam_gather import gather_beams
+from luong_keras.ops.sentence_rows import PerSentence, column
 
 LENGTH_PENALTIES = ("power", "google")
 
 
-class Scorer:
+class Scorer(PerSentence):
     """Does nothing; what a subclass does not override stays so.
 
     B sentences, K hypotheses each, S source positions, V words. `states` is
@@ -86,13 +87,15 @@ class LengthPenalty(Scorer):
     -2.0
     """
 
+    per_sentence = ("exponent",)
+
     def __init__(self, exponent, form="power"):
         if form not in LENGTH_PENALTIES:
             raise ValueError(
                 f"`form` must be one of {LENGTH_PENALTIES}. Received: "
                 f"form={form!r}."
             )
-        self.exponent = exponent
+        self.exponent = column(exponent)
         self.form = form
 
     @property
@@ -127,12 +130,13 @@ class CoveragePenalty(Scorer):
             and would count. None where there is no padding.
     """
 
+    per_sentence = ("strength", "source_mask")
     # Where nothing at all was attended: log 0 would hide every other word.
     LEAST = 1e-6
 
     def __init__(self, strength, source_mask=None):
-        self.strength = strength
-        self.source_mask = source_mask
+        self.strength = column(strength)
+        self.source_mask = column(source_mask)
 
     @property
     def reranks(self):
@@ -168,6 +172,8 @@ class Prefix(Scorer):
         lengths: (B,) how many of them; all P when None.
     """
 
+    per_sentence = ("words", "lengths")
+
     def __init__(self, words, lengths=None):
         self.words = ops.convert_to_tensor(words, dtype="int32")
         if lengths is None:
@@ -182,11 +188,13 @@ class Prefix(Scorer):
         return (others & (position < self.lengths)[:, None])[:, None, :]
 
 
-class AllScorers:
+class AllScorers(PerSentence):
     """Several scorers as one, for the loop of a search.
 
     What they keep is a list of the lists of each.
     """
+
+    per_sentence = ("scorers",)
 
     def __init__(self, scorers):
         self.scorers = list(scorers)
@@ -207,6 +215,19 @@ class AllScorers:
         return [
             list(scorer.add(states, words, position)) if states else states
             for scorer, states in self._with(kept)
+        ]
+
+    @staticmethod
+    def where(lives, kept, before):
+        """What is kept of hypotheses that live, (B, 1) or (B, K), or was."""
+
+        def chosen(new, old):
+            shape = ops.shape(lives) + (1,) * (len(new.shape) - 2)
+            return ops.where(ops.reshape(lives, shape), new, old)
+
+        return [
+            [chosen(*pair) for pair in zip(news, olds, strict=True)]
+            for news, olds in zip(kept, before, strict=True)
         ]
 
     @staticmethod

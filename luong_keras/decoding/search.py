@@ -8,10 +8,19 @@ there is one only, then that of the choice.
 What chooses the words is a `Choice` (`Greedy`, `Beam`, `Sampling`,
 `StochasticBeam`, or your own); what changes the ranks of words and hypotheses
 are `Scorer`s (`scorers.py`). The loop carries what both keep of a hypothesis.
+
+Finished sentences leave the batch: when less than three quarters of its
+sentences go on, the search goes on with them alone. Step, choice and scorers
+must be `PerSentence`s for that, which know what of theirs belongs to a
+sentence; those of this library are. A plain function as a step, and a choice
+or scorer of your own that names nothing, keep the batch as it is. JAX, whose
+shapes cannot depend on values, keeps it too.
 """
 
+import copy
 from typing import Any, NamedTuple
 
+import keras
 from keras import ops
 
 from luong_keras.decoding.backpointers import follow_backpointers, write_rows
@@ -19,7 +28,11 @@ from luong_keras.decoding.beam_gather import gather_beams
 from luong_keras.decoding.hypotheses import Hypotheses
 from luong_keras.decoding.scorers import AllScorers
 from luong_keras.ops import masking
+from luong_keras.ops.sentence_rows import PerSentence, put_rows, take_rows
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
+
+# A smaller share of sentences that go on leaves the others behind.
+LEAST_SHARE = 0.75
 
 
 class Turn(NamedTuple):
@@ -81,7 +94,8 @@ class Chosen(NamedTuple):
             hypothesis stays in its place.
         scores: (B, K) of the hypotheses.
         going: (B,) the sentences that go on.
-        own: whatever else the choice carries, a nested tuple of tensors.
+        own: whatever else the choice carries, a nested tuple of tensors; of
+            a choice with `per_sentence`, (B, ...) each.
     """
 
     words: Any
@@ -107,7 +121,7 @@ class Ended(NamedTuple):
     ends: Any
 
 
-class Choice:
+class Choice(PerSentence):
     """Chooses the words of a search; a subclass is all that a new one needs.
 
     Attributes:
@@ -117,6 +131,13 @@ class Choice:
 
     num_hypotheses = 1
     reorders = False
+
+    def lives(self, turn: Turn, own):
+        """The hypotheses that a step is for, (B, 1), or (B, K) of chains.
+
+        What scorers keep of the others stays as it is.
+        """
+        return turn.going[:, None]
 
     def first(self, turn: Turn) -> Chosen:
         """Step 0: makes the only hypothesis, without a word, K of one word."""
@@ -184,115 +205,177 @@ def search(
         choice,
         AllScorers(scorers),
         (ops.cast(min_lengths, "int32"), max_lengths),
+        max_steps,
         (bos_id, eos_id, pad_id),
     )
-    return loop.run(states, max_steps)
+    return loop.run(states)
 
 
-class _Loop:
+class _Running(NamedTuple):
+    """What the sentences have of each step for the next one, (B, ...)."""
+
+    words: Any
+    scores: Any
+    going: Any
+    own: Any
+    kept: Any
+    states: Any
+
+
+class _Loop(PerSentence):
     """The arguments of one search, and its parts."""
 
-    def __init__(self, step, choice, scorers, limits, special_ids):
+    per_sentence = (
+        "step",
+        "choice",
+        "scorers",
+        "min_lengths",
+        "max_lengths",
+        "places",
+    )
+
+    def __init__(self, step, choice, scorers, limits, max_steps, special_ids):
         self.step = step
         self.choice = choice
         self.scorers = scorers
         self.min_lengths, self.max_lengths = limits
+        self.max_steps = max_steps
         self.bos_id, self.eos_id, self.pad_id = special_ids
+        # Of these sentences in the whole batch; None for all of it.
+        self.places = None
 
-    def run(self, states, max_steps):
-        chosen, kept, weights, states = self._start(states, max_steps)
-        history = self._history(chosen, weights, max_steps)
-        t, _, scores, going, own, kept, history, _ = ops.while_loop(
-            lambda t, words, scores, going, *_: ops.logical_and(
-                t < max_steps, ops.any(going)
-            ),
-            self._advance,
-            (
-                ops.ones((), dtype="int32"),
-                chosen.words,
-                chosen.scores,
-                chosen.going,
-                chosen.own,
-                kept,
-                history,
-                states,
-            ),
-        )
-        turn = self._turn(t, None, scores, going, kept)
-        found = self.choice.ended(turn, own)
+    def run(self, states):
+        running, weights = self._start(states)
+        history = self._history(running.words, weights)
+        first = ops.ones((), dtype="int32")
+        run = self._in_rounds if self._shrinks else self._steps
+        t, running, history = run(first, running, history)
+        turn = self._turn(t, None, running)
+        found = self.choice.ended(turn, running.own)
         ids, alignments = follow_backpointers(
             history, found.slots, found.lengths, found.ends, t, self.pad_id
         )
         return Hypotheses(
-            ids[..., :max_steps],
+            ids[..., : self.max_steps],
             found.lengths,
             found.ranking,
-            alignments[..., :max_steps, :],
+            alignments[..., : self.max_steps, :],
         )
 
-    def _turn(self, t, logits, scores, going, kept):
+    @property
+    def _shrinks(self):
+        return self.has_rows and keras.backend.backend() != "jax"
+
+    def _in_rounds(self, t, running, history):
+        """All steps, each with no more sentences than it takes.
+
+        A round ends when too many of its sentences have.
+        """
+        batch = ops.shape(running.going)[0]
+        loop = copy.copy(self)
+        loop.places = ops.arange(batch, dtype="int32")
+
+        def body(t, running, history):
+            (rows,) = ops.nonzero(running.going)
+            rows = ops.cast(rows, "int32")
+            t, found, history = loop.take(rows)._steps(
+                t, take_rows(running, rows), history
+            )
+            return t, put_rows(running, rows, found), history
+
+        return ops.while_loop(self._goes_on, body, (t, running, history))
+
+    def _goes_on(self, t, running, _):
+        """Whether any sentence does; of some, whether enough of them do."""
+        going = running.going
+        inside = t < self.max_steps
+        if self.places is None:
+            return ops.logical_and(inside, ops.any(going))
+        share = ops.mean(ops.cast(going, "float32"))
+        return ops.logical_and(inside, share >= LEAST_SHARE)
+
+    def _steps(self, t, running, history):
+        return ops.while_loop(
+            self._goes_on, self._advance, (t, running, history)
+        )
+
+    def _turn(self, t, logits, running):
         return Turn(
             t,
             logits,
-            scores,
-            going,
+            running.scores,
+            running.going,
             self.min_lengths,
             self.max_lengths,
             self.scorers,
-            kept,
+            running.kept,
             self.eos_id,
             self.pad_id,
         )
 
-    def _start(self, states, max_steps):
-        """Step 0: the only hypothesis, without a word, becomes K."""
+    def _start(self, states):
+        """Step 0: the only hypothesis, without a word, becomes K.
+
+        Also returns the attention weights (B, K, S).
+        """
         batch, k = ops.shape(states[0])[0], self.choice.num_hypotheses
         states = [ops.expand_dims(state, 1) for state in states]
         first = ops.full((batch, 1), self.bos_id, dtype="int32")
         logits, states, weights = self.step(first, states, 0)
-        kept = self.scorers.start(batch, ops.shape(weights)[-1], max_steps)
+        kept = self.scorers.start(batch, ops.shape(weights)[-1], self.max_steps)
         kept = self.scorers.attend(kept, weights)
         scores = ops.zeros((batch, 1), dtype=masking.wider_dtype(logits.dtype))
         going = self.max_lengths >= 1
-        chosen = self.choice.first(self._turn(0, logits, scores, going, kept))
+        running = _Running(first, scores, going, None, kept, states)
+        chosen = self.choice.first(self._turn(0, logits, running))
         kept = [[ops.repeat(x, k, axis=1) for x in each] for each in kept]
-        kept = self.scorers.add(kept, chosen.words, 0)
-        copies = [ops.repeat(x, k, axis=1) for x in (*states, weights)]
-        return chosen, kept, copies[-1], copies[:-1]
+        *states, weights = (
+            ops.repeat(x, k, axis=1) for x in (*states, weights)
+        )
+        running = _Running(
+            chosen.words,
+            chosen.scores,
+            chosen.going,
+            chosen.own,
+            self.scorers.add(kept, chosen.words, 0),
+            states,
+        )
+        return running, weights
 
-    def _history(self, chosen, weights, max_steps):
+    def _history(self, words, weights):
         """Room for what every step leaves, with that of step 0."""
-        size = max_steps + 1
-        batch, k = ops.shape(chosen.words)[0], self.choice.num_hypotheses
-        words = ops.full((size, batch, k), self.pad_id, dtype="int32")
-        parents = ops.zeros((size, batch, k), dtype="int32")
+        size = self.max_steps + 1
+        batch, k = ops.shape(words)[0], self.choice.num_hypotheses
         room = ops.zeros(
             (size, batch, k, ops.shape(weights)[-1]), dtype=weights.dtype
         )
-        if not self.choice.reorders:
-            rows = (chosen.words, weights)
-            return write_rows((words, room), 0, rows)
-        rows = (chosen.words, ops.zeros_like(chosen.words), weights)
-        return write_rows((words, parents, room), 0, rows)
+        history = [ops.full((size, batch, k), self.pad_id, dtype="int32"), room]
+        rows = [words, weights]
+        if self.choice.reorders:
+            history.insert(1, ops.zeros((size, batch, k), dtype="int32"))
+            rows.insert(1, ops.zeros_like(words))
+        return write_rows(history, 0, rows)
 
-    def _advance(self, t, words, scores, going, own, kept, history, states):
+    def _advance(self, t, running, history):
         """Step t: every live hypothesis has t words."""
-        logits, states, weights = self.step(words, states, t)
-        kept = self.scorers.attend(kept, weights)
-        turn = self._turn(t, logits, scores, going, kept)
-        chosen = self.choice.next(turn, own)
+        logits, states, weights = self.step(running.words, running.states, t)
+        turn = self._turn(t, logits, running)
+        lives = self.choice.lives(turn, running.own)
+        kept = self.scorers.attend(running.kept, weights)
+        kept = self.scorers.where(lives, kept, running.kept)
+        chosen = self.choice.next(turn._replace(kept=kept), running.own)
         rows = (chosen.words, weights)
         if self.choice.reorders:
             states = gather_beams(states, chosen.parents)
             kept = self.scorers.reordered(kept, chosen.parents)
             rows = (chosen.words, chosen.parents, weights)
-        return (
-            t + 1,
+        added = self.scorers.add(kept, chosen.words, t)
+        running = _Running(
             chosen.words,
             chosen.scores,
             chosen.going,
             chosen.own,
-            self.scorers.add(kept, chosen.words, t),
-            write_rows(history, t, rows),
+            self.scorers.where(lives, added, kept),
             states,
         )
+        return t + 1, running, write_rows(history, t, rows, self.places)

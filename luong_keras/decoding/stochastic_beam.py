@@ -10,6 +10,7 @@ from luong_keras.decoding.sampling import check_positive, seed_column
 from luong_keras.decoding.search import Chosen, Ended, Turn
 from luong_keras.decoding.top_words import top_k
 from luong_keras.ops import masking
+from luong_keras.ops.sentence_rows import column
 
 
 class StochasticBeam(Beam):
@@ -31,11 +32,13 @@ class StochasticBeam(Beam):
         seeds: (B,) int32; 0 for all sentences when None.
     """
 
+    per_sentence = ("seeds",)
+
     def __init__(self, size, temperature=1.0, seeds=None):
         super().__init__(size)
         check_positive(temperature=temperature)
         self.temperature = temperature
-        self.seeds = seeds
+        self.seeds = column(seeds)
 
     def first(self, turn: Turn) -> Chosen:
         k = self.num_hypotheses

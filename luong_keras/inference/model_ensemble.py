@@ -10,6 +10,7 @@ from luong_keras.config import ModelConfig
 from luong_keras.decoding.ensemble import AVERAGES, ensemble_step
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.ops import masking
+from luong_keras.ops.sentence_rows import PerSentence
 
 # What has to be equal, for one vocabulary means one thing to all.
 _SHARED = (
@@ -96,19 +97,29 @@ class ModelEnsemble:
             )
         ]
         counts = [len(model.decoder.cell.state_size) for model in self.models]
-        step = ensemble_step(steps, counts, self.average)
         # Those without attention give zeros.
         share = sum(model.has_attention for model in self.models)
-        scale = len(self.models) / max(share, 1)
-
-        def with_mean_of_the_attending(ids, states, position):
-            logits, states, weights = step(ids, states, position)
-            return logits, states, weights * scale
-
-        return with_mean_of_the_attending
+        return _MeanOfTheAttending(
+            ensemble_step(steps, counts, self.average),
+            len(self.models) / max(share, 1),
+        )
 
     @staticmethod
     def joined_memory(memories):
         """The memories side by side, (B, S, sum of M)."""
         memories = [masking.widen(memory) for memory in memories]
         return ops.concatenate(memories, axis=-1)
+
+
+class _MeanOfTheAttending(PerSentence):
+    """The step of an ensemble, whose attention weights times a number."""
+
+    per_sentence = ("step",)
+
+    def __init__(self, step, scale):
+        self.step = step
+        self.scale = scale
+
+    def __call__(self, ids, states, position):
+        logits, states, weights = self.step(ids, states, position)
+        return logits, states, weights * self.scale

@@ -23,6 +23,7 @@ from luong_keras.layers.decoder.memory_rnn import MemoryRNN
 from luong_keras.layers.embedding import Embedding
 from luong_keras.layers.encoder import Encoder
 from luong_keras.layers.output_projection import OutputProjection, WordLosses
+from luong_keras.models.decoding_step import DecodingStep
 from luong_keras.models.training_model import TrainingModel
 from luong_keras.ops.lookup import rows
 
@@ -315,7 +316,7 @@ class TranslationModel:
             # The same variable: functions that were traced read it.
             self.folded_embedding.assign(table)
 
-    def _project_words(self, ids):
+    def project_words(self, ids):
         """The words' share of the gates of the decoder's first layer."""
         if self.folded_embedding is not None:
             return rows(self.folded_embedding, ids)
@@ -328,27 +329,4 @@ class TranslationModel:
         `position`, and returns logits (B, K, V), the new states and the
         attention weights (B, K, S), zeros without attention.
         """
-        cell = self.decoder.cell
-        # Whatever a step reads is made ready here, once.
-        weights = cell.loop_weights()
-        output_weights = self.projection.loop_weights()
-        projected_memory = cell.project_memory(memory)
-
-        def step(ids, states, position):
-            new_states, alignments = cell.step(
-                weights,
-                self._project_words(ids),
-                states,
-                projected_memory,
-                mask,
-                position,
-            )
-            vectors = ops.cast(new_states[-1], self.decoder.compute_dtype)
-            if alignments is None:
-                batch, hypotheses = ops.shape(ids)
-                shape = (batch, hypotheses, ops.shape(mask)[1])
-                alignments = ops.zeros(shape, dtype=vectors.dtype)
-            logits = self.projection.logits(vectors, output_weights)
-            return logits, new_states, alignments
-
-        return step
+        return DecodingStep(self, memory, mask)

@@ -113,6 +113,37 @@ def test_coverage(masked):
         )
 
 
+@pytest.mark.parametrize(
+    "choice", [Sampling(4, seeds=[1, 2, 3]), Beam(4), Greedy()]
+)
+def test_what_others_attend_after_the_end_is_not_counted(choice):
+    # The limits cut one sentence early; of its samples some end before.
+    step = ToyStep(SIZE, end_logit=1.0)
+    limits = np.array([2, 9, 4])
+    found = as_lists(
+        search(
+            step,
+            step.states(*SENTENCES),
+            choice,
+            limits,
+            9,
+            scorers=[CoveragePenalty(0.7)],
+        )
+    )
+    for sentence, limit, ranks in zip(SENTENCES, limits, found, strict=True):
+        for score, words, _ in ranks:
+            symbols = (*words, EOS_ID)[:limit]
+            attention = step.alignment_rows(sentence, symbols).sum(axis=0)
+            expected = (
+                sum(
+                    step.log_probabilities(sentence, words[:t])[word]
+                    for t, word in enumerate(symbols)
+                )
+                + 0.7 * np.log(np.minimum(attention, 1.0)).sum()
+            )
+            assert score == pytest.approx(expected, rel=1e-5)
+
+
 @tensorflow
 def test_a_narrow_beam_waits_for_what_may_still_rank_higher():
     # A word that is attended more and ends later wins, though the pool was

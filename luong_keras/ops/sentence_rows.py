@@ -1,0 +1,80 @@
+"""Some of the sentences of a batch: their rows of whatever a search has."""
+
+import copy
+
+from keras import ops, tree
+
+
+class PerSentence:
+    """Something that may have a value for each sentence of a batch.
+
+    Attributes:
+        per_sentence: the names of the attributes that have one row a sentence
+            where they are tensors; they may be None or one number for all,
+            another `PerSentence`, or a list of these. Each class names its
+            own: those that it inherits may not be all that it has. None
+            where nobody has said so.
+
+    Example:
+    >>> class Limits(PerSentence):
+    ...     per_sentence = ("most",)
+    ...     def __init__(self, most):
+    ...         self.most = most
+    >>> taken = Limits(column([5, 6, 7])).take([0, 2])
+    >>> ops.convert_to_numpy(taken.most).tolist()
+    [5, 7]
+    """
+
+    per_sentence: tuple[str, ...] | None = None
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether `take` knows all that depends on the sentence."""
+        names = vars(type(self)).get("per_sentence")
+        return names is not None and all(
+            getattr(each, "has_rows", not callable(each))
+            for name in names
+            for each in tree.flatten(getattr(self, name))
+        )
+
+    def take(self, rows):
+        """The same for the sentences at `rows` (R,) alone."""
+        taken = copy.copy(self)
+        for name in self.per_sentence:
+            setattr(taken, name, take_rows(getattr(self, name), rows))
+        return taken
+
+
+def column(value):
+    """What there may be for each sentence: None, one number, or a tensor."""
+    if value is None or isinstance(value, int | float):
+        return value
+    return ops.convert_to_tensor(value)
+
+
+def take_rows(values, rows):
+    """Rows (R, ...) of all tensors (B, ...) of a structure.
+
+    What has one row stands for all sentences, as a number does.
+    """
+
+    def taken(value):
+        if isinstance(value, PerSentence):
+            return value.take(rows)
+        value = column(value)
+        alone = value is None or isinstance(value, int | float)
+        if alone or len(value.shape) == 0 or value.shape[0] == 1:
+            return value
+        return ops.take(value, rows, axis=0)
+
+    return tree.map_structure(taken, values)
+
+
+def put_rows(values, rows, others):
+    """A structure of tensors (B, ...) with other rows (R, ...) at `rows`."""
+    index = ops.reshape(rows, (-1, 1))
+    return tree.map_structure(
+        lambda value, other: ops.scatter_update(value, index, other),
+        values,
+        others,
+    )
