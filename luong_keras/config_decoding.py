@@ -53,6 +53,15 @@ class DecodingConfig:
     # word becomes; copied where it has none (section 4.2). A training copies
     # it into the folder of the run
     dictionary: str | None = None
+    # file of lines "source target probability" of tokens, as `luong-keras
+    # lexicon` writes it: a batch is translated with the words that its source
+    # words have there, and with frequent ones. All words when None. A
+    # training copies it into the folder of the run
+    shortlist: str | None = None
+    # how many words, the first of the vocabulary, belong to every shortlist
+    shortlist_frequent: int = 256
+    # how many of the lexicon a source word brings, the most probable ones
+    shortlist_translations: int = 32
 
     __pydantic_config__ = {"extra": "forbid"}
 
@@ -60,6 +69,7 @@ class DecodingConfig:
         check_at_least_one(
             self, "beam_size", "stack_size", "batch_size", "max_source_length"
         )
+        check_at_least_one(self, "shortlist_frequent", "shortlist_translations")
         most = self.max_beam_size
         if most is not None and most < self.beam_size:
             raise ValueError(

@@ -3,7 +3,7 @@
 A line of a dictionary has three fields, `source target probability`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,26 +41,42 @@ def read_dictionary(path: str | Path) -> TranslationDictionary:
         >>> read_dictionary(path)
         TranslationDictionary(words={'door': 'Tür'}, skipped=0)
     """
+    best: dict[str, tuple[float, str]] = {}
+    skipped = 0
+    for entry in read_entries(path):
+        if entry is None:
+            skipped += 1
+            continue
+        source, target, probability = entry
+        if source not in best or probability > best[source][0]:
+            best[source] = probability, target
+    words = {source: target for source, (_, target) in best.items()}
+    return TranslationDictionary(words, skipped)
+
+
+def read_entries(
+    path: str | Path,
+) -> Iterator[tuple[str, str, float] | None]:
+    """The three fields of every line; None for one that has not three.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: A probability is not a number; with the line's number.
+    """
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(
             f"There is no dictionary {path}. Expected lines `source target "
             "probability`; `write_dictionary` writes them."
         )
-    best: dict[str, tuple[float, str]] = {}
-    skipped = 0
     with path.open(encoding="utf-8", newline="\n") as file:
         for number, line in enumerate(file, start=1):
             fields = line.split()
             if len(fields) != 3:
-                skipped += 1
+                yield None
                 continue
             source, target, text = fields
-            probability = _number(text, number, path)
-            if source not in best or probability > best[source][0]:
-                best[source] = probability, target
-    words = {source: target for source, (_, target) in best.items()}
-    return TranslationDictionary(words, skipped)
+            yield source, target, _number(text, number, path)
 
 
 def write_dictionary(

@@ -35,6 +35,9 @@ class SearchFlags:
     coverage_penalty: Own[float | None] = None
     # so many words in a row do not come twice
     no_repeat_ngram: Own[int | None] = None
+    # a file of `luong-keras lexicon`: translate with the words that a batch's
+    # source words have there, and with frequent ones
+    shortlist: Own[str | None] = None
 
 
 def changed_search(

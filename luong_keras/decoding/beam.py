@@ -42,7 +42,7 @@ from luong_keras.decoding.pool import (
 )
 from luong_keras.decoding.scorers import LengthPenalty, Prefix
 from luong_keras.decoding.search import Choice, Chosen, Ended, Turn, search
-from luong_keras.decoding.top_words import top_words
+from luong_keras.decoding.top_words import at_most, top_words
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
 STACK_KEEPS = ("best", "first")
@@ -80,7 +80,7 @@ class Beam(Choice):
         most: the largest K that there may be; `size` when None.
     """
 
-    per_sentence = ("sizes", "stack_sizes")
+    per_sentence: tuple[str, ...] | None = ("sizes", "stack_sizes")
     reorders = True
 
     def __init__(
@@ -107,16 +107,17 @@ class Beam(Choice):
         )
 
     def first(self, turn: Turn) -> Chosen:
-        k, size = self.most, turn.logits.shape[-1]
+        k, size = self.most, turn.vocabulary_size
         suppressed = ops.arange(size, dtype="int32") == turn.eos_id
         forbidden = turn.suppressed
         if forbidden is not None:
             suppressed = suppressed | forbidden
+        count = at_most(k, size)
         gains, words = top_words(
-            turn.logits, min(k, size), suppressed, NEVER, turn.bonus
+            turn.logits, count, suppressed, NEVER, turn.bonus
         )
         # Places beyond the vocabulary stay hopeless.
-        missing = [(0, 0), (0, k - min(k, size))]
+        missing = [(0, 0), (0, k - count)]
         k = self.num_hypotheses
         scores = ops.pad(gains[:, 0], missing, constant_values=NEVER)[:, :k]
         scores = within(self.sizes, scores)
@@ -146,9 +147,9 @@ class Beam(Choice):
 
     def _candidates(self, turn, own):
         """The best proposals of all hypotheses, the best first: (B, 2 K)."""
-        size, k = turn.logits.shape[-1], self.num_hypotheses
+        k = self.num_hypotheses
         # A single hypothesis needs a second proposal beside `</s>`.
-        proposals = min(max(self.most, 2), size)
+        proposals = at_most(max(self.most, 2), turn.vocabulary_size)
         gains, words = top_words(
             turn.logits, proposals, turn.suppressed, NEVER, turn.bonus
         )

@@ -7,7 +7,7 @@ from luong_keras.decoding.beam_gather import gather_beams
 from luong_keras.decoding.phrases import PhraseProgress
 from luong_keras.decoding.pool import NEVER, alone, empty_pool, within
 from luong_keras.decoding.search import Chosen, Ended, Turn
-from luong_keras.decoding.top_words import top_words
+from luong_keras.decoding.top_words import at_most, top_words
 from luong_keras.ops import masking
 
 
@@ -96,10 +96,10 @@ class ConstrainedBeam(Beam):
 
         Gains and words, (B, K, N + P) each.
         """
-        size, k = turn.logits.shape[-1], self.most
+        k = self.most
         suppressed, bonus = turn.suppressed, turn.bonus
         # One of them may be `</s>`.
-        count = min(k + 1, size)
+        count = at_most(k + 1, turn.vocabulary_size)
         gains, words = top_words(turn.logits, count, suppressed, NEVER, bonus)
         missing = [(0, 0), (0, 0), (0, k + 1 - count)]
         gains = ops.pad(gains, missing, constant_values=NEVER)

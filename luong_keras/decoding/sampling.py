@@ -69,7 +69,7 @@ class Sampling(Chains):
         """Logits at the temperature, `NEVER` where nothing is drawn."""
         if bonus is not None:
             logits = logits + bonus
-        words = ops.arange(logits.shape[-1], dtype="int32")
+        words = ops.arange(turn.vocabulary_size, dtype="int32")
         forbidden = barred[..., None] & (words == turn.eos_id)
         suppressed = turn.suppressed
         if suppressed is not None:
@@ -92,7 +92,7 @@ class Sampling(Chains):
 
     def _least(self, logits):
         """The smallest logit that may be drawn, (B, K, 1)."""
-        size = logits.shape[-1]
+        size = ops.shape(logits)[-1]
         ranked, _ = ops.top_k(logits, size)
         ranks = ops.arange(size, dtype="int32")
         kept = ranks >= 0
@@ -122,7 +122,7 @@ class Sampling(Chains):
         # A drawn number is below 1 by more than the rounding of the product.
         mark = ops.cast(drawn, summed.dtype)[..., None] * summed[..., -1:]
         words = ops.sum(ops.cast(summed <= mark, "int32"), axis=-1)
-        return ops.minimum(words, logits.shape[-1] - 1)
+        return ops.minimum(words, turn.vocabulary_size - 1)
 
 
 def seed_column(seeds):

@@ -63,17 +63,22 @@ class Turn(NamedTuple):
     pad_id: int
 
     @property
+    def vocabulary_size(self):
+        """V; a tensor where the words are those of a shortlist."""
+        return ops.shape(self.logits)[-1]
+
+    @property
     def suppressed(self):
         """Words that the scorers forbid, as (B, K, V) or one that fits."""
         return self.scorers.suppressed(
-            self.kept, self.position, self.logits.shape[-1]
+            self.kept, self.position, self.vocabulary_size
         )
 
     @property
     def bonus(self):
         """What the scorers add to log-probabilities (B, K, V), or None."""
         return self.scorers.bonus(
-            self.kept, self.position, self.logits.shape[-1]
+            self.kept, self.position, self.vocabulary_size
         )
 
     def final(self, scores, parents):

@@ -8,7 +8,7 @@ from luong_keras.decoding.pool import NEVER, Pool, alone, best_of, empty_pool
 from luong_keras.decoding.random_numbers import gumbel
 from luong_keras.decoding.sampling import check_positive, seed_column
 from luong_keras.decoding.search import Chosen, Ended, Turn
-from luong_keras.decoding.top_words import top_k
+from luong_keras.decoding.top_words import at_most, top_k
 from luong_keras.ops import masking
 from luong_keras.ops.sentence_rows import column
 
@@ -122,13 +122,13 @@ class StochasticBeam(Beam):
         if bonus is not None:
             gains = gains + ops.cast(bonus, gains.dtype)
         drawn = ops.where(
-            self._forbidden(turn, logits.shape[-1]),
+            self._forbidden(turn, turn.vocabulary_size),
             NEVER,
             gains / self.temperature,
         )
         drawn = ops.log_softmax(drawn, axis=-1) + tempered[..., None]
         noisy = self._perturbed(turn, drawn, perturbed[..., None])
-        size = min(max(self.num_hypotheses, 2), logits.shape[-1])
+        size = at_most(max(self.num_hypotheses, 2), turn.vocabulary_size)
         noisy, words = top_k(noisy, size)
         return (
             noisy,
@@ -148,7 +148,7 @@ class StochasticBeam(Beam):
 
     def _perturbed(self, turn, drawn, parents):
         """Log-probabilities with noise whose largest is their parent's."""
-        k, size = ops.shape(drawn)[1], drawn.shape[-1]
+        k, size = ops.shape(drawn)[1:]
         noise = gumbel(
             seed_column(self.seeds)[..., None],
             ops.arange(k, dtype="int32")[:, None],

@@ -19,7 +19,7 @@ def top_words(
     """The `count` most probable words: their log-probabilities and ids.
 
     Args:
-        logits: (B, K, V).
+        logits: (B, K, V); V may be unknown until the graph runs.
         count: how many words, N, at most V.
         suppressed: boolean, broadcastable to (B, K, V): words that come last,
             whatever their probability. None bars no word.
@@ -56,6 +56,14 @@ def top_words(
     return values - best + highest, words
 
 
+def at_most(count, size):
+    """No more than the words of a vocabulary.
+
+    One whose size is a tensor has words enough.
+    """
+    return min(count, size) if isinstance(size, int) else count
+
+
 def top_k(values, k):
     """`ops.top_k` over the last axis of (B, K, V), faster where V is large.
 
@@ -63,19 +71,21 @@ def top_k(values, k):
     maximum; equal values count as larger where their index is lower, as
     they do in `ops.top_k`. So the result is the same, int32 indices.
     """
-    size = values.shape[-1]
+    size = ops.shape(values)[-1]
     # Else the candidates are about as many as the values.
-    if size <= 4 * BLOCK * k:
+    if isinstance(size, int) and size <= 4 * BLOCK * k:
         found, index = ops.top_k(values, k)
         return found, ops.cast(index, "int32")
-    if size % BLOCK:
-        missing = BLOCK - size % BLOCK
+    missing = -size % BLOCK
+    if not isinstance(size, int):
+        missing = ops.maximum(missing, BLOCK * k - size)
+    if not isinstance(missing, int) or missing:
         values = ops.pad(
             values,
             [(0, 0), (0, 0), (0, missing)],
             constant_values=-float("inf"),
         )
-    hypotheses, blocks = ops.shape(values)[1], values.shape[-1] // BLOCK
+    hypotheses, blocks = ops.shape(values)[1], ops.shape(values)[-1] // BLOCK
     values = ops.reshape(values, (-1, BLOCK))
     highest = ops.reshape(ops.max(values, axis=-1), (-1, blocks))
     _, chosen = ops.top_k(highest, k)

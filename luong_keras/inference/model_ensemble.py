@@ -85,13 +85,13 @@ class ModelEnsemble:
             states += first
         return memories, masks, states
 
-    def decoding_step(self, memories, masks):
+    def decoding_step(self, memories, masks, words=None):
         """As `TranslationModel.decoding_step`, over all of them.
 
         The alignments are the mean of those of the models that have any.
         """
         steps = [
-            model.decoding_step(memory, mask)
+            model.decoding_step(memory, mask, words)
             for model, memory, mask in zip(
                 self.models, memories, masks, strict=True
             )

@@ -91,6 +91,12 @@ class TextTranslator(TranslationGraph):
         else:
             model = ModelEnsemble(translation_model)
         config = model.config
+        if scorers and decoding is not None and decoding.shortlist is not None:
+            raise ValueError(
+                "A scorer of your own knows words by their ids, a shortlist "
+                f"has other ones. Received: {len(scorers)} scorers and "
+                f"shortlist={decoding.shortlist!r}. Leave one out."
+            )
         for side, tokenizer, size in (
             ("source", source_tokenizer, config.source_vocabulary_size),
             ("target", target_tokenizer, config.target_vocabulary_size),

@@ -12,6 +12,7 @@ from luong_keras.decoding.scorers import Scorer
 from luong_keras.decoding.search import Choice
 from luong_keras.inference.model_ensemble import ModelEnsemble
 from luong_keras.inference.searching import Searching, Sources, text_seeds
+from luong_keras.inference.shortlist import Shortlist, among, named_words
 from luong_keras.inference.translation import ABSENT_SCORE
 from luong_keras.inference.unknown_words import UnknownWords
 from luong_keras.inference.wishes import Phrases, SearchOptions, Wishes
@@ -83,6 +84,14 @@ class TranslationGraph(tf.Module):
         )
         self._source_moses = _moses_graph(source_preprocessor)
         self._target_moses = _moses_graph(target_preprocessor)
+        self.shortlist = None
+        if decoding.shortlist is not None:
+            self.shortlist = Shortlist(
+                decoding,
+                translation_model.config,
+                source_tokenizer,
+                target_tokenizer,
+            )
         self.unknown_words = UnknownWords(
             decoding.dictionary, decoding.alignment_step
         )
@@ -221,8 +230,20 @@ class TranslationGraph(tf.Module):
         return self.translation_model.encode(_padded(read.ids, padding))
 
     def _search(self, text, source, wishes):
+        words = None
+        if self.shortlist is not None:
+            words = self.shortlist.words(
+                source.ids.flat_values, *named_words(wishes)
+            )
+            wishes = among(words, wishes)
+        found = self._searched(text, source, wishes, words)
+        if words is None:
+            return found
+        return found._replace(ids=tf.gather(words, found.ids))
+
+    def _searched(self, text, source, wishes, words):
         memory, mask, states = self._encode(source)
-        step = self.translation_model.decoding_step(memory, mask)
+        step = self.translation_model.decoding_step(memory, mask, words)
         width = tf.shape(_padded(source.ids, 0))[1]
         sources = Sources(
             source.lengths,

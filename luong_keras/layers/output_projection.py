@@ -94,20 +94,27 @@ class OutputProjection(keras.layers.Layer):
     def call(self, vectors):
         return self.logits(vectors, self.loop_weights())
 
-    def loop_weights(self):
+    def loop_weights(self, words=None):
         """The weights that `logits` reads, cast and transposed.
 
-        Fetched once and handed to every step of a loop.
+        Fetched once and handed to every step of a loop. With `words` (C,)
+        they give the logits of these ids alone, (..., C).
         """
         dtype = self.compute_dtype
         kernels = []
         if self.kernel is not None:
             kernel = ops.convert_to_tensor(self.kernel)
+            if words is not None and self.embedding is None:
+                kernel = ops.take(kernel, words, axis=1)
             kernels.append(ops.cast(kernel, dtype))
         if self.embedding is not None:
             table = ops.convert_to_tensor(self.embedding.embeddings)
+            if words is not None:
+                table = ops.take(table, words, axis=0)
             kernels.append(ops.transpose(ops.cast(table, dtype)))
         bias = ops.convert_to_tensor(self.bias) if self.use_bias else None
+        if words is not None and self.use_bias:
+            bias = ops.take(bias, words)
         return kernels, bias
 
     def logits(self, vectors, weights):

@@ -12,16 +12,19 @@ class DecodingStep(PerSentence):
         translation_model: whose decoder steps.
         memory: (B, S, M).
         mask: (B, S).
+        words: (C,) the ids of a shortlist, or None for all words. What the
+            step reads and gives are places among them then.
     """
 
     per_sentence = ("projected", "mask")
 
-    def __init__(self, translation_model, memory, mask):
+    def __init__(self, translation_model, memory, mask, words=None):
         self.translation_model = translation_model
         cell = translation_model.decoder.cell
         # Whatever a step reads is made ready here, once.
         self.weights = cell.loop_weights()
-        self.output_weights = translation_model.projection.loop_weights()
+        self.output_weights = translation_model.projection.loop_weights(words)
+        self.words = words
         projected = cell.project_memory(memory) or ()
         # Keys and values; what multiplies the context belongs to no sentence.
         self.projected, self.kernel = projected[:2], projected[2:]
@@ -30,6 +33,8 @@ class DecodingStep(PerSentence):
     def __call__(self, ids, states, position):
         """Logits (B, K, V), new states and attention weights (B, K, S)."""
         model = self.translation_model
+        if self.words is not None:
+            ids = ops.take(self.words, ids)
         states, alignments = model.decoder.cell.step(
             self.weights,
             model.project_words(ids),

@@ -322,11 +322,13 @@ class TranslationModel:
             return rows(self.folded_embedding, ids)
         return self.decoder.cell.project_inputs(self.target_embedding(ids))
 
-    def decoding_step(self, memory, mask):
+    def decoding_step(self, memory, mask, words=None):
         """A function of one decoding step over this memory.
 
         It takes `ids` (B, K), `states` (a list of (B, K, U)) and the 0-based
         `position`, and returns logits (B, K, V), the new states and the
-        attention weights (B, K, S), zeros without attention.
+        attention weights (B, K, S), zeros without attention. With `words`
+        (C,), a shortlist of ids, logits (B, K, C) and `ids` are of the words
+        at their places.
         """
-        return DecodingStep(self, memory, mask)
+        return DecodingStep(self, memory, mask, words)

@@ -23,7 +23,9 @@ def product(x, kernel):
         return masking.widen(ops.matmul(x, kernel))
     # TensorFlow would compute the sizes of unknown axes in every step.
     flat = ops.matmul(ops.reshape(x, (-1, width)), kernel)
-    return masking.widen(ops.reshape(flat, (-1, rows[1], kernel.shape[-1])))
+    return masking.widen(
+        ops.reshape(flat, (-1, rows[1], ops.shape(kernel)[-1]))
+    )
 
 
 def masked_product(x, kernel, mask):

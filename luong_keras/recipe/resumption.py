@@ -7,8 +7,8 @@ import dataclasses
 from luong_keras.config import DecodingConfig, RunConfig
 from luong_keras.config_values import config_from_dict, config_to_dict
 from luong_keras.files.json_file import read_json, write_json
-from luong_keras.recipe.run_dictionary import as_written
 from luong_keras.recipe.run_settings import run_config
+from luong_keras.recipe.run_word_lists import as_written
 from luong_keras.training.json_lines_log import JsonLinesLog
 from luong_keras.training.run_folder import RunFolder
 

@@ -28,7 +28,7 @@ from luong_keras.recipe.resumption import (
     mark_finished,
     write_config,
 )
-from luong_keras.recipe.run_dictionary import bring_in
+from luong_keras.recipe.run_word_lists import bring_in
 from luong_keras.recipe.training import train, training_batches
 from luong_keras.recipe.vocabularies import (
     count_lengths,

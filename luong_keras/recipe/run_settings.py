@@ -7,7 +7,7 @@ from pathlib import Path
 
 from luong_keras.config import RunConfig
 from luong_keras.config_values import config_from_dict
-from luong_keras.recipe.run_dictionary import own_dictionary
+from luong_keras.recipe.run_word_lists import own_word_lists
 from luong_keras.training.run_folder import RunFolder
 
 
@@ -16,13 +16,13 @@ def run_config(folder: str | Path, own_files: bool = True) -> RunConfig:
 
     Args:
         folder: of the run.
-        own_files: whether the dictionary must lie in the folder, and its path
-            is that of the file; otherwise it is as it was written, and not to
-            be read.
+        own_files: whether the dictionary and the shortlist must lie in the
+            folder, and their paths are those of the files; otherwise they are
+            as they were written, and not to be read.
 
     Raises:
         FileNotFoundError: where there is no run.
-        ValueError: where its configuration is damaged, or names a dictionary
+        ValueError: where its configuration is damaged, or names such a file
             outside the folder.
     """
     if not Path(folder).is_dir():
@@ -39,5 +39,5 @@ def run_config(folder: str | Path, own_files: bool = True) -> RunConfig:
     if not own_files:
         return config
     return dataclasses.replace(
-        config, decoding=own_dictionary(config.decoding, run)
+        config, decoding=own_word_lists(config.decoding, run)
     )

@@ -26,6 +26,7 @@ _CONTENTS = {
     "source_vocabulary": ("source_vocabulary.json", "the source tokenizer"),
     "target_vocabulary": ("target_vocabulary.json", "the target tokenizer"),
     "dictionary": ("dictionary.txt", "what unknown words become"),
+    "shortlist": ("shortlist.txt", "words that a translation may have"),
     "snapshot": ("snapshot.npz", "what a resumed run needs"),
     "previous_snapshot": ("snapshot.previous.npz", "the one before"),
     "best_weights": ("best.weights.h5", "the weights of the best epoch"),
@@ -76,12 +77,12 @@ class RunFolder:
     """Name the files of a run, read and write its configuration.
 
     Every path is an attribute: `config`, `data`, `dev`, `test`,
-    `source_vocabulary`, `target_vocabulary`, `dictionary`, `snapshot`,
-    `previous_snapshot`, `best_weights`, `last_weights`, `average_weights`,
-    `exponential_weights`, `log`, `results`, `translations`, `sessions`,
-    `report`, and the folders
-    `corpus`, `checkpoints`, `tensorboard`, `samples`, `plots`, `export`,
-    `pairs`; `finished` is what the run comes to its end with.
+    `source_vocabulary`, `target_vocabulary`, `dictionary`, `shortlist`,
+    `snapshot`, `previous_snapshot`, `best_weights`, `last_weights`,
+    `average_weights`, `exponential_weights`, `log`, `results`,
+    `translations`, `sessions`, `report`, and the folders `corpus`,
+    `checkpoints`, `tensorboard`, `samples`, `plots`, `export`, `pairs`;
+    `finished` is what the run comes to its end with.
 
     Args:
         path: The folder; made by the first writing.
@@ -104,6 +105,7 @@ class RunFolder:
     source_vocabulary: Path
     target_vocabulary: Path
     dictionary: Path
+    shortlist: Path
     snapshot: Path
     previous_snapshot: Path
     best_weights: Path

@@ -7,6 +7,8 @@ from luong_keras.decoding.top_words import BLOCK, top_k, top_words
 from tests.decoding.toy_step import log_softmax
 from tests.layer_checks import random, to_numpy
 
+tensorflow = pytest.mark.tensorflow
+
 
 def plain_top_k(values, k):
     """By a stable sort: of equals the lowest index first."""
@@ -40,6 +42,23 @@ def test_blocks_find_what_a_plain_sort_finds(size, k, levels):
         # So few different values that many are equal, across blocks too.
         values = np.floor(values * levels / 8)
     check_top_k(values.astype("float32"), k)
+
+
+@tensorflow
+@pytest.mark.parametrize("size", [5, BLOCK, BLOCK + 1, 700, 30 * BLOCK])
+def test_the_size_may_be_unknown_until_the_graph_runs(size):
+    import tensorflow as tf
+
+    values = np.floor(random(2, 3, size, seed=size) * 20).astype("float32")
+    program = tf.function(
+        lambda x: top_k(x, 5),
+        input_signature=[tf.TensorSpec([None, None, None])],
+        autograph=False,
+    )
+    found, index = program(values)
+    expected, places = plain_top_k(values, 5)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(index, places)
 
 
 def test_what_is_impossible_comes_last_in_order():

@@ -209,6 +209,9 @@ BEYOND = {
     "alignment_step",
     "batch_size",
     "dictionary",
+    "shortlist",
+    "shortlist_frequent",
+    "shortlist_translations",
 }
 
 

@@ -143,6 +143,9 @@ DEFAULTS = {
         "batch_size": 32,
         "max_source_length": 200,
         "dictionary": None,
+        "shortlist": None,
+        "shortlist_frequent": 256,
+        "shortlist_translations": 32,
     },
 }
 

@@ -1,0 +1,84 @@
+"""`luong-keras lexicon`: which words translate a word, for a shortlist."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+
+from tyro.conf import Positional
+
+from luong_keras.cli.parsing import Own, parse_arguments
+from luong_keras.recipe.run_settings import run_config
+from luong_keras.training.run_folder import RunFolder
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """Writes which words or subwords translate those of the source.
+
+    `--shortlist` of the other commands, and the setting decoding.shortlist,
+    take the file: a search multiplies with the weights of these words alone.
+    Counted in the training text of the run, whose words the trained model
+    aligns, or in a text with links of your own.
+    """
+
+    # the folder of the run
+    run_dir: Path
+    # with --links: a source and a target file, prepared as the run prepares
+    # its text
+    files: Own[Positional[tuple[Path, ...]]] = ()
+    # links of each line of the files, such as 0-0 1-2
+    links: Own[Path | None] = None
+    # the file to write; default: shortlist.txt in the folder of the run
+    output: Own[Path | None] = None
+    # training pairs to count in, spread over the text, where there are more
+    pairs: int = 100_000
+    # how often two words must be aligned
+    min_count: int = 1
+    # best, last, average, exponential, or an epoch such as epoch-7; default:
+    # what the run scored and exported, the best unless set otherwise
+    weights: Own[str | None] = None
+
+
+parse = functools.partial(parse_arguments, Lexicon, "luong-keras lexicon")
+
+
+def run(arguments: Lexicon) -> int:
+    """Counts, writes, and says where."""
+    run_config(arguments.run_dir)
+    if (arguments.links is None) != (len(arguments.files) == 0) or len(
+        arguments.files
+    ) not in (0, 2):
+        raise ValueError(
+            "Expected: --links with a source and a target file, or neither. "
+            f"Received: links={arguments.links} and {len(arguments.files)} "
+            "files."
+        )
+    for name in ("pairs", "min_count"):
+        if getattr(arguments, name) < 1:
+            raise ValueError(
+                f"--{name.replace('_', '-')} must be at least 1. Received: "
+                f"{getattr(arguments, name)}."
+            )
+    from luong_keras.alignment.dictionary import write_dictionary
+    from luong_keras.alignment.word_pairs import aligned_word_pairs
+    from luong_keras.data.corpus import Corpus
+    from luong_keras.inference.token_links import given_links, model_links
+    from luong_keras.translator import Translator
+
+    folder = RunFolder(arguments.run_dir)
+    translator = Translator.from_run(arguments.run_dir, arguments.weights)
+    if arguments.links is None:
+        corpus = Corpus.open(folder.corpus)
+        sentences = model_links(translator, corpus, arguments.pairs)
+    else:
+        tokenizers = translator.source_tokenizer, translator.target_tokenizer
+        source, target = arguments.files
+        sentences = given_links(tokenizers, source, target, arguments.links)
+    pairs = aligned_word_pairs(sentences, min_count=arguments.min_count)
+    output = arguments.output or folder.shortlist
+    write_dictionary(output, pairs)
+    words = len({pair.source for pair in pairs})
+    print(f"{len(pairs)} pairs of {words} source tokens: {output}")
+    return 0

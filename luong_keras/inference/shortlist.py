@@ -1,0 +1,132 @@
+"""The words that the translations of a batch may have."""
+
+from __future__ import annotations
+
+from luong_keras.alignment.lexicon import read_lexicon
+from luong_keras.config import DecodingConfig, ModelConfig
+from luong_keras.inference.wishes import Wishes
+from luong_keras.missing_package import missing_package
+from luong_keras.text.tokenizer import Tokenizer
+
+try:
+    import tensorflow as tf
+except ImportError as error:
+    raise missing_package("tensorflow", error) from error
+
+
+class Shortlist(tf.Module):
+    """Chooses words by the source, from a lexicon.
+
+    The words of a batch are the first of the vocabulary, which are the most
+    frequent ones and the special tokens, those that the lexicon has for a
+    word of any of its sources, and what the sentences ask for by name. A step
+    of a search multiplies with the weights of these alone, and probabilities
+    are among them.
+
+    Args:
+        decoding: the settings, with a `shortlist`.
+        config: of the model.
+        source_tokenizer: of the source language.
+        target_tokenizer: of the target language.
+
+    Raises:
+        ValueError: where the lexicon has none of the vocabularies' tokens, or
+            too few words are frequent for the beam.
+    """
+
+    def __init__(
+        self,
+        decoding: DecodingConfig,
+        config: ModelConfig,
+        source_tokenizer: Tokenizer,
+        target_tokenizer: Tokenizer,
+    ) -> None:
+        super().__init__()
+        self.size = config.target_vocabulary_size
+        special = config.target_pad_id, config.bos_id, config.eos_id
+        # Their places are their ids, so that a search knows them.
+        self.first = max(decoding.shortlist_frequent, max(special) + 1)
+        self.first = min(self.first, self.size)
+        least = (decoding.max_beam_size or decoding.beam_size) + 2
+        if self.first < least:
+            raise ValueError(
+                "A shortlist must have more words than a beam hypotheses. "
+                f"Expected: shortlist_frequent={least} at least, in a "
+                f"vocabulary as large. Received: {self.first} frequent words."
+            )
+        rows = self._rows(
+            read_lexicon(str(decoding.shortlist)),
+            _tokens(source_tokenizer),
+            {word: i for i, word in enumerate(_tokens(target_tokenizer))},
+            decoding.shortlist_translations,
+        )
+        if not any(rows):
+            raise ValueError(
+                f"The lexicon {decoding.shortlist} has no token of these "
+                "vocabularies. Expected: tokens as the tokenizers show them. "
+                "Write it by `luong-keras lexicon`."
+            )
+        table = tf.ragged.constant(rows, dtype=tf.int32).to_tensor(0)
+        # A variable: the graph of an export should not carry it.
+        self._table = tf.Variable(table, trainable=False, name="shortlist")
+
+    @staticmethod
+    def _rows(lexicon, sources, targets, most):
+        """The ids that translate each source id."""
+        return [
+            [
+                targets[word]
+                for word in lexicon.get(source, ())
+                if word in targets
+            ][:most]
+            for source in sources
+        ]
+
+    def words(self, sources: tf.Tensor, *wanted: tf.Tensor) -> tf.Tensor:
+        """The ids, in their order, (C,).
+
+        Args:
+            sources: ids of source words, of any shape.
+            *wanted: ids of words that must be among them.
+        """
+        rows = tf.gather(self._table, tf.reshape(sources, [-1]))
+        ids = [tf.range(self.first), tf.reshape(rows, [-1])]
+        ids += [tf.reshape(each, [-1]) for each in wanted]
+        found = tf.concat(ids, axis=0)
+        marks = tf.tensor_scatter_nd_update(
+            tf.zeros([self.size], tf.bool),
+            found[:, None],
+            tf.ones_like(found, tf.bool),
+        )
+        return tf.cast(tf.where(marks)[:, 0], tf.int32)
+
+
+def named_words(wishes: Wishes | None) -> list[tf.Tensor]:
+    """The ids that sentences ask for, or want to be without."""
+    if wishes is None:
+        return []
+    phrases = [wishes.required, wishes.forbidden]
+    return [wishes.prefix, *(each.ids for each in phrases if each is not None)]
+
+
+def among(words: tf.Tensor, wishes: Wishes | None) -> Wishes | None:
+    """The same wishes with places among the words instead of ids."""
+    if wishes is None:
+        return None
+
+    def places(ids):
+        found = tf.searchsorted(words, tf.reshape(ids, [-1]))
+        return tf.reshape(found, tf.shape(ids))
+
+    required, forbidden = (
+        None if each is None else each._replace(ids=places(each.ids))
+        for each in (wishes.required, wishes.forbidden)
+    )
+    return wishes._replace(
+        prefix=places(wishes.prefix), required=required, forbidden=forbidden
+    )
+
+
+def _tokens(tokenizer):
+    ids = tf.range(tokenizer.vocabulary_size)
+    return [token.decode() for token in tokenizer.lookup(ids).numpy()]

@@ -1,0 +1,238 @@
+"""A search with the words of a shortlist alone, beside one that may not have
+the others."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from luong_keras.decoding import LengthPenalty
+from luong_keras.inference.shortlist import Shortlist
+from luong_keras.inference.text_translator import TextTranslator
+from luong_keras.layers.embedding import Embedding
+from luong_keras.layers.output_projection import OutputProjection
+from luong_keras.models.decoding_step import DecodingStep
+from tests.serving.tiny_translator import TARGET_WORDS, tiny_translator
+
+SENTENCES = ["the cat sees a dog .", "a house", "the dog", "", "cat ?"]
+LEXICON = """the die 0.6
+the das 0.4
+cat Katze 0.9
+cat sieht 0.05
+dog Hund 1
+. . 1
+<unk> Haus 0.5
+the Haus 0.1
+nobody einen 1
+cat Kater 0.9
+"""
+slow = pytest.mark.slow
+# Without a lexicon's word: the special tokens alone are frequent.
+SPECIAL = ["<pad>", "<unk>", "<s>", "</s>"]
+NAMES = [*SPECIAL, *TARGET_WORDS]
+# What the lexicon has for the words of all sentences, the best two of each.
+ALLOWED = [*SPECIAL, "die", "das", "Katze", "sieht", "Hund", ".", "Haus"]
+
+
+@pytest.fixture
+def lexicon(tmp_path):
+    path = tmp_path / "lexicon"
+    path.write_text(LEXICON)
+    return str(path)
+
+
+@pytest.fixture
+def make(lexicon):
+    def make(**settings):
+        settings = {
+            "beam_size": 2,
+            "shortlist_frequent": 4,
+            "shortlist_translations": 2,
+            "shortlist": lexicon,
+            "replace_unknown": False,
+            **settings,
+        }
+        return tiny_translator(**settings)
+
+    return make
+
+
+@pytest.fixture
+def eager():
+    """Saves the time in which each translator's graph is built."""
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+@pytest.fixture
+def others_impossible(monkeypatch):
+    """Full searches, in which what is not allowed has no probability."""
+    before = DecodingStep.__call__
+
+    def call(self, ids, states, position):
+        logits, *rest = before(self, ids, states, position)
+        assert self.words is None
+        allowed = np.isin(NAMES, ALLOWED)
+        return ops.where(allowed, logits, -1e9), *rest
+
+    monkeypatch.setattr(DecodingStep, "__call__", call)
+
+
+def check(found, expected):
+    """Whether two lists of n-best lists are equal, up to rounding."""
+    for one, other in zip(found, expected, strict=True):
+        assert [t.tokens for t in one] == [t.tokens for t in other]
+        for first, second in zip(one, other, strict=True):
+            assert first.score == pytest.approx(second.score, rel=1e-4)
+            np.testing.assert_allclose(
+                first.alignments, second.alignments, atol=1e-5
+            )
+
+
+def test_the_words_are_those_of_the_sources_and_frequent_ones(make):
+    translator = make()
+
+    def words(line, *wanted):
+        ids = translator.source_tokenizer.encode([line]).flat_values
+        found = translator.shortlist.words(ids, *wanted).numpy().tolist()
+        assert found == sorted(found)
+        return {NAMES[i] for i in found[4:]}
+
+    assert words("the cat") == {"die", "das", "Katze", "sieht"}
+    # `a` and `sees` have no translation there, an unknown word has one.
+    assert words("a sees . ?") == {".", "Haus"}
+    assert words("") == set()
+    assert words("", tf.constant([[11, 0], [5, 5]])) == {"das", "Katze"}
+    # The first of the vocabulary, whatever is translated.
+    more = make(shortlist_frequent=6, shortlist_translations=1)
+    ids = more.source_tokenizer.encode(["the cat dog"]).flat_values
+    assert {NAMES[i] for i in more.shortlist.words(ids).numpy()} == {
+        *SPECIAL,
+        "die",
+        "Katze",
+        "Hund",
+    }
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"beam_size": 2, "length_penalty": 1.0},
+        pytest.param({"beam_size": 1}, marks=slow),
+        pytest.param(
+            {"choice": "sampling", "temperature": 0.7, "top_p": 0.9},
+            marks=slow,
+        ),
+        pytest.param({"no_repeat_ngram": 1}, marks=slow),
+    ],
+)
+def test_a_search_is_one_without_other_words(make, settings, request):
+    # In a graph, where the number of words is not known before.
+    settings = settings | {"batch_size": 8}
+    found = make(**settings).nbest(SENTENCES)
+    request.getfixturevalue("others_impossible")
+    expected = make(**settings, shortlist=None).nbest(SENTENCES)
+    said = {word for nbest in expected for t in nbest for word in t.tokens}
+    assert said <= set(ALLOWED) and len(said) > 3
+    check(found, expected)
+
+
+@slow
+def test_samples_without_putting_back_have_words_of_the_list_alone(make):
+    # What is drawn depends on the number of words.
+    found = make(choice="stochastic_beam").nbest(SENTENCES)
+    said = {word for nbest in found for t in nbest for word in t.tokens}
+    assert said <= set(ALLOWED)
+    texts = [[t.text for t in nbest] for nbest in found if nbest]
+    assert all(len(set(row)) == len(row) for row in texts)
+
+
+def test_with_all_words_nothing_changes(eager, make):
+    every = make(shortlist_frequent=99).nbest(SENTENCES)
+    check(every, make(shortlist=None).nbest(SENTENCES))
+
+
+def test_what_is_asked_for_is_possible(eager, make):
+    translator = make()
+    assert "einen" not in ALLOWED
+    wishes = {"required": ["", "einen", "", "", ""]}
+    found = translator.translate(SENTENCES, **wishes)
+    assert "einen" in found[1]
+    begun = translator.translate(SENTENCES, prefix=["einen"] * 5)
+    assert [text.split()[0] for text in begun if text] == ["einen"] * 4
+    plain = translator.translate(["the cat sees a dog ."])[0].split()
+    without = translator.translate(
+        ["the cat sees a dog ."], forbidden=["\t".join(plain[:2]) + "\teinen"]
+    )
+    assert not set(plain[:2]) & set(without[0].split())
+
+
+def test_an_ensemble_has_one(eager, make):
+    one = make()
+    ensemble = TextTranslator(
+        [one.translation_model, one.translation_model],
+        one.source_tokenizer,
+        one.target_tokenizer,
+        one.decoding,
+    )
+    check(ensemble.nbest(SENTENCES), one.nbest(SENTENCES))
+
+
+@pytest.mark.parametrize("width", [6, 8])
+@pytest.mark.parametrize("tied", [True, False])
+def test_logits_of_some_words_are_those_of_all(tied, width):
+    embedding = Embedding(20, width) if tied else None
+    layer = OutputProjection(20, embedding=embedding, use_bias=True)
+    vectors = np.random.default_rng(0).normal(size=(2, 1, 6)).astype("float32")
+    every = layer(vectors).numpy()
+    layer.bias.assign(np.arange(20))
+    every = every + np.arange(20)
+    words = np.array([0, 3, 17])
+    few = layer.logits(vectors, layer.loop_weights(words))
+    np.testing.assert_allclose(few, every[..., words], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "text, settings, message",
+    [
+        (LEXICON, {"beam_size": 3}, "shortlist_frequent=5 at least"),
+        ("tür door 1\n", {}, "has no token of these vocabularies"),
+        ("the die 1\nthe die\n", {}, "Line 2 of the lexicon .* three fields"),
+        ("the die p\n", {}, "'p' in line 1"),
+    ],
+)
+def test_what_cannot_be_is_refused(make, tmp_path, text, settings, message):
+    path = tmp_path / "wrong"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        make(shortlist=str(path), **settings)
+
+
+def test_a_file_that_is_not_there_is_named(make):
+    with pytest.raises(FileNotFoundError, match="no dictionary nowhere"):
+        make(shortlist="nowhere")
+
+
+def test_scorers_of_ones_own_know_other_ids(make):
+    one = make()
+    with pytest.raises(ValueError, match="Received: 1 scorers and shortlist"):
+        TextTranslator(
+            one.translation_model,
+            one.source_tokenizer,
+            one.target_tokenizer,
+            one.decoding,
+            scorers=[LengthPenalty(1.0)],
+        )
+
+
+def test_ids_of_the_model_stay_where_they_are(make):
+    one = make()
+    config = one.translation_model.config
+    other = Shortlist(
+        one.decoding,
+        type(config)(**{**vars(config), "eos_id": 9, "bos_id": 6}),
+        one.source_tokenizer,
+        one.target_tokenizer,
+    )
+    assert other.words(tf.constant([4])).numpy().tolist()[:10] == [*range(10)]
