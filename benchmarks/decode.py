@@ -11,7 +11,6 @@ ours with a folded embedding, "before" ours of another checkout:
         --programs ours --reference "before float32"
 """
 
-import os
 from pathlib import Path
 
 from speed import driver
@@ -37,17 +36,12 @@ def decoding_programs(options, batch_size, beam_size):
         PROGRAMS, options.programs, options.precision, arguments
     )
     if options.before is not None:
-        # The folder of the call would be imported from as well.
-        path = Path(__file__).parent, options.before.resolve()
         programs += driver.in_precisions(
             {"before": PROGRAMS["ours"]},
             ["before"],
             options.precision,
             arguments,
-            {
-                "PYTHONPATH": os.pathsep.join(map(str, path)),
-                "PYTHONSAFEPATH": "1",
-            },
+            driver.of_checkout(options.before),
         )
     return programs
 

@@ -118,6 +118,16 @@ def _environment(program, cores):
     return {**variables, **program.variables}
 
 
+def of_checkout(folder):
+    """The variables of a process that imports this project from a folder."""
+    # The folder of the call would be imported from as well.
+    path = HERE.parent, Path(folder).resolve()
+    return {
+        "PYTHONPATH": os.pathsep.join(map(str, path)),
+        "PYTHONSAFEPATH": "1",
+    }
+
+
 @dataclass
 class Measured:
     """The results of one program: its first answer and one dict a round.

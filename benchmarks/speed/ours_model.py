@@ -1,5 +1,7 @@
 """This library, through its public names alone."""
 
+from pathlib import Path
+
 import keras
 import numpy as np
 from keras import ops
@@ -102,6 +104,29 @@ def decoding(
         }
 
     return Work(run, model.model.count_params())
+
+
+def translating(
+    run, sentences_file, batch_size, beam_size, found_file, shortlist=None
+):
+    """All sentences of a file by a trained run, which are written once."""
+    from luong_keras import DecodingConfig, Translator
+
+    given = {} if shortlist is None else {"shortlist": shortlist}
+    decoding = DecodingConfig(
+        beam_size=beam_size, batch_size=batch_size, **given
+    )
+    translator = Translator.from_run(run, decoding=decoding)
+    lines = Path(sentences_file).read_text(encoding="utf-8").splitlines()
+    found = translator.translate(lines)  # the graph is built by this
+    Path(found_file).write_text("\n".join(found), encoding="utf-8")
+
+    def translate(steps):
+        for _ in range(steps):
+            translator.translate(lines)
+        return {}
+
+    return Work(translate)
 
 
 def local_attention(source_length, sizes, method, alignment="predictive"):

@@ -1,5 +1,6 @@
 """The commands that read a run, on one that was never trained."""
 
+import collections
 import io
 import json
 import math
@@ -11,6 +12,7 @@ import tensorflow as tf
 
 from luong_keras.cli.main import main
 from luong_keras.config import DataConfig, RunConfig
+from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.recipe.resumption import write_config
 from luong_keras.recipe.run_reading import load_run
 from luong_keras.serving.limits import ServingLimits
@@ -202,6 +204,71 @@ def test_the_search_is_chosen(call, translator, tmp_path, searched):
     assert searched[-1].beam_size == 1
     assert lines == call("translate", tmp_path / "text", *given)
     assert lines != call("translate", tmp_path / "text", *given, "--seed", 8)
+
+
+def entries(path):
+    """The lines of a lexicon."""
+    return {
+        (source, target): float(share)
+        for source, target, share in map(
+            str.split, path.read_text().splitlines()
+        )
+    }
+
+
+def test_a_lexicon_has_what_the_model_aligns(call, run, translator, searched):
+    write_corpus(PAIRS, run.corpus)
+    (said,) = call("lexicon")
+    counts = collections.Counter()
+    for source, target in PAIRS:
+        (weights,) = translator.alignments([source], [target])
+        target = [word if word != "der" else "<unk>" for word in target.split()]
+        for word, row in zip(target, weights, strict=True):
+            counts[source.split()[row.argmax()], word] += 1
+    of_source = collections.Counter()
+    for (source, _), count in counts.items():
+        of_source[source] += count
+    assert entries(run.shortlist) == {
+        (source, target): pytest.approx(count / of_source[source], rel=1e-4)
+        for (source, target), count in counts.items()
+    }
+    words = len(of_source)
+    assert said == (
+        f"{len(counts)} pairs of {words} source tokens: {run.shortlist}"
+    )
+    (run.path / "text").write_text("".join(f"{s}\n" for s, _ in PAIRS))
+    found = call("translate", run.path / "text", "--shortlist", run.shortlist)
+    assert searched[-1].shortlist == str(run.shortlist)
+    # All words are frequent here.
+    assert found == translator.translate([source for source, _ in PAIRS])
+    call("lexicon", "--pairs", 1, "--output", run.path / "one")
+    assert len(entries(run.path / "one")) < len(counts)
+
+
+def test_a_lexicon_of_given_links(call, tmp_path):
+    (tmp_path / "en").write_text("the cat\na house\n")
+    (tmp_path / "de").write_text("die Katze\ndas Haus\n")
+    (tmp_path / "links").write_text("0-0 1-1\n0-0 1-1 1-0\n")
+    given = ["lexicon", tmp_path / "en", tmp_path / "de", "--links"]
+    output = tmp_path / "out"
+    call(*given, tmp_path / "links", "--output", output)
+    assert entries(output) == {
+        ("the", "die"): 1,
+        ("cat", "Katze"): 1,
+        ("a", "das"): 1,
+        ("house", "Haus"): 0.5,
+        ("house", "das"): 0.5,
+    }
+    (tmp_path / "links").write_text("0-0\n2-0\n")
+    (error,) = call(*given, tmp_path / "links", status=2)
+    assert "A link in line 2" in error and "below 2 and 2" in error
+    (tmp_path / "links").write_text("0-0\n")
+    (error,) = call(*given, tmp_path / "links", status=2)
+    assert "2 in" in error and "1 in" in error
+    (error,) = call("lexicon", tmp_path / "en", status=2)
+    assert "--links with a source and a target file, or neither" in error
+    (error,) = call("lexicon", "--min-count", 0, status=2)
+    assert "--min-count must be at least 1" in error
 
 
 def test_phrases_stand_in_files(call, tmp_path):

@@ -75,6 +75,25 @@ def test_a_run_goes_on_with_the_same_call_and_with_its_own_settings(
     assert bring_in(RunConfig(), run) == RunConfig()
 
 
+def test_a_training_copies_the_shortlist_too(run, elsewhere, tmp_path):
+    decoding = DecodingConfig(
+        dictionary=str(elsewhere), shortlist=str(elsewhere)
+    )
+    config = bring_in(RunConfig(decoding=decoding), run)
+    assert config.decoding.shortlist == str(run.shortlist)
+    assert config.decoding.dictionary == str(run.dictionary)
+    write_config(config, run)
+    saved = json.loads(run.config.read_text())["decoding"]
+    assert saved["shortlist"] == "shortlist.txt"
+    assert run.shortlist.read_text(encoding="utf-8") == LINES
+    assert run_config(run.path).decoding == config.decoding
+    elsewhere.write_text("door Tor\n")
+    with pytest.raises(ValueError, match="Line 1 of the lexicon"):
+        bring_in(
+            RunConfig(decoding=DecodingConfig(shortlist=str(elsewhere))), run
+        )
+
+
 def test_another_dictionary_takes_the_place_of_the_old(run, elsewhere):
     bring_in(settings(elsewhere), run)
     elsewhere.write_text("door Pforte 1\n")

@@ -1,0 +1,106 @@
+r"""Time of the translations of real text by a trained run, by turns.
+
+    python benchmarks/decode_run.py runs/mine test.en --before ../checkout \
+        --shortlist runs/mine/shortlist.txt --references test.de
+
+Sentences have their natural lengths and end when they end. "ours" searches
+with all words, "shortlist" with those of `--shortlist` (`luong-keras lexicon`
+writes it), "before" is ours of another checkout. Printed beside the times:
+how many translations differ from those of "ours", and, with references, their
+lower-cased BLEU.
+"""
+
+from pathlib import Path
+
+from speed import driver
+
+
+def main() -> None:
+    """Prints and writes one table a batch size and beam size."""
+    parser = driver.parser(__doc__, 5, 1, "ours")
+    parser.add_argument("run", type=Path, help="folder of the run")
+    parser.add_argument("text", type=Path, help="a sentence a line, also .gz")
+    parser.add_argument("--references", type=Path, help="the references")
+    parser.add_argument("--sentences", type=int, default=320)
+    parser.add_argument("--batch-sizes", type=int, nargs="+", default=[32])
+    parser.add_argument("--beam-sizes", type=int, nargs="+", default=[10])
+    parser.add_argument("--shortlist", type=Path)
+    parser.add_argument("--before", type=Path, help="another checkout")
+    options = parser.parse_args()
+    driver.finish(options, "decode-run")
+    from luong_keras.data.parallel_text import read_lines
+
+    lines = list(read_lines(options.text))[: options.sentences]
+    path = options.output / "decode-run-sentences.txt"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    written = driver.Report(options)
+    for beam_size in options.beam_sizes:
+        for batch_size in options.batch_sizes:
+            found = programs(options, path, batch_size, beam_size)
+            results = driver.measure(found, options)
+            written.environments(results)
+            written.times(
+                f"beam {beam_size}, batch {batch_size}",
+                results,
+                columns(options, len(lines)),
+                f"{len(lines)} sentences",
+            )
+    written.write("Translations by a run")
+
+
+def programs(options, path, batch_size, beam_size):
+    """Ours, with a shortlist, and before, as far as they are wanted."""
+
+    def program(name, variables, **others):
+        arguments = {
+            "run": str(options.run.resolve()),
+            "sentences_file": str(path.resolve()),
+            "batch_size": batch_size,
+            "beam_size": beam_size,
+            "found_file": str(found_file(options, name)),
+            **others,
+        }
+        return driver.Program(
+            name, "ours_model:translating", arguments, variables=variables
+        )
+
+    found = [program("ours", {})]
+    if options.shortlist is not None:
+        shortlist = str(options.shortlist.resolve())
+        found.append(program("shortlist", {}, shortlist=shortlist))
+    if options.before is not None:
+        found.append(program("before", driver.of_checkout(options.before)))
+    return found
+
+
+def found_file(options, name):
+    """Where a program writes its translations."""
+    return options.output.resolve() / f"decode-run-{name}.txt"
+
+
+def columns(options, count):
+    """What the tables say of the translations."""
+    import sacrebleu
+
+    from luong_keras.data.parallel_text import read_lines
+
+    def texts(name):
+        return found_file(options, name).read_text("utf-8").split("\n")
+
+    def changed(found):
+        pairs = zip(texts("ours"), texts(found.program.name), strict=True)
+        return sum(one != other for one, other in pairs)
+
+    def bleu(found):
+        lines = [line.lower() for line in texts(found.program.name)]
+        return f"{sacrebleu.corpus_bleu(lines, [references]).score:.2f}"
+
+    if options.references is None:
+        return {"other than ours": changed}
+    references = [line.lower() for line in read_lines(options.references)]
+    references = references[:count]
+    return {"other than ours": changed, "BLEU": bleu}
+
+
+if __name__ == "__main__":
+    main()
