@@ -8,8 +8,6 @@ each weight's gradient is one product behind it.
 
 from keras import backend, ops
 
-from luong_keras.ops.recurrence import product
-
 # The backends whose `ops.custom_gradient` takes a function of many results.
 BACKENDS = ("tensorflow", "jax")
 
@@ -174,17 +172,3 @@ def added(gradients, more):
 def before(first, sequence):
     """What every step found: `first` (B, U), then all steps but the last."""
     return ops.concatenate([first[None], sequence[:-1]], axis=0)
-
-
-def weight_gradient(inputs, d_outputs, kernel):
-    """The gradient of `kernel` in `inputs @ kernel`, over all steps at once."""
-    inputs, d_outputs = (
-        ops.cast(ops.reshape(x, (-1, x.shape[-1])), kernel.dtype)
-        for x in (inputs, d_outputs)
-    )
-    return product(ops.transpose(inputs), d_outputs)
-
-
-def bias_gradient(d_outputs):
-    """The gradient of a bias (U,) that was added at all steps (T, B, U)."""
-    return ops.sum(d_outputs, axis=(0, 1))

@@ -1,13 +1,16 @@
 """One step of an attention layer and the gradient of its query.
 
-For loops whose backward is written by hand. All else that an attention layer
-reads gets its gradient from one call for all steps, see `feeding_sequence`.
+For loops whose backward is written by hand, and for those that run their
+steps again. All else that an attention layer reads gets its gradient from one
+call for all steps, see `feeding_sequence` and `AttentionOperation`.
 """
 
+import keras
 from keras import ops
 
 from luong_keras.ops import masking, windows
-from luong_keras.ops.vector_jacobian import vector_jacobian
+from luong_keras.ops.deferred import Operation
+from luong_keras.ops.vector_jacobian import vector_jacobian, vector_jacobians
 
 
 class AttentionStep:
@@ -31,16 +34,10 @@ class AttentionStep:
 
         The same numbers as a call of the layer.
         """
-        options = {"position": position} if self.layer.uses_position else {}
-        context, weights = self.layer(
-            query,
-            self.values,
-            value_mask=self.mask,
-            keys=self.keys,
-            dropout_mask=dropout_mask,
-            training=False,
-            return_attention_scores=True,
-            **options,
+        context, weights = call_for_masks(
+            self.layer,
+            *(query, self.keys, self.values, self.mask),
+            *(position, dropout_mask),
         )
         return masking.widen(context), masking.widen(weights)
 
@@ -160,3 +157,102 @@ class LocalStep(GlobalStep):
 
 def _dropped(weights, mask):
     return weights if mask is None else weights * ops.cast(mask, weights.dtype)
+
+
+class AttentionOperation(Operation):
+    """The context of a step, in a loop that runs its steps again.
+
+    When that loop is over, every query is known, and one call for all of them
+    gives the gradients of the memory and of the layer's weights.
+
+    Args:
+        attention: the layer, built.
+        memory: [keys, values], (B, S, ...), mere numbers; a single tensor
+            where they are the same, so that a window is gathered once.
+        variables: the layer's weights.
+        numbers: their values, mere numbers.
+        places: those of memory and variables among the parameters.
+        mask: boolean (B, S) or None.
+        position, dropout_mask: of all steps at once, (B, T) and (B, T, S), or
+            None.
+    """
+
+    def __init__(
+        self,
+        attention,
+        memory,
+        variables,
+        numbers,
+        places,
+        mask=None,
+        position=None,
+        dropout_mask=None,
+    ):
+        self.places = places
+        self.attention = attention
+        self.memory = memory
+        self.variables = variables
+        self.numbers = numbers
+        self.mask = mask
+        self.all_steps = {"position": position, "dropout_mask": dropout_mask}
+        self.step = attention.step(memory[0], memory[-1], mask)
+
+    def value(self, x, **options):
+        with self._weights(self.numbers):
+            context, weights = self.step.attend(self._query(x), **options)
+        return context, [weights]
+
+    def input_gradient(self, d_value, x, kept, **options):
+        with self._weights(self.numbers):
+            return self.step.query_gradient(
+                d_value, self._query(x), kept[0], **options
+            )
+
+    def parameter_gradients(self, x, d_value):
+        query, d_value = (ops.swapaxes(each, 0, 1) for each in (x, d_value))
+
+        def contexts(*parameters):
+            memory = parameters[: len(self.memory)]
+            with self._weights(parameters[len(self.memory) :]):
+                context, _ = call_for_masks(
+                    self.attention,
+                    self._query(query),
+                    memory[0],
+                    memory[-1],
+                    self.mask,
+                    **self.all_steps,
+                )
+            return [context], None
+
+        found, _ = vector_jacobians(
+            contexts,
+            [*self.memory, *self.numbers],
+            [d_value],
+        )
+        return found
+
+    def _weights(self, numbers):
+        """Where the variables have these numbers."""
+        pairs = zip(self.variables, numbers, strict=True)
+        return keras.StatelessScope(state_mapping=list(pairs))
+
+    def _query(self, x):
+        return ops.cast(x, self.attention.compute_dtype)
+
+
+def call_for_masks(
+    attention, query, keys, values, mask, position=None, dropout_mask=None
+):
+    """Context and weights, with the dropout of a mask that was drawn."""
+    options = {"position": position} if attention.uses_position else {}
+    return attention(
+        query,
+        values,
+        value_mask=mask,
+        keys=keys,
+        dropout_mask=dropout_mask,
+        # The masks decide: no step draws a dropout of its own.
+        training=False,
+        return_attention_scores=True,
+        **options,
+    )

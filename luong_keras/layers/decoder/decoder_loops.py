@@ -22,6 +22,7 @@ from luong_keras.layers.decoder.input_feeding_lstm_cell import (
     InputFeedingLSTMCell,
 )
 from luong_keras.layers.decoder.lstm_sequence import lstm_sequence
+from luong_keras.layers.decoder.replayed_sequence import ReplayedSequence
 from luong_keras.ops.time_loop import BACKENDS, carried, split_masks
 
 
@@ -104,6 +105,30 @@ def attend_in_deferred_loop(cell, sequence):
         _real_steps(sequence.mask),
     ).run(projected, sequence.states, with_top=sequence.with_alignments)
     alignments = _alignments(cell, sequence, projected_memory, _swapped(top))
+    return _swapped(vectors), alignments, last
+
+
+def attend_in_replayed_loop(cell, sequence):
+    """Every step attends; the steps run again to be differentiated."""
+    projected, masks = _project_inputs(cell, sequence, time_first=True)
+    projected_memory = cell.project_memory(sequence.memory)
+    last, (vectors, *top) = ReplayedSequence(
+        cell,
+        projected_memory,
+        sequence.memory_mask,
+        _swapped(sequence.mask),
+        masks,
+        _real_steps(sequence.mask),
+    ).attend(
+        projected,
+        sequence.states,
+        [-1, cell.top_index] if sequence.with_alignments else [-1],
+    )
+    alignments = None
+    if top:
+        alignments = _alignments(
+            cell, sequence, projected_memory, _swapped(top[0])
+        )
     return _swapped(vectors), alignments, last
 
 

@@ -212,6 +212,9 @@ class MemoryRNN(keras.layers.Layer):
             return decoder_loops.attend_behind_loop(
                 self.cell, sequence, deferred
             )
+        import os
+        if bool(training) and self.deferred_gradients and os.environ.get("LK_REPLAY"):
+            return decoder_loops.attend_in_replayed_loop(self.cell, sequence)
         if deferred:
             return decoder_loops.attend_in_deferred_loop(self.cell, sequence)
         return decoder_loops.attend_in_loop(self.cell, sequence)
