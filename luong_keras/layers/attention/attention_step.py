@@ -2,15 +2,13 @@
 
 For loops whose backward is written by hand, and for those that run their
 steps again. All else that an attention layer reads gets its gradient from one
-call for all steps, see `feeding_sequence` and `AttentionOperation`.
+call for all steps, see `feeding_sequence` and `deferred_attention`.
 """
 
-import keras
 from keras import ops
 
 from luong_keras.ops import masking, windows
-from luong_keras.ops.deferred import Operation
-from luong_keras.ops.vector_jacobian import vector_jacobian, vector_jacobians
+from luong_keras.ops.vector_jacobian import vector_jacobian
 
 
 class AttentionStep:
@@ -59,11 +57,11 @@ class GlobalStep(AttentionStep):
     """A step of `LuongAttention` or `BahdanauAttention`."""
 
     def attend(self, query, position=None, dropout_mask=None):
-        weights = self._weights(query)
-        kept = _dropped(weights, dropout_mask)
+        weights = self.weights(query)
+        kept = dropped(weights, dropout_mask)
         return masking.widen(masking.rows_times(kept, self.values)), weights
 
-    def _weights(self, query):
+    def weights(self, query):
         """The weights (B, S) of a query (B, U), in at least float32."""
         query = ops.expand_dims(query, 1)
         return self.layer._weights(query, self.values, self.mask, self.keys)[
@@ -74,9 +72,9 @@ class GlobalStep(AttentionStep):
         self, d_context, query, weights, position=None, dropout_mask=None
     ):
         d_weights = masking.rows_dot(self.values, d_context)
-        d_weights = _dropped(d_weights, dropout_mask)
+        d_weights = dropped(d_weights, dropout_mask)
         if self.layer.score.by_position:
-            found = vector_jacobian(self._weights, query, d_weights)
+            found = vector_jacobian(self.weights, query, d_weights)
             return masking.widen(found)
         d_scores = masking.softmax_gradient(weights, d_weights)
         return self._score_gradient(query, self.keys, d_scores)
@@ -106,7 +104,7 @@ class LocalStep(GlobalStep):
             layer.window_scores(window), window.where.mask, factor, form
         )
         kept = windows.times_gaussian(weights, factor, form)
-        kept = _dropped(kept, window.dropout_mask)[:, 0]
+        kept = dropped(kept, window.dropout_mask)[:, 0]
         context = masking.rows_times(kept, window.values)
         return masking.widen(context), weights[:, 0]
 
@@ -123,7 +121,7 @@ class LocalStep(GlobalStep):
             ops.expand_dims(weights, 1),
             factor,
             form,
-            _dropped(d_local, window.dropout_mask),
+            dropped(d_local, window.dropout_mask),
         )
         d_query = self._score_gradient(query, window.keys, d_scores[:, 0])
         if layer.alignment == "monotonic" or d_factor is None:
@@ -155,89 +153,8 @@ class LocalStep(GlobalStep):
         return layer.gather(query, self.keys, self.values, place, dropout_mask)
 
 
-def _dropped(weights, mask):
+def dropped(weights, mask):
     return weights if mask is None else weights * ops.cast(mask, weights.dtype)
-
-
-class AttentionOperation(Operation):
-    """The context of a step, in a loop that runs its steps again.
-
-    When that loop is over, every query is known, and one call for all of them
-    gives the gradients of the memory and of the layer's weights.
-
-    Args:
-        attention: the layer, built.
-        memory: [keys, values], (B, S, ...), mere numbers; a single tensor
-            where they are the same, so that a window is gathered once.
-        variables: the layer's weights.
-        numbers: their values, mere numbers.
-        places: those of memory and variables among the parameters.
-        mask: boolean (B, S) or None.
-        position, dropout_mask: of all steps at once, (B, T) and (B, T, S), or
-            None.
-    """
-
-    def __init__(
-        self,
-        attention,
-        memory,
-        variables,
-        numbers,
-        places,
-        mask=None,
-        position=None,
-        dropout_mask=None,
-    ):
-        self.places = places
-        self.attention = attention
-        self.memory = memory
-        self.variables = variables
-        self.numbers = numbers
-        self.mask = mask
-        self.all_steps = {"position": position, "dropout_mask": dropout_mask}
-        self.step = attention.step(memory[0], memory[-1], mask)
-
-    def value(self, x, **options):
-        with self._weights(self.numbers):
-            context, weights = self.step.attend(self._query(x), **options)
-        return context, [weights]
-
-    def input_gradient(self, d_value, x, kept, **options):
-        with self._weights(self.numbers):
-            return self.step.query_gradient(
-                d_value, self._query(x), kept[0], **options
-            )
-
-    def parameter_gradients(self, x, d_value):
-        query, d_value = (ops.swapaxes(each, 0, 1) for each in (x, d_value))
-
-        def contexts(*parameters):
-            memory = parameters[: len(self.memory)]
-            with self._weights(parameters[len(self.memory) :]):
-                context, _ = call_for_masks(
-                    self.attention,
-                    self._query(query),
-                    memory[0],
-                    memory[-1],
-                    self.mask,
-                    **self.all_steps,
-                )
-            return [context], None
-
-        found, _ = vector_jacobians(
-            contexts,
-            [*self.memory, *self.numbers],
-            [d_value],
-        )
-        return found
-
-    def _weights(self, numbers):
-        """Where the variables have these numbers."""
-        pairs = zip(self.variables, numbers, strict=True)
-        return keras.StatelessScope(state_mapping=list(pairs))
-
-    def _query(self, x):
-        return ops.cast(x, self.attention.compute_dtype)
 
 
 def call_for_masks(

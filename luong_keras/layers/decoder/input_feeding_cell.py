@@ -10,8 +10,9 @@ from luong_keras.layers.argument_checks import (
     check_states,
 )
 from luong_keras.layers.attention.attention_step import call_for_masks
+from luong_keras.layers.attention.deferred_attention import DeferredMemory
 from luong_keras.layers.decoder.cell_weights import CellWeights
-from luong_keras.ops import deferred, masking
+from luong_keras.ops import masking
 from luong_keras.ops.products import product
 from luong_keras.ops.recurrence import clip_gradient
 
@@ -193,16 +194,10 @@ class InputFeedingCell(CellWeights):
             ops.cast(query, self.compute_dtype),
             *(keys, values, mask, position, dropout_mask),
         )
-        operation = getattr(projected_memory, "operation", None)
-        if operation is not None:
+        if isinstance(projected_memory, DeferredMemory):
             # A compiled loop leaves the call above out, unless the cell
             # reads the weights.
-            context = deferred.current().apply(
-                lambda: operation,
-                query,
-                position=position,
-                dropout_mask=dropout_mask,
-            )
+            context = projected_memory.context(query, position, dropout_mask)
         if value_kernel is not None:
             context = product(context, value_kernel)
         return masking.widen(context), alignments

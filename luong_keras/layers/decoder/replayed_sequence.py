@@ -3,7 +3,10 @@
 import keras
 from keras import ops, tree
 
-from luong_keras.layers.attention.attention_step import AttentionOperation
+from luong_keras.layers.attention.deferred_attention import (
+    DeferredAttention,
+    DeferredMemory,
+)
 from luong_keras.ops.replayed_loop import replayed_loop
 from luong_keras.ops.time_loop import carried, split_masks
 
@@ -40,7 +43,7 @@ class ReplayedSequence:
             ]
         )
         held = [ops.stop_gradient(x) for x in self.parameters.tensors]
-        self.operation = self._attention_operation(held)
+        self.attention = self._deferred_attention(held)
 
     def attend(self, projected, states, outputs):
         """Whole steps over projected (T, B, ...), from all states.
@@ -71,8 +74,8 @@ class ReplayedSequence:
             weights, memory, values = self.parameters.packed(parameters)
             position, mask = x.pop("position"), x.pop("mask", None)
             if memory is not None:
-                memory = _DeferredMemory(memory)
-                memory.operation = self.operation
+                memory = DeferredMemory(memory)
+                memory.attention = self.attention
             pairs = list(zip(self.variables, values, strict=True))
             with keras.StatelessScope(state_mapping=pairs):
                 new = one_step(
@@ -90,26 +93,26 @@ class ReplayedSequence:
             outputs,
         )
 
-    def _attention_operation(self, held):
+    def _deferred_attention(self, held):
+        """The cell's attention over parameters that are mere numbers."""
         attention = self.cell.attention
         if attention is None:
             return None
-        _, (keys, values, _), places = self.parameters.packed(range(len(held)))
-        memory = [values] if keys == values else [keys, values]
+        _, (*memory, _), places = self.parameters.packed(range(len(held)))
+        memory = list(dict.fromkeys(memory))
         own = {id(variable) for variable in attention.trainable_variables}
         mine = [i for i, v in enumerate(self.variables) if id(v) in own]
         dropout_mask = self.masks.get("attention")
         if dropout_mask is not None:
             dropout_mask = ops.swapaxes(dropout_mask, 0, 1)
-        return AttentionOperation(
+        return DeferredAttention(
             attention,
             [held[place] for place in memory],
             [self.variables[i] for i in mine],
             [held[places[i]] for i in mine],
             [*memory, *(places[i] for i in mine)],
             self.memory_mask,
-            self.real_steps,
-            dropout_mask,
+            {"position": self.real_steps, "dropout_mask": dropout_mask},
         )
 
     def _positions(self, sequence):
@@ -117,12 +120,6 @@ class ReplayedSequence:
         if self.real_steps is not None:
             return ops.swapaxes(self.real_steps, 0, 1)
         return ops.arange(ops.shape(sequence)[0], dtype="int32")
-
-
-class _DeferredMemory(tuple):
-    """A projected memory whose contexts an `Operation` computes."""
-
-    operation = None
 
 
 class _Parameters:
