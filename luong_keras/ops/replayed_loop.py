@@ -67,9 +67,7 @@ class _ReplayedLoop:
         recorded = run.kept
         recorded_zeros = _zeros(recorded)
         self.beside = [
-            place
-            for place, read in enumerate(reads(again, self.held))
-            if read
+            place for place, read in enumerate(reads(again, self.held)) if read
         ]
 
     def run(self):
@@ -116,9 +114,7 @@ class _ReplayedLoop:
         d_new, sums = list(carry[:height]), carry[height:]
         for i, output in enumerate(self.outputs):
             d_new[output] = d_new[output] + x.pop(f"d_output_{i}")
-        kept = [
-            x.pop(f"kept_{i}") for i in range(height + sum(self.widths))
-        ]
+        kept = [x.pop(f"kept_{i}") for i in range(height + sum(self.widths))]
         states, kept = kept[:height], self._grouped(kept[height:])
         read = [self.held[place] for place in self.beside]
         given = x.pop("input")

@@ -112,7 +112,7 @@ def with_gradient(results, gradients, arguments):
         arguments: list of tensors.
 
     Returns:
-        The list of results.
+        The list of results. To differentiate them twice is an error.
     """
 
     @ops.custom_gradient
@@ -122,14 +122,31 @@ def with_gradient(results, gradients, arguments):
             if isinstance(upstream[0], (tuple, list)):
                 (upstream,) = upstream
             found = gradients(list(upstream))
-            return tuple(
-                ops.cast(d, x.dtype)
-                for d, x in zip(found, arguments, strict=True)
+            return _once(
+                *(
+                    ops.cast(d, x.dtype)
+                    for d, x in zip(found, arguments, strict=True)
+                )
             )
 
         return tuple(results), gradient
 
     return list(attached(*arguments))
+
+
+@ops.custom_gradient
+def _once(*gradients):
+    """Gradients that say so when they are differentiated again."""
+
+    def gradient(*upstream):
+        raise NotImplementedError(
+            "This gradient has a loop of its own, which saw numbers alone and "
+            "cannot be differentiated a second time. Give the decoder "
+            "`deferred_gradients=False`, and call encoders and `word_losses` "
+            "with `training=False`."
+        )
+
+    return gradients, gradient
 
 
 # Parts of loop bodies.

@@ -154,6 +154,7 @@ class LocalStep(GlobalStep):
 
 
 def dropped(weights, mask):
+    """The weights times their dropout mask, if there is one."""
     return weights if mask is None else weights * ops.cast(mask, weights.dtype)
 
 

@@ -175,7 +175,7 @@ class ConcatScore(Score):
     def __call__(self, query, keys):
         projected = ops.cast(product(query, self._kernels()[0]), query.dtype)
         vector = ops.cast(self._vector(), query.dtype)
-        return ops.sum(self._compared(projected, keys) * vector, axis=-1)
+        return ops.matmul(self._compared(projected, keys), vector)
 
     def query_gradient(self, query, keys, d_scores):
         kernel = self._kernels()[0]

@@ -43,7 +43,7 @@ class _BahdanauPath:
         )
 
     @property
-    def _feeds(self):
+    def needs_context(self):
         return True
 
     def _value_kernel(self):

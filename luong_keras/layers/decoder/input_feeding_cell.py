@@ -57,7 +57,7 @@ class InputFeedingCell(CellWeights):
                 else None
             ),
             "feeding_kernel": (
-                ready(self.feeding_kernel) if self._feeds else None
+                ready(self.feeding_kernel) if self.needs_context else None
             ),
             "attentional_kernel": (
                 ready(self.attentional_kernel)[-self.units :]
@@ -218,7 +218,8 @@ class InputFeedingCell(CellWeights):
         return shapes
 
     @property
-    def _feeds(self):
+    def needs_context(self):
+        """Whether the recurrence of a step reads what attention found."""
         return self.input_feeding
 
     def _value_kernel(self):

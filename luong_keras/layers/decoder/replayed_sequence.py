@@ -16,7 +16,8 @@ class ReplayedSequence:
 
     Args:
         cell: an `InputFeedingCell`.
-        projected_memory: its `project_memory(memory)`.
+        projected_memory: its `project_memory(memory)`; None where the
+            steps do not attend.
         memory_mask: boolean (B, S) or None.
         mask: boolean (T, B) or None; False carries the states over.
         masks: dropout masks by name, time first.
@@ -42,8 +43,9 @@ class ReplayedSequence:
                 [variable.value for variable in self.variables],
             ]
         )
-        held = [ops.stop_gradient(x) for x in self.parameters.tensors]
-        self.attention = self._deferred_attention(held)
+        self.attention = None
+        if projected_memory is not None:
+            self.attention = self._deferred_attention()
 
     def attend(self, projected, states, outputs):
         """Whole steps over projected (T, B, ...), from all states.
@@ -93,11 +95,10 @@ class ReplayedSequence:
             outputs,
         )
 
-    def _deferred_attention(self, held):
+    def _deferred_attention(self):
         """The cell's attention over parameters that are mere numbers."""
         attention = self.cell.attention
-        if attention is None:
-            return None
+        held = [ops.stop_gradient(x) for x in self.parameters.tensors]
         _, (*memory, _), places = self.parameters.packed(range(len(held)))
         memory = list(dict.fromkeys(memory))
         own = {id(variable) for variable in attention.trainable_variables}
