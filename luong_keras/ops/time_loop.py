@@ -121,13 +121,13 @@ def with_gradient(results, gradients, arguments):
             # TensorFlow hands over a tensor a result, JAX one tuple.
             if isinstance(upstream[0], (tuple, list)):
                 (upstream,) = upstream
-            found = gradients(list(upstream))
-            return _once(
-                *(
-                    ops.cast(d, x.dtype)
-                    for d, x in zip(found, arguments, strict=True)
+            found = [
+                ops.cast(d, x.dtype)
+                for d, x in zip(
+                    gradients(list(upstream)), arguments, strict=True
                 )
-            )
+            ]
+            return tuple(_once(*found, *arguments)[: len(found)])
 
         return tuple(results), gradient
 
@@ -135,8 +135,8 @@ def with_gradient(results, gradients, arguments):
 
 
 @ops.custom_gradient
-def _once(*gradients):
-    """Gradients that say so when they are differentiated again."""
+def _once(*tensors):
+    """Gradients, and what they were made of, that have no gradient."""
 
     def gradient(*upstream):
         raise NotImplementedError(
@@ -146,7 +146,7 @@ def _once(*gradients):
             "with `training=False`."
         )
 
-    return gradients, gradient
+    return tensors, gradient
 
 
 # Parts of loop bodies.
