@@ -69,8 +69,9 @@ class DeferredAttention:
             )
         step = self.layer.step(memory[0], self.memory[-1], self.mask)
         weights = dropped(step.weights(self.query(query)), dropout_mask)
+        place = self.places[len(self.memory) - 1]
         return current().apply(
-            lambda: _WeightedSum(self.memory[-1], self.places[1]), weights
+            lambda: _WeightedSum(self.memory[-1], place), weights
         )
 
     def query(self, x):
