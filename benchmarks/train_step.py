@@ -2,6 +2,7 @@
 
     python benchmarks/train_step.py --python torch=PATH --python addons=PATH
     LUONG_KERAS_DATA=folder python benchmarks/train_step.py --data multi30k
+    python benchmarks/train_step.py --cells gru bahdanau
 
 `static` batches are random words without padding, `multi30k` batches those of
 the library's own input pipeline, which differ in length. Every program runs
@@ -10,6 +11,10 @@ LSTM encoder, decoder with input feeding and general attention, output layer
 with bias; that one has no input feeding. The share of the peak is that of the
 model's matrix products in the fastest product of two large matrices that
 TensorFlow or PyTorch showed in the same rounds.
+
+`--cells` compares this library with itself instead: decoders of other cells,
+their loop against automatic differentiation, the whole training step and the
+decoder's part of it, forward and backward, alone.
 """
 
 import os
@@ -30,18 +35,46 @@ PROGRAMS = {
         {"input_feeding": False},
     ),
 }
+# Settings of a model, by the name of its cell.
+CELLS = {
+    "lstm": {},
+    "gru": {"recurrence": "gru"},
+    "bahdanau": {
+        "recurrence": "gru",
+        "decoder": "bahdanau",
+        "attention": {"kind": "global", "score_mode": "concat"},
+    },
+}
+AUTOMATIC = " automatic"
+CELL_PROGRAMS = {
+    f"{cell}{part}{way}": (
+        "ours",
+        f"ours_model:{make}",
+        {"settings": settings, "deferred": way != AUTOMATIC},
+    )
+    for cell, settings in CELLS.items()
+    for part, make in (("", "training"), (" decoder", "decoder"))
+    for way in ("", AUTOMATIC)
+}
 
 
 def training_programs(options, path):
     """One program for each name and precision that it has."""
+    table = PROGRAMS
+    if options.cells:
+        table = {
+            name: program
+            for name, program in CELL_PROGRAMS.items()
+            if name.split()[0] in options.cells
+        }
     names = options.programs or [
         name
-        for name in PROGRAMS
+        for name in table
         if options.data == "static" or name != "torch-compile"
     ]
     common = {"configuration": options.config, "batches": str(path)}
     return driver.in_precisions(
-        PROGRAMS, names, options.precision, common, driver.MEMORY_POOL
+        table, names, options.precision, common, driver.MEMORY_POOL
     )
 
 
@@ -82,6 +115,7 @@ def add_model_arguments(parser):
         help="default: all; torch-compile, which compiles every length anew, "
         "only on static data",
     )
+    parser.add_argument("--cells", nargs="+", choices=CELLS, default=())
 
 
 def main() -> None:
@@ -89,15 +123,15 @@ def main() -> None:
     parser = driver.parser(__doc__, 7, 10, "torch float32")
     add_model_arguments(parser)
     options = parser.parse_args()
-    driver.finish(options, f"train_step-{options.config}-{options.data}")
+    kind = "cells" if options.cells else "train_step"
+    driver.finish(options, f"{kind}-{options.config}-{options.data}")
     path, made = write_data(options)
-    measured = driver.measure(
-        [
-            *training_programs(options, path),
-            *peak_programs(options.precision),
-        ],
-        options,
-    )
+    programs = training_programs(options, path)
+    if options.cells:
+        report_cells(options, driver.measure(programs, options))
+        return
+    programs += peak_programs(options.precision)
+    measured = driver.measure(programs, options)
     peaks = {n: r for n, r in measured.items() if n.startswith("peak")}
     results = {n: r for n, r in measured.items() if n not in peaks}
     report(options, results, peaks, made)
@@ -138,6 +172,20 @@ def report(options, results, peaks, made):
     }
     written.times(f"{options.config} {options.data}", results, columns)
     written.write(f"Training step, {options.config}, {options.data}")
+
+
+def report_cells(options, results):
+    """Prints and writes a table of every cell, part and precision."""
+    written = driver.Report(options)
+    written.environments(results)
+    for name in list(results):
+        *words, precision = name.split()
+        automatic = f"{' '.join(words)}{AUTOMATIC} {precision}"
+        if automatic in results:
+            options.reference = automatic
+            pair = {n: results[n] for n in (automatic, name)}
+            written.times(name, pair)
+    written.write(f"Cells, {options.config}, {options.data}")
 
 
 if __name__ == "__main__":

@@ -17,14 +17,22 @@ from luong_keras import (
 )
 from luong_keras.losses import TranslationLoss
 from luong_keras.optimizers import make_optimizer
-from speed.batches import random_words
+from speed.batches import batch_shape, random_words, read_batches
 from speed.configurations import CONFIGURATIONS
 from speed.keras_fit import ON_JAX, compiled, fitted, policy, ready
 from speed.worker import Work
 
 
-def translation_model(configuration, precision, attention, bidirectional=False):
-    """The model of a configuration, without dropout."""
+def translation_model(
+    configuration, precision, attention, bidirectional=False, **settings
+):
+    """The model of a configuration, without dropout.
+
+    `attention` is its kind, or all settings of it; `settings` are more of
+    those of the model.
+    """
+    if isinstance(attention, str):
+        attention = {"kind": attention}
     size = CONFIGURATIONS[configuration]
     keras.utils.set_random_seed(0)
     return TranslationModel(
@@ -37,17 +45,25 @@ def translation_model(configuration, precision, attention, bidirectional=False):
             decoder_layers=size.layers,
             bidirectional=bidirectional,
             reverse_source=False,
-            attention=AttentionConfig(kind=attention),
+            attention=AttentionConfig(**attention),
             dropout=0.0,
             output_bias=True,
             precision=policy(precision),
+            **settings,
         )
     )
 
 
-def training(configuration, batches, precision="float32", attention="global"):
+def training(
+    configuration,
+    batches,
+    precision="float32",
+    attention="global",
+    settings=None,
+    deferred=True,
+):
     """Training steps by `fit`, as a run compiles it."""
-    model = translation_model(configuration, precision, attention)
+    model = _model_of(configuration, precision, attention, settings, deferred)
     model = model.training_model
     model.compile(
         make_optimizer("sgd", learning_rate=0.1, clip_norm=5.0),
@@ -60,6 +76,40 @@ def training(configuration, batches, precision="float32", attention="global"):
         lambda batch: {name: batch["target_out"] for name in ("word", "hits")},
     )
     return Work(run, model.count_params())
+
+
+def decoder(configuration, batches, precision, settings, deferred):
+    """The decoder alone, forward and backward, on TensorFlow."""
+    import tensorflow as tf
+
+    model = _model_of(configuration, precision, "global", settings, deferred)
+    layer, units = model.decoder, CONFIGURATIONS[configuration].units
+    rows, source, target = batch_shape(read_batches(batches)[0])
+    memory = tf.random.normal((rows, source, units), seed=0)
+    inputs = tf.random.normal((rows, target, units), seed=1)
+
+    @tf.function(autograph=False)
+    def step():
+        with tf.GradientTape() as tape:
+            tape.watch([memory, inputs])
+            vectors = layer(inputs, memory=memory, training=True)
+            loss = tf.reduce_sum(tf.square(tf.cast(vectors, "float32")))
+        weights = [v.value for v in layer.trainable_variables]
+        return loss, tape.gradient(loss, [memory, inputs, *weights])
+
+    def run(steps):
+        for _ in range(steps):
+            loss, _ = step()
+        return {"loss": float(loss)}
+
+    return Work(run, layer.count_params())
+
+
+def _model_of(configuration, precision, attention, settings, deferred):
+    settings = {"attention": attention, **(settings or {})}
+    model = translation_model(configuration, precision, **settings)
+    model.decoder.deferred_gradients = "auto" if deferred else False
+    return model
 
 
 def decoding(

@@ -18,7 +18,8 @@ from luong_keras.layers.decoder.lstm_sequence import lstm_sequence
 from luong_keras.layers.decoder.memory_rnn import DROPOUT_STYLES, MemoryRNN
 from luong_keras.ops import time_loop
 from luong_keras.ops.double_precision import check_float64
-from luong_keras.ops.recurrence import masked_product, reverse_within_mask
+from luong_keras.ops.products import masked_product
+from luong_keras.ops.recurrence import reverse_within_mask
 
 _RECURRENCES = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}
 

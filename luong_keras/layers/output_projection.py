@@ -8,7 +8,7 @@ from luong_keras.ops import time_loop
 from luong_keras.ops.chunked_loss import chunked_word_losses
 from luong_keras.ops.cross_entropy import check_smoothing, word_losses
 from luong_keras.ops.double_precision import check_float64
-from luong_keras.ops.recurrence import product
+from luong_keras.ops.products import product
 from luong_keras.special_tokens import PAD_ID
 
 

@@ -15,7 +15,7 @@ which then multiplies them; other weights take a second pass.
 
 from keras import backend, ops
 
-from luong_keras.ops.recurrence import product
+from luong_keras.ops.products import product
 from luong_keras.ops.time_loop import one_by_one, with_gradient
 
 # Logits held at once; 32 MB in float32.

@@ -6,47 +6,10 @@ share of the pre-activation, W x + b, which may have been computed for all
 steps at once before the loop.
 """
 
-from keras import backend, ops
+from keras import ops
 
 from luong_keras.ops import masking
-
-
-def product(x, kernel):
-    """X @ kernel in the kernel's dtype, the result in at least float32.
-
-    Under a mixed policy the product is cheap and what is summed up over time
-    stays exact.
-    """
-    x = ops.cast(x, kernel.dtype)
-    *rows, width = x.shape
-    if len(rows) != 2 or rows[1] is None:
-        return masking.widen(ops.matmul(x, kernel))
-    # TensorFlow would compute the sizes of unknown axes in every step.
-    flat = ops.matmul(ops.reshape(x, (-1, width)), kernel)
-    return masking.widen(
-        ops.reshape(flat, (-1, rows[1], ops.shape(kernel)[-1]))
-    )
-
-
-def masked_product(x, kernel, mask):
-    """`product` of the rows of x (..., E) where `mask` (...) is True.
-
-    The others give zeros. TensorFlow does not multiply them; on JAX, whose
-    shapes cannot depend on values, all rows are multiplied.
-    """
-    if mask is None:
-        return product(x, kernel)
-    if backend.backend() != "tensorflow":
-        return masking.zero_where_masked(product(x, kernel), mask)
-    *places, width = ops.shape(x)
-    units = kernel.shape[-1]
-    mask = ops.reshape(mask, (-1,))
-    rows = ops.nonzero(mask)[0]
-    found = product(ops.take(ops.reshape(x, (-1, width)), rows, axis=0), kernel)
-    found = ops.scatter(
-        ops.expand_dims(rows, -1), found, (ops.shape(mask)[0], units)
-    )
-    return ops.reshape(found, (*places, units))
+from luong_keras.ops.products import product
 
 
 def lstm_step(
@@ -154,9 +117,7 @@ def gru_step(projected, hidden, recurrent_kernel, recurrent_bias):
     projected (..., 3U) in the order update, reset, candidate;
     recurrent_bias (3U,) or None. Returns the new hidden state.
     """
-    inner = product(hidden, recurrent_kernel)
-    if recurrent_bias is not None:
-        inner = inner + ops.cast(recurrent_bias, inner.dtype)
+    inner = product(hidden, recurrent_kernel, recurrent_bias)
     x_z, x_r, x_h = ops.split(projected, 3, axis=-1)
     h_z, h_r, h_h = ops.split(inner, 3, axis=-1)
     update = ops.sigmoid(x_z + h_z)

@@ -8,8 +8,6 @@ each weight's gradient is one product behind it.
 
 from keras import backend, ops
 
-from luong_keras.ops.recurrence import product
-
 # The backends whose `ops.custom_gradient` takes a function of many results.
 BACKENDS = ("tensorflow", "jax")
 
@@ -114,7 +112,7 @@ def with_gradient(results, gradients, arguments):
         arguments: list of tensors.
 
     Returns:
-        The list of results.
+        The list of results. To differentiate them twice is an error.
     """
 
     @ops.custom_gradient
@@ -123,15 +121,32 @@ def with_gradient(results, gradients, arguments):
             # TensorFlow hands over a tensor a result, JAX one tuple.
             if isinstance(upstream[0], (tuple, list)):
                 (upstream,) = upstream
-            found = gradients(list(upstream))
-            return tuple(
+            found = [
                 ops.cast(d, x.dtype)
-                for d, x in zip(found, arguments, strict=True)
-            )
+                for d, x in zip(
+                    gradients(list(upstream)), arguments, strict=True
+                )
+            ]
+            return tuple(_once(*found, *arguments)[: len(found)])
 
         return tuple(results), gradient
 
     return list(attached(*arguments))
+
+
+@ops.custom_gradient
+def _once(*tensors):
+    """Gradients, and what they were made of, that have no gradient."""
+
+    def gradient(*upstream):
+        raise NotImplementedError(
+            "This gradient has a loop of its own, which saw numbers alone and "
+            "cannot be differentiated a second time. Give the decoder "
+            "`deferred_gradients=False`, and call encoders and `word_losses` "
+            "with `training=False`."
+        )
+
+    return tensors, gradient
 
 
 # Parts of loop bodies.
@@ -174,17 +189,3 @@ def added(gradients, more):
 def before(first, sequence):
     """What every step found: `first` (B, U), then all steps but the last."""
     return ops.concatenate([first[None], sequence[:-1]], axis=0)
-
-
-def weight_gradient(inputs, d_outputs, kernel):
-    """The gradient of `kernel` in `inputs @ kernel`, over all steps at once."""
-    inputs, d_outputs = (
-        ops.cast(ops.reshape(x, (-1, x.shape[-1])), kernel.dtype)
-        for x in (inputs, d_outputs)
-    )
-    return product(ops.transpose(inputs), d_outputs)
-
-
-def bias_gradient(d_outputs):
-    """The gradient of a bias (U,) that was added at all steps (T, B, U)."""
-    return ops.sum(d_outputs, axis=(0, 1))

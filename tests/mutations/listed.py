@@ -17,6 +17,7 @@ LAYER = ("tests/golden/test_attention_layer.py",)
 LOCATION = ("tests/golden/test_location.py",)
 UNIT = ("tests/golden/test_lstm_unit.py",)
 MODEL = ("tests/golden/test_model.py",)
+REPLAYED = ("tests/layers/decoder/test_replayed_gradients.py",)
 TRAINING = ("tests/golden/test_training.py",)
 DECODE = ("tests/golden/test_decode.py",)
 WIRING = ("tests/wiring",)
@@ -858,6 +859,30 @@ MUTATIONS = [
         "if True:",
         ("tests/report/test_page.py",),
         "same_test_pairs",
+    ),
+    Mutation(
+        "a step that runs again takes its products for numbers",
+        "ops/deferred.py",
+        "return ops.cast(d_x, x.dtype), d_value",
+        "return ops.cast(0 * d_x, x.dtype), d_value",
+        REPLAYED,
+        "test_every_cell and reset-plain",
+    ),
+    Mutation(
+        "a weight that a step also reads beside has half of its gradient",
+        "ops/replayed_loop.py",
+        "gradients[place] = d if old is None else old + d",
+        "gradients[place] = d if old is None else old",
+        REPLAYED,
+        "test_every_cell and reset-plain",
+    ),
+    Mutation(
+        "every step adds up the gradient of every kernel",
+        "ops/products.py",
+        "place = None if run is None else run.place(kernel)",
+        "place = None",
+        REPLAYED,
+        "test_no_step_makes_the_gradient_of_a_kernel and gru",
     ),
 ]
 

@@ -1,7 +1,8 @@
 """One step of an attention layer and the gradient of its query.
 
-For loops whose backward is written by hand. All else that an attention layer
-reads gets its gradient from one call for all steps, see `feeding_sequence`.
+For loops whose backward is written by hand, and for those that run their
+steps again. All else that an attention layer reads gets its gradient from one
+call for all steps, see `feeding_sequence` and `deferred_attention`.
 """
 
 from keras import ops
@@ -31,16 +32,10 @@ class AttentionStep:
 
         The same numbers as a call of the layer.
         """
-        options = {"position": position} if self.layer.uses_position else {}
-        context, weights = self.layer(
-            query,
-            self.values,
-            value_mask=self.mask,
-            keys=self.keys,
-            dropout_mask=dropout_mask,
-            training=False,
-            return_attention_scores=True,
-            **options,
+        context, weights = call_for_masks(
+            self.layer,
+            *(query, self.keys, self.values, self.mask),
+            *(position, dropout_mask),
         )
         return masking.widen(context), masking.widen(weights)
 
@@ -62,11 +57,11 @@ class GlobalStep(AttentionStep):
     """A step of `LuongAttention` or `BahdanauAttention`."""
 
     def attend(self, query, position=None, dropout_mask=None):
-        weights = self._weights(query)
-        kept = _dropped(weights, dropout_mask)
+        weights = self.weights(query)
+        kept = dropped(weights, dropout_mask)
         return masking.widen(masking.rows_times(kept, self.values)), weights
 
-    def _weights(self, query):
+    def weights(self, query):
         """The weights (B, S) of a query (B, U), in at least float32."""
         query = ops.expand_dims(query, 1)
         return self.layer._weights(query, self.values, self.mask, self.keys)[
@@ -77,9 +72,9 @@ class GlobalStep(AttentionStep):
         self, d_context, query, weights, position=None, dropout_mask=None
     ):
         d_weights = masking.rows_dot(self.values, d_context)
-        d_weights = _dropped(d_weights, dropout_mask)
+        d_weights = dropped(d_weights, dropout_mask)
         if self.layer.score.by_position:
-            found = vector_jacobian(self._weights, query, d_weights)
+            found = vector_jacobian(self.weights, query, d_weights)
             return masking.widen(found)
         d_scores = masking.softmax_gradient(weights, d_weights)
         return self._score_gradient(query, self.keys, d_scores)
@@ -109,7 +104,7 @@ class LocalStep(GlobalStep):
             layer.window_scores(window), window.where.mask, factor, form
         )
         kept = windows.times_gaussian(weights, factor, form)
-        kept = _dropped(kept, window.dropout_mask)[:, 0]
+        kept = dropped(kept, window.dropout_mask)[:, 0]
         context = masking.rows_times(kept, window.values)
         return masking.widen(context), weights[:, 0]
 
@@ -126,7 +121,7 @@ class LocalStep(GlobalStep):
             ops.expand_dims(weights, 1),
             factor,
             form,
-            _dropped(d_local, window.dropout_mask),
+            dropped(d_local, window.dropout_mask),
         )
         d_query = self._score_gradient(query, window.keys, d_scores[:, 0])
         if layer.alignment == "monotonic" or d_factor is None:
@@ -158,5 +153,24 @@ class LocalStep(GlobalStep):
         return layer.gather(query, self.keys, self.values, place, dropout_mask)
 
 
-def _dropped(weights, mask):
+def dropped(weights, mask):
+    """The weights times their dropout mask, if there is one."""
     return weights if mask is None else weights * ops.cast(mask, weights.dtype)
+
+
+def call_for_masks(
+    attention, query, keys, values, mask, position=None, dropout_mask=None
+):
+    """Context and weights, with the dropout of a mask that was drawn."""
+    options = {"position": position} if attention.uses_position else {}
+    return attention(
+        query,
+        values,
+        value_mask=mask,
+        keys=keys,
+        dropout_mask=dropout_mask,
+        # The masks decide: no step draws a dropout of its own.
+        training=False,
+        return_attention_scores=True,
+        **options,
+    )

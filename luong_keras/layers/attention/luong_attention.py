@@ -199,9 +199,12 @@ class LuongAttention(keras.layers.Layer):
         """Values (B, S, U), and what has to multiply the context.
 
         Attention is linear in its values: attending to h̄ W gives c W. So the
-        memory is multiplied once, and nothing (None) is left for the steps;
-        in attention that sees a few positions alone the steps do it.
+        memory is multiplied once, and nothing (None) is left for the steps.
+        They do it in attention that sees a few positions alone, and where
+        every step would read more of a wider memory.
         """
+        if kernel.shape[-1] > kernel.shape[0]:
+            return value, kernel
         return ops.matmul(value, kernel), None
 
     def step(self, keys, values, mask):

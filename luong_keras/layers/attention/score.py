@@ -20,6 +20,9 @@ class Score:
             such a score is refused by attention that looks at a window.
         mask_location: for those, whether the softmax runs over the positions
             of the sentence alone.
+        by_entry: whether every pair of vectors is compared entry by entry,
+            so that the scores of all steps at once hold (B, T, S, A); the
+            training of most cells then differentiates step by step.
         options: the arguments of `LuongAttention` that are its own.
 
     Example:
@@ -41,6 +44,7 @@ class Score:
 
     by_position = False
     mask_location = True
+    by_entry = False
     options: ClassVar[tuple[str, ...]] = ()
 
     def build(self, add_weight, query_shape, value_shape):

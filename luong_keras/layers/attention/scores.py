@@ -13,6 +13,7 @@ from keras import ops
 
 from luong_keras.layers.attention.score import Score
 from luong_keras.ops import masking
+from luong_keras.ops.products import product
 
 CONCAT_FORMS = ("joint", "separate", "query_only")
 
@@ -119,6 +120,7 @@ class ConcatScore(Score):
     """
 
     options = ("units", "concat_form")
+    by_entry = True
 
     def __init__(self, units=None, concat_form=None):
         if concat_form not in (None, *CONCAT_FORMS):
@@ -171,9 +173,9 @@ class ConcatScore(Score):
         return value if kernel is None else ops.matmul(value, kernel)
 
     def __call__(self, query, keys):
-        projected = ops.matmul(query, self._kernels()[0])
+        projected = ops.cast(product(query, self._kernels()[0]), query.dtype)
         vector = ops.cast(self._vector(), query.dtype)
-        return ops.sum(self._compared(projected, keys) * vector, axis=-1)
+        return ops.matmul(self._compared(projected, keys), vector)
 
     def query_gradient(self, query, keys, d_scores):
         kernel = self._kernels()[0]

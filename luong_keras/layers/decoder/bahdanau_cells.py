@@ -43,7 +43,7 @@ class _BahdanauPath:
         )
 
     @property
-    def _feeds(self):
+    def needs_context(self):
         return True
 
     def _value_kernel(self):
@@ -72,10 +72,11 @@ class _BahdanauPath:
             masks.get("attention"),
         )
         gates = self.num_gates * self.units
-        projected = projected + context[..., :gates]
+        for_gates, for_vector = ops.split(context, [gates], axis=-1)
+        projected = projected + for_gates
         new_states = self.recur(weights, projected, states, masks)
         vector = self.attentional_vector(
-            weights, context[..., gates:], self.top_hidden(new_states)
+            weights, for_vector, self.top_hidden(new_states)
         )
         return [*new_states, vector], alignments
 

@@ -1,17 +1,19 @@
 """The ways to run a cell over all steps of a sequence.
 
-Each takes the `Sequence` and returns the vectors h̃ (B, T, U), the alignments
-(B, T, S) or None, and the last states. All give the same numbers:
+Each takes the cell and the `Sequence` and returns the vectors h̃ (B, T, U), the
+alignments (B, T, S) or None, and the last states. All give the same numbers;
+`loop_of` chooses. They differ in whether every step attends, or all T at once
+behind the loop, since without input feeding no step needs the attention of the
+one before; and in how the loop is differentiated:
 
-- `attend_in_loop`: the cell's step in a loop that is differentiated
-  automatically, for any cell;
-- `attend_in_deferred_loop`: the same for `InputFeedingLSTMCell`, with a
-  backward loop of its own that leaves the gradients of the weights to one
-  product each;
-- `attend_behind_loop`: without input feeding no step needs the attention of
-  the one before, so the recurrence runs alone and all T are attended at once.
+- automatically, as exported models and other backends have it;
+- by running its steps again, the gradients of the weights left to one product
+  each, for any cell (`replayed_sequence`);
+- by hand, to the same end, for the `InputFeedingLSTMCell`
+  (`feeding_sequence`, `lstm_sequence`).
 """
 
+import functools
 from typing import Any, NamedTuple
 
 import keras
@@ -22,7 +24,8 @@ from luong_keras.layers.decoder.input_feeding_lstm_cell import (
     InputFeedingLSTMCell,
 )
 from luong_keras.layers.decoder.lstm_sequence import lstm_sequence
-from luong_keras.ops.time_loop import BACKENDS, carried, split_masks
+from luong_keras.layers.decoder.replayed_sequence import ReplayedSequence
+from luong_keras.ops.time_loop import carried, split_masks
 
 
 class Sequence(NamedTuple):
@@ -47,18 +50,23 @@ class Sequence(NamedTuple):
     with_alignments: bool
 
 
-def why_not_deferred(cell):
-    """Why a cell has no deferred loop; None where it has one."""
-    if backend.backend() not in BACKENDS:
-        return f"the backend is {backend.backend()!r}"
-    if type(cell) is not InputFeedingLSTMCell:
-        return f"the cell is a {type(cell).__name__}"
-    if cell.attentional_activation not in (
-        activations.tanh,
-        activations.linear,
-    ):
-        return "the attentional activation is neither tanh nor linear"
-    return None
+def loop_of(cell, deferred):
+    """The function of a cell and a `Sequence` that runs them.
+
+    `deferred`: whether the gradients of the weights wait until the loop is
+    over.
+    """
+    by_hand = type(cell) is InputFeedingLSTMCell and (
+        cell.attentional_activation in (activations.tanh, activations.linear)
+    )
+    if cell.needs_context:
+        if not deferred:
+            return attend_in_loop
+        return attend_in_loop_by_hand if by_hand else attend_in_replayed_loop
+    recur = _recurrence
+    if deferred:
+        recur = _recurrence_by_hand if by_hand else _replayed_recurrence
+    return functools.partial(_attend_behind_loop, recur)
 
 
 def attend_in_loop(cell, sequence):
@@ -91,7 +99,7 @@ def attend_in_loop(cell, sequence):
     )
 
 
-def attend_in_deferred_loop(cell, sequence):
+def attend_in_loop_by_hand(cell, sequence):
     """Every step attends; the gradients of the weights are left for later."""
     projected, masks = _project_inputs(cell, sequence, time_first=True)
     projected_memory = cell.project_memory(sequence.memory)
@@ -107,9 +115,28 @@ def attend_in_deferred_loop(cell, sequence):
     return _swapped(vectors), alignments, last
 
 
-def attend_behind_loop(cell, sequence, deferred):
+def attend_in_replayed_loop(cell, sequence):
+    """Every step attends, and runs again to be differentiated."""
+    projected, masks = _project_inputs(cell, sequence, time_first=True)
+    projected_memory = cell.project_memory(sequence.memory)
+    wanted = [len(sequence.states) - 1]
+    if sequence.with_alignments:
+        wanted.append(cell.top_index)
+    last, (vectors, *top) = ReplayedSequence(
+        cell,
+        projected_memory,
+        sequence.memory_mask,
+        _swapped(sequence.mask),
+        masks,
+        _real_steps(sequence.mask),
+    ).attend(projected, sequence.states, wanted)
+    top = _swapped(top[0]) if top else None
+    alignments = _alignments(cell, sequence, projected_memory, top)
+    return _swapped(vectors), alignments, last
+
+
+def _attend_behind_loop(recur, cell, sequence):
     """The recurrence alone, then attention for all steps at once."""
-    recur = _deferred_recurrence if deferred else _recurrence
     top, last = recur(cell, sequence)
     vectors, alignments = cell.attend(
         cell.loop_weights(),
@@ -138,7 +165,17 @@ def _recurrence(cell, sequence):
     return cell.top_hidden(sequences), [each[:, -1] for each in sequences]
 
 
-def _deferred_recurrence(cell, sequence):
+def _replayed_recurrence(cell, sequence):
+    """`_recurrence` whose steps run again to be differentiated."""
+    projected, masks = _project_inputs(cell, sequence, time_first=True)
+    mask = _swapped(sequence.mask)
+    last, (top,) = ReplayedSequence(cell, None, None, mask, masks).recur(
+        projected, sequence.states[:-1], [cell.top_index]
+    )
+    return _swapped(top), last
+
+
+def _recurrence_by_hand(cell, sequence):
     """`_recurrence` layer by layer: each is projected for all steps."""
     projected, masks = _project_inputs(cell, sequence, time_first=True)
     weights = cell.loop_weights()

@@ -21,21 +21,23 @@ automatically, with dp as the gradient of its contexts.
 import keras
 from keras import activations, ops
 
+from luong_keras.ops.products import (
+    bias_gradient,
+    product,
+    weight_gradient,
+)
 from luong_keras.ops.recurrence import (
     bounded,
     lstm_activations,
     lstm_gradients,
-    product,
 )
 from luong_keras.ops.time_loop import (
     added,
     before,
-    bias_gradient,
     carried,
     split_carried,
     split_masks,
     time_loop,
-    weight_gradient,
     with_gradient,
 )
 

@@ -9,9 +9,12 @@ from luong_keras.layers.argument_checks import (
     check_same_batch,
     check_states,
 )
+from luong_keras.layers.attention.attention_step import call_for_masks
+from luong_keras.layers.attention.deferred_attention import DeferredMemory
 from luong_keras.layers.decoder.cell_weights import CellWeights
 from luong_keras.ops import masking
-from luong_keras.ops.recurrence import clip_gradient, product
+from luong_keras.ops.products import product
+from luong_keras.ops.recurrence import clip_gradient
 
 
 class InputFeedingCell(CellWeights):
@@ -43,9 +46,18 @@ class InputFeedingCell(CellWeights):
         return {
             "kernels": [ready(kernel) for kernel in self.kernels],
             "recurrent_kernels": [ready(k) for k in self.recurrent_kernels],
-            "biases": [ready(bias) for bias in self.biases],
+            "biases": [
+                ready(self._input_bias(layer))
+                for layer in range(self.num_layers)
+                if self.use_bias
+            ],
+            "attentional_bias": (
+                ready(self.attentional_bias_vector)
+                if self.attention is not None and self.attentional_bias
+                else None
+            ),
             "feeding_kernel": (
-                ready(self.feeding_kernel) if self._feeds else None
+                ready(self.feeding_kernel) if self.needs_context else None
             ),
             "attentional_kernel": (
                 ready(self.attentional_kernel)[-self.units :]
@@ -61,10 +73,8 @@ class InputFeedingCell(CellWeights):
         step or for all steps at once.
         """
         inputs = clip_gradient(inputs, self.gradient_clip)
-        projected = product(inputs, self._ready(self.kernels[0]))
-        if not self.use_bias:
-            return projected
-        return projected + ops.cast(self._input_bias(0), projected.dtype)
+        bias = self._input_bias(0) if self.use_bias else None
+        return product(inputs, self._ready(self.kernels[0]), bias)
 
     def project_memory(self, memory):
         """What the steps need of a memory: (keys, values, value kernel).
@@ -136,14 +146,17 @@ class InputFeedingCell(CellWeights):
         """
         below = _dropped(hidden, dropout_masks.get(f"layer_{layer}"))
         below = clip_gradient(below, self.gradient_clip)
-        projected = product(below, weights["kernels"][layer])
-        if not self.use_bias:
-            return projected
-        return projected + ops.cast(self._input_bias(layer), projected.dtype)
+        bias = weights["biases"][layer] if self.use_bias else None
+        return product(below, weights["kernels"][layer], bias)
 
     def top_hidden(self, states):
         """H of the highest layer among the states of all layers."""
-        return states[(self.num_layers - 1) * self.states_per_layer]
+        return states[self.top_index]
+
+    @property
+    def top_index(self):
+        """Which of the states is h of the highest layer."""
+        return (self.num_layers - 1) * self.states_per_layer
 
     def attend(
         self,
@@ -169,28 +182,22 @@ class InputFeedingCell(CellWeights):
     def attentional_vector(self, weights, projected_context, hidden):
         """Tanh(W_cc c + W_ch h) (eq. 5) from the projected context."""
         vector = projected_context + product(
-            hidden, weights["attentional_kernel"]
+            hidden, weights["attentional_kernel"], weights["attentional_bias"]
         )
-        if self.attentional_bias:
-            bias = ops.convert_to_tensor(self.attentional_bias_vector)
-            vector = vector + ops.cast(bias, vector.dtype)
         return self.attentional_activation(vector)
 
     def _context(self, query, projected_memory, mask, position, dropout_mask):
         """W_cc c of the context c, and the weights; at least float32."""
         keys, values, value_kernel = projected_memory
-        options = {"position": position} if self.attention.uses_position else {}
-        context, alignments = self.attention(
+        context, alignments = call_for_masks(
+            self.attention,
             ops.cast(query, self.compute_dtype),
-            values,
-            value_mask=mask,
-            keys=keys,
-            dropout_mask=dropout_mask,
-            # The masks decide: no step draws a dropout of its own.
-            training=False,
-            return_attention_scores=True,
-            **options,
+            *(keys, values, mask, position, dropout_mask),
         )
+        if isinstance(projected_memory, DeferredMemory):
+            # A compiled loop leaves the call above out, unless the cell
+            # reads the weights.
+            context = projected_memory.context(query, position, dropout_mask)
         if value_kernel is not None:
             context = product(context, value_kernel)
         return masking.widen(context), alignments
@@ -211,7 +218,8 @@ class InputFeedingCell(CellWeights):
         return shapes
 
     @property
-    def _feeds(self):
+    def needs_context(self):
+        """Whether the recurrence of a step reads what attention found."""
         return self.input_feeding
 
     def _value_kernel(self):

@@ -47,7 +47,11 @@ class InputFeedingGRUCell(InputFeedingCell):
     def _input_bias(self, layer):
         return self.biases[layer][0]
 
+    def loop_weights(self):
+        recurrent_biases = [self._ready(bias)[1] for bias in self.biases]
+        return {**super().loop_weights(), "recurrent_biases": recurrent_biases}
+
     def _recurrence(self, weights, layer, projected, hidden):
-        bias = weights["biases"][layer][1] if self.use_bias else None
+        bias = weights["recurrent_biases"][layer] if self.use_bias else None
         kernel = weights["recurrent_kernels"][layer]
         return [gru_step(projected, hidden, kernel, bias)]

@@ -2,11 +2,11 @@
 
 from keras import ops
 
+from luong_keras.ops.products import product, weight_gradient
 from luong_keras.ops.recurrence import (
     bounded,
     lstm_activations,
     lstm_gradients,
-    product,
 )
 from luong_keras.ops.time_loop import (
     added,
@@ -14,7 +14,6 @@ from luong_keras.ops.time_loop import (
     carried,
     split_carried,
     time_loop,
-    weight_gradient,
     with_gradient,
 )
 

@@ -1,7 +1,7 @@
 """Drives an input-feeding cell over time, with the memory it attends to."""
 
 import keras
-from keras import ops
+from keras import backend, ops
 
 from luong_keras.layers.argument_checks import (
     check_choice,
@@ -18,6 +18,7 @@ from luong_keras.layers.decoder.input_feeding_cell import (
 )
 from luong_keras.ops import masking
 from luong_keras.ops.double_precision import check_float64
+from luong_keras.ops.time_loop import BACKENDS
 
 DROPOUT_STYLES = ("zaremba", "authors", "sequence")
 
@@ -47,11 +48,10 @@ class MemoryRNN(keras.layers.Layer):
             Ghahramani 2016).
         deferred_gradients: whether, in training, the backward loop makes the
             gradients of the pre-activations alone and leaves each weight's to
-            one product behind it: faster and smaller than automatic
-            differentiation, with the same result. `"auto"` does so for an
-            `InputFeedingLSTMCell` with any attention and a tanh or linear
-            attentional activation, on TensorFlow and JAX; True refuses
-            everything else, False is automatic differentiation.
+            one product behind it: faster than automatic differentiation, with
+            the same result. Such gradients are not differentiated again.
+            `"auto"` does so on TensorFlow and JAX, for every cell; True
+            refuses other backends, False is automatic differentiation.
         seed: seed of the dropout.
         name, dtype, trainable: as in every Keras layer.
 
@@ -206,29 +206,21 @@ class MemoryRNN(keras.layers.Layer):
     def _run(self, sequence, training):
         # Only in training: what is exported should be plain operations.
         deferred = self._deferred and bool(training)
-        if not (
-            self.cell.input_feeding or hasattr(self.cell, "feeding_kernel")
-        ):
-            return decoder_loops.attend_behind_loop(
-                self.cell, sequence, deferred
-            )
-        if deferred:
-            return decoder_loops.attend_in_deferred_loop(self.cell, sequence)
-        return decoder_loops.attend_in_loop(self.cell, sequence)
+        loop = decoder_loops.loop_of(self.cell, deferred)
+        return loop(self.cell, sequence)
 
     @property
     def _deferred(self):
         if not self.deferred_gradients:
             return False
-        obstacle = decoder_loops.why_not_deferred(self.cell)
-        if obstacle is not None and self.deferred_gradients is True:
+        has_gradients = backend.backend() in BACKENDS
+        if self.deferred_gradients is True and not has_gradients:
             raise ValueError(
-                "`deferred_gradients=True` needs an `InputFeedingLSTMCell` "
-                "with a tanh or linear attentional activation, on TensorFlow "
-                "or JAX. Received: "
-                f"{obstacle}. Use `deferred_gradients='auto'`."
+                "`deferred_gradients=True` needs TensorFlow or JAX. Received: "
+                f"the backend is {backend.backend()!r}. Use "
+                "`deferred_gradients='auto'`."
             )
-        return obstacle is None
+        return has_gradients
 
     def _initial_states(self, inputs, initial_state):
         zeros = self.cell.get_initial_state(ops.shape(inputs)[0])

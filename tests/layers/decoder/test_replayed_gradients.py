@@ -1,0 +1,306 @@
+"""Loops that run their steps again, against automatic differentiation."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+import luong_keras as lk
+from luong_keras.layers.decoder import decoder_loops, memory_rnn
+from luong_keras.layers.decoder.input_feeding_cell import InputFeedingCell
+from luong_keras.ops.products import product
+from tests.layer_checks import (
+    few_at_first,
+    few_on_jax,
+    loss_and_gradients,
+    random,
+    randomize,
+)
+from tests.layers.decoder.gradient_cases import (
+    ATTENTIONS,
+    BATCH,
+    CELLS,
+    SOURCE,
+    SOURCE_MASK,
+    STEP_MASK,
+    STEPS,
+    UNITS,
+    assert_equal,
+)
+
+
+@pytest.fixture(autouse=True)
+def _only_where_there_are_any():
+    if keras.backend.backend() not in ("tensorflow", "jax"):
+        pytest.skip("these loops run on TensorFlow and JAX")
+
+
+# Cells of users' own, who know of no loop.
+
+
+class Reset(InputFeedingCell):
+    """Weights of its own: read by no `product`, by one, and by both."""
+
+    num_gates = 1
+    states_per_layer = 1
+
+    def build(self, inputs_shape, states_shape=None, memory_shape=None):
+        super().build(inputs_shape, states_shape, memory_shape)
+        for name in ("reset", "inner", "twice"):
+            shape = (self.units, self.units)
+            setattr(self, name, self.add_weight(name=name, shape=shape))
+
+    def _recurrence(self, weights, layer, projected, hidden):
+        kernel = weights["recurrent_kernels"][layer]
+        hidden = hidden * ops.sigmoid(ops.matmul(hidden, self.reset))
+        inner = product(hidden, self.inner) + product(hidden, kernel)
+        twice = product(hidden, self.twice) * ops.sum(self.twice)
+        return [ops.tanh(projected + inner + twice)]
+
+
+class Coverage(lk.InputFeedingGRUCell):
+    """Feeds what it attended to, and so reads the weights themselves."""
+
+    def step(self, *arguments):
+        new, weights = super().step(*arguments)
+        places = ops.cast(ops.arange(weights.shape[-1]), weights.dtype)
+        seen = ops.sum(weights * places, axis=-1, keepdims=True)
+        return [*new[:-1], new[-1] + seen], weights
+
+
+def decoder_of(cell_class):
+    def decoder(units, attention, dtype, deferred_gradients, return_state, **o):
+        return lk.MemoryRNN(
+            cell_class(units, attention=attention, dtype=dtype, **o),
+            deferred_gradients=deferred_gradients,
+            return_state=return_state,
+            dtype=dtype,
+        )
+
+    return decoder
+
+
+DECODERS = {
+    "gru": lk.InputFeedingGRU,
+    "bahdanau-gru": lk.BahdanauGRU,
+    "bahdanau-lstm": lk.BahdanauLSTM,
+    "relu": lambda *arguments, **options: lk.InputFeedingLSTM(
+        *arguments, attentional_activation="relu", **options
+    ),
+    "reset": decoder_of(Reset),
+    "coverage": decoder_of(Coverage),
+}
+
+
+@pytest.mark.parametrize(
+    "decoder, attention",
+    few_at_first(
+        [
+            (decoder, attention)
+            for decoder in ("gru", "bahdanau-gru")
+            for attention in ATTENTIONS
+            if (decoder, attention) != ("bahdanau-gru", "none")
+        ],
+        [
+            ("gru", "location-3-False"),
+            ("gru", "predictive-after_softmax-1"),
+            ("gru", "own-attention"),
+            ("bahdanau-gru", "bahdanau-normalized"),
+            ("bahdanau-gru", "monotonic-renormalized-1"),
+        ],
+        [("gru", "concat-joint"), ("bahdanau-gru", "predictive-concat")],
+    ),
+)
+def test_every_attention(decoder, attention, float64):
+    assert_equal(decoder=DECODERS[decoder], attention=attention, drop=STEPS)
+
+
+@pytest.mark.parametrize(
+    "decoder, cell",
+    few_at_first(
+        [
+            *(
+                ("gru", cell)
+                for cell in CELLS
+                if cell not in ("cell-clip", "gradient-clip", "no-feeding")
+            ),
+            *(
+                ("bahdanau-lstm", cell)
+                for cell in CELLS
+                if cell not in ("linear", "no-feeding")
+            ),
+            *(("relu", "cell-clip"), ("relu", "gradient-clip")),
+            *(("reset", "plain"), ("coverage", "plain")),
+            *(("reset", "three-layers"), ("reset", "no-biases")),
+        ],
+        [
+            *(("gru", "three-layers"), ("gru", "attentional-bias")),
+            *(("bahdanau-lstm", "gradient-clip"), ("relu", "cell-clip")),
+            *(("reset", "plain"), ("coverage", "plain")),
+        ],
+        [("reset", "plain")],
+    ),
+)
+def test_every_cell(decoder, cell, float64):
+    assert_equal(decoder=DECODERS[decoder], cell=cell)
+
+
+@pytest.mark.parametrize("drop", few_on_jax([None, 1, STEPS], [STEPS]))
+def test_without_feeding(drop, float64):
+    def decoder(*arguments, **options):
+        return lk.InputFeedingGRU(*arguments, input_feeding=False, **options)
+
+    assert_equal(decoder=decoder, drop=drop)
+
+
+@pytest.mark.parametrize(
+    "decoder, drop, padding",
+    few_at_first(
+        [
+            (decoder, drop, padding)
+            for decoder in ("gru", "bahdanau-gru", "reset")
+            for drop in (None, 1)
+            for padding in ("none", "left")
+        ],
+        [("gru", 1, "none"), ("bahdanau-gru", None, "left")],
+        [("gru", 1, "left")],
+    ),
+)
+@pytest.mark.parametrize(
+    "attention",
+    few_at_first(["general", "monotonic-after_softmax-1"], ["general"]),
+)
+def test_padding_and_alignments(decoder, drop, padding, attention, float64):
+    left = padding == "left"
+    assert_equal(
+        decoder=DECODERS[decoder],
+        attention=attention,
+        mask=STEP_MASK[:, ::-1] if left else None,
+        source_mask=SOURCE_MASK[:, ::-1] if left else None,
+        drop=drop,
+        with_alignments=True,
+    )
+
+
+@pytest.mark.parametrize(
+    "decoder", few_on_jax([lk.InputFeedingGRU, lk.BahdanauGRU], [])
+)
+def test_half_precision_stays_near_single(decoder):
+    def found(deferred, dtype):
+        layer = decoder(UNITS, dtype=dtype, deferred_gradients=deferred)
+        memory = random(BATCH, SOURCE, UNITS).astype("float32")
+        inputs = random(BATCH, STEPS, 5).astype("float32")
+        layer.build(inputs.shape, memory.shape)
+        randomize(layer)
+
+        def loss():
+            vectors = layer(inputs, memory=memory, training=True)
+            return ops.sum(ops.cast(vectors, "float32"))
+
+        return loss_and_gradients(loss, layer.trainable_variables)[1]
+
+    half, single = found(True, "mixed_bfloat16"), found(False, "float32")
+    for one, other in zip(half, single, strict=True):
+        scale = np.abs(other).max()
+        np.testing.assert_allclose(one / scale, other / scale, atol=0.1)
+
+
+# What the loop leaves for later.
+
+
+def products_in_loops(layer, width):
+    """The shapes of all products inside of loops, forward and backward."""
+    import tensorflow as tf
+
+    inputs, memory = tf.ones((2, 3, width)), tf.ones((2, 6, width))
+    layer.build(inputs.shape, memory.shape)
+
+    @tf.function
+    def step():
+        with tf.GradientTape() as tape:
+            vectors = layer(inputs, memory=memory, training=True)
+            loss = tf.reduce_sum(vectors)
+        return tape.gradient(loss, [v.value for v in layer.trainable_weights])
+
+    graph = step.get_concrete_function().graph.as_graph_def(add_shapes=True)
+    return {
+        tuple(axis.size for axis in shape.dim)
+        for function in graph.library.function
+        if "while_body" in function.signature.name
+        for node in function.node_def
+        if node.op == "MatMul"
+        for shape in node.attr["_output_shapes"].list.shape
+    }
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("decoder", ["gru", "bahdanau-gru", "coverage"])
+def test_no_step_makes_the_gradient_of_a_kernel(decoder):
+    options = {"attention": "general", "num_layers": 2, "dtype": "float32"}
+    options["return_state"] = False
+
+    def products(deferred):
+        layer = DECODERS[decoder](7, deferred_gradients=deferred, **options)
+        return products_in_loops(layer, 7)
+
+    assert not {(7, 21), (7, 7), (7, 28)} & products("auto")
+    assert (7, 21) in products(False)
+
+
+@pytest.mark.parametrize("in_graph", [False, True])
+@pytest.mark.tensorflow
+def test_a_second_derivative_is_refused(in_graph):
+    import tensorflow as tf
+
+    inputs, memory = tf.ones((2, 3, 5)), tf.ones((2, 6, 4))
+
+    def second(deferred):
+        layer = lk.InputFeedingGRU(4, deferred_gradients=deferred)
+        layer.build(inputs.shape, memory.shape)
+
+        def of_a_gradient():
+            with tf.GradientTape() as outer:
+                outer.watch(inputs)
+                with tf.GradientTape() as tape:
+                    tape.watch(inputs)
+                    vectors = layer(inputs, memory=memory, training=True)
+                    loss = tf.reduce_sum(vectors)
+                found = tf.reduce_sum(tape.gradient(loss, inputs))
+            return outer.gradient(found, inputs)
+
+        return (tf.function(of_a_gradient) if in_graph else of_a_gradient)()
+
+    assert np.abs(second(False)).max() > 0
+    with pytest.raises(NotImplementedError, match="deferred_gradients=False"):
+        second("auto")
+
+
+# Which cell takes which loop.
+
+
+@pytest.mark.parametrize(
+    "cell, expected",
+    [
+        (lk.InputFeedingLSTMCell(4), "attend_in_loop_by_hand"),
+        (
+            lk.InputFeedingLSTMCell(4, attentional_activation="relu"),
+            "attend_in_replayed_loop",
+        ),
+        (lk.InputFeedingGRUCell(4), "attend_in_replayed_loop"),
+        (lk.BahdanauLSTMCell(4), "attend_in_replayed_loop"),
+        (Coverage(4), "attend_in_replayed_loop"),
+    ],
+)
+def test_every_cell_has_a_loop(cell, expected):
+    loop = decoder_loops.loop_of(cell, deferred=True)
+    assert loop is getattr(decoder_loops, expected)
+    assert decoder_loops.loop_of(cell, False) is decoder_loops.attend_in_loop
+
+
+def test_other_backends_are_differentiated_automatically(monkeypatch):
+    monkeypatch.setattr(memory_rnn, "BACKENDS", ())
+    inputs, memory = random(2, 3, 5), random(2, 6, 4)
+    lk.InputFeedingGRU(4)(inputs, memory=memory, training=True)
+    with pytest.raises(ValueError, match="deferred_gradients=True"):
+        layer = lk.InputFeedingGRU(4, deferred_gradients=True)
+        layer(inputs, memory=memory)
