@@ -187,6 +187,24 @@ def jacobians(function, variables):
             np.stack([to_numpy(g) for g in each])
             for each in zip(*rows, strict=True)
         ]
+    if BACKEND == "torch":
+        import torch
+
+        values = [variable.value for variable in variables]
+        rows = [
+            torch.autograd.grad(
+                result,
+                values,
+                retain_graph=True,
+                allow_unused=True,
+                materialize_grads=True,
+            )
+            for result in function()
+        ]
+        return [
+            np.stack([to_numpy(g) for g in each])
+            for each in zip(*rows, strict=True)
+        ]
     import jax
 
     def stateless(values):
@@ -233,6 +251,18 @@ def differentiable(function, variables):
                 loss,
                 [variable.value for variable in variables],
                 unconnected_gradients=tf.UnconnectedGradients.ZERO,
+            )
+
+    elif BACKEND == "torch":
+        import torch
+
+        def compiled():
+            loss = function()
+            return loss, torch.autograd.grad(
+                loss,
+                [variable.value for variable in variables],
+                allow_unused=True,
+                materialize_grads=True,
             )
 
     else:

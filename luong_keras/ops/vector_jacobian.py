@@ -10,7 +10,7 @@ def vector_jacobian(function, x, upstream):
     not. Keras has no such operation.
 
     Args:
-        function: of one tensor to one tensor; on TensorFlow and JAX.
+        function: of one tensor to one tensor.
         x: the tensor.
         upstream: the gradient of the result.
 
@@ -36,7 +36,24 @@ def vector_jacobian(function, x, upstream):
             ops.cast(upstream, result.dtype),
             unconnected_gradients=tf.UnconnectedGradients.ZERO,
         )
+    if backend.backend() == "torch":
+        return _torch_vector_jacobian(function, x, upstream)
     import jax
 
     result, pull_back = jax.vjp(function, x)
     return pull_back(ops.cast(upstream, result.dtype))[0]
+
+
+def _torch_vector_jacobian(function, x, upstream):
+    import torch
+
+    # Backward functions run where nothing is recorded.
+    with torch.enable_grad():
+        x = x.detach().requires_grad_()
+        result = function(x)
+    if not result.requires_grad:
+        return torch.zeros_like(x)
+    upstream = ops.cast(upstream, result.dtype)
+    return torch.autograd.grad(
+        result, x, upstream, allow_unused=True, materialize_grads=True
+    )[0]

@@ -15,12 +15,6 @@ TARGETS[0, 0], TARGETS[1, 2:] = 0, 0
 TIGHT = {"rtol": 1e-11, "atol": 1e-12}
 
 
-@pytest.fixture(autouse=True)
-def _only_where_it_is_used():
-    if keras.backend.backend() not in ("tensorflow", "jax"):
-        pytest.skip("hand-written gradients run on TensorFlow and JAX")
-
-
 def compare(monkeypatch, rows, by_word, smoothing=0.1, targets=TARGETS, **kw):
     monkeypatch.setattr(chunked_loss, "_MOST_LOGITS", rows * VOCABULARY)
     width = kw.pop("tied", None)

@@ -26,12 +26,6 @@ SOURCE_MASK = prefix_mask([7, 4, 1], SOURCE)
 TIGHT = {"rtol": 1e-10, "atol": 1e-10}
 
 
-@pytest.fixture(autouse=True)
-def _only_where_there_are_any():
-    if keras.backend.backend() not in ("tensorflow", "jax"):
-        pytest.skip("hand-written gradients run on TensorFlow and JAX")
-
-
 def global_attention(score_mode="general", **options):
     return lk.LuongAttention(score_mode, dtype="float64", **options)
 
