@@ -7,7 +7,12 @@ from keras import ops
 
 import luong_keras as lk
 from luong_keras.ops import chunked_loss
-from tests.layer_checks import loss_and_gradients, random, randomize
+from tests.layer_checks import (
+    loss_and_gradients,
+    random,
+    randomize,
+    weighted_sum,
+)
 
 VOCABULARY, UNITS = 9, 6
 TARGETS = np.random.default_rng(0).integers(1, VOCABULARY, (3, 5))
@@ -33,8 +38,8 @@ def compare(monkeypatch, rows, by_word, smoothing=0.1, targets=TARGETS, **kw):
             losses, hits = projection.word_losses(
                 vectors + 0, targets, smoothing, training=training
             )
-            return ops.sum(losses * by_word) + ops.sum(
-                hits * np.arange(15.0).reshape(3, 5)
+            return weighted_sum(losses, by_word) + weighted_sum(
+                hits, np.arange(15.0).reshape(3, 5)
             )
 
         return loss_and_gradients(

@@ -18,6 +18,7 @@ from tests.layer_checks import (
     random,
     randomize,
     to_numpy,
+    weighted_sum,
 )
 
 BATCH, STEPS, SOURCE, UNITS = 3, 4, 7, 4
@@ -180,7 +181,7 @@ def results(
             **attends,
         )
         return sum(
-            ops.sum(x * random(*x.shape, seed=20 + i))
+            weighted_sum(x, random(*x.shape, seed=20 + i))
             for i, x in enumerate(found)
         )
 
@@ -296,7 +297,7 @@ def test_an_lstm_layer_alone(mask, float64):
     def loss(run):
         found = run(*(x + 0 for x in arrays))
         return sum(
-            ops.sum(x * random(*x.shape, seed=20 + i))
+            weighted_sum(x, random(*x.shape, seed=20 + i))
             for i, x in enumerate(found)
         )
 
