@@ -18,6 +18,7 @@ from luong_keras.layers.decoder.lstm_sequence import lstm_sequence
 from luong_keras.layers.decoder.memory_rnn import DROPOUT_STYLES, MemoryRNN
 from luong_keras.ops import time_loop
 from luong_keras.ops.double_precision import check_float64
+from luong_keras.ops.dropout import dropout
 from luong_keras.ops.recurrence import masked_product, reverse_within_mask
 
 _RECURRENCES = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}
@@ -275,9 +276,7 @@ class Encoder(keras.layers.Layer):
         noise = None
         if self.dropout_style == "sequence":
             noise = (shape[0], 1, shape[2])
-        return keras.random.dropout(
-            x, self.dropout, noise_shape=noise, seed=self.seed_generator
-        )
+        return dropout(x, self.dropout, self.seed_generator, noise)
 
     def compute_output_spec(
         self, inputs, mask=None, training=False, dropout_masks=None

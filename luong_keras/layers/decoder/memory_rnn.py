@@ -18,6 +18,7 @@ from luong_keras.layers.decoder.input_feeding_cell import (
 )
 from luong_keras.ops import masking
 from luong_keras.ops.double_precision import check_float64
+from luong_keras.ops.dropout import dropout
 
 DROPOUT_STYLES = ("zaremba", "authors", "sequence")
 
@@ -290,10 +291,8 @@ class MemoryRNN(keras.layers.Layer):
             rates["attention"] = self.cell.attention.dropout
         dtype = masking.wider_dtype(self.compute_dtype)
         return {
-            name: keras.random.dropout(
-                ops.ones(shape, dtype=dtype),
-                rates[name],
-                seed=self.seed_generator,
+            name: dropout(
+                ops.ones(shape, dtype=dtype), rates[name], self.seed_generator
             )
             for name, shape in shapes.items()
             if rates[name] > 0
