@@ -1,4 +1,4 @@
-"""This library, through its public names alone."""
+"""This library, through its public names."""
 
 import keras
 import numpy as np
@@ -14,6 +14,7 @@ from luong_keras import (
     greedy_search,
 )
 from luong_keras.losses import TranslationLoss
+from luong_keras.ops import time_loop
 from luong_keras.optimizers import make_optimizer
 from speed.batches import random_words
 from speed.configurations import CONFIGURATIONS
@@ -43,8 +44,20 @@ def translation_model(configuration, precision, attention, bidirectional=False):
     )
 
 
-def training(configuration, batches, precision="float32", attention="global"):
-    """Training steps by `fit`, as a run compiles it."""
+def training(
+    configuration,
+    batches,
+    precision="float32",
+    attention="global",
+    automatic=False,
+):
+    """Training steps by `fit`, as a run compiles it.
+
+    With `automatic` the backend differentiates all of it, which is no option
+    of the library.
+    """
+    if automatic:
+        time_loop.BACKENDS = ()
     model = translation_model(configuration, precision, attention)
     model = model.training_model
     model.compile(

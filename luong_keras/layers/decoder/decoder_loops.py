@@ -22,7 +22,8 @@ from luong_keras.layers.decoder.input_feeding_lstm_cell import (
     InputFeedingLSTMCell,
 )
 from luong_keras.layers.decoder.lstm_sequence import lstm_sequence
-from luong_keras.ops.time_loop import BACKENDS, carried, split_masks
+from luong_keras.ops import time_loop
+from luong_keras.ops.time_loop import carried, split_masks
 
 
 class Sequence(NamedTuple):
@@ -49,7 +50,7 @@ class Sequence(NamedTuple):
 
 def why_not_deferred(cell):
     """Why a cell has no deferred loop; None where it has one."""
-    if backend.backend() not in BACKENDS:
+    if backend.backend() not in time_loop.BACKENDS:
         return f"the backend is {backend.backend()!r}"
     if type(cell) is not InputFeedingLSTMCell:
         return f"the cell is a {type(cell).__name__}"
