@@ -4,15 +4,19 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
+TORCH := .venv-torch
+# PyPI's wheels for Linux bring CUDA along.
+TORCH_WHEELS := https://download.pytorch.org/whl/cpu
 RUN := runs/demo
 
-.PHONY: demo test test-all golden lint types mutations clean
+.PHONY: demo test test-all test-torch golden lint types mutations clean
 
 demo: $(INSTALLED)
 	$(BIN)/luong-keras train --preset demo --run-dir $(RUN)
 	$(BIN)/luong-keras translate --run-dir $(RUN) --check-export
 
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+PYTEST_2 := bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+PYTEST := .venv/$(PYTEST_2)
 
 # Half of a test's time is compilation; without these emitters it is shorter.
 test: export XLA_FLAGS = --xla_cpu_use_fusion_emitters=false
@@ -20,14 +24,23 @@ test: lint types
 	KERAS_BACKEND=tensorflow $(PYTEST) -m "not slow"
 	KERAS_BACKEND=jax $(PYTEST) -m "not slow and not tensorflow"
 
-# Every case on both backends, the wheel in an empty place, the demonstration,
-# and the mistakes that the tests must notice.
+# Every case on both backends, most on torch, the wheel in an empty place, the
+# demonstration, and the mistakes that the tests must notice.
 test-all: lint types
 	KERAS_BACKEND=tensorflow $(PYTEST)
 	KERAS_BACKEND=jax $(PYTEST) -m "not tensorflow"
+	$(MAKE) test-torch
 	$(BIN)/python -m pytest -m stranger tests/stranger
 	$(MAKE) demo RUN=$(RUN)-test-all
 	$(MAKE) mutations
+
+# What `make test` has on JAX, with all golden numbers; and every gradient that
+# is written by hand.
+test-torch: export KERAS_BACKEND = torch
+test-torch: $(TORCH)/installed
+	$(TORCH)/$(PYTEST_2) -m "not slow and not tensorflow"
+	$(TORCH)/$(PYTEST_2) -m "slow and not tensorflow" \
+		tests/layers/decoder tests/golden/test_training.py
 
 golden: $(INSTALLED)
 	KERAS_BACKEND=tensorflow $(PYTEST) tests/golden
@@ -50,5 +63,16 @@ $(INSTALLED): setup.py
 	$(BIN)/python -m pip install --quiet --no-compile --editable ".[dev]"
 	touch $(INSTALLED)
 
+# torch beside all that .venv has.
+$(TORCH)/installed: $(INSTALLED)
+	$(BIN)/python -m venv $(TORCH)
+	$(TORCH)/bin/python -m pip install --quiet --index-url $(TORCH_WHEELS) \
+		"$$(sed -n 's/^TORCH = "\(.*\)".*/\1/p' setup.py)"
+	$(BIN)/python -c "import site; folder, = site.getsitepackages(); \
+		print(f'import site; site.addsitedir({folder!r})')" > beside.pth
+	mv beside.pth "$$($(TORCH)/bin/python -c \
+		'import site; print(*site.getsitepackages())')"
+	touch $(TORCH)/installed
+
 clean:
-	rm -rf .venv runs build *.egg-info
+	rm -rf .venv $(TORCH) runs build *.egg-info

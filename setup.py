@@ -42,6 +42,7 @@ TRAIN = [
     "tensorflow-serving-api>=2.21,<2.22",  # the protocol of warm-up requests
 ]
 JAX = "jax>=0.10,<0.11"
+TORCH = "torch>=2.13,<2.14"  # read by `make test-torch` too
 # What asks a server by REST; by gRPC it needs the protocol too.
 SERVE = ["httpx>=0.28", "matplotlib>=3.8", "tyro>=1.0"]
 # What draws the page of a run; aligning its examples needs `train`.
@@ -94,6 +95,7 @@ setup(
         "train": TRAIN,
         "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
         "jax": [JAX],
+        "torch": [TORCH],
         "serve": SERVE,
         "report": REPORT,
         "grpc": [*SERVE, "grpcio>=1.70", "tensorflow-serving-api>=2.21,<2.22"],

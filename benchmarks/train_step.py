@@ -1,4 +1,4 @@
-"""Time of a training step against other programs, measured by turns.
+r"""Time of a training step against other programs, measured by turns.
 
     python benchmarks/train_step.py --python torch=PATH --python addons=PATH
     LUONG_KERAS_DATA=folder python benchmarks/train_step.py --data multi30k
@@ -10,7 +10,12 @@ the same ones from one file. All but `keras-attention` train the same model:
 LSTM encoder, decoder with input feeding and general attention, output layer
 with bias; that one has no input feeding. The share of the peak is that of the
 model's matrix products in the fastest product of two large matrices that
-TensorFlow or PyTorch showed in the same rounds.
+TensorFlow or PyTorch showed in the same rounds. Keras on torch, by hand-written
+loops, by automatic differentiation, and with the naive cell:
+
+    python benchmarks/train_step.py --precision float32 \
+        --python torch=PATH --python keras-on-torch=PATH \
+        --programs ours-on-torch automatic-on-torch naive-on-torch torch
 
 `--cells` compares this library with itself instead: decoders of other cells,
 their loop against automatic differentiation, the whole training step and the
@@ -34,6 +39,14 @@ PROGRAMS = {
         "naive_model:training",
         {"input_feeding": False},
     ),
+    # Keras on torch, for an environment that has both.
+    "ours-on-torch": (driver.KERAS_ON_TORCH, "ours_model:training", {}),
+    "automatic-on-torch": (
+        driver.KERAS_ON_TORCH,
+        "ours_model:training",
+        {"automatic": True},
+    ),
+    "naive-on-torch": (driver.KERAS_ON_TORCH, "naive_model:training", {}),
 }
 # Settings of a model, by the name of its cell.
 CELLS = {
@@ -70,7 +83,8 @@ def training_programs(options, path):
     names = options.programs or [
         name
         for name in table
-        if options.data == "static" or name != "torch-compile"
+        if table[name][0] != driver.KERAS_ON_TORCH
+        and (options.data == "static" or name != "torch-compile")
     ]
     common = {"configuration": options.config, "batches": str(path)}
     return driver.in_precisions(
@@ -112,8 +126,8 @@ def add_model_arguments(parser):
         "--programs",
         nargs="+",
         choices=PROGRAMS,
-        help="default: all; torch-compile, which compiles every length anew, "
-        "only on static data",
+        help="default: all but those on-torch; torch-compile, which compiles "
+        "every length anew, only on static data",
     )
     parser.add_argument("--cells", nargs="+", choices=CELLS, default=())
 

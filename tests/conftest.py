@@ -80,6 +80,33 @@ def _quick_compilation():
         jax.config.update("jax_disable_most_optimizations", True)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _results_as_arrays():
+    """Lets NumPy read tensors of torch that have a gradient.
+
+    Elsewhere it reads every result; torch wants `detach` written. The library
+    itself, whose users have no such fixture, must write it.
+    """
+    import keras
+
+    if keras.backend.backend() != "torch":
+        yield
+        return
+    import torch
+
+    refusing = torch.Tensor.__array__
+
+    def read(tensor, *arguments, **options):
+        caller = sys._getframe(1).f_globals.get("__name__", "")
+        if not caller.startswith("luong_keras"):
+            tensor = tensor.detach()
+        return refusing(tensor, *arguments, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.Tensor, "__array__", read)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def seeds():
     import keras

@@ -20,6 +20,10 @@ _POOL = "TF_CPU_ALLOCATOR_USE_BFC"
 MEMORY_POOL = {_POOL: os.environ.get(_POOL, "true")}
 
 
+# The environment of programs of Keras on torch, which needs both.
+KERAS_ON_TORCH = "keras-on-torch"
+
+
 @dataclass(frozen=True)
 class Program:
     """What one process runs.
@@ -379,6 +383,9 @@ def in_precisions(table, names, precisions, common, variables=None):
     for precision in precisions:
         for name in names:
             python, make, own = table[name]
+            own_variables = dict(variables or {})
+            if python == KERAS_ON_TORCH:
+                own_variables["KERAS_BACKEND"] = "torch"
             if python != "addons":
                 own = {**own, "precision": precision}
             elif precision != "float32":
@@ -389,7 +396,7 @@ def in_precisions(table, names, precisions, common, variables=None):
                     make,
                     {**common, **own},
                     python,
-                    variables or {},
+                    own_variables,
                 )
             )
     return programs
@@ -421,8 +428,8 @@ def parser(description, rounds, steps, reference):
         action="append",
         default=[],
         metavar="NAME=PATH",
-        help="interpreter of an environment: torch, addons or joeynmt; "
-        "this one where not given",
+        help="interpreter of an environment: torch, addons, joeynmt or "
+        "keras-on-torch; this one where not given",
     )
     made.add_argument("--output", type=Path, default=Path("runs/benchmarks"))
     return made

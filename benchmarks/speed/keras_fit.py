@@ -8,6 +8,7 @@ import numpy as np
 from speed.batches import read_batches
 
 ON_JAX = keras.backend.backend() == "jax"
+ON_TENSORFLOW = keras.backend.backend() == "tensorflow"
 
 
 def policy(precision):
@@ -24,7 +25,7 @@ def fitted(model, path, targets):
         targets: function of a batch: what `fit` takes as y.
     """
     batches = [(batch, targets(batch)) for batch in read_batches(path)]
-    data = _generator(batches) if ON_JAX else _dataset(batches)
+    data = _dataset(batches) if ON_TENSORFLOW else _generator(batches)
 
     def run(steps):
         history = model.fit(

@@ -1,4 +1,4 @@
-"""This library, through its public names alone."""
+"""This library, through its public names."""
 
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from luong_keras import (
     greedy_search,
 )
 from luong_keras.losses import TranslationLoss
+from luong_keras.ops import time_loop
 from luong_keras.optimizers import make_optimizer
 from speed.batches import batch_shape, random_words, read_batches
 from speed.configurations import CONFIGURATIONS
@@ -61,8 +62,15 @@ def training(
     attention="global",
     settings=None,
     deferred=True,
+    automatic=False,
 ):
-    """Training steps by `fit`, as a run compiles it."""
+    """Training steps by `fit`, as a run compiles it.
+
+    With `automatic` the backend differentiates all of it, which is no option
+    of the library.
+    """
+    if automatic:
+        time_loop.BACKENDS = ()
     model = _model_of(configuration, precision, attention, settings, deferred)
     model = model.training_model
     model.compile(

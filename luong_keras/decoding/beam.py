@@ -43,6 +43,7 @@ from luong_keras.decoding.pool import (
 from luong_keras.decoding.scorers import LengthPenalty, Prefix
 from luong_keras.decoding.search import Choice, Chosen, Ended, Turn, search
 from luong_keras.decoding.top_words import at_most, top_words
+from luong_keras.ops.ordering import largest
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
 STACK_KEEPS = ("best", "first")
@@ -160,7 +161,7 @@ class Beam(Choice):
         totals = ops.reshape(turn.scores[..., None] + gains, shape)
         # At most K of them end, one of each hypothesis: K others are left.
         # At least two proposals, else there is one word.
-        totals, order = ops.top_k(totals, k * min(2, proposals))
+        totals, order = largest(totals, k * min(2, proposals))
         order = ops.cast(order, "int32")
         (words,) = gather_beams([ops.reshape(words, shape)], order)
         return Candidates(totals, order // proposals, words)
@@ -203,7 +204,7 @@ class Beam(Choice):
         of a sentence that has stopped keep.
         """
         ends = found.words == turn.eos_id
-        live, order = ops.top_k(
+        live, order = largest(
             ops.where(ends, NEVER * 2, found.totals), self.num_hypotheses
         )
         return self._grown(turn, found, ranked, within(self.sizes, live), order)

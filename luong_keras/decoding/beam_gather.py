@@ -24,4 +24,4 @@ def gather_beams(tensors, order):
 def flat_rows(order, count):
     """Where rows `order` (B, M) of (B, N, ...) stand in (B · N, ...)."""
     first = ops.arange(ops.shape(order)[0], dtype="int32") * count
-    return order + first[:, None]
+    return ops.convert_to_tensor(order) + first[:, None]

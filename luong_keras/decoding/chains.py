@@ -3,6 +3,7 @@
 from keras import ops
 
 from luong_keras.decoding.search import Choice, Chosen, Ended, Turn
+from luong_keras.ops.ordering import largest
 from luong_keras.ops.sentence_rows import column
 
 
@@ -85,7 +86,7 @@ class Chains(Choice):
         ranking = ops.where(counted, ranking, -float("inf"))
         lengths = ops.where(counted, lengths, 0)
         ends = ops.where(counted, ends, -1)
-        ranking, order = ops.top_k(ranking, self.num_hypotheses)
+        ranking, order = largest(ranking, self.num_hypotheses)
         order = ops.cast(order, "int32")
         return Ended(
             ranking,

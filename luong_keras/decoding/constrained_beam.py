@@ -9,6 +9,7 @@ from luong_keras.decoding.pool import NEVER, alone, empty_pool, within
 from luong_keras.decoding.search import Chosen, Ended, Turn
 from luong_keras.decoding.top_words import at_most, top_words
 from luong_keras.ops import masking
+from luong_keras.ops.ordering import largest
 
 
 class ConstrainedBeam(Beam):
@@ -159,11 +160,11 @@ class ConstrainedBeam(Beam):
         better = places[None, :] < places[:, None]
         rank = ops.sum(ops.cast(same & better, "int32"), axis=-1)
         turns = ops.where(lives, rank * number + places, number * number)
-        _, order = ops.top_k(-turns, self.num_hypotheses)
+        _, order = largest(-turns, self.num_hypotheses)
         order = ops.cast(order, "int32")
         taken = ops.where(lives, found.totals, NEVER)
         (live,) = gather_beams([taken], order)
-        live, best = ops.top_k(within(self.sizes, live), self.num_hypotheses)
+        live, best = largest(within(self.sizes, live), self.num_hypotheses)
         (order,) = gather_beams([order], ops.cast(best, "int32"))
         return self._grown(turn, found, ranked, live, order)
 

@@ -38,7 +38,7 @@ def ensemble_step(steps, state_counts, average="logits"):
     ...     [certain([0.8, 0.2]), certain([0.2, 0.8])], [0, 0], "probabilities"
     ... )
     >>> logits, _, _ = step(np.zeros((1, 1), "int32"), [], 0)
-    >>> np.exp(logits)[0, 0].round(3).tolist()
+    >>> np.exp(np.array(logits))[0, 0].round(3).tolist()
     [0.5, 0.5]
     """
     if average not in AVERAGES:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from luong_keras.decoding.beam_gather import gather_beams
+from luong_keras.ops.ordering import largest
 
 # A finite stand-in: sums of it with real scores stay ordered.
 NEVER = -1e30
@@ -48,7 +49,7 @@ def best_of(pool: Pool, others: Pool, size: int, sizes=None) -> Pool:
             (*pool[:3], *pool.more), (*others[:3], *others.more), strict=True
         )
     ]
-    best, order = ops.top_k(merged[0], size)
+    best, order = largest(merged[0], size)
     parent, end, *more = gather_beams(merged[1:], order)
     return Pool(within(sizes, best), parent, end, tuple(more))
 

@@ -6,7 +6,7 @@ number is a hash of the sentence's seed, the hypothesis, the step and, where
 every word has one, the word.
 """
 
-from keras import ops
+from keras import backend, ops
 
 # Odd constants and shifts under which every bit of a number changes every
 # other with a probability of nearly one half.
@@ -41,16 +41,23 @@ def _hash(counters):
     bits = _number(_STRIDE)
     for counter in counters:
         counter = ops.cast(ops.convert_to_tensor(counter, "int32"), "uint32")
-        bits = _mixed(bits + counter * _number(_STRIDE))
+        bits = _mixed(_low_bits(bits + counter * _number(_STRIDE)))
     return bits
 
 
 def _mixed(bits):
     for shift, factor in _ROUNDS:
         bits = ops.bitwise_xor(bits, ops.right_shift(bits, _number(shift)))
-        bits = bits * _number(factor)
+        bits = _low_bits(bits * _number(factor))
     return ops.bitwise_xor(bits, ops.right_shift(bits, _number(_LAST_SHIFT)))
 
 
 def _number(value):
     return ops.convert_to_tensor(value, "uint32")
+
+
+def _low_bits(number):
+    """The last 32 bits; torch computes with all 64, as it has no uint32."""
+    if backend.backend() != "torch":
+        return number
+    return ops.bitwise_and(number, _number(2**32 - 1))

@@ -6,6 +6,7 @@ from luong_keras.decoding.chains import Chains
 from luong_keras.decoding.pool import NEVER
 from luong_keras.decoding.random_numbers import uniform
 from luong_keras.ops import masking
+from luong_keras.ops.ordering import largest
 from luong_keras.ops.sentence_rows import column
 
 
@@ -93,7 +94,7 @@ class Sampling(Chains):
     def _least(self, logits):
         """The smallest logit that may be drawn, (B, K, 1)."""
         size = ops.shape(logits)[-1]
-        ranked, _ = ops.top_k(logits, size)
+        ranked, _ = largest(logits, size)
         ranks = ops.arange(size, dtype="int32")
         kept = ranks >= 0
         if self.top_k is not None:

@@ -10,6 +10,7 @@ from luong_keras.decoding.sampling import check_positive, seed_column
 from luong_keras.decoding.search import Chosen, Ended, Turn
 from luong_keras.decoding.top_words import at_most, top_k
 from luong_keras.ops import masking
+from luong_keras.ops.ordering import largest
 from luong_keras.ops.sentence_rows import column
 
 
@@ -92,7 +93,7 @@ class StochasticBeam(Beam):
         empty = merged.ranking < NEVER / 2
         (scores,) = merged.more
         scores = ops.where(empty, -float("inf"), scores)
-        scores, order = ops.top_k(scores, self.num_hypotheses)
+        scores, order = largest(scores, self.num_hypotheses)
         slots, lengths = gather_beams(merged[1:3], order)
         lengths = ops.where(scores == -float("inf"), 0, lengths)
         ends = ops.where(lengths < turn.max_lengths[:, None], lengths, -1)
@@ -104,7 +105,7 @@ class StochasticBeam(Beam):
         perturbed, tempered, scores, words = (
             ops.reshape(each, (-1, k * proposals)) for each in proposed
         )
-        totals, order = ops.top_k(perturbed, min(2 * k, k * proposals))
+        totals, order = largest(perturbed, min(2 * k, k * proposals))
         order = ops.cast(order, "int32")
         tempered, scores, words = gather_beams((tempered, scores, words), order)
         parents = order // proposals

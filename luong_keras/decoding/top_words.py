@@ -8,6 +8,7 @@ from keras import ops
 
 from luong_keras.decoding.beam_gather import flat_rows, gather_beams
 from luong_keras.ops import masking
+from luong_keras.ops.ordering import largest
 
 # Words whose maximum is taken before anything is sorted.
 BLOCK = 64
@@ -65,16 +66,16 @@ def at_most(count, size):
 
 
 def top_k(values, k):
-    """`ops.top_k` over the last axis of (B, K, V), faster where V is large.
+    """`largest` over the last axis of (B, K, V), faster where V is large.
 
     What is among the k largest values lies in one of the k blocks of largest
     maximum; equal values count as larger where their index is lower, as
-    they do in `ops.top_k`. So the result is the same, int32 indices.
+    they do in `largest`. So the result is the same, int32 indices.
     """
     size = ops.shape(values)[-1]
     # Else the candidates are about as many as the values.
     if isinstance(size, int) and size <= 4 * BLOCK * k:
-        found, index = ops.top_k(values, k)
+        found, index = largest(values, k)
         return found, ops.cast(index, "int32")
     missing = -size % BLOCK
     if not isinstance(size, int):
@@ -88,11 +89,11 @@ def top_k(values, k):
     hypotheses, blocks = ops.shape(values)[1], ops.shape(values)[-1] // BLOCK
     values = ops.reshape(values, (-1, BLOCK))
     highest = ops.reshape(ops.max(values, axis=-1), (-1, blocks))
-    _, chosen = ops.top_k(highest, k)
+    _, chosen = largest(highest, k)
     # In the order of the vocabulary, so that of equals the first is found.
     chosen = ops.sort(ops.cast(chosen, "int32"), axis=-1)
     candidates = ops.take(values, flat_rows(chosen, blocks), axis=0)
-    found, index = ops.top_k(ops.reshape(candidates, (-1, k * BLOCK)), k)
+    found, index = largest(ops.reshape(candidates, (-1, k * BLOCK)), k)
     index = ops.cast(index, "int32")
     (block,) = gather_beams([chosen], index // BLOCK)
     index = block * BLOCK + index % BLOCK

@@ -18,6 +18,7 @@ from luong_keras.layers.decoder.lstm_sequence import lstm_sequence
 from luong_keras.layers.decoder.memory_rnn import DROPOUT_STYLES, MemoryRNN
 from luong_keras.ops import time_loop
 from luong_keras.ops.double_precision import check_float64
+from luong_keras.ops.dropout import dropout
 from luong_keras.ops.products import masked_product
 from luong_keras.ops.recurrence import reverse_within_mask
 
@@ -276,9 +277,7 @@ class Encoder(keras.layers.Layer):
         noise = None
         if self.dropout_style == "sequence":
             noise = (shape[0], 1, shape[2])
-        return keras.random.dropout(
-            x, self.dropout, noise_shape=noise, seed=self.seed_generator
-        )
+        return dropout(x, self.dropout, self.seed_generator, noise)
 
     def compute_output_spec(
         self, inputs, mask=None, training=False, dropout_masks=None
@@ -319,6 +318,9 @@ class Encoder(keras.layers.Layer):
 
 def _has_gpu():
     """Whether the backend has a GPU to compute on."""
+    if backend.backend() == "torch":
+        # Keras lists no devices there.
+        return ops.convert_to_tensor(0.0).device.type == "cuda"
     return any("gpu" in name for name in keras.distribution.list_devices())
 
 

@@ -23,7 +23,7 @@ class TrainingModel(keras.Model):
 
     Raises:
         ValueError: In `fit`, with several parts or devices and another loss
-            than those of this library.
+            than those of this library, and with several parts on torch.
 
     Example:
         >>> inputs = keras.Input((None,), dtype="int32")
@@ -36,9 +36,15 @@ class TrainingModel(keras.Model):
 
     def train_step(self, *data):
         """Makes one step; see `keras.Model`."""
-        on_tensorflow = keras.backend.backend() == "tensorflow"
-        if on_tensorflow and self.parts > 1:
+        backend = keras.backend.backend()
+        if backend == "tensorflow" and self.parts > 1:
             return batch_parts_tensorflow.train_step(self, *data, self.parts)
+        if backend == "torch" and self.parts > 1:
+            raise ValueError(
+                "A batch goes through the model in parts on TensorFlow and "
+                f"JAX. Received: parts={self.parts} on torch. Use parts=1, and "
+                "smaller batches where memory is short."
+            )
         return super().train_step(*data)
 
     def compute_loss_and_updates(

@@ -1,15 +1,18 @@
-"""float64, which Keras on JAX rounds to float32 unless told not to."""
+"""float64, which Keras rounds to float32 unless told not to.
+
+On TensorFlow alone it does not.
+"""
 
 from keras import backend
 
 
 def enable_float64(enabled: bool = True) -> None:
-    """Lets `dtype="float64"` mean float64 on JAX.
+    """Lets `dtype="float64"` mean float64 on JAX and torch.
 
-    JAX itself has a public setting for it, which is set here as well. Keras
-    3.15 casts the operands of most of its operations to what a table of its
-    own names, float32 for float64, and has no setting: the table is changed.
-    On the other backends float64 is what it says and nothing is done.
+    Keras 3.15 casts the operands of most of its operations to what a table of
+    its own names, float32 for float64, and has no setting: the table is
+    changed. JAX itself has a public setting for it, which is set here as well.
+    On TensorFlow float64 is what it says and nothing is done.
 
     Call it before layers are made.
 
@@ -22,12 +25,14 @@ def enable_float64(enabled: bool = True) -> None:
         'float64'
         >>> enable_float64(False)
     """
-    if backend.backend() != "jax":
+    if backend.backend() == "tensorflow":
         return
-    import jax
     from keras.src.backend.common import dtypes
 
-    jax.config.update("jax_enable_x64", enabled)
+    if backend.backend() == "jax":
+        import jax
+
+        jax.config.update("jax_enable_x64", enabled)
     wide = "float64" if enabled else "float32"
     dtypes.BIT64_TO_BIT32_DTYPE["float64"] = wide
 
@@ -43,7 +48,7 @@ def check_float64(layer) -> None:
     ):
         raise ValueError(
             f"`dtype='float64'` of {type(layer).__name__} would be rounded: "
-            "Keras computes in float32 on JAX. Call "
+            f"Keras computes in float32 on {backend.backend()}. Call "
             "`luong_keras.enable_float64()` first, use the TensorFlow "
             "backend, or another dtype."
         )

@@ -70,7 +70,11 @@ def lstm_gradients(gates, squashed, carry, d_hidden, d_carry):
 
 def bounded(x, limit):
     """`x` cut to [-limit, limit], or `x` itself where the limit is None."""
-    return x if limit is None else ops.clip(x, -limit, limit)
+    if limit is None:
+        return x
+    # As they are, Keras on torch would round them to float32.
+    low, high = (ops.cast(bound, x.dtype) for bound in (-limit, limit))
+    return ops.clip(x, low, high)
 
 
 def clip_value(x, limit):

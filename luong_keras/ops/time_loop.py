@@ -8,8 +8,8 @@ each weight's gradient is one product behind it.
 
 from keras import backend, ops
 
-# The backends whose `ops.custom_gradient` takes a function of many results.
-BACKENDS = ("tensorflow", "jax")
+# The backends on which a gradient of one's own can be attached to many results.
+BACKENDS = ("tensorflow", "jax", "torch")
 
 
 def time_loop(body, carry, xs, stacked, kept=0, reverse=False):
@@ -35,6 +35,8 @@ def time_loop(body, carry, xs, stacked, kept=0, reverse=False):
     """
     if backend.backend() == "tensorflow":
         return _tensorflow_loop(body, carry, xs, stacked, kept, reverse)
+    if backend.backend() == "torch":
+        return _torch_loop(body, carry, xs, stacked, kept, reverse)
 
     def step(carry, x):
         carry, ys, zs = body(carry, x)
@@ -84,6 +86,18 @@ def _tensorflow_loop(body, carry, xs, stacked, kept, reverse):
     return carry, sequences, arrays[stacked:]
 
 
+def _torch_loop(body, carry, xs, stacked, kept, reverse):
+    # What is kept stays a list of steps: `ops.scan` would copy all of it.
+    steps = len(next(iter(xs.values())))
+    written = [[None] * steps for _ in range(stacked)]
+    held = [[None] * steps for _ in range(kept)]
+    for t in reversed(range(steps)) if reverse else range(steps):
+        carry, ys, zs = body(carry, {name: x[t] for name, x in xs.items()})
+        for array, y in zip([*written, *held], [*ys, *zs], strict=True):
+            array[t] = y
+    return carry, [ops.stack(array) for array in written], held
+
+
 def one_by_one(condition, body, number, *variables):
     """`ops.while_loop` whose bodies run one after the other.
 
@@ -114,6 +128,8 @@ def with_gradient(results, gradients, arguments):
     Returns:
         The list of results. To differentiate them twice is an error.
     """
+    if backend.backend() == "torch":
+        return _with_torch_gradient(results, gradients, arguments)
 
     @ops.custom_gradient
     def attached(*arguments):
@@ -147,6 +163,27 @@ def _once(*tensors):
         )
 
     return tensors, gradient
+
+
+def _with_torch_gradient(results, gradients, arguments):
+    """`with_gradient`; Keras' own takes one result on torch."""
+    import torch
+
+    class Attached(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, *arguments):
+            # Views: autograd must not write into what `gradients` reads.
+            return tuple(result.view_as(result) for result in results)
+
+        @staticmethod
+        def backward(ctx, *upstream):
+            found = gradients(list(upstream))
+            return tuple(
+                ops.cast(d, x.dtype)
+                for d, x in zip(found, arguments, strict=True)
+            )
+
+    return list(Attached.apply(*arguments))
 
 
 # Parts of loop bodies.

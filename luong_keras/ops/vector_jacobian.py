@@ -1,7 +1,7 @@
 """The gradient of a function in the middle of a loop, by the backend.
 
 For backward loops that are written by hand, where a part of a step is not.
-Keras has no such operation. On TensorFlow and JAX.
+Keras has no such operation.
 """
 
 from keras import backend, ops
@@ -58,14 +58,37 @@ def vector_jacobians(function, arguments, upstream):
             unconnected_gradients=tf.UnconnectedGradients.ZERO,
         )
         return found, more
+    if backend.backend() == "torch":
+        return _torch_vector_jacobians(function, arguments, upstream)
     import jax
 
     results, pull_back, more = jax.vjp(function, *arguments, has_aux=True)
     return list(pull_back(_like(upstream, results))), more
 
 
+def _torch_vector_jacobians(function, arguments, upstream):
+    import torch
+
+    # Backward functions run where nothing is recorded.
+    with torch.enable_grad():
+        arguments = [x.detach().requires_grad_() for x in arguments]
+        results, more = function(*arguments)
+    pairs = [
+        (result, d)
+        for result, d in zip(results, _like(upstream, results), strict=True)
+        if result.requires_grad
+    ]
+    if not pairs:
+        return [torch.zeros_like(x) for x in arguments], more
+    results, upstream = zip(*pairs, strict=True)
+    found = torch.autograd.grad(
+        results, arguments, upstream, allow_unused=True, materialize_grads=True
+    )
+    return list(found), more
+
+
 def reads(function, arguments):
-    """Which of the arguments the results of a function depend on.
+    """Which of the arguments the results depend on, on TensorFlow and JAX.
 
     Args:
         function: of as many tensors as `arguments` to a list of tensors.

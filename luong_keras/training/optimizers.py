@@ -171,8 +171,9 @@ class _Clipped:
 
     def _apply_where(self, finite, grads, trainable_variables):
         """Keeps all as it was where the gradient is not finite."""
-        if keras.backend.backend() == "tensorflow":
-            # A branch: what is kept need not be copied.
+        if keras.backend.backend() != "jax":
+            # A branch: what is kept need not be copied. On torch it must be:
+            # variables change in place.
             def skip(*grads):
                 self.iterations.assign_add(1)
 
@@ -215,14 +216,23 @@ def _check_average(decay, accumulation_steps):
 
 def _all_finite(gradients):
     sums = [
-        ops.sum(getattr(gradient, "values", gradient)) for gradient in gradients
+        ops.sum(gradient.values if _is_sparse(gradient) else gradient)
+        for gradient in gradients
     ]
     return ops.isfinite(sum(sums[1:], sums[0]))
 
 
+def _is_sparse(gradient):
+    """Whether it is TensorFlow's of a lookup, which has rows and indices.
+
+    Dense tensors of torch have methods `indices` and `values`.
+    """
+    return hasattr(gradient, "dense_shape")
+
+
 def _summed_rows(gradient):
     """The gradient; of a sparse one the rows, what has one index added up."""
-    if not hasattr(gradient, "indices"):  # TensorFlow's of a lookup has
+    if not _is_sparse(gradient):
         return gradient
     rows, place = ops.unique(
         gradient.indices, sorted=False, return_inverse=True
@@ -231,7 +241,7 @@ def _summed_rows(gradient):
 
 
 def _scaled(gradient, scale):
-    if hasattr(gradient, "indices"):
+    if _is_sparse(gradient):
         values = gradient.values * ops.cast(scale, gradient.values.dtype)
         return type(gradient)(values, gradient.indices, gradient.dense_shape)
     return gradient * ops.cast(scale, gradient.dtype)

@@ -4,7 +4,7 @@ import pytest
 from keras import ops
 
 from luong_keras.layers.embedding import Embedding
-from tests.layer_checks import gradients, random, to_numpy
+from tests.layer_checks import gradients, random, to_numpy, weighted_sum
 
 WORDS = np.array([[4, 1, 4], [0, 8, 1]], "int32")
 
@@ -27,8 +27,8 @@ def test_it_gives_what_that_of_keras_gives(dtype):
     weights = random(2, 3, 3)
     for layer in (ours, theirs):
         (gradient,) = gradients(
-            lambda layer=layer: ops.sum(
-                ops.cast(layer(WORDS), "float32") * weights
+            lambda layer=layer: weighted_sum(
+                ops.cast(layer(WORDS), "float32"), weights
             ),
             [layer.embeddings],
         )

@@ -98,6 +98,15 @@ def test_parts_give_the_step_of_the_whole(loss):
         np.testing.assert_allclose(own_logs[name], value, rtol=1e-5)
 
 
+@pytest.mark.skipif(
+    keras.backend.backend() != "torch", reason="others make parts"
+)
+def test_parts_are_refused_where_there_are_none():
+    trained(1, "word", steps=1)
+    with pytest.raises(ValueError, match="parts=2 on torch"):
+        trained(2, "word", steps=1)
+
+
 @pytest.mark.slow
 @BACKENDS
 def test_the_loss_is_scaled_for_float16():

@@ -13,6 +13,7 @@ from tests.layer_checks import (
     reference_gru,
     reference_lstm,
     to_numpy,
+    weighted_sum,
 )
 
 
@@ -26,7 +27,9 @@ def test_lstm_step(rows, float64):
     )
     states = random(*rows, 4, seed=4), random(*rows, 4, seed=5)
     found = recurrence.lstm_step(
-        inputs @ kernel + bias, *states, recurrent_kernel
+        ops.convert_to_tensor(inputs @ kernel + bias),
+        *states,
+        recurrent_kernel,
     )
     expected = reference_lstm(inputs, *states, kernel, recurrent_kernel, bias)
     np.testing.assert_allclose(found[0], expected[0], **EXACT)
@@ -88,7 +91,7 @@ def test_masked_rows_are_not_multiplied(float64):
 
     def loss():
         found = recurrence.masked_product(x + 0, kernel + 0, mask)
-        return ops.sum(found * weights)
+        return weighted_sum(found, weights)
 
     expected = to_numpy(x) @ to_numpy(kernel) * mask[..., None]
     found = recurrence.masked_product(x + 0, kernel + 0, mask)

@@ -69,7 +69,8 @@ def build_model():
     source = keras.Input((LENGTH,), dtype="int32", name="source")
     target_out = keras.Input((LENGTH,), dtype="int32", name="target_out")
     x = keras.layers.Embedding(WORDS, 8)(source)
-    x = keras.layers.Dropout(0.3)(x)
+    # Without a seed torch draws from a state of its own.
+    x = keras.layers.Dropout(0.3, seed=4)(x)
     x = keras.layers.Dense(8, "tanh")(x)
     logits = keras.layers.Dense(WORDS)(x)
     losses, hits = WordLosses()(logits, target_out)

@@ -205,6 +205,10 @@ def test_a_stopped_run_goes_on_in_its_epoch_and_step(
     ]
 
 
+@pytest.mark.skipif(
+    keras.backend.backend() == "torch",
+    reason="Keras on torch makes one step an execution",
+)
 def test_several_steps_of_one_execution_count_as_such(capsys, monkeypatch):
     monkeypatch.setattr(training_progress, "_SECONDS_A_LINE", 0.0)
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])

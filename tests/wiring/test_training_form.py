@@ -62,7 +62,8 @@ def weighted_sum(outputs):
         weights = random(*output.shape, seed=30 + i)
         if mask is not None:
             weights *= mask.reshape(mask.shape + (1,) * (weights.ndim - 2))
-        total = total + ops.sum(ops.cast(output, "float64") * weights)
+        output = ops.cast(output, "float64")
+        total = total + ops.sum(ops.multiply(output, weights))
     return total
 
 

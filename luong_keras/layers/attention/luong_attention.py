@@ -15,6 +15,7 @@ from luong_keras.layers.attention.attention_step import (
 )
 from luong_keras.ops import masking
 from luong_keras.ops.double_precision import check_float64
+from luong_keras.ops.dropout import dropout
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
@@ -308,9 +309,7 @@ class LuongAttention(keras.layers.Layer):
         if dropout_mask is not None:
             return weights * ops.cast(dropout_mask, weights.dtype)
         if training and self.dropout > 0:
-            return keras.random.dropout(
-                weights, self.dropout, seed=self.seed_generator
-            )
+            return dropout(weights, self.dropout, self.seed_generator)
         return weights
 
     def compute_output_shape(self, query_shape, value_shape=None):

@@ -25,6 +25,7 @@ from luong_keras.layers.decoder.input_feeding_lstm_cell import (
 )
 from luong_keras.layers.decoder.lstm_sequence import lstm_sequence
 from luong_keras.layers.decoder.replayed_sequence import ReplayedSequence
+from luong_keras.ops import time_loop
 from luong_keras.ops.time_loop import carried, split_masks
 
 
@@ -50,15 +51,26 @@ class Sequence(NamedTuple):
     with_alignments: bool
 
 
+def has_deferred_loop(cell):
+    """Whether a cell has a loop that leaves weights' gradients for later."""
+    if backend.backend() == "torch":
+        return _is_by_hand(cell)
+    return backend.backend() in time_loop.BACKENDS
+
+
+def _is_by_hand(cell):
+    return type(cell) is InputFeedingLSTMCell and (
+        cell.attentional_activation in (activations.tanh, activations.linear)
+    )
+
+
 def loop_of(cell, deferred):
     """The function of a cell and a `Sequence` that runs them.
 
     `deferred`: whether the gradients of the weights wait until the loop is
     over.
     """
-    by_hand = type(cell) is InputFeedingLSTMCell and (
-        cell.attentional_activation in (activations.tanh, activations.linear)
-    )
+    by_hand = _is_by_hand(cell)
     if cell.needs_context:
         if not deferred:
             return attend_in_loop

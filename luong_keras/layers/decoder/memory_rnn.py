@@ -18,7 +18,7 @@ from luong_keras.layers.decoder.input_feeding_cell import (
 )
 from luong_keras.ops import masking
 from luong_keras.ops.double_precision import check_float64
-from luong_keras.ops.time_loop import BACKENDS
+from luong_keras.ops.dropout import dropout
 
 DROPOUT_STYLES = ("zaremba", "authors", "sequence")
 
@@ -213,14 +213,16 @@ class MemoryRNN(keras.layers.Layer):
     def _deferred(self):
         if not self.deferred_gradients:
             return False
-        has_gradients = backend.backend() in BACKENDS
-        if self.deferred_gradients is True and not has_gradients:
+        has_loop = decoder_loops.has_deferred_loop(self.cell)
+        if self.deferred_gradients is True and not has_loop:
             raise ValueError(
-                "`deferred_gradients=True` needs TensorFlow or JAX. Received: "
-                f"the backend is {backend.backend()!r}. Use "
+                "`deferred_gradients=True` needs TensorFlow or JAX, or on "
+                "torch an `InputFeedingLSTMCell` with a tanh or linear "
+                "attentional activation. Received: a "
+                f"{type(self.cell).__name__} on {backend.backend()!r}. Use "
                 "`deferred_gradients='auto'`."
             )
-        return has_gradients
+        return has_loop
 
     def _initial_states(self, inputs, initial_state):
         zeros = self.cell.get_initial_state(ops.shape(inputs)[0])
@@ -282,10 +284,8 @@ class MemoryRNN(keras.layers.Layer):
             rates["attention"] = self.cell.attention.dropout
         dtype = masking.wider_dtype(self.compute_dtype)
         return {
-            name: keras.random.dropout(
-                ops.ones(shape, dtype=dtype),
-                rates[name],
-                seed=self.seed_generator,
+            name: dropout(
+                ops.ones(shape, dtype=dtype), rates[name], self.seed_generator
             )
             for name, shape in shapes.items()
             if rates[name] > 0

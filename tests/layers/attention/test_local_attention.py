@@ -17,6 +17,7 @@ from tests.layer_checks import (
     sigmoid,
     softmax,
     to_numpy,
+    weighted_sum,
 )
 
 ALIGNMENTS = ["monotonic", "predictive"]
@@ -339,9 +340,9 @@ def test_a_long_source_is_read_in_windows(
 
     def loss():
         context, weights = layer(query + 0, memory + 0, **options)
-        return ops.sum(context * random(3, steps, 4, seed=3)) + ops.sum(
-            weights * random(3, steps, source, seed=4)
-        )
+        return weighted_sum(
+            context, random(3, steps, 4, seed=3)
+        ) + weighted_sum(weights, random(3, steps, source, seed=4))
 
     gathered = watch_gathers(monkeypatch)
     variables = [query, memory, *layer.trainable_variables]
