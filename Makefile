@@ -5,8 +5,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
 TORCH := .venv-torch
-# PyPI's wheels for Linux bring CUDA along.
-TORCH_WHEELS := https://download.pytorch.org/whl/cpu
+# Options of pip, such as --index-url of wheels that do not bring CUDA along.
+TORCH_PIP ?=
 RUN := runs/demo
 
 .PHONY: demo test test-all test-torch golden lint types mutations clean
@@ -66,7 +66,7 @@ $(INSTALLED): setup.py
 # torch beside all that .venv has.
 $(TORCH)/installed: $(INSTALLED)
 	$(BIN)/python -m venv $(TORCH)
-	$(TORCH)/bin/python -m pip install --quiet --index-url $(TORCH_WHEELS) \
+	$(TORCH)/bin/python -m pip install --quiet $(TORCH_PIP) \
 		"$$(sed -n 's/^TORCH = "\(.*\)".*/\1/p' setup.py)"
 	$(BIN)/python -c "import site; folder, = site.getsitepackages(); \
 		print(f'import site; site.addsitedir({folder!r})')" > beside.pth

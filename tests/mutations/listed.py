@@ -20,6 +20,8 @@ MODEL = ("tests/golden/test_model.py",)
 REPLAYED = ("tests/layers/decoder/test_replayed_gradients.py",)
 TRAINING = ("tests/golden/test_training.py",)
 DECODE = ("tests/golden/test_decode.py",)
+FINISHED = ("tests/decoding/test_finished_sentences.py",)
+SHORTLIST = ("tests/inference/test_shortlist.py",)
 WIRING = ("tests/wiring",)
 MIRRORED = ("tests/training/test_mirrored.py",)
 PARTS = ("tests/models/test_training_model.py",)
@@ -883,6 +885,72 @@ MUTATIONS = [
         "place = None",
         REPLAYED,
         "test_no_step_makes_the_gradient_of_a_kernel and gru",
+    ),
+    # Finished sentences and shortlists.
+    Mutation(
+        "sentences leave before they have finished",
+        "decoding/search.py",
+        "(rows,) = ops.nonzero(running.going)",
+        "(rows,) = ops.nonzero(running.going[1:])",
+        FINISHED,
+    ),
+    Mutation(
+        "what one attends after its end is counted",
+        "decoding/search.py",
+        "        kept = self.scorers.where(lives, kept, running.kept)\n",
+        "",
+        ("tests/decoding/test_scorers.py",),
+        "after_the_end",
+    ),
+    Mutation(
+        "the steps of a smaller batch are written at the wrong sentences",
+        "decoding/search.py",
+        "write_rows(history, t, rows, self.places)",
+        "write_rows(history, t, rows, None if self.places is None else "
+        "ops.arange(ops.shape(self.places)[0], dtype='int32'))",
+        FINISHED,
+    ),
+    Mutation(
+        "the beams of sentences that have left stay",
+        "decoding/beam.py",
+        '= ("sizes", "stack_sizes")',
+        '= ("sizes",)',
+        FINISHED,
+    ),
+    Mutation(
+        "a subclass is taken to have the columns of its base",
+        "ops/sentence_rows.py",
+        'vars(type(self)).get("per_sentence")',
+        "self.per_sentence",
+        FINISHED,
+    ),
+    Mutation(
+        "a shortlist reads places as ids",
+        "models/decoding_step.py",
+        "            ids = ops.take(self.words, ids)\n",
+        "            pass\n",
+        SHORTLIST,
+    ),
+    Mutation(
+        "a shortlist without what sentences ask for",
+        "inference/shortlist.py",
+        "    return [wishes.prefix, *(",
+        "    return [*(",
+        SHORTLIST,
+    ),
+    Mutation(
+        "the bias of all words beside the logits of some",
+        "layers/output_projection.py",
+        "bias = ops.take(bias, words)",
+        "bias = bias[: ops.shape(words)[0]]",
+        SHORTLIST,
+    ),
+    Mutation(
+        "a lexicon's least probable words",
+        "alignment/lexicon.py",
+        "key=lambda x: -x[0]",
+        "key=lambda x: x[0]",
+        SHORTLIST,
     ),
 ]
 
