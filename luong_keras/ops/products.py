@@ -1,5 +1,6 @@
 """Products with weights, in the precision of the weights."""
 
+import keras
 from keras import backend, ops
 
 from luong_keras.ops import deferred, masking
@@ -12,9 +13,11 @@ def product(x, kernel, bias=None):
     stays exact. In the step of a `replayed_loop` the kernel gets its gradient
     when the loop is over.
 
-    x (..., E), kernel (E, U), bias (U,) or None.
+    x (..., E), kernel (E, U) a tensor or a variable, bias (U,) or None.
     """
-    kernel = ops.convert_to_tensor(kernel)
+    # `ops.convert_to_tensor` of a variable gives another tensor every time.
+    is_variable = isinstance(kernel, keras.Variable)
+    kernel = kernel.value if is_variable else ops.convert_to_tensor(kernel)
     run = deferred.current()
     place = None if run is None else run.place(kernel)
     if place is None:

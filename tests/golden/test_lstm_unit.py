@@ -4,7 +4,8 @@ import pytest
 from keras import ops
 
 from luong_keras import InputFeedingLSTMCell
-from luong_keras.ops.recurrence import lstm_activations, product
+from luong_keras.ops.products import product
+from luong_keras.ops.recurrence import lstm_activations
 from tests.golden.golden_files import cases
 from tests.layer_checks import loss_and_gradients, to_numpy
 

@@ -888,10 +888,10 @@ MUTATIONS = [
     ),
     # Finished sentences and shortlists.
     Mutation(
-        "sentences leave before they have finished",
+        "finished sentences leave before a quarter has finished",
         "decoding/search.py",
-        "(rows,) = ops.nonzero(running.going)",
-        "(rows,) = ops.nonzero(running.going[1:])",
+        "share >= LEAST_SHARE",
+        "share > LEAST_SHARE",
         FINISHED,
     ),
     Mutation(

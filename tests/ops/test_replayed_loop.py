@@ -10,6 +10,10 @@ from luong_keras.ops.replayed_loop import replayed_loop
 from luong_keras.ops.vector_jacobian import reads
 from tests.layer_checks import loss_and_gradients, random
 
+pytestmark = pytest.mark.skipif(
+    keras.backend.backend() == "torch",
+    reason="these loops run on TensorFlow and JAX",
+)
 STEPS, BATCH, UNITS = 4, 3, 2
 
 

@@ -157,10 +157,9 @@ class ConcatScore(Score):
     def _kernels(self):
         """The halves of W_a for the query and for the memory, or None."""
         if self.concat_form == "query_only":
-            return ops.convert_to_tensor(self.query_kernel), None
+            return self.query_kernel, None
         if self.concat_form == "separate":
-            kernels = self.query_kernel, self.key_kernel
-            return tuple(ops.convert_to_tensor(kernel) for kernel in kernels)
+            return self.query_kernel, self.key_kernel
         kernel = ops.convert_to_tensor(self.attention_kernel)
         return kernel[: self._query_units], kernel[self._query_units :]
 

@@ -11,6 +11,7 @@ from tests.layer_checks import (
     prefix_mask,
     random,
     randomize,
+    weighted_sum,
 )
 
 BATCH, STEPS, SOURCE, UNITS = 3, 4, 7, 4
@@ -175,7 +176,7 @@ def results(
             **attends,
         )
         return sum(
-            ops.sum(x * random(*x.shape, seed=20 + i))
+            weighted_sum(x, random(*x.shape, seed=20 + i))
             for i, x in enumerate(found)
         )
 

@@ -234,9 +234,12 @@ def products_in_loops(layer, width):
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("decoder", ["gru", "bahdanau-gru", "coverage"])
-def test_no_step_makes_the_gradient_of_a_kernel(decoder):
-    options = {"attention": "general", "num_layers": 2, "dtype": "float32"}
+@pytest.mark.parametrize(
+    "decoder, attention",
+    [("gru", "general"), ("bahdanau-gru", "bahdanau"), ("coverage", "general")],
+)
+def test_no_step_makes_the_gradient_of_a_kernel(decoder, attention):
+    options = {"attention": attention, "num_layers": 2, "dtype": "float32"}
     options["return_state"] = False
 
     def products(deferred):
