@@ -81,7 +81,7 @@ class ScriptedModel:
         memory = ops.stack([ids, 2 * ids * ops.cast(mask, "float32")], -1)
         return memory, mask, [ids[:, :1]]
 
-    def decoding_step(self, memory, mask):
+    def decoding_step(self, memory, mask, words=None):
         width = ops.shape(memory)[1]
 
         def step(ids, states, position):
