@@ -5,7 +5,8 @@ r"""Time of beam and greedy search against other programs, by turns.
 Every program translates random sentences of `--length` words into exactly as
 many words: no sentence may end before. Ours returns words, scores and the
 attention weights of every hypothesis, the peers words and scores; "folded" is
-ours with a folded embedding, "before" ours of another checkout:
+ours with a folded embedding, "shortlist" ours with 2,000 words, of which the
+gather of their weights is a part, "before" ours of another checkout:
 
     python benchmarks/decode.py --before ../luong-keras-0.1 \
         --programs ours --reference "before float32"
@@ -19,6 +20,7 @@ from speed.configurations import CONFIGURATIONS
 PROGRAMS = {
     "ours": ("ours", "ours_model:decoding", {}),
     "folded": ("ours", "ours_model:decoding", {"folded": True}),
+    "shortlist": ("ours", "ours_model:decoding", {"shortlist": 2000}),
     "torch": ("torch", "torch_model:decoding", {}),
     "addons": ("addons", "addons_model:decoding", {}),
 }

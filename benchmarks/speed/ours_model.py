@@ -18,7 +18,7 @@ from luong_keras import (
 from luong_keras.losses import TranslationLoss
 from luong_keras.ops import time_loop
 from luong_keras.optimizers import make_optimizer
-from speed.batches import batch_shape, random_words, read_batches
+from speed.batches import EOS_ID, batch_shape, random_words, read_batches
 from speed.configurations import CONFIGURATIONS
 from speed.keras_fit import ON_JAX, compiled, fitted, policy, ready
 from speed.worker import Work
@@ -128,17 +128,28 @@ def decoding(
     precision="float32",
     attention="global",
     folded=False,
+    shortlist=None,
 ):
-    """Translations of `length` words of sentences of `length` words."""
+    """Translations of `length` words of sentences of `length` words.
+
+    With `shortlist`, so many words of the vocabulary, drawn at random.
+    """
     model = translation_model(configuration, precision, attention)
     if folded:
         model.fold_embedding()
     size = CONFIGURATIONS[configuration]
     source = ops.convert_to_tensor(random_words(size, batch_size, length))
 
+    words = ()
+    if shortlist is not None:
+        draw = np.random.default_rng(0).permutation
+        others = draw(np.arange(EOS_ID + 1, size.vocabulary_size))
+        others = np.sort(others[: shortlist - EOS_ID - 1])
+        words = (np.append(np.arange(EOS_ID + 1), others).astype("int32"),)
+
     def search(source):
         memory, mask, states = model.encode(source)
-        step = model.decoding_step(memory, mask)
+        step = model.decoding_step(memory, mask, *words)
         lengths = ops.full((batch_size,), length, dtype="int32")
         # Nothing may end before its length.
         limits = {
