@@ -73,8 +73,11 @@ def bounded(x, limit):
     if limit is None:
         return x
     # As they are, Keras on torch would round them to float32.
-    low, high = (ops.cast(bound, x.dtype) for bound in (-limit, limit))
-    return ops.clip(x, low, high)
+    return ops.clip(
+        x,
+        ops.convert_to_tensor(-limit, x.dtype),
+        ops.convert_to_tensor(limit, x.dtype),
+    )
 
 
 def clip_value(x, limit):
