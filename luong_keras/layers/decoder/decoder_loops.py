@@ -53,9 +53,13 @@ class Sequence(NamedTuple):
 
 def has_deferred_loop(cell):
     """Whether a cell has a loop that leaves weights' gradients for later."""
-    if backend.backend() == "torch":
-        return _is_by_hand(cell)
-    return backend.backend() in time_loop.BACKENDS
+    if backend.backend() not in time_loop.BACKENDS:
+        return False
+    # A step that runs again reads its weights as they are kept: it is not
+    # within the call that rounds them.
+    one_precision = cell.compute_dtype == cell.variable_dtype
+    runs_again = one_precision and backend.backend() != "torch"
+    return _is_by_hand(cell) or runs_again
 
 
 def _is_by_hand(cell):

@@ -216,11 +216,11 @@ class MemoryRNN(keras.layers.Layer):
         has_loop = decoder_loops.has_deferred_loop(self.cell)
         if self.deferred_gradients is True and not has_loop:
             raise ValueError(
-                "`deferred_gradients=True` needs TensorFlow or JAX, or on "
-                "torch an `InputFeedingLSTMCell` with a tanh or linear "
-                "attentional activation. Received: a "
-                f"{type(self.cell).__name__} on {backend.backend()!r}. Use "
-                "`deferred_gradients='auto'`."
+                "`deferred_gradients=True` needs an `InputFeedingLSTMCell` "
+                "with a tanh or linear attentional activation, or a cell "
+                "without mixed precision on TensorFlow or JAX. Received: a "
+                f"{type(self.cell).__name__} in {self.cell.dtype_policy.name} "
+                f"on {backend.backend()!r}. Use `deferred_gradients='auto'`."
             )
         return has_loop
 

@@ -6,8 +6,9 @@ import pytest
 from keras import ops
 
 import luong_keras as lk
-from luong_keras.layers.decoder import decoder_loops, memory_rnn
+from luong_keras.layers.decoder import decoder_loops
 from luong_keras.layers.decoder.input_feeding_cell import InputFeedingCell
+from luong_keras.ops import time_loop
 from luong_keras.ops.products import product
 from tests.layer_checks import (
     few_at_first,
@@ -199,7 +200,10 @@ def test_half_precision_stays_near_single(decoder):
 
         return loss_and_gradients(loss, layer.trainable_variables)[1]
 
-    half, single = found(True, "mixed_bfloat16"), found(False, "float32")
+    # Differentiated automatically.
+    half, single = found("auto", "mixed_bfloat16"), found(False, "float32")
+    with pytest.raises(ValueError, match="in mixed_bfloat16 on"):
+        found(True, "mixed_bfloat16")
     for one, other in zip(half, single, strict=True):
         scale = np.abs(other).max()
         np.testing.assert_allclose(one / scale, other / scale, atol=0.1)
@@ -301,7 +305,7 @@ def test_every_cell_has_a_loop(cell, expected):
 
 
 def test_other_backends_are_differentiated_automatically(monkeypatch):
-    monkeypatch.setattr(memory_rnn, "BACKENDS", ())
+    monkeypatch.setattr(time_loop, "BACKENDS", ())
     inputs, memory = random(2, 3, 5), random(2, 6, 4)
     lk.InputFeedingGRU(4)(inputs, memory=memory, training=True)
     with pytest.raises(ValueError, match="deferred_gradients=True"):
