@@ -245,6 +245,8 @@ def main() -> None:
         "--kinds", nargs="+", default=["words", "sentencepiece"]
     )
     arguments = parser.parse_args()
+    if arguments.folder is not None:
+        Path(arguments.folder).mkdir(parents=True, exist_ok=True)
     if arguments.pairs is not None:
         large(arguments)
         return

@@ -92,3 +92,14 @@ def test_relative_links_lead_to_files(document):
         if not (document.parent / target.partition("#")[0]).exists()
     ]
     assert not missing
+
+
+def test_every_benchmark_is_in_the_tables():
+    folder = ROOT / "benchmarks"
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    absent = [
+        path.name
+        for path in folder.glob("*.py")
+        if f"]({path.name})" not in text
+    ]
+    assert not absent
