@@ -488,3 +488,26 @@ def test_the_newest_export_answers_from_python(exported, translator, tmp_path):
     assert newest_version(tmp_path) == tmp_path / "10"
     with pytest.raises(FileNotFoundError, match="its name a number"):
         newest_version(tmp_path / "nothing")
+
+
+@pytest.mark.slow
+def test_a_shortlist_is_exported(tmp_path):
+    lexicon = tmp_path / "lexicon"
+    lexicon.write_text("the die 0.6\ncat Katze 1\na einen 1\n. . 1\n")
+    translator = tiny_translator(
+        shortlist=str(lexicon), shortlist_frequent=5, max_source_length=6
+    )
+    said = []
+    folder = export_saved_model(
+        translator, tmp_path / "models" / "1", say=said.append
+    )
+    # The export is no longer in need of the file.
+    lexicon.unlink()
+    assert sum(line.startswith("checked") for line in said) == 6
+    text = tf.constant(["the cat", "a house ."])
+    loaded = tf.saved_model.load(str(folder))
+    found = loaded.signatures["translate"](text)
+    texts = [row[0].decode() for row in found["translations"].numpy()]
+    assert texts == translator.translate(["the cat", "a house ."])
+    words = {word for line in texts for word in line.split()}
+    assert words <= {"<unk>", "die", "Katze", "einen", ".", "house"}
