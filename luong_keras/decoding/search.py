@@ -226,6 +226,12 @@ class _Running(NamedTuple):
     kept: Any
     states: Any
 
+    @classmethod
+    def after(cls, chosen, kept, states):
+        """What a choice has made of a step, for the next one."""
+        words, _, scores, going, own = chosen
+        return cls(words, scores, going, own, kept, states)
+
 
 class _Loop(PerSentence):
     """The arguments of one search, and its parts."""
@@ -337,15 +343,8 @@ class _Loop(PerSentence):
         *states, weights = (
             ops.repeat(x, k, axis=1) for x in (*states, weights)
         )
-        running = _Running(
-            chosen.words,
-            chosen.scores,
-            chosen.going,
-            chosen.own,
-            self.scorers.add(kept, chosen.words, 0),
-            states,
-        )
-        return running, weights
+        kept = self.scorers.add(kept, chosen.words, 0)
+        return _Running.after(chosen, kept, states), weights
 
     def _history(self, words, weights):
         """Room for what every step leaves, with that of step 0."""
@@ -375,12 +374,6 @@ class _Loop(PerSentence):
             kept = self.scorers.reordered(kept, chosen.parents)
             rows = (chosen.words, chosen.parents, weights)
         added = self.scorers.add(kept, chosen.words, t)
-        running = _Running(
-            chosen.words,
-            chosen.scores,
-            chosen.going,
-            chosen.own,
-            self.scorers.where(lives, added, kept),
-            states,
-        )
+        kept = self.scorers.where(lives, added, kept)
+        running = _Running.after(chosen, kept, states)
         return t + 1, running, write_rows(history, t, rows, self.places)

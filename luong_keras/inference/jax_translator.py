@@ -32,7 +32,8 @@ class JaxTranslator(TranslationGraph):
         translation_model: the model that is trained.
         source_tokenizer: of the source language.
         target_tokenizer: of the target language.
-        decoding: the settings of the search; its beam is not used.
+        decoding: the settings of the search; its beam and its shortlist are
+            not used.
         source_preprocessor: what prepared the source text, or None.
         target_preprocessor: the same for the target text.
     """

@@ -6,7 +6,7 @@ from luong_keras.alignment.lexicon import read_lexicon
 from luong_keras.config import DecodingConfig, ModelConfig
 from luong_keras.inference.wishes import Wishes
 from luong_keras.missing_package import missing_package
-from luong_keras.text.tokenizer import Tokenizer
+from luong_keras.text.tokenizer import Tokenizer, vocabulary_of
 
 try:
     import tensorflow as tf
@@ -56,8 +56,8 @@ class Shortlist(tf.Module):
             )
         rows = self._rows(
             read_lexicon(str(decoding.shortlist)),
-            _tokens(source_tokenizer),
-            {word: i for i, word in enumerate(_tokens(target_tokenizer))},
+            vocabulary_of(source_tokenizer),
+            {word: i for i, word in enumerate(vocabulary_of(target_tokenizer))},
             decoding.shortlist_translations,
         )
         if not any(rows):
@@ -125,8 +125,3 @@ def among(words: tf.Tensor, wishes: Wishes | None) -> Wishes | None:
     return wishes._replace(
         prefix=places(wishes.prefix), required=required, forbidden=forbidden
     )
-
-
-def _tokens(tokenizer):
-    ids = tf.range(tokenizer.vocabulary_size)
-    return [token.decode() for token in tokenizer.lookup(ids).numpy()]

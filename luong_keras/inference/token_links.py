@@ -13,15 +13,13 @@ from luong_keras.alignment.word_positions import word_positions
 from luong_keras.data.corpus import Corpus
 from luong_keras.data.parallel_text import read_lines
 from luong_keras.inference.text_translator import TextTranslator
-from luong_keras.missing_package import missing_package
 from luong_keras.progress import progress_bar
 from luong_keras.special_tokens import UNK
-from luong_keras.text.tokenizer import Tokenizer, batches_of_lines
-
-try:
-    import tensorflow as tf
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
+from luong_keras.text.tokenizer import (
+    Tokenizer,
+    batches_of_lines,
+    vocabulary_of,
+)
 
 CHUNK = 1024  # pairs that are aligned at a time
 
@@ -59,7 +57,7 @@ def model_links(
             "config.attention.kind='none'."
         )
     known = [
-        _Known(tokenizer)
+        set(vocabulary_of(tokenizer))
         for tokenizer in (trained.source_tokenizer, trained.target_tokenizer)
     ]
     count = min(most, len(corpus))
@@ -73,8 +71,8 @@ def model_links(
             for pair in translator.score(sources, targets):
                 links = enumerate(pair.alignments[:-1].argmax(axis=1))
                 yield (
-                    known[0].names(pair.source_tokens),
-                    known[1].names(pair.tokens[:-1]),
+                    _named(pair.source_tokens, known[0]),
+                    _named(pair.tokens[:-1], known[1]),
                     [(int(i), j) for j, i in links],
                 )
                 advance(1)
@@ -111,7 +109,7 @@ def given_links(
         _tokens(tokenizer, lines)
         for tokenizer, lines in zip(tokenizers, sides, strict=True)
     ]
-    known = [_Known(tokenizer) for tokenizer in tokenizers]
+    known = [set(vocabulary_of(tokenizer)) for tokenizer in tokenizers]
     pairs = zip(*sides, *tokens, found, strict=True)
     for number, (*lines, read, written, own) in enumerate(pairs, start=1):
         words = [line.split() for line in lines]
@@ -128,8 +126,8 @@ def given_links(
         ]
         wanted = set(own)
         yield (
-            known[0].names(read),
-            known[1].names(written),
+            _named(read, known[0]),
+            _named(written, known[1]),
             [
                 (i, j)
                 for i, first in enumerate(places[0])
@@ -139,18 +137,9 @@ def given_links(
         )
 
 
-class _Known:
-    """The tokens of a vocabulary."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        ids = tf.range(tokenizer.vocabulary_size)
-        self.tokens = {
-            token.decode() for token in tokenizer.lookup(ids).numpy()
-        }
-
-    def names(self, tokens: list[str]) -> list[str]:
-        """The tokens, `<unk>` where they are unknown."""
-        return [token if token in self.tokens else UNK for token in tokens]
+def _named(tokens: list[str], known: set[str]) -> list[str]:
+    """The tokens, `<unk>` where they are unknown."""
+    return [token if token in known else UNK for token in tokens]
 
 
 def _tokens(tokenizer: Tokenizer, lines: list[str]) -> list[list[str]]:

@@ -193,6 +193,12 @@ def lower_case(text: tf.Tensor) -> tf.Tensor:
     return tf.ensure_shape(tf.reshape(joined, tf.shape(text)), text.shape)
 
 
+def vocabulary_of(tokenizer: Tokenizer) -> list[str]:
+    """All tokens of a tokenizer, in the order of their ids."""
+    ids = tf.range(tokenizer.vocabulary_size)
+    return [token.decode() for token in tokenizer.lookup(ids).numpy()]
+
+
 def batches_of_lines(lines: Iterable[str]) -> Iterator[tf.Tensor]:
     """Groups lines for batched calls.
 

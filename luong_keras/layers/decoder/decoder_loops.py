@@ -6,7 +6,8 @@ alignments (B, T, S) or None, and the last states. All give the same numbers;
 behind the loop, since without input feeding no step needs the attention of the
 one before; and in how the loop is differentiated:
 
-- automatically, as exported models and other backends have it;
+- automatically, as exported models have it, and where the others cannot be
+  had (`has_deferred_loop`);
 - by running its steps again, the gradients of the weights left to one product
   each, for any cell (`replayed_sequence`);
 - by hand, to the same end, for the `InputFeedingLSTMCell`
@@ -119,14 +120,10 @@ def attend_in_loop_by_hand(cell, sequence):
     """Every step attends; the gradients of the weights are left for later."""
     projected, masks = _project_inputs(cell, sequence, time_first=True)
     projected_memory = cell.project_memory(sequence.memory)
-    vectors, top, last = FeedingSequence(
-        cell,
-        projected_memory,
-        sequence.memory_mask,
-        _swapped(sequence.mask),
-        masks,
-        _real_steps(sequence.mask),
-    ).run(projected, sequence.states, with_top=sequence.with_alignments)
+    run = _run_of(FeedingSequence, cell, sequence, projected_memory, masks)
+    vectors, top, last = run.run(
+        projected, sequence.states, with_top=sequence.with_alignments
+    )
     alignments = _alignments(cell, sequence, projected_memory, _swapped(top))
     return _swapped(vectors), alignments, last
 
@@ -138,17 +135,23 @@ def attend_in_replayed_loop(cell, sequence):
     wanted = [len(sequence.states) - 1]
     if sequence.with_alignments:
         wanted.append(cell.top_index)
-    last, (vectors, *top) = ReplayedSequence(
+    run = _run_of(ReplayedSequence, cell, sequence, projected_memory, masks)
+    last, (vectors, *top) = run.attend(projected, sequence.states, wanted)
+    top = _swapped(top[0]) if top else None
+    alignments = _alignments(cell, sequence, projected_memory, top)
+    return _swapped(vectors), alignments, last
+
+
+def _run_of(kind, cell, sequence, projected_memory, masks):
+    """A `FeedingSequence` or a `ReplayedSequence` over all that attends."""
+    return kind(
         cell,
         projected_memory,
         sequence.memory_mask,
         _swapped(sequence.mask),
         masks,
         _real_steps(sequence.mask),
-    ).attend(projected, sequence.states, wanted)
-    top = _swapped(top[0]) if top else None
-    alignments = _alignments(cell, sequence, projected_memory, top)
-    return _swapped(vectors), alignments, last
+    )
 
 
 def _attend_behind_loop(recur, cell, sequence):

@@ -50,8 +50,10 @@ class MemoryRNN(keras.layers.Layer):
             gradients of the pre-activations alone and leaves each weight's to
             one product behind it: faster than automatic differentiation, with
             the same result. Such gradients are not differentiated again.
-            `"auto"` does so on TensorFlow and JAX, for every cell; True
-            refuses other backends, False is automatic differentiation.
+            `"auto"` does so where it can: for an `InputFeedingLSTMCell` with
+            a tanh or linear attentional activation, and for every cell on
+            TensorFlow and JAX but in mixed precision. True refuses all else,
+            False is automatic differentiation.
         seed: seed of the dropout.
         name, dtype, trainable: as in every Keras layer.
 

@@ -14,15 +14,8 @@ from luong_keras.ops.time_loop import carried, split_masks
 class ReplayedSequence:
     """One run of any cell over all steps of a sequence.
 
-    Args:
-        cell: an `InputFeedingCell`.
-        projected_memory: its `project_memory(memory)`; None where the
-            steps do not attend.
-        memory_mask: boolean (B, S) or None.
-        mask: boolean (T, B) or None; False carries the states over.
-        masks: dropout masks by name, time first.
-        real_steps: the number of every step (B, T), or None where they are
-            numbered in their order.
+    Args: those of `FeedingSequence`, for any `InputFeedingCell`;
+    `projected_memory` is None where the steps do not attend.
     """
 
     def __init__(
