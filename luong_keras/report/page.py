@@ -15,9 +15,9 @@ from luong_keras.evaluation.translation_scores import (
     translation_scores,
 )
 from luong_keras.files.atomic_file import write_text
-from luong_keras.missing_package import missing_package
 from luong_keras.progress import progress_bar
 from luong_keras.report.charts import Chart, Curve, bars, curves
+from luong_keras.report.environment import environment
 from luong_keras.report.examples import align, examples
 from luong_keras.report.run_record import (
     RunRecord,
@@ -75,13 +75,13 @@ def write_page(
         ValueError: where the test pairs of two runs are not the same.
         ImportError: where a package of the extra `report` is missing.
     """
-    environment = _environment()
+    templates = environment()
     runs = _read(folders)
     scored = bool(runs[0].translations) and all(r.translations for r in runs)
     groups = examples(runs, count) if scored else []
     if alignments:
         align(groups, runs)
-    page = environment.get_template("page.html").render(
+    page = templates.get_template("page.html").render(
         title=" and ".join(run.name for run in runs),
         runs=runs,
         scores=_scores(runs),
@@ -101,20 +101,6 @@ def write_page(
     output = Path(output)
     write_text(output, page)
     return output
-
-
-def _environment() -> Any:
-    try:
-        import jinja2
-    except ImportError as error:
-        raise missing_package("jinja2", error, "report") from error
-    return jinja2.Environment(
-        loader=jinja2.PackageLoader("luong_keras.report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
 
 
 def _read(folders: Sequence[str | Path]) -> list[RunRecord]:
