@@ -85,7 +85,13 @@ setup(
     python_requires=">=3.11,<3.14",
     packages=find_packages(include=["luong_keras", "luong_keras.*"]),
     package_data={
-        "luong_keras": ["py.typed", "**/*.pyi", "report/templates/*"]
+        "luong_keras": [
+            "py.typed",
+            "**/*.pyi",
+            "report/templates/*",
+            "reproduction/plans/*",
+            "reproduction/templates/*",
+        ]
     },
     install_requires=["keras>=3.15,<3.16", "lazy_loader>=0.6", "numpy>=2.0"],
     entry_points={

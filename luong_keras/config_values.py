@@ -162,18 +162,7 @@ def read_values(path: str | Path) -> dict[str, Any]:
         ValueError: where it holds no settings.
     """
     path = Path(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise FileNotFoundError(
-            f"Expected: a file of settings, YAML or JSON. Received: {path}, "
-            "which does not exist."
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} cannot be read: {error}.") from None
-    values = _parsed_json(path, text) if path.suffix == ".json" else None
-    if values is None:
-        values = _parsed_yaml(path, text)
+    values = read_yaml(path)
     if not isinstance(values, dict):
         raise ValueError(
             f"Expected: sections of settings in {path}, such as `model:` with "
@@ -183,6 +172,27 @@ def read_values(path: str | Path) -> dict[str, Any]:
     for name in leaves:
         _full_names(name, f"{name} in {path}")
     return leaves
+
+
+def read_yaml(path: Path) -> Any:
+    """What a file of YAML or JSON holds.
+
+    Raises:
+        FileNotFoundError: where there is no such file.
+        ValueError: where it is neither.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"Expected: a file of settings, YAML or JSON. Received: {path}, "
+            "which does not exist."
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} cannot be read: {error}.") from None
+    if path.suffix == ".json":
+        return _parsed_json(path, text)
+    return _parsed_yaml(path, text)
 
 
 def _parsed_json(path, text):

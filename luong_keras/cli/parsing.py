@@ -26,6 +26,7 @@ _CHOICE = re.compile(
     r"invalid choice '(?P<received>.*)' for argument '(?P<flag>.*)'. "
     r"Expected one of \((?P<expected>.*)\)"
 )
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\.\w+)*=")
 Value = TypeVar("Value")
 # An option whose comment says what stands in the place of None.
 Own = Annotated[
@@ -94,3 +95,18 @@ def _wrong_value(flag: str, expected: str, received: str) -> str:
     near = difflib.get_close_matches(received, choices, n=1)
     hint = f" Did you mean {near[0]}?" if near else ""
     return f"{flag}: Expected {expected}. Received: {received}.{hint}"
+
+
+def spread_assignments(argv: Sequence[str]) -> list[str]:
+    """`--set a=1 b=2` as `--set a=1 --set b=2`, which leaves files alone."""
+    spread: list[str] = []
+    inside = False
+    for argument in argv:
+        if inside and spread[-1] != "--set":
+            if _ASSIGNMENT.match(argument):
+                spread.append("--set")
+            else:
+                inside = False
+        inside = inside or argument == "--set"
+        spread.append(argument)
+    return spread

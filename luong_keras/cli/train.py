@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from tyro.conf import DisallowNone, Positional, UseAppendAction, arg
 
 from luong_keras.cli.duration import seconds
-from luong_keras.cli.parsing import parse_arguments
+from luong_keras.cli.parsing import parse_arguments, spread_assignments
 from luong_keras.cli.settings_flags import (
     changed_leaves,
     settings_flags,
@@ -48,7 +48,6 @@ OwnFloat = Annotated[float | None, DisallowNone, _OWN]
 _FILES = arg(metavar="FILE [FILE]", help_behavior_hint="")
 _SAID = arg(help_behavior_hint="")
 _SETTING_FLAG = re.compile(r"--[\w-]+\.")
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\.\w+)*=")
 
 
 @dataclass(frozen=True)
@@ -171,21 +170,6 @@ def parse(argv: Sequence[str]) -> Call:
         arguments.strategy,
         arguments.devices,
     )
-
-
-def spread_assignments(argv: Sequence[str]) -> list[str]:
-    """`--set a=1 b=2` as `--set a=1 --set b=2`, which leaves files alone."""
-    spread: list[str] = []
-    inside = False
-    for argument in argv:
-        if inside and spread[-1] != "--set":
-            if _ASSIGNMENT.match(argument):
-                spread.append("--set")
-            else:
-                inside = False
-        inside = inside or argument == "--set"
-        spread.append(argument)
-    return spread
 
 
 def _read(argv: list[str], preset: str) -> tuple[Train, dict[str, Any]]:

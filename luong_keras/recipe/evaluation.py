@@ -16,9 +16,11 @@ from luong_keras.alignment.aer import (
     parse_alignments,
 )
 from luong_keras.config import DataConfig
+from luong_keras.evaluation.bleu import corpus_bleu
 from luong_keras.evaluation.bleu_scores import bleu_scores
 from luong_keras.evaluation.length_analysis import bleu_by_length
 from luong_keras.inference.text_translator import TextTranslator
+from luong_keras.inference.translation import ScoredTranslation, Translation
 from luong_keras.recipe.in_steps import in_steps
 from luong_keras.text.preprocessing import Preprocessor, preprocessor
 
@@ -37,6 +39,12 @@ class Evaluation:
     def __init__(self, translator: TextTranslator, data: DataConfig) -> None:
         self.translator = translator
         self.data = data
+        self._tokenizer = Preprocessor(
+            data.target_language,
+            lowercase=data.lowercase,
+            normalize_punctuation=data.normalize_punctuation,
+            tokenize=True,
+        )
 
     def scores(
         self, sources: Sequence[str], references: Sequence[str]
@@ -47,25 +55,13 @@ class Evaluation:
         references prepared as the training text was, where the run trained
         on tokenised text; with both sides tokenised by sacremoses elsewhere.
         """
-        found = self._in_steps("translating", self.translator.nbest, sources)
-        best = [nbest[0] for nbest in found]
+        best = self.translations(sources)
         translations = [found.text for found in best]
-        tokenizer = Preprocessor(
-            self.data.target_language,
-            lowercase=self.data.lowercase,
-            normalize_punctuation=self.data.normalize_punctuation,
-            tokenize=True,
-        )
-        found = bleu_scores(translations, references, tokenizer)
+        found = bleu_scores(translations, references, self._tokenizer)
         if self.data.tokenize:
-            # Already tokenised: nothing is tokenised twice.
-            prepare = preprocessor(self.data, self.data.target_language) or str
-            exact = bleu_scores(
-                self.translator.join([found.tokens for found in best]),
-                [prepare(reference) for reference in references],
-                str,
+            found["bleu_tokenized"] = corpus_bleu(
+                *self.tokenized(best, references), tokenize="none"
             )
-            found["bleu_tokenized"] = exact["bleu_tokenized"]
         lengths = [len(source.split()) for source in sources]
         groups = bleu_by_length(
             lengths, translations, references, lowercase=self.data.lowercase
@@ -76,15 +72,42 @@ class Evaluation:
             "sentences": len(sources),
         }, translations
 
+    def translations(self, sources: Sequence[str]) -> list[Translation]:
+        """The best translation of every source."""
+        found = self._in_steps("translating", self.translator.nbest, sources)
+        return [nbest[0] for nbest in found]
+
+    def tokenized(
+        self, found: Sequence[Translation], references: Sequence[str]
+    ) -> tuple[list[str], list[str]]:
+        """Translations and references as `bleu_tokenized` compares them."""
+        if not self.data.tokenize:
+            return (
+                [self._tokenizer(translation.text) for translation in found],
+                [self._tokenizer(reference) for reference in references],
+            )
+        # Already tokenised: nothing is tokenised twice.
+        prepare = preprocessor(self.data, self.data.target_language) or str
+        return (
+            self.translator.join([translation.tokens for translation in found]),
+            [prepare(reference) for reference in references],
+        )
+
     def perplexity(self, pairs: Sequence[tuple[str, str]]) -> float:
         """Exp of the mean negative log-likelihood of a reference's token."""
-        sources, targets = zip(*pairs, strict=True)
-        found = self._in_steps(
-            "scoring the references", self.translator.score, sources, targets
-        )
+        found = self.forced(pairs)
         total = sum(scored.log_probability for scored in found)
         words = sum(len(scored.tokens) for scored in found)
         return float(np.exp(-total / words))
+
+    def forced(
+        self, pairs: Sequence[tuple[str, str]]
+    ) -> list[ScoredTranslation]:
+        """What the translator says of the references."""
+        sources, targets = zip(*pairs, strict=True)
+        return self._in_steps(
+            "scoring the references", self.translator.score, sources, targets
+        )
 
     def alignment_error_rate(
         self, pairs: Sequence[tuple[str, str]], links: Sequence[str]

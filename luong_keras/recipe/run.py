@@ -44,6 +44,7 @@ def run_recipe(
     stop_after: float | None = None,
     devices: Devices = ONE_DEVICE,
     callbacks: Sequence[keras.callbacks.Callback] = (),
+    train_only: bool = False,
 ) -> bool:
     """Trains, scores and exports, as far as the folder has not come yet.
 
@@ -58,6 +59,7 @@ def run_recipe(
             with a snapshot.
         devices: those that `luong_keras.recipe.devices` has prepared.
         callbacks: further ones of Keras, for the first of several processes.
+        train_only: whether to leave out what follows the training.
 
     Returns:
         False where the run was stopped before its end.
@@ -77,7 +79,7 @@ def run_recipe(
             nowhere = stack.enter_context(open(os.devnull, "w"))
             stack.enter_context(contextlib.redirect_stdout(nowhere))
         stack.enter_context(told_of_lost_processes(devices))
-        return _run(config, run, deadline, devices, callbacks)
+        return _run(config, run, deadline, devices, callbacks, train_only)
 
 
 def _run(
@@ -86,6 +88,7 @@ def _run(
     deadline: float | None,
     devices: Devices,
     callbacks: Sequence[keras.callbacks.Callback],
+    train_only: bool,
 ) -> bool:
     keras.utils.set_random_seed(config.training.seed)
     if devices.writes:
@@ -105,7 +108,7 @@ def _run(
         parts = (translation_model, tokenizers, batches, datasets, config, run)
         if not train(*parts, devices, deadline=deadline, callbacks=callbacks):
             return False
-    if devices.on_jax:
+    if devices.on_jax or train_only:
         return True
     if is_finished(config, run):
         print(f"{run.path} is finished: scored in results.jsonl, exported")

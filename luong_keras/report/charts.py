@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # What is drawn in one of these has the colour of the page that stands beside
 # it, in the dark as well. Nothing else is drawn in them.
 _INK, _FAINT, _PAPER = "#010203", "#010204", "#010205"
-_SERIES = ("#010206", "#010207")
+_SERIES = tuple(f"#0102{number:02x}" for number in range(6, 14))
 _COLOURS = {
     _INK: "var(--ink)",
     _FAINT: "var(--faint)",
@@ -39,7 +39,8 @@ _RC: dict[Any, Any] = {
     "legend.facecolor": _PAPER,
     "legend.edgecolor": _FAINT,
 }
-_MARKERS = ("o", "s")
+_MARKERS = ("o", "o", "^", "D", "v", "P", "X", "*")
+_FEW = 3  # curves whose names have room beside them
 
 
 class Curve(NamedTuple):
@@ -48,7 +49,7 @@ class Curve(NamedTuple):
     Attributes:
         name: in the legend.
         points: their x and y.
-        run: the place of the run, which has the colour.
+        run: the place of the run, which has the colour; eight at most.
         dashed: whether the line is broken.
     """
 
@@ -95,7 +96,7 @@ def curves(
                 *(xs, ys),
                 color=colour,
                 linestyle="--" if curve.dashed else "-",
-                marker=_MARKERS[curve.dashed],
+                marker="s" if curve.dashed else _MARKERS[curve.run],
                 markersize=3.5,
                 label=curve.name,
             )
@@ -104,8 +105,7 @@ def curves(
                 _target(axes, x, y, f"{number}-{x:g}", label)
         whole = all(float(x).is_integer() for c in drawn for x, _ in c.points)
         axes.locator_params(axis="x", integer=whole)
-        if len(drawn) > 1:
-            axes.legend(frameon=True, framealpha=0.8)
+        _legend(axes, len(drawn))
         svg = _drawn(axes, title, x_name, y_name, key)
     return Chart(title, svg, *_numbers(x_name, drawn))
 
@@ -170,6 +170,15 @@ class _style:
 
     def __exit__(self, *error: object) -> None:
         self._context.__exit__(None, None, None)
+
+
+def _legend(axes: Axes, count: int) -> None:
+    if count > _FEW:
+        figure = cast("Figure", axes.figure)
+        figure.set_figheight(figure.get_figheight() + 0.2 * (count + 1) // 2)
+        figure.legend(loc="outside lower center", ncols=2, frameon=False)
+    elif count > 1:
+        axes.legend(frameon=True, framealpha=0.8)
 
 
 def _target(axes: Axes, x: float, y: float, place: str, label: str) -> None:

@@ -1,0 +1,215 @@
+"""What finished rows say of the paper's claims, by resampling."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from luong_keras.reproduction.measures import MEASURES, scores_of
+from luong_keras.reproduction.plan import Claim, Correlation, Plan, Table
+from luong_keras.reproduction.record import Record
+
+HOLDS = "holds"
+DOES_NOT_HOLD = "does not hold"
+NOT_DECIDED = "not decided"
+NOT_TRIED = "not tried"
+SAMPLES = 1000
+_SEED = 1
+_LEVEL = 0.05
+# Two scores that have half of their variance in common go together.
+_WELL_CORRELATED = 0.5
+
+#: All trials of a row, by its name.
+Rows = Mapping[str, Sequence[Record]]
+
+
+class Interval(NamedTuple):
+    """A number with its 95 % confidence interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a claim.
+
+    Attributes:
+        claim: of the plan.
+        verdict: one of the four.
+        value: the sum that should be above zero, or the correlation.
+        missing: the rows that would be needed.
+    """
+
+    claim: Claim | Correlation
+    verdict: str
+    value: Interval | None = None
+    missing: tuple[str, ...] = ()
+
+
+class Resampling:
+    """Scores of the same resampled test sentences, for all rows.
+
+    Each sample draws as many sentences as there are, with replacement (Koehn,
+    2004), the same for every row; where a row was tried with several seeds it
+    draws as many of its trials too, so that an interval has both sources of
+    chance in it.
+
+    Args:
+        rows: with the same test text.
+        samples: how many.
+    """
+
+    def __init__(self, rows: Rows, samples: int = SAMPLES) -> None:
+        self.rows = rows
+        self.samples = samples
+        self._drawn: dict[tuple, np.ndarray] = {}
+
+    def scores(self, row: str, of: str, over: str = "all") -> np.ndarray:
+        """A row's scores: of the text as it is, then of all samples."""
+        key = row, of, over
+        if key not in self._drawn:
+            self._drawn[key] = self._resampled(*key)
+        return self._drawn[key]
+
+    def has(self, row: str, of: str) -> bool:
+        """Whether a row has been tried and has this score."""
+        columns = MEASURES[of].columns
+        return bool(self.rows.get(row)) and all(
+            column in record.sentences
+            for record in self.rows[row]
+            for column in columns
+        )
+
+    def difference(
+        self, terms: Sequence[tuple[int, str]], of: str, over: str = "all"
+    ) -> Interval:
+        """A sum of scores with signs, and how sure it is."""
+        if " - " in over:
+            one, other = over.split(" - ")
+            found = self._sum(terms, of, one) - self._sum(terms, of, other)
+        else:
+            found = self._sum(terms, of, over)
+        low, high = np.quantile(found[1:], [_LEVEL / 2, 1 - _LEVEL / 2])
+        return Interval(float(found[0]), float(low), float(high))
+
+    def _sum(self, terms, of, over) -> np.ndarray:
+        return sum(
+            (sign * self.scores(row, of, over) for sign, row in terms),
+            np.zeros(1 + self.samples),
+        )
+
+    def _resampled(self, row: str, of: str, over: str) -> np.ndarray:
+        records = self.rows[row]
+        lengths = np.array(records[0].sentences["source_lengths"])
+        count = len(lengths)
+        random = np.random.default_rng([_SEED, count])
+        weights = random.multinomial(count, [1 / count] * count, self.samples)
+        weights = np.concatenate([np.ones((1, count)), weights])
+        if over == "long":
+            weights = weights * is_long(lengths)
+        trials = np.array(
+            [scores_of(of, dict(r.sentences), weights) for r in records]
+        )
+        # Other rows draw their trials by themselves.
+        random = np.random.default_rng([_SEED, *row.encode()])
+        size = (self.samples, len(records))
+        drawn = random.integers(len(records), size=size)
+        sampled = trials[drawn, np.arange(1, 1 + self.samples)[:, None]]
+        return np.concatenate([[trials[:, 0].mean()], sampled.mean(axis=1)])
+
+
+def is_long(lengths: np.ndarray) -> np.ndarray:
+    """Which sentences are the third with the longest sources.
+
+    Example:
+        >>> is_long(np.array([3, 9, 5])).tolist()
+        [False, True, False]
+    """
+    order = np.argsort(lengths, kind="stable")
+    found = np.zeros(len(lengths), bool)
+    found[order[len(lengths) - len(lengths) // 3 :]] = True
+    return found
+
+
+def verdicts(plan: Plan, resampling: Resampling) -> list[Verdict]:
+    """All claims of a plan, as far as its rows decide them."""
+    found = [_claim(claim, resampling) for claim in plan.claims]
+    found += [
+        _correlation(told, plan.tables[told.table], resampling)
+        for told in plan.correlations
+    ]
+    return found
+
+
+def _claim(claim: Claim, resampling: Resampling) -> Verdict:
+    names = [row for _, row in claim.terms]
+    missing = [n for n in names if not resampling.has(n, claim.of)]
+    if missing:
+        return Verdict(claim, NOT_TRIED, missing=tuple(missing))
+    value = resampling.difference(claim.terms, claim.of, claim.over)
+    return Verdict(claim, _above_zero(value), value)
+
+
+def _above_zero(value: Interval) -> str:
+    if value.low > 0:
+        return HOLDS
+    return DOES_NOT_HOLD if value.high < 0 else NOT_DECIDED
+
+
+def _correlation(
+    told: Correlation, table: Table, resampling: Resampling
+) -> Verdict:
+    names = [line.row for line in table.lines]
+    names = [n for n in names if all(resampling.has(n, of) for of in told.of)]
+    if len(names) < 4:
+        absent = tuple(x.row for x in table.lines if x.row not in names)
+        return Verdict(told, NOT_TRIED, missing=absent)
+    xs, ys = (
+        np.array([resampling.scores(name, of)[0] for name in names])
+        for of in told.of
+    )
+    value = correlation(xs, ys)
+    chance = permutation_p(xs, ys)
+    if told.sign == 0:
+        strong = value**2 >= _WELL_CORRELATED
+        if strong and chance < _LEVEL:
+            verdict = DOES_NOT_HOLD
+        else:
+            verdict = NOT_DECIDED if strong or chance < _LEVEL else HOLDS
+    elif chance >= _LEVEL:
+        verdict = NOT_DECIDED
+    else:
+        verdict = HOLDS if value * told.sign > 0 else DOES_NOT_HOLD
+    return Verdict(told, verdict, Interval(value, value, value))
+
+
+def correlation(xs: np.ndarray, ys: np.ndarray) -> float:
+    """Pearson's r; 0 where one of the two does not vary."""
+    if np.ptp(xs) == 0 or np.ptp(ys) == 0:
+        return 0.0
+    return float(np.corrcoef(xs, ys)[0, 1])
+
+
+def permutation_p(xs: np.ndarray, ys: np.ndarray, most: int = 5040) -> float:
+    """How often a correlation as strong would come of pairing at random.
+
+    All pairings where there are few, a sample of them otherwise.
+    """
+    value = abs(correlation(xs, ys))
+    if len(ys) <= 7:
+        pairings = [list(order) for order in itertools.permutations(ys)]
+    else:
+        random = np.random.default_rng(_SEED)
+        pairings = [list(ys)]
+        pairings += [list(random.permutation(ys)) for _ in range(most)]
+    # Of floats that are the same but for rounding.
+    strong = [
+        abs(correlation(xs, np.array(p))) >= value - 1e-12 for p in pairings
+    ]
+    return sum(strong) / len(strong)

@@ -1,0 +1,325 @@
+"""What the finished rows of a plan say, as a page and as JSON."""
+
+from __future__ import annotations
+
+import datetime
+import statistics
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import luong_keras
+from luong_keras.config import RunConfig
+from luong_keras.config_values import config_to_dict, leaf_values
+from luong_keras.files.atomic_file import write_text
+from luong_keras.files.json_file import write_json
+from luong_keras.progress import progress_bar
+from luong_keras.report.charts import Chart, Curve, curves
+from luong_keras.report.environment import environment
+from luong_keras.reproduction.comparison import (
+    SAMPLES,
+    Interval,
+    Resampling,
+    Rows,
+    Verdict,
+    verdicts,
+)
+from luong_keras.reproduction.measures import MEASURES, scores_of
+from luong_keras.reproduction.plan import Claim, Plan, Row, Table
+from luong_keras.reproduction.record import Record, read_records
+
+# Figures 5 and 6 of the paper draw some of its systems.
+_CURVES = ("base", "reverse", "dropout", "location", "feed", "local-p")
+_BY_LENGTH = ("reverse", "dropout", "location", "feed", "local-p", "ensemble")
+_LENGTHS = 5  # groups of equally many sentences
+_SAMPLE_ALIGNMENTS = ("feed", "local-m-general", "local-p")
+
+
+def write_pages(plan: Plan, records: Path, output: Path) -> list[Path]:
+    """Writes `index.html` and `summary.json` of the rows that are finished.
+
+    Rows of another test text than most have are told of and left out.
+
+    Args:
+        plan: that the rows belong to.
+        records: the folder of the rows.
+        output: where to write.
+
+    Returns:
+        The files; none where no row is finished.
+
+    Raises:
+        ValueError: for a row that is damaged.
+        ImportError: where a package of the extra `report` is missing.
+    """
+    rows, left_out = _rows(plan, records)
+    if not rows:
+        return []
+    data = plan.rows["base"].config.data
+    templates = environment("luong_keras.reproduction")
+    with progress_bar("resampling"):
+        found = _content(plan, rows)
+    page = templates.get_template("reproduction.html").render(
+        plan=plan,
+        left_out=left_out,
+        samples_drawn=SAMPLES,
+        charts=_charts(rows),
+        by_length=_by_length(rows),
+        translated=_samples(plan, rows),
+        settings=[_settings(plan, name, rows[name]) for name in rows],
+        languages=(data.source_language, data.target_language),
+        version=luong_keras.__version__,
+        date=datetime.date.today().isoformat(),
+        **found,
+    )
+    output.mkdir(parents=True, exist_ok=True)
+    paths = [output / "index.html", output / "summary.json"]
+    write_text(paths[0], page)
+    write_json(paths[1], {"scale": plan.scale, "title": plan.title, **found})
+    return paths
+
+
+def _rows(plan: Plan, records: Path) -> tuple[Rows, list[str]]:
+    """The records by their rows, in the order of the plan."""
+    by_name = defaultdict(list)
+    turned = {
+        name
+        for name, row in plan.rows.items()
+        if row.config.data.source_language
+        != plan.rows["base"].config.data.source_language
+    }
+    found = [r for r in read_records(records) if r.row in plan.rows]
+    left_out = []
+    for part in (False, True):
+        own = [r for r in found if (r.row in turned) == part]
+        tests = [record.text["test"] for record in own]
+        usual = statistics.mode(tests) if tests else None
+        for record in own:
+            if record.text["test"] != usual:
+                left_out.append(f"{record.row}: another test text")
+            elif differs := record.differences(plan.rows[record.row].config):
+                left_out.append(f"{record.row}: other {', '.join(differs)}")
+            else:
+                by_name[record.row].append(record)
+    rows = {name: by_name[name] for name in plan.rows if by_name[name]}
+    return rows, left_out
+
+
+def _content(plan: Plan, rows: Rows) -> dict[str, Any]:
+    """What the page and the JSON say alike."""
+    resampling = Resampling(rows)
+    return {
+        "tables": [
+            _table(plan, table, resampling)
+            for table in plan.tables.values()
+            if any(line.row in rows for line in table.lines)
+        ],
+        "claims": [_told(verdict) for verdict in verdicts(plan, resampling)],
+    }
+
+
+def _table(plan: Plan, table: Table, resampling: Resampling) -> dict[str, Any]:
+    lines = []
+    before = None
+    for line in table.lines:
+        records = resampling.rows.get(line.row, ())
+        shown: dict[str, Any] = {
+            "name": line.name,
+            "row": line.row,
+            "trials": len(records),
+            "paper": {name: getattr(line, name) for name in MEASURES},
+            "change": _change(plan.rows[line.row], resampling),
+            "paper_change": None
+            if before is None or line.bleu is None or before.bleu is None
+            else round(line.bleu - before.bleu, 1),
+        }
+        before = line
+        for score in ("bleu", "bleu_13a", "chrf", "perplexity", "aer"):
+            shown[score] = _mean(records, score)
+        lines.append(shown)
+    columns = {
+        name: any(line[name] or line["paper"][name] for line in lines)
+        for name in ("perplexity", "aer")
+    }
+    return {
+        "title": table.title,
+        "section": table.section,
+        "lines": lines,
+        "columns": columns,
+        "in_order": table.section == "4.2" or table.section == "4.3",
+    }
+
+
+def _change(row: Row, resampling: Resampling) -> dict[str, Any] | None:
+    """What a row gains over the one that it changes."""
+    if row.after is None or not all(
+        resampling.has(name, "bleu") for name in (row.name, row.after)
+    ):
+        return None
+    terms = [(1, row.name), (-1, row.after)]
+    return {
+        "over": row.after,
+        **resampling.difference(terms, "bleu")._asdict(),
+    }
+
+
+def _mean(records: Sequence[Record], score: str) -> dict[str, Any] | None:
+    values = [r.scores[score]["score"] for r in records if score in r.scores]
+    if not values:
+        return None
+    signatures = {
+        record.scores[score]["signature"]
+        for record in records
+        if "signature" in record.scores.get(score, {})
+    }
+    return {
+        "mean": statistics.fmean(values),
+        "deviation": statistics.stdev(values) if len(values) > 1 else None,
+        "signatures": sorted(signatures),
+    }
+
+
+def _told(verdict: Verdict) -> dict[str, Any]:
+    claim = verdict.claim
+    if isinstance(claim, Claim):
+        measure = MEASURES[claim.of]
+        computed = f"{measure.title} of {claim.positive}"
+        if claim.over != "all":
+            computed += f", {claim.over} sentences"
+        digits, percent = measure.decimals, measure.percent
+    else:
+        first, second = (MEASURES[of].title for of in claim.of)
+        computed = f"Pearson’s r of {first} and {second}"
+        digits, percent = 2, False
+    return {
+        "claim": claim.claim,
+        "section": claim.section,
+        "verdict": verdict.verdict,
+        "computed": computed,
+        "value": _number(verdict.value, digits, percent),
+        "missing": list(verdict.missing),
+    }
+
+
+def _number(value: Interval | None, digits: int, percent: bool) -> str | None:
+    if value is None:
+        return None
+    scale, unit = (100, " %") if percent else (1, "")
+    texts = [f"{scale * x:+.{digits}f}".replace("-", "−") for x in value]
+    if value.low == value.high:
+        return texts[0] + unit
+    return f"{texts[0]}{unit} ({texts[1]} to {texts[2]})"
+
+
+def _charts(rows: Rows) -> list[Chart]:
+    """Learning curves, the mean of the trials."""
+    found: list[Chart] = []
+    for title, y_name, key in (
+        ("Perplexity of the validation text", "perplexity", "val_perplexity"),
+        ("BLEU of the validation text", "BLEU", "val_bleu"),
+    ):
+        drawn = []
+        for place, name in enumerate(n for n in _CURVES if n in rows):
+            trials = [r.curves.get(key, []) for r in rows[name]]
+            points = [
+                (float(epoch), statistics.fmean(values))
+                for epoch, values in enumerate(zip(*trials, strict=False), 1)
+                if all(value is not None for value in values)
+            ]
+            if points:
+                drawn.append(Curve(name, points, place))
+        if drawn:
+            chart = curves(title, "epoch", y_name, drawn, f"curve-{len(found)}")
+            found.append(chart)
+    return found
+
+
+def _by_length(rows: Rows) -> Chart | None:
+    """BLEU of groups of sentences of similar lengths, a mean of the trials."""
+    drawn = []
+    for place, name in enumerate(n for n in _BY_LENGTH if n in rows):
+        records = rows[name]
+        lengths = np.array(records[0].sentences["source_lengths"])
+        order = np.argsort(lengths, kind="stable")
+        groups = [g for g in np.array_split(order, _LENGTHS) if len(g)]
+        weights = np.zeros((len(groups), len(lengths)))
+        for number, group in enumerate(groups):
+            weights[number, group] = 1
+        scores = np.mean(
+            [scores_of("bleu", dict(r.sentences), weights) for r in records],
+            axis=0,
+        )
+        middles = [float(lengths[group].mean()) for group in groups]
+        points = [
+            (round(middle, 1), float(score))
+            for middle, score in zip(middles, scores, strict=True)
+        ]
+        drawn.append(Curve(name, points, place))
+    if not drawn:
+        return None
+    title = f"BLEU of {_LENGTHS} groups of equally many sentences"
+    x_name = "words of the source, the mean of a group"
+    return curves(title, x_name, "BLEU", drawn, "by-length")
+
+
+def _samples(plan: Plan, rows: Rows) -> list[dict[str, Any]]:
+    """The plan's sentences, as the rows translate and align them."""
+    found = []
+    language = plan.rows["base"].config.data.source_language
+    for place, sentence in enumerate(plan.samples):
+        shown = []
+        for name, records in rows.items():
+            spoken = plan.rows[name].config.data.source_language
+            if spoken != language or not records[0].samples:
+                continue
+            sample = records[0].samples[place]
+            aligned = name in _SAMPLE_ALIGNMENTS and sample["percent"]
+            shown.append(
+                {
+                    "row": name,
+                    "text": sample["text"],
+                    "alignment": {
+                        "source": sample["source_tokens"],
+                        "target": sample["tokens"],
+                        "percent": sample["percent"],
+                    }
+                    if aligned
+                    else None,
+                }
+            )
+        if shown:
+            found.append({"sentence": sentence, "shown": shown})
+    return found
+
+
+def _settings(
+    plan: Plan, name: str, records: Sequence[Record]
+) -> dict[str, Any]:
+    """A row's settings and where it was made."""
+    row = plan.rows[name]
+    default = leaf_values(config_to_dict(RunConfig()))
+    changed: Mapping[str, Any] = {
+        setting: value
+        for setting, value in records[0].settings.items()
+        if value != default.get(setting)
+        and not (isinstance(value, list) and tuple(value) == default[setting])
+    }
+    return {
+        "name": name,
+        "after": row.after,
+        "changes": row.changes,
+        "changed": changed,
+        "trials": [
+            {
+                "seeds": ", ".join(map(str, record.seeds)),
+                "minutes": round(record.made["training_seconds"] / 60, 1),
+                "version": record.made["version"],
+                "revision": record.made["revision"] or "not recorded",
+                "machine": ", ".join(record.made["machine"].values()),
+            }
+            for record in records
+        ],
+    }

@@ -1,0 +1,395 @@
+"""What is to be run: rows that change each other, tables and claims.
+
+`plans/paper.yaml` has the systems of the paper, its figures and its claims;
+`plans/SCALE.yaml` the text and the sizes that they are tried with.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from luong_keras.config import RunConfig
+from luong_keras.config_values import (
+    config_from_dict,
+    read_yaml,
+    with_values,
+)
+from luong_keras.presets import PRESETS
+
+_PLANS = Path(__file__).parent / "plans"
+SCALES = ("builtin", "multi30k", "wmt14")
+#: What stands for the folder of the text in the settings of a plan.
+DATA = "{data}"
+_STRICT: Any = {"extra": "forbid"}
+OWN = "own"
+
+
+@dataclass(frozen=True)
+class RowEntry:
+    """A row as a plan writes it: another one and what is changed.
+
+    Attributes:
+        after: the row that it changes; the base of the plan when None.
+        settings: what is changed, by full names.
+        models: how many decide together, of as many seeds.
+        turned: whether source and target language change places.
+    """
+
+    after: str | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    models: int = 1
+    turned: bool = False
+
+    __pydantic_config__ = _STRICT
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a table: a row, and what the paper has there."""
+
+    row: str
+    name: str
+    perplexity: float | None = None
+    bleu: float | None = None
+    aer: float | None = None
+
+    __pydantic_config__ = _STRICT
+
+
+@dataclass(frozen=True)
+class Table:
+    """Lines under one title."""
+
+    title: str
+    lines: list[Line]
+    section: str | None = None  # of the paper
+
+    __pydantic_config__ = _STRICT
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sum of scores that the paper says is above zero.
+
+    Attributes:
+        claim: in words.
+        positive: rows with signs between them, as in `reverse - base`.
+        section: of the paper.
+        of: the score.
+        over: of which test sentences; `long - all` is how much more the sum
+            is of the long ones than of all.
+    """
+
+    claim: str
+    positive: str
+    section: str
+    of: Literal["bleu", "perplexity", "aer"] = "bleu"
+    over: Literal["all", "long", "long - all"] = "all"
+
+    __pydantic_config__ = _STRICT
+
+    @property
+    def terms(self) -> list[tuple[int, str]]:
+        """The rows of `positive` with their signs, 1 or -1."""
+        found, sign = [], 1
+        for part in self.positive.split():
+            if part in ("-", "+"):
+                sign = -1 if part == "-" else 1
+            else:
+                found.append((sign, part))
+        return found
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """Two scores of the rows of a table, and whether they go together.
+
+    `sign` is that of the correlation which the paper claims; 0 where it says
+    that there is none.
+    """
+
+    claim: str
+    section: str
+    of: tuple[
+        Literal["bleu", "perplexity", "aer"],
+        Literal["bleu", "perplexity", "aer"],
+    ]
+    sign: Literal[-1, 0, 1]
+    table: str
+
+    __pydantic_config__ = _STRICT
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A sentence that every row translates for a reader."""
+
+    source: str
+    reference: str
+
+    __pydantic_config__ = _STRICT
+
+
+@dataclass(frozen=True)
+class _PaperFile:
+    base: dict[str, Any]
+    rows: dict[str, RowEntry]
+    tables: dict[str, Table]
+    claims: list[Claim]
+    correlations: list[Correlation]
+
+    __pydantic_config__ = _STRICT
+
+
+@dataclass(frozen=True)
+class _ScaleFile:
+    title: str
+    text: str
+    preset: str
+    settings: dict[str, Any]
+    tables: list[str]
+    seeds: int = 1
+    files: str | None = None
+    samples: list[Sample] = field(default_factory=list)
+
+    __pydantic_config__ = _STRICT
+
+
+@dataclass(frozen=True)
+class _OwnRows:
+    rows: dict[str, RowEntry]
+
+    __pydantic_config__ = _STRICT
+
+
+@dataclass(frozen=True)
+class Row:
+    """A system to train and to score.
+
+    Attributes:
+        name: its own.
+        config: its settings, with the folder of the text not yet in them.
+        models: how many decide together.
+        after: the row that it was made of.
+        changes: what it changes there.
+    """
+
+    name: str
+    config: RunConfig
+    models: int
+    after: str | None
+    changes: Mapping[str, Any]
+
+    def with_seed(self, seed: int) -> RunConfig:
+        """The settings with the seed of one model."""
+        return with_values(self.config, {"training.seed": seed})
+
+    def seeds_of(self, wanted: int) -> list[tuple[int, ...]]:
+        """The seeds of its models, for every time that it is tried."""
+        if self.models > 1:
+            return [tuple(range(1, self.models + 1))]
+        return [(seed,) for seed in range(1, wanted + 1)]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All of one scale.
+
+    Attributes:
+        scale: its name.
+        title: of the text.
+        text: what a reader must know of it first.
+        files: which files of text it needs, in words; None for those that
+            need none.
+        rows: by name, each after those that it changes.
+        tables: by name.
+        usual: the names of the tables that are run where nothing is said.
+        seeds: how many times a row is tried where nothing is said.
+        claims: of the paper.
+        correlations: likewise.
+        samples: sentences that every row translates for the page.
+    """
+
+    scale: str
+    title: str
+    text: str
+    files: str | None
+    rows: Mapping[str, Row]
+    tables: Mapping[str, Table]
+    usual: tuple[str, ...]
+    seeds: int
+    claims: tuple[Claim, ...]
+    correlations: tuple[Correlation, ...]
+    samples: tuple[Sample, ...]
+
+    def chosen(self, tables: Iterable[str]) -> list[Row]:
+        """The rows of some tables, each once.
+
+        Raises:
+            ValueError: for a table that the plan has not.
+        """
+        names: dict[str, None] = {}
+        for table in tables:
+            if table not in self.tables:
+                raise ValueError(
+                    f"Expected: tables of {', '.join(self.tables)}. Received: "
+                    f"{table!r}.{_near(table, self.tables)}"
+                )
+            names |= dict.fromkeys(x.row for x in self.tables[table].lines)
+        return [self.rows[name] for name in names]
+
+
+def read_plan(
+    scale: str,
+    own_rows: str | Path | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> Plan:
+    """The plan of a scale.
+
+    Args:
+        scale: one of `SCALES`, or the path of a file like theirs.
+        own_rows: a YAML file with `rows` of one's own, which become a table.
+        settings: changes of every row, such as fewer epochs.
+
+    Raises:
+        FileNotFoundError: for a missing file.
+        ValueError: for another scale, or a file that is no plan: what is
+            wrong in it by its full name.
+
+    Example:
+        >>> plan = read_plan("builtin")
+        >>> plan.rows["reverse"].after, plan.rows["reverse"].changes
+        ('base', {'model.reverse_source': True})
+    """
+    paper = _read(_PLANS / "paper.yaml", _PaperFile)
+    if scale in SCALES:
+        path = _PLANS / f"{scale}.yaml"
+    elif scale.endswith((".yaml", ".yml")):
+        path = Path(scale)
+    else:
+        raise ValueError(
+            f"Expected: a scale of {', '.join(SCALES)}, or the path of a YAML "
+            f"file like theirs. Received: {scale!r}.{_near(scale, SCALES)}"
+        )
+    file = _read(path, _ScaleFile)
+    if file.preset not in PRESETS:
+        raise ValueError(
+            f"{path}: preset: Expected: one of {', '.join(PRESETS)}. "
+            f"Received: {file.preset!r}."
+        )
+    entries, tables = dict(paper.rows), dict(paper.tables)
+    if own_rows is not None:
+        own = _read(Path(own_rows), _OwnRows).rows
+        if known := [name for name in own if name in entries]:
+            raise ValueError(
+                f"{own_rows} names rows that the paper's plan has: "
+                f"{', '.join(known)}. Give yours other names."
+            )
+        entries |= own
+        lines = [Line(name, name) for name in own]
+        tables[OWN] = Table("Rows of one's own", lines)
+    base = with_values(
+        PRESETS[file.preset], paper.base | file.settings | (settings or {})
+    )
+    rows = _resolved(entries, base)
+    _check_names(rows, tables, paper)
+    return Plan(
+        path.stem,
+        *(file.title, file.text, file.files, rows, tables),
+        usual=tuple(file.tables) + ((OWN,) if own_rows is not None else ()),
+        seeds=file.seeds,
+        claims=tuple(paper.claims),
+        correlations=tuple(paper.correlations),
+        samples=tuple(file.samples),
+    )
+
+
+def with_text(config: RunConfig, folder: str | Path | None) -> RunConfig:
+    """The settings with the folder of the text in them."""
+    parts = {
+        f"data.{name}": value.replace(DATA, str(folder))
+        for name in ("train", "dev", "test")
+        if isinstance(value := getattr(config.data, name), str)
+        and DATA in value
+    }
+    return with_values(config, parts) if parts else config
+
+
+def _resolved(
+    entries: Mapping[str, RowEntry], base: RunConfig
+) -> dict[str, Row]:
+    """The rows with all of their settings, those below others first."""
+    rows: dict[str, Row] = {}
+
+    def resolve(name: str, above: tuple[str, ...]) -> Row:
+        if name in rows:
+            return rows[name]
+        entry = entries.get(name)
+        if entry is None:
+            raise ValueError(
+                f"The row {above[-1]!r} comes after {name!r}, which there is "
+                f"not.{_near(name, entries)}"
+            )
+        if name in above:
+            raise ValueError(
+                f"The row {name!r} comes after itself: "
+                f"{' after '.join((*above, name))}."
+            )
+        config = base
+        if entry.after is not None:
+            config = resolve(entry.after, (*above, name)).config
+        try:
+            config = with_values(config, entry.settings)
+        except ValueError as error:
+            raise ValueError(f"The row {name!r}: {error}") from None
+        changes = dict(entry.settings)
+        if entry.turned:
+            data = config.data
+            turned = {
+                "data.source_language": data.target_language,
+                "data.target_language": data.source_language,
+            }
+            config, changes = with_values(config, turned), turned | changes
+        if entry.models > 1:
+            changes["models"] = entry.models
+        rows[name] = Row(name, config, entry.models, entry.after, changes)
+        return rows[name]
+
+    for name in entries:
+        resolve(name, ())
+    return rows
+
+
+def _check_names(
+    rows: Mapping[str, Row], tables: Mapping[str, Table], paper: _PaperFile
+) -> None:
+    named = {line.row for table in tables.values() for line in table.lines}
+    named |= {name for claim in paper.claims for _, name in claim.terms}
+    for name in sorted(named - set(rows)):
+        raise ValueError(f"A plan names a row that it has not: {name!r}.")
+    for told in paper.correlations:
+        if told.table not in tables:
+            raise ValueError(f"A plan names no table of its: {told.table!r}.")
+
+
+def _read(path: Path, kind: type) -> Any:
+    values = read_yaml(path)
+    if not isinstance(values, dict):
+        names = ", ".join(f.name for f in dataclasses.fields(kind))
+        raise ValueError(
+            f"Expected in {path}: {names}. Received: {type(values).__name__}."
+        )
+    try:
+        return config_from_dict(values, kind)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _near(name: str, names: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, list(names), n=1)
+    return f" Did you mean {near[0]}?" if near else ""

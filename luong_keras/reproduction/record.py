@@ -1,0 +1,143 @@
+"""A finished row: a small JSON file of all that a page says of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from luong_keras.config import RunConfig
+from luong_keras.config_values import config_to_dict, leaf_values
+from luong_keras.files.atomic_file import write_text
+from luong_keras.files.json_file import read_json
+
+_FORM = 1
+# What no score depends on, or only as rounding does.
+_OF_NO_ACCOUNT = (
+    "data.processes",
+    "data.most_skipped",
+    "training.snapshot_steps",
+    "training.samples",
+    "training.histograms",
+    "training.keep",
+    "training.on_nonfinite",
+    "training.most_skipped",
+    "training.seed",  # stands beside the settings
+)
+
+
+@dataclass(frozen=True)
+class Record:
+    """One row, tried once.
+
+    Attributes:
+        row: its name.
+        seeds: of its models; several of an ensemble.
+        settings: all of them, by their full names.
+        scores: of the test text: the score and, where there is one,
+            sacreBLEU's signature.
+        sentences: of each test sentence the numbers that scores are made of
+            (`measures`), and `source_lengths`, its words.
+        curves: of the validation text, a number an epoch.
+        samples: translations of the plan's own sentences, with alignments.
+        text: hashes of the training and of the test text.
+        made: when and where: seconds, machine, version, revision.
+    """
+
+    row: str
+    seeds: tuple[int, ...]
+    settings: Mapping[str, Any]
+    scores: Mapping[str, Mapping[str, Any]]
+    sentences: Mapping[str, Sequence[float]]
+    curves: Mapping[str, Sequence[float | None]]
+    samples: Sequence[Mapping[str, Any]]
+    text: Mapping[str, Any]
+    made: Mapping[str, Any]
+
+    def differences(self, config: RunConfig) -> dict[str, tuple[Any, Any]]:
+        """Settings that are not those of `config`: the old and the new value.
+
+        A setting that came later has its default in older records.
+        """
+        default = leaf_values(config_to_dict(RunConfig()))
+        wanted = comparable_settings(config)
+        return {
+            name: (old, value)
+            for name, value in wanted.items()
+            if (old := self.settings.get(name, default[name])) != value
+        }
+
+
+def comparable_settings(config: RunConfig) -> dict[str, Any]:
+    """The settings that decide a row, by full names, as JSON has them."""
+    leaves = leaf_values(config_to_dict(config))
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in leaves.items()
+        if name not in _OF_NO_ACCOUNT
+    }
+
+
+def record_path(folder: Path, row: str, seeds: Sequence[int]) -> Path:
+    """The file of a row.
+
+    Example:
+        >>> record_path(Path("rows"), "feed", [2]).name
+        'feed-2.json'
+    """
+    first, *others = seeds
+    name = f"{row}-{first}" + (f"to{others[-1]}" if others else "")
+    return folder / f"{name}.json"
+
+
+def write_record(folder: Path, record: Record) -> Path:
+    """Writes a row whole, or not at all."""
+    path = record_path(folder, record.row, record.seeds)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, _json({"form": _FORM, **dataclasses.asdict(record)}))
+    return path
+
+
+def read_record(path: Path) -> Record:
+    """Reads a row.
+
+    Raises:
+        FileNotFoundError: where there is none.
+        ValueError: for a file that is damaged or of another form.
+    """
+    advice = "Remove the file: the row is made again."
+    found = read_json(path, "a finished row", advice)
+    names = {part.name for part in dataclasses.fields(Record)}
+    if found.pop("form", None) != _FORM or set(found) != names:
+        raise ValueError(
+            f"{path} is no finished row of this version. Expected: form "
+            f"{_FORM} with {', '.join(sorted(names))}. {advice}"
+        )
+    return Record(**(found | {"seeds": tuple(found["seeds"])}))
+
+
+def read_records(folder: Path) -> Iterator[Record]:
+    """All rows of a folder, by the names of their files."""
+    for path in sorted(folder.glob("*.json")):
+        yield read_record(path)
+
+
+def _json(values: Mapping[str, Any]) -> str:
+    """JSON with a line for each entry of a section, so that columns are one."""
+    parts = []
+    for name, value in values.items():
+        text = _line(value)
+        if isinstance(value, Mapping):
+            lines = [f"{_line(key)}: {_line(x)}" for key, x in value.items()]
+            text = "{\n    " + ",\n    ".join(lines) + "\n  }"
+        parts.append(f"  {_line(name)}: {text}")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def _line(value: Any) -> str:
+    return json.dumps(
+        value, ensure_ascii=False, allow_nan=False, separators=(",", ":")
+    )

@@ -1,0 +1,320 @@
+"""Runs what is left of a plan, several processes side by side."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from luong_keras.config import RunConfig
+from luong_keras.config_values import config_to_dict
+from luong_keras.files.folder_lock import locked
+from luong_keras.files.json_file import write_json
+from luong_keras.progress import live_line, terminal
+from luong_keras.reproduction.plan import Plan, Row
+from luong_keras.reproduction.tasks import (
+    Ensemble,
+    Training,
+    Work,
+    text_key,
+)
+from luong_keras.short_numbers import clock
+from luong_keras.training.json_lines_log import JsonLinesLog
+from luong_keras.training.run_folder import RunFolder
+
+_MODULE = "luong_keras.reproduction.worker"
+_STOPPED = 3  # the worker's status where a signal ended its training
+# Each process has its share of the cores.
+_THREADS = ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A part that came to no end.
+
+    Attributes:
+        name: of the run.
+        why: the last line that it wrote, or what else is known.
+        log: the file of all that it wrote.
+        stopped: whether it was asked to.
+    """
+
+    name: str
+    why: str
+    log: Path
+    stopped: bool = False
+
+
+class Runs:
+    """The processes of a plan.
+
+    Args:
+        plan: what is to be run.
+        folder: of the runs, with their weights.
+        records: of the finished rows.
+        files: the folder of the text, for plans that need one.
+        jobs: how many processes at a time.
+        say: is told of everything that ends.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        folder: Path,
+        records: Path,
+        files: Path | None = None,
+        jobs: int = 1,
+        say: Callable[[str], None] = print,
+    ) -> None:
+        self.plan = plan
+        self.folder = folder
+        self.records = records
+        self.files = files
+        self.jobs = jobs
+        self.say = say
+        self._processes: set[subprocess.Popen] = set()
+        self._stopping = threading.Event()
+
+    def run(self, work: Work) -> list[Failure]:
+        """Does the work; what fails does not keep the rest from it.
+
+        Ctrl-C and SIGTERM stop all trainings with a snapshot each; the same
+        call goes on.
+
+        Returns:
+            What has failed.
+
+        Raises:
+            FolderInUseError: where another process works in the folder.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with locked(self.folder), self._stopped_by_signals():
+            state = _State(self.folder, work, time.monotonic())
+            with self._shown(state):
+                texts = self._texts(work.trainings)
+                failed = self._side_by_side(texts, state)
+                if not failed:
+                    failed += self._side_by_side(work.trainings, state)
+                bad = {failure.name for failure in failed}
+                ready = [e for e in work.ensembles if not bad & set(e.runs)]
+                failed += self._side_by_side(ready, state)
+        for ensemble in work.ensembles:
+            lost = sorted(bad & set(ensemble.runs))
+            if lost:
+                why = f"needs {', '.join(lost)}, which did not end"
+                log = self.folder / f"{lost[0]}.log"
+                failed.append(Failure(ensemble.name, why, log, self.stopped))
+        return failed
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a signal asked for the end."""
+        return self._stopping.is_set()
+
+    def _side_by_side(self, tasks: Sequence[Any], state: _State) -> list:
+        failed: list[Failure] = []
+        with ThreadPoolExecutor(self.jobs) as pool:
+            waiting: dict[Future, Any] = {
+                pool.submit(self._process, task, state): task for task in tasks
+            }
+            while waiting:
+                done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+                for future in done:
+                    task = waiting.pop(future)
+                    failure = future.result()
+                    if failure is not None:
+                        failed.append(failure)
+                    elif not isinstance(task, _Text):
+                        self.say(f"{task.name}: done, {state.told()}")
+        return failed
+
+    def _texts(self, trainings: Sequence[Training]) -> list[_Text]:
+        """The texts that are not prepared yet, each once."""
+        found = {}
+        for training in trainings:
+            text = self._text_of(training.config)
+            # A run that has begun has its own.
+            begun = RunFolder(self.folder / training.name).data.exists()
+            if not begun:
+                found[text] = _Text(text.name, text, training.config)
+        return list(found.values())
+
+    def _text_of(self, config: RunConfig) -> Path:
+        digest = hashlib.sha256(text_key(config).encode()).hexdigest()[:12]
+        return self.folder / "text" / digest
+
+    def _process(self, task: Any, state: _State) -> Failure | None:
+        """Runs one part in a process of its own."""
+        log = self.folder / f"{task.name}.log"
+        if self._stopping.is_set():
+            return Failure(task.name, "not begun", log, stopped=True)
+        path = self.folder / f"{task.name}.task.json"
+        write_json(path, self._values(task))
+        state.begin(task)
+        try:
+            with log.open("ab") as output:
+                process = subprocess.Popen(
+                    [sys.executable, "-m", _MODULE, str(path)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    env=self._environment(),
+                    # Ctrl-C reaches them through this process alone.
+                    start_new_session=True,
+                )
+                self._processes.add(process)
+                status = process.wait()
+                self._processes.discard(process)
+        finally:
+            state.end(task)
+            path.unlink(missing_ok=True)
+        if status == 0:
+            return None
+        stopped = status == _STOPPED or self._stopping.is_set()
+        why = "stopped; the same command goes on" if stopped else _last(log)
+        return Failure(task.name, why, log, stopped)
+
+    def _values(self, task: Any) -> dict[str, Any]:
+        values: dict[str, Any] = {
+            "prepare": None,
+            "train": None,
+            "text": None,
+            "files": None if self.files is None else str(self.files),
+            "records": str(self.records),
+            "samples": [sample.source for sample in self.plan.samples],
+            "rows": {},
+        }
+        if isinstance(task, _Text):
+            values["prepare"] = config_to_dict(task.config)
+            values["text"] = str(task.folder)
+            return values
+        rows: Sequence[Row] = (
+            task.rows if isinstance(task, Training) else (task.row,)
+        )
+        values["rows"] = {row.name: config_to_dict(row.config) for row in rows}
+        if isinstance(task, Training):
+            values["runs"] = [str(self.folder / task.name)]
+            values["train"] = config_to_dict(task.config)
+            values["text"] = str(self._text_of(task.config))
+        else:
+            values["runs"] = [str(self.folder / name) for name in task.runs]
+        return values
+
+    def _environment(self) -> dict[str, str]:
+        from luong_keras.text.threads import available_cores
+
+        threads = str(max(1, available_cores() // self.jobs))
+        found = dict(os.environ)
+        found |= dict.fromkeys(_THREADS, threads)
+        found["KERAS_BACKEND"] = "tensorflow"
+        return found
+
+    @contextlib.contextmanager
+    def _stopped_by_signals(self) -> Iterator[None]:
+        """Passes the first signal on; the trainings make their snapshots."""
+
+        def stop(number, frame):
+            self._stopping.set()
+            for process in list(self._processes):
+                process.send_signal(signal.SIGTERM)
+
+        before = {
+            number: signal.signal(number, stop)
+            for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    @contextlib.contextmanager
+    def _shown(self, state: _State) -> Iterator[None]:
+        console = terminal(sys.stderr)
+        if console is None:
+            yield
+            return
+        with live_line(console, state.line):
+            yield
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A text to prepare for all runs that read it."""
+
+    name: str
+    folder: Path
+    config: RunConfig
+
+
+class _State:
+    """How far the work is."""
+
+    def __init__(self, folder: Path, work: Work, start: float) -> None:
+        self.folder = folder
+        self.start = start
+        self.running: dict[str, Training | Ensemble | _Text] = {}
+        self.ended = 0
+        self.parts = len(work.trainings) + len(work.ensembles)
+        self.trainings = work.trainings
+        # What earlier calls have trained is no measure of this one's speed.
+        self.before = self._epochs()
+
+    def begin(self, task: Any) -> None:
+        """Notes that a part runs."""
+        self.running[task.name] = task
+
+    def end(self, task: Any) -> None:
+        """Notes that it does not any more."""
+        self.running.pop(task.name, None)
+        self.ended += not isinstance(task, _Text)
+
+    def told(self) -> str:
+        """How much is done, and how long the rest takes."""
+        elapsed = time.monotonic() - self.start
+        told = f"{self.ended} of {self.parts}, {clock(elapsed)}"
+        done = self._epochs() - self.before
+        total = sum(t.config.training.epochs for t in self.trainings)
+        left = total - self.before - done
+        if done and left > 0:
+            told += f", {clock(left * elapsed / done)} left"
+        return told
+
+    def line(self) -> str:
+        """The line that is redrawn."""
+        parts = [self.told()]
+        for name, task in list(self.running.items()):
+            if isinstance(task, Training):
+                log = RunFolder(self.folder / name).log
+                epochs = len(JsonLinesLog(log).read())
+                of = task.config.training.epochs
+                parts.append(f"{name} epoch {min(epochs + 1, of)} of {of}")
+            else:
+                parts.append(name if isinstance(task, Ensemble) else "text")
+        return "; ".join(parts)
+
+    def _epochs(self) -> int:
+        return sum(
+            min(
+                len(JsonLinesLog(RunFolder(self.folder / t.name).log).read()),
+                t.config.training.epochs,
+            )
+            for t in self.trainings
+        )
+
+
+def _last(log: Path) -> str:
+    """The last line that says something."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    told = [line.strip() for line in lines if line.strip()]
+    return told[-1] if told else "it wrote nothing"

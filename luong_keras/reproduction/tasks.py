@@ -1,0 +1,153 @@
+"""Which trainings the rows of a plan need, and which rows they give."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from luong_keras.config import RunConfig
+from luong_keras.config_values import config_to_dict
+from luong_keras.reproduction.plan import Plan, Row
+from luong_keras.reproduction.record import read_record, record_path
+
+# What another search, or another test text, changes of a row.
+_AFTER_TRAINING = ("test", "test_set", "test_subset")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A row with the seeds of its models."""
+
+    row: Row
+    seeds: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Training:
+    """One model to train, and the rows that are it alone.
+
+    Attributes:
+        name: that of its folder.
+        config: its settings.
+        rows: what is scored when it is trained; none where it is only a part
+            of an ensemble.
+    """
+
+    name: str
+    config: RunConfig
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Trained models that are scored together, by the names of their runs."""
+
+    row: Row
+    runs: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """That of its log."""
+        return self.row.name
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is left to do.
+
+    Attributes:
+        finished: rows that have a record already.
+        outdated: what differs in the records of others, by their files.
+        trainings: to run.
+        ensembles: to score afterwards.
+    """
+
+    finished: tuple[Wanted, ...]
+    outdated: dict[Path, str]
+    trainings: tuple[Training, ...]
+    ensembles: tuple[Ensemble, ...]
+
+
+def work_of(plan: Plan, rows: Sequence[Row], seeds: int, records: Path) -> Work:
+    """What has to be run until all these rows have a record.
+
+    Args:
+        plan: with all rows that there are.
+        rows: those that are wanted.
+        seeds: how often a single model is trained.
+        records: the folder of finished rows.
+    """
+    finished, outdated = [], {}
+    missing: list[Wanted] = []
+    for row in rows:
+        for chosen in row.seeds_of(seeds):
+            path = record_path(records, row.name, chosen)
+            differs = _differs(row, path)
+            if differs is None:
+                finished.append(Wanted(row, chosen))
+                continue
+            missing.append(Wanted(row, chosen))
+            if differs:
+                outdated[path] = differs
+    trainings: dict[str, Training] = {}
+    ensembles = []
+    for wanted in missing:
+        names = [_add(plan, wanted, seed, trainings) for seed in wanted.seeds]
+        if wanted.row.models > 1:
+            ensembles.append(Ensemble(wanted.row, tuple(names)))
+    return Work(
+        tuple(finished),
+        outdated,
+        tuple(trainings.values()),
+        tuple(ensembles),
+    )
+
+
+def text_key(config: RunConfig) -> str:
+    """What the training text and its vocabularies are made by."""
+    data = config_to_dict(config.data)
+    for name in (*_AFTER_TRAINING, "dev", "processes", "batching"):
+        del data[name]
+    sizes = (
+        config.model.source_vocabulary_size,
+        config.model.target_vocabulary_size,
+    )
+    return json.dumps([data, sizes], sort_keys=True)
+
+
+def _differs(row: Row, path: Path) -> str | None:
+    """Why a row must be made: "" where it is new, None where it is there."""
+    if not path.exists():
+        return ""
+    found = read_record(path).differences(row.config)
+    told = [f"{name}: {old!r} → {new!r}" for name, (old, new) in found.items()]
+    return ", ".join(told) or None
+
+
+def _add(
+    plan: Plan, wanted: Wanted, seed: int, trainings: dict[str, Training]
+) -> str:
+    """Adds what trains one model of a row; the name of its run."""
+    row = wanted.row
+    key = _training_key(row)
+    # The first row of the plan that is this training chooses its best epoch,
+    # so that it is the same run whatever else is asked for.
+    first = next(r for r in plan.rows.values() if _training_key(r) == key)
+    name = f"{first.name}-{seed}"
+    known = trainings.get(name)
+    rows = () if known is None else known.rows
+    if row.models == 1:
+        rows = (*rows, row)
+    trainings[name] = Training(name, first.with_seed(seed), rows)
+    return name
+
+
+def _training_key(row: Row) -> str:
+    config = dataclasses.replace(row.config, decoding=RunConfig().decoding)
+    values = config_to_dict(config)
+    for name in _AFTER_TRAINING:
+        del values["data"][name]
+    return json.dumps(values, sort_keys=True)
