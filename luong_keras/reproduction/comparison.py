@@ -70,8 +70,12 @@ class Resampling:
         self.samples = samples
         self._drawn: dict[tuple, np.ndarray] = {}
 
+    def score(self, row: str, of: str, over: str = "all") -> float:
+        """A row's score of the text as it is, the mean of its trials."""
+        return float(np.mean(self._trials(row, of, over, self._ones(row))))
+
     def scores(self, row: str, of: str, over: str = "all") -> np.ndarray:
-        """A row's scores: of the text as it is, then of all samples."""
+        """Its scores of all samples."""
         key = row, of, over
         if key not in self._drawn:
             self._drawn[key] = self._resampled(*key)
@@ -90,38 +94,42 @@ class Resampling:
         self, terms: Sequence[tuple[int, str]], of: str, over: str = "all"
     ) -> Interval:
         """A sum of scores with signs, and how sure it is."""
-        if " - " in over:
-            one, other = over.split(" - ")
-            found = self._sum(terms, of, one) - self._sum(terms, of, other)
-        else:
-            found = self._sum(terms, of, over)
-        low, high = np.quantile(found[1:], [_LEVEL / 2, 1 - _LEVEL / 2])
-        return Interval(float(found[0]), float(low), float(high))
-
-    def _sum(self, terms, of, over) -> np.ndarray:
-        return sum(
-            (sign * self.scores(row, of, over) for sign, row in terms),
-            np.zeros(1 + self.samples),
-        )
+        parts = [
+            (one * other, row, part)
+            for one, row in terms
+            for other, part in zip((1, -1), over.split(" - "), strict=False)
+        ]
+        value = sum(sign * self.score(row, of, x) for sign, row, x in parts)
+        found = np.zeros(self.samples)
+        for sign, row, part in parts:
+            found += sign * self.scores(row, of, part)
+        low, high = np.quantile(found, [_LEVEL / 2, 1 - _LEVEL / 2])
+        return Interval(value, float(low), float(high))
 
     def _resampled(self, row: str, of: str, over: str) -> np.ndarray:
-        records = self.rows[row]
-        lengths = np.array(records[0].sentences["source_lengths"])
-        count = len(lengths)
+        count = self._ones(row).size
         random = np.random.default_rng([_SEED, count])
         weights = random.multinomial(count, [1 / count] * count, self.samples)
-        weights = np.concatenate([np.ones((1, count)), weights])
-        if over == "long":
-            weights = weights * is_long(lengths)
-        trials = np.array(
-            [scores_of(of, dict(r.sentences), weights) for r in records]
-        )
+        trials = self._trials(row, of, over, weights)
         # Other rows draw their trials by themselves.
         random = np.random.default_rng([_SEED, *row.encode()])
-        size = (self.samples, len(records))
-        drawn = random.integers(len(records), size=size)
-        sampled = trials[drawn, np.arange(1, 1 + self.samples)[:, None]]
-        return np.concatenate([[trials[:, 0].mean()], sampled.mean(axis=1)])
+        drawn = random.integers(len(trials), size=(self.samples, len(trials)))
+        return trials[drawn, np.arange(self.samples)[:, None]].mean(axis=1)
+
+    def _trials(
+        self, row: str, of: str, over: str, weights: np.ndarray
+    ) -> np.ndarray:
+        """The scores of every trial, for rows of weights of the sentences."""
+        records = self.rows[row]
+        if over == "long":
+            lengths = np.array(records[0].sentences["source_lengths"])
+            weights = weights * is_long(lengths)
+        return np.array(
+            [scores_of(of, dict(r.sentences), weights) for r in records]
+        )
+
+    def _ones(self, row: str) -> np.ndarray:
+        return np.ones((1, len(self.rows[row][0].sentences["source_lengths"])))
 
 
 def is_long(lengths: np.ndarray) -> np.ndarray:
@@ -171,7 +179,7 @@ def _correlation(
         absent = tuple(x.row for x in table.lines if x.row not in names)
         return Verdict(told, NOT_TRIED, missing=absent)
     xs, ys = (
-        np.array([resampling.scores(name, of)[0] for name in names])
+        np.array([resampling.score(name, of) for name in names])
         for of in told.of
     )
     value = correlation(xs, ys)

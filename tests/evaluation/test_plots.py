@@ -42,6 +42,8 @@ def test_alignment_has_the_source_across_and_the_target_down(tmp_path, figures):
     assert path.read_bytes().startswith(b"\x89PNG")
     axes = figures[0].axes[0]
     assert _texts(axes.get_xticklabels()) == ["a", "b", r"\$c\$"]
+    # Long words would cover each other.
+    assert {label.get_rotation() for label in axes.get_xticklabels()} == {90}
     assert _texts(axes.get_yticklabels()) == ["x", "y"]
     np.testing.assert_array_equal(axes.images[0].get_array(), WEIGHTS)
     assert axes.get_title() == "Title"

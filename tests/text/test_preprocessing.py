@@ -1,5 +1,6 @@
 """Moses preprocessing."""
 
+import dataclasses
 import sys
 
 import pytest
@@ -13,6 +14,13 @@ def test_steps_are_applied_as_chosen():
     assert only_lower(text) == text.lower()
     prepared = Preprocessor("de", lowercase=True)(text)
     assert prepared == 'die " maus " ( z.b. a & b-c ) , 3,5 % !'
+
+
+def test_what_prepared_a_text_does_not_change():
+    prepare = Preprocessor("de")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        prepare.language = "en"
+    assert {prepare: "de"}[Preprocessor("de")] == "de"
 
 
 TEXT = "It’s “A&B” Co., well-known"

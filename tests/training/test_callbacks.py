@@ -178,6 +178,12 @@ def test_tokens_per_second_counts_training_alone(monkeypatch):
     assert resumed.get_state() == {"seconds": 0.0}
 
 
+def test_an_epoch_that_took_no_time_has_no_speed():
+    speed, logs = TokensPerSecond(), {"words": 100.0}
+    speed.on_epoch_end(0, logs)
+    assert logs == {"words": 100.0}
+
+
 def test_tokens_per_second_needs_a_count():
     speed = TokensPerSecond()
     speed.set_state({"seconds": 1.0})

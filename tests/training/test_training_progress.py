@@ -74,7 +74,7 @@ def test_the_line_fits_and_says_what_it_can(width):
     line, wording = running_line(LONG, width)
     assert len(line) <= width
     if width >= 80:
-        parts = ("100/100", "31250/31250", "123", "12", "0.0039", "9h59m")
+        parts = ("100/100", "31250/31250", "123k", "12", "0.0039", "9h59m")
         for part in (*parts, "9d23h", "BLEU 27"):
             assert part in line
     # A line that has changed its words keeps them.

@@ -1,0 +1,87 @@
+"""Finished rows that were never trained."""
+
+import functools
+
+import numpy as np
+
+from luong_keras.reproduction.plan import read_plan
+from luong_keras.reproduction.record import (
+    Record,
+    comparable_settings,
+    write_record,
+)
+
+SENTENCES = 60
+
+
+@functools.cache
+def builtin_plan():
+    """The plan of the built-in corpus."""
+    return read_plan("builtin")
+
+
+def record(row, seed=1, share=0.5, likelihood=2.0, aer=None, plan=None):
+    """A row in which a share of all n-grams is right.
+
+    Args:
+        row: its name.
+        seed: of its model.
+        share: of the n-grams, varied a little from sentence to sentence.
+        likelihood: negative logarithm of the probability of a token.
+        aer: errors among its links; no links when None.
+        plan: of the row; the built-in one when None.
+    """
+    plan = plan or builtin_plan()
+    random = np.random.default_rng([seed, *row.encode()])
+    lengths = 5 + np.arange(SENTENCES) % 20
+    shares = np.clip(share + random.uniform(-0.1, 0.1, SENTENCES), 0, 1)
+    sentences = {"source_lengths": lengths.tolist()}
+    for n in range(1, 5):
+        right = np.rint(shares * (lengths - n + 1))
+        sentences[f"matches_{n}"] = right.astype(int).tolist()
+    sentences["length"] = sentences["reference_length"] = lengths.tolist()
+    sentences["tokens"] = (lengths + 1).tolist()
+    losses = likelihood * (lengths + 1)
+    sentences["negative_log_likelihood"] = losses.tolist()
+    scores = {
+        "bleu": {"score": 100 * share, "signature": "tok:none"},
+        "bleu_13a": {"score": 99 * share, "signature": "tok:13a"},
+        "chrf": {"score": 98 * share, "signature": "chrF2"},
+        "perplexity": {"score": float(np.exp(likelihood))},
+    }
+    if aer is not None:
+        sentences["alignment_total"] = [100] * SENTENCES
+        hits = [round(100 * (1 - aer))] * SENTENCES
+        sentences["alignment_hits"] = hits
+        scores["aer"] = {"score": aer}
+    tokens = ["a", "<b>"]
+    return Record(
+        row,
+        (seed,),
+        comparable_settings(plan.rows[row].config),
+        scores,
+        sentences,
+        {"val_bleu": [10.0, 20.0], "val_perplexity": [9.0, 4.0]},
+        [
+            {
+                "text": f"{row} says <b>",
+                "source_tokens": tokens,
+                "tokens": tokens,
+                "percent": [[90, 10], [0, 100]],
+            }
+            for _ in plan.samples
+        ],
+        {"training": "t", "test": "s", "pairs": SENTENCES},
+        {
+            "training_seconds": 90,
+            "machine": {"processor": "made up"},
+            "version": "0",
+            "revision": None,
+        },
+    )
+
+
+def write_rows(folder, *records):
+    """The files of some rows."""
+    for one in records:
+        write_record(folder, one)

@@ -1,0 +1,131 @@
+"""The page and the JSON of rows that were made up."""
+
+import dataclasses
+import html
+import json
+import re
+
+import pytest
+
+from luong_keras.reproduction.page import write_pages
+from luong_keras.reproduction.record import read_record, write_record
+from tests.reproduction.made_up_rows import builtin_plan, record, write_rows
+
+LADDER = ("base", "reverse", "dropout", "location", "feed", "local-p")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Rows of table 1, the better the later, each of two seeds."""
+    rows = tmp_path / "rows"
+    for place, name in enumerate(LADDER):
+        share = 0.3 + 0.08 * place
+        aer = 0.4 - 0.02 * place if place > 2 else None
+        for seed in (1, 2):
+            made = record(
+                name, seed, share, likelihood=3 - 0.3 * place, aer=aer
+            )
+            made.scores["bleu"]["score"] = 100 * share + seed
+            write_rows(rows, made)
+    return tmp_path
+
+
+def written(folder):
+    page, summary = write_pages(builtin_plan(), folder / "rows", folder)
+    text = page.read_text(encoding="utf-8")
+    return text, json.loads(summary.read_text(encoding="utf-8"))
+
+
+def plain(text):
+    text = re.sub(r"<(style|script)>.*?</\1>", "", text, flags=re.S)
+    return html.unescape(re.sub(r"<[^>]+>", " ", text))
+
+
+def test_the_figures_stand_beside_the_papers(folder):
+    text, summary = written(folder)
+    (table,) = (
+        t for t in summary["tables"] if t["title"].startswith("Table 1")
+    )
+    reverse = next(x for x in table["lines"] if x["row"] == "reverse")
+    # Means and deviations of 39 and 40.
+    assert reverse["bleu"]["mean"] == pytest.approx(39.5)
+    assert reverse["bleu"]["deviation"] == pytest.approx(0.5**0.5)
+    assert reverse["paper"] == {"bleu": 12.6, "perplexity": 9.9, "aer": None}
+    assert reverse["paper_change"] == 1.3
+    assert reverse["trials"] == 2 and reverse["change"]["over"] == "base"
+    ensemble = table["lines"][-1]
+    assert ensemble["bleu"] is None and ensemble["trials"] == 0
+    shown = " ".join(plain(text).split())
+    assert "39.5 ± 0.7" in shown and "12.6" in shown
+
+
+def test_claims_are_computed(folder):
+    text, summary = written(folder)
+    told = {c["claim"]: c for c in summary["claims"]}
+    assert told["Reversing the source helps."]["verdict"] == "holds"
+    assert told["Reversing the source helps."]["section"] == "4.2"
+    ensemble = told["An ensemble is better than a single model."]
+    assert ensemble["verdict"] == "not tried"
+    assert ensemble["missing"] == ["ensemble", "local-p-unk"]
+    # The other way round, another verdict.
+    rows = folder / "rows"
+    better = record("base", 1, 0.9), record("base", 2, 0.9)
+    write_rows(rows, *better)
+    _, summary = written(folder)
+    told = {c["claim"]: c for c in summary["claims"]}
+    assert told["Reversing the source helps."]["verdict"] == "does not hold"
+
+
+def test_the_page_asks_for_nothing_and_escapes(folder):
+    text, _ = written(folder)
+    assert not re.search(r'(src|href)="(?!#)', text)
+    assert "default-src 'none'" in text
+    assert "says <b>" not in text and "says &lt;b&gt;" in text
+    shown = plain(text)
+    # Of figures 5 and 6, of table 5 and of figure 7.
+    assert "Perplexity of the validation text" in shown
+    assert "BLEU of 5 groups of equally many sentences" in shown
+    assert "Alignment of feed" in shown and "Alignment of base" not in shown
+    assert builtin_plan().samples[0].reference in shown
+    assert "The real WMT14 was not trained here" in shown
+
+
+def test_rows_that_do_not_belong_are_left_out_and_named(folder):
+    other = dataclasses.replace(record("base"), text={"test": "another"})
+    write_record(folder / "rows", other)
+    changed = record("reverse", 2)
+    changed.settings["model.units"] = 7
+    write_record(folder / "rows", changed)
+    text, summary = written(folder)
+    assert "base: another test text" in plain(text)
+    assert "reverse: other model.units" in plain(text)
+    lines = summary["tables"][0]["lines"]
+    assert [line["trials"] for line in lines[:2]] == [1, 1]
+
+
+def test_without_rows_there_is_no_page(tmp_path):
+    assert write_pages(builtin_plan(), tmp_path / "rows", tmp_path) == []
+    assert not (tmp_path / "index.html").exists()
+
+
+def test_a_row_is_read_as_it_was_written(tmp_path):
+    made = record("feed", 3, aer=0.2)
+    path = write_record(tmp_path, made)
+    assert read_record(path) == made
+    # A line for each column, so that a difference can be read.
+    assert sum(1 for _ in path.open()) < 200
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "a file that is damaged .* Remove the file"),
+        ('{"form": 2}', "no finished row of this version. Expected: form 1"),
+    ],
+)
+def test_a_damaged_row_is_named(tmp_path, text, message):
+    path = tmp_path / "base-1.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message) as caught:
+        write_pages(builtin_plan(), tmp_path, tmp_path)
+    assert "base-1.json" in str(caught.value)

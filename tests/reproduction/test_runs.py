@@ -1,0 +1,156 @@
+"""What is run, in which order, and what becomes of a part that fails."""
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from luong_keras.reproduction import runs
+from luong_keras.reproduction.record import record_path, write_record
+from luong_keras.reproduction.runs import Runs
+from luong_keras.reproduction.tasks import work_of
+from luong_keras.text.threads import available_cores
+from tests.reproduction.made_up_rows import builtin_plan, record
+
+
+@pytest.fixture
+def work_in(tmp_path, monkeypatch):
+    """Runs rows with a worker that only takes notes."""
+    monkeypatch.setattr(runs, "_MODULE", "tests.reproduction.fake_worker")
+    plan, records = builtin_plan(), tmp_path / "rows"
+    records.mkdir()
+
+    def work(*names, seeds=1, jobs=2):
+        rows = [plan.rows[name] for name in names]
+        made = Runs(
+            plan, tmp_path / "runs", records, jobs=jobs, say=said.append
+        )
+        failed = made.run(work_of(plan, rows, seeds, records))
+        notes = (records / "notes").read_text().splitlines()
+        return failed, notes
+
+    said = []
+    work.said, work.records, work.folder = said, records, tmp_path / "runs"
+    return work
+
+
+def names(found):
+    return [training.name for training in found]
+
+
+def test_rows_of_one_training_share_it(tmp_path):
+    plan = builtin_plan()
+    rows = [plan.rows[n] for n in ("local-p", "local-p-unk", "feed-unk")]
+    work = work_of(plan, rows, 2, tmp_path)
+    assert names(work.trainings) == [
+        "local-p-1",
+        "local-p-2",
+        "feed-1",
+        "feed-2",
+    ]
+    assert [row.name for row in work.trainings[0].rows] == [
+        "local-p",
+        "local-p-unk",
+    ]
+    # The row that chooses the best epoch is the same whoever asks.
+    assert not work.trainings[2].config.decoding.replace_unknown
+    assert [t.config.training.seed for t in work.trainings] == [1, 2, 1, 2]
+
+
+def test_an_ensemble_trains_what_it_lacks(tmp_path):
+    plan = builtin_plan()
+    work = work_of(plan, [plan.rows["ensemble"]], 1, tmp_path)
+    assert names(work.trainings) == [f"local-p-{n}" for n in (1, 2, 3, 4)]
+    assert not any(training.rows for training in work.trainings)
+    (ensemble,) = work.ensembles
+    assert ensemble.runs == tuple(names(work.trainings))
+
+
+def test_a_finished_row_is_not_made_again(tmp_path):
+    plan = builtin_plan()
+    rows = [plan.rows["base"], plan.rows["reverse"]]
+    write_record(tmp_path, record("base"))
+    work = work_of(plan, rows, 1, tmp_path)
+    assert names(work.trainings) == ["reverse-1"]
+    assert [wanted.row.name for wanted in work.finished] == ["base"]
+
+
+def test_a_row_of_other_settings_is_made_again_and_told_of(tmp_path):
+    plan = builtin_plan()
+    other = record("base")
+    other.settings["model.units"] = 7
+    path = write_record(tmp_path, other)
+    work = work_of(plan, [plan.rows["base"]], 1, tmp_path)
+    assert names(work.trainings) == ["base-1"]
+    assert work.outdated == {path: "model.units: 7 → 160"}
+
+
+def test_a_setting_that_came_later_has_its_default(tmp_path):
+    plan = builtin_plan()
+    older = record("base")
+    del older.settings["model.cell_clip"]
+    write_record(tmp_path, older)
+    assert not work_of(plan, [plan.rows["base"]], 1, tmp_path).trainings
+
+
+def test_everything_is_run_and_ensembles_last(work_in):
+    failed, notes = work_in("base", "reverse", "local-p", "ensemble")
+    assert failed == []
+    share = f"threads={max(1, available_cores() // 2)}"
+    assert all(note.endswith(share) for note in notes)
+    words = [note.split()[:2] for note in notes]
+    # One text, before all trainings; the ensemble after its parts.
+    assert [w[0] for w in words].count("prepared") == 1
+    assert words[0][0] == "prepared"
+    assert words[-1] == ["scored", "ensemble"]
+    assert (
+        "scored ensemble local-p-1 local-p-2 local-p-3 local-p-4" in notes[-1]
+    )
+    trained = sorted(w[1] for w in words if w[0] == "trained")
+    assert trained == sorted(["base-1", "reverse-1", *parts])
+    assert work_in.said[-1].startswith("ensemble: done, 7 of 7")
+    assert not list(work_in.folder.glob("*.task.json"))
+
+
+def test_one_that_fails_does_not_keep_the_others(work_in, monkeypatch):
+    monkeypatch.setenv("FAKE_FAILS", "local-p-2")
+    failed, notes = work_in("base", "local-p", "ensemble")
+    told = {failure.name: failure for failure in failed}
+    assert set(told) == {"local-p-2", "ensemble"}
+    assert told["local-p-2"].why == "the memory is full"
+    assert told["local-p-2"].log.read_text().startswith("the memory is full")
+    assert told["ensemble"].why == "needs local-p-2, which did not end"
+    assert not any(failure.stopped for failure in failed)
+    assert any(note.startswith("scored base") for note in notes)
+    assert any(note.startswith("trained local-p-4") for note in notes)
+
+
+def test_a_signal_stops_what_runs_and_begins_nothing_more(work_in, monkeypatch):
+    monkeypatch.setenv("FAKE_WAITS", "base-1")
+
+    def interrupt():
+        notes = work_in.records / "notes"
+        while not (notes.exists() and "waits" in notes.read_text()):
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    before = signal.getsignal(signal.SIGINT)
+    failed, notes = work_in("base", "reverse", jobs=1)
+    thread.join()
+    assert signal.getsignal(signal.SIGINT) is before
+    assert all(failure.stopped for failure in failed)
+    assert {failure.name: failure.why for failure in failed} == {
+        "base-1": "stopped; the same command goes on",
+        "reverse-1": "not begun",
+    }
+    assert not any("reverse" in note for note in notes)
+
+
+def test_files_of_rows(tmp_path):
+    assert record_path(tmp_path, "feed", [3]).name == "feed-3.json"
+    name = record_path(tmp_path, "ensemble", [1, 2, 3]).name
+    assert name == "ensemble-1to3.json"
