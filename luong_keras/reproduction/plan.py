@@ -154,8 +154,11 @@ class _ScaleFile:
     settings: dict[str, Any]
     tables: list[str]
     seeds: int = 1
+    ensemble: int = 4  # models
     files: str | None = None
     samples: list[Sample] = field(default_factory=list)
+    rows: dict[str, RowEntry] = field(default_factory=dict)
+    own_tables: dict[str, Table] = field(default_factory=dict)
 
     __pydantic_config__ = _STRICT
 
@@ -282,7 +285,11 @@ def read_plan(
             f"{path}: preset: Expected: one of {', '.join(PRESETS)}. "
             f"Received: {file.preset!r}."
         )
-    entries, tables = dict(paper.rows), dict(paper.tables)
+    entries, tables = paper.rows | file.rows, paper.tables | file.own_tables
+    for name, entry in entries.items():
+        if entry.models > 1:
+            models = dataclasses.replace(entry, models=file.ensemble)
+            entries[name] = models
     if own_rows is not None:
         own = _read(Path(own_rows), _OwnRows).rows
         if known := [name for name in own if name in entries]:
