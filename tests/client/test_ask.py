@@ -1,5 +1,7 @@
 """`luong-keras ask`, and `export/client.py`, which calls it."""
 
+import dataclasses
+import inspect
 import io
 import json
 import os
@@ -9,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from luong_keras.cli.ask import Ask
 from luong_keras.cli.main import main
 from luong_keras.cli.server_answers import counted_lines
+from luong_keras.client import AsyncTranslationClient, TranslationClient
+from luong_keras.client.client_settings import ClientSettings
 from tests.client.fake_servers import Refusal, answered, shout
 from tests.client.test_answers import LINES, by_hand
 from tests.serving.answered_arrays import SCORES, TEXTS, translations
@@ -40,6 +45,18 @@ def test_sentences_or_lines(ask, model):
     assert status == 0
     (texts,) = model.texts[1:]
     assert sorted(texts) == sorted(["a", "", "c\u2028d\x0b", "e", ""])
+
+
+def test_what_is_not_said_is_the_same_everywhere():
+    # As docs/client.md has it.
+    stated = ClientSettings(30.0, None, 5, 32, 4, "produces")
+    assert ClientSettings() == stated
+    flags = vars(Ask())
+    for kind in (TranslationClient, AsyncTranslationClient):
+        parameters = inspect.signature(kind).parameters
+        for name, value in dataclasses.asdict(stated).items():
+            assert parameters[name].default == value
+            assert flags.get(name, value) == value
 
 
 @pytest.mark.parametrize("form", [(), ("--n-best=2",), ("--alignments",)])
