@@ -174,6 +174,9 @@ class TrainingConfig:
     # authors' program, not by its own size
     nominal_batch_size: bool = False
     label_smoothing: float = 0.0
+    # how many words of the target vocabulary a step estimates its losses from,
+    # other ones every time; for large vocabularies. All when None
+    sampled_softmax: int | None = None
     seed: int = 1
     snapshot_steps: int = 1000
     jit_compile: bool = False
@@ -209,6 +212,7 @@ class TrainingConfig:
             "first_halved_epoch",
             "halvings_per_epoch",
             "iterations_per_epoch",
+            "sampled_softmax",
             "snapshot_steps",
             "histograms",
             "most_skipped",
@@ -217,6 +221,13 @@ class TrainingConfig:
         )
         check_share(self, "label_smoothing")
         check_averages(self)
+        if self.sampled_softmax is not None and self.label_smoothing:
+            raise ValueError(
+                "label_smoothing wants the logits of all words. Received: "
+                f"label_smoothing={self.label_smoothing} and "
+                f"sampled_softmax={self.sampled_softmax}. Set one of them to "
+                "0, or to null."
+            )
         if self.nominal_batch_size and self.normalization == "word":
             raise ValueError(
                 "nominal_batch_size=true belongs to normalization='sentence'. "

@@ -9,6 +9,11 @@ from luong_keras.ops.chunked_loss import chunked_word_losses
 from luong_keras.ops.cross_entropy import check_smoothing, word_losses
 from luong_keras.ops.double_precision import check_float64
 from luong_keras.ops.products import product
+from luong_keras.ops.sampled_loss import (
+    draw_words,
+    of_real_words,
+    sampled_word_losses,
+)
 from luong_keras.special_tokens import PAD_ID
 
 
@@ -159,6 +164,31 @@ class OutputProjection(keras.layers.Layer):
         )
         return tuple(ops.reshape(x, ops.shape(targets)) for x in found)
 
+    def sampled_losses(self, vectors, targets, count, seed, pad_id=PAD_ID):
+        """As `word_losses`, estimated from `count` words of the vocabulary.
+
+        `seed` is a `keras.random.SeedGenerator`: other words in every call.
+        """
+        drawn, log_drawn = draw_words(self.vocabulary_size, count, seed)
+        (*first, kernel), bias = self.loop_weights(drawn)
+
+        def losses_of(vectors, targets):
+            for between in first:
+                vectors = product(vectors, between)
+            (*_, own_kernel), own_bias = self.loop_weights(targets)
+            return sampled_word_losses(
+                *(vectors, drawn, log_drawn, (kernel, bias)),
+                *((own_kernel, own_bias), targets, pad_id),
+            )
+
+        found = of_real_words(
+            losses_of,
+            ops.reshape(vectors, (-1, vectors.shape[-1])),
+            ops.reshape(targets, (-1,)),
+            pad_id,
+        )
+        return tuple(ops.reshape(x, ops.shape(targets)) for x in found)
+
     def get_config(self):
         return {
             **super().get_config(),
@@ -188,6 +218,10 @@ class WordLosses(keras.layers.Layer):
         label_smoothing: applied in training only, so that a validation
             perplexity is that of the words.
         pad_id: the padding id of the targets.
+        sampled: in training, how many words of the vocabulary the losses are
+            estimated from (`ops.sampled_loss`); all where None, and where
+            there are no more. The vocabulary is to be sorted by frequency.
+        seed: of these words.
         name, dtype, trainable: as in every Keras layer.
 
     Call arguments:
@@ -213,17 +247,38 @@ class WordLosses(keras.layers.Layer):
         projection,
         label_smoothing=0.0,
         pad_id=PAD_ID,
+        sampled=None,
+        seed=None,
         name=None,
         dtype=None,
         trainable=True,
     ):
         check_smoothing(label_smoothing)
+        if sampled is not None:
+            check_numbers(sampled=sampled)
+            if label_smoothing:
+                raise ValueError(
+                    "The smoothed loss wants the logits of all words. "
+                    f"Received: sampled={sampled} and "
+                    f"label_smoothing={label_smoothing}. Leave one out."
+                )
         super().__init__(name=name, dtype=dtype, trainable=trainable)
         check_float64(self)
         self.supports_masking = True
         self.projection = projection
         self.label_smoothing = label_smoothing
         self.pad_id = pad_id
+        self.sampled = sampled
+        self.seed = seed
+        self.seed_generator = None
+        if self.estimates:
+            self.seed_generator = keras.random.SeedGenerator(seed)
+
+    @property
+    def estimates(self):
+        """Whether losses in training are of a part of the vocabulary."""
+        size = self.projection.vocabulary_size
+        return self.sampled is not None and self.sampled < size - 1
 
     def build(self, vectors_shape, targets_shape=None):
         if not self.projection.built:
@@ -235,6 +290,11 @@ class WordLosses(keras.layers.Layer):
         return None
 
     def call(self, vectors, targets, training=False):
+        if training and self.estimates:
+            return self.projection.sampled_losses(
+                *(vectors, targets, self.sampled, self.seed_generator),
+                self.pad_id,
+            )
         smoothing = self.label_smoothing if training else 0.0
         return self.projection.word_losses(
             vectors, targets, smoothing, self.pad_id, training
@@ -246,6 +306,8 @@ class WordLosses(keras.layers.Layer):
             "projection": keras.saving.serialize_keras_object(self.projection),
             "label_smoothing": self.label_smoothing,
             "pad_id": self.pad_id,
+            "sampled": self.sampled,
+            "seed": self.seed,
         }
 
     @classmethod

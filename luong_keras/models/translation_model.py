@@ -69,9 +69,15 @@ class TranslationModel:
     (2, 5, 30)
     """
 
-    def __init__(self, config: ModelConfig, label_smoothing: float = 0.0):
+    def __init__(
+        self,
+        config: ModelConfig,
+        label_smoothing: float = 0.0,
+        sampled_softmax: int | None = None,
+    ):
         self.config = config
         self.label_smoothing = label_smoothing
+        self.sampled_softmax = sampled_softmax
         self.folded_embedding = None
         self._make_layers()
         self._connect()
@@ -215,6 +221,7 @@ class TranslationModel:
             self.projection,
             self.label_smoothing,
             self.config.target_pad_id,
+            self.sampled_softmax,
             dtype=self.config.precision,
             name="word_losses",
         )(vectors, target_out)

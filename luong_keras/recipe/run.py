@@ -101,7 +101,9 @@ def _run(
     _print_batches(batches, devices)
     with devices.scope():
         translation_model = TranslationModel(
-            config.model, config.training.label_smoothing
+            config.model,
+            config.training.label_smoothing,
+            config.training.sampled_softmax,
         )
         translation_model.model.summary()
 

@@ -159,7 +159,12 @@ ARGUMENTS = {
             "label_smoothing": 0.1,
             "pad_id": 3,
             **COMMON,
-        }
+        },
+        {
+            "projection": lambda: lk.OutputProjection(7),
+            "sampled": 4,
+            "seed": 3,
+        },
     ],
     lk.Bridge: [
         {

@@ -96,6 +96,8 @@ EXPECTED = {
     "projection.kernel_initializer": UNIFORM,
     "projection.dtype_policy": "float32",
     "losses.label_smoothing": 0.0,
+    "losses.sampled": None,
+    "losses.seed": None,
     "losses.pad_id": 0,
     "losses.projection": "OutputProjection",
     "losses.dtype_policy": "float32",
@@ -403,8 +405,9 @@ class Parts:
         self.losses = model.get_layer("word_losses")
 
 
-def make(label_smoothing=0.0, **changes):
-    return TranslationModel(ModelConfig(**{**BASE, **changes}), label_smoothing)
+def make(label_smoothing=0.0, sampled=None, **changes):
+    config = ModelConfig(**{**BASE, **changes})
+    return TranslationModel(config, label_smoothing, sampled)
 
 
 def test_no_field_is_left_out():
@@ -447,6 +450,10 @@ def test_both_directions_have_the_clips():
 
 def test_the_label_smoothing_is_that_of_the_losses():
     assert Parts(make(label_smoothing=0.1)).losses.label_smoothing == 0.1
+
+
+def test_the_sampled_words_are_those_of_the_losses():
+    assert Parts(make(sampled=5)).losses.sampled == 5
 
 
 def test_the_parts_share_their_layers():

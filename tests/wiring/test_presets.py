@@ -108,6 +108,7 @@ DEFAULTS = {
         "normalization": "sentence",
         "nominal_batch_size": False,
         "label_smoothing": 0.0,
+        "sampled_softmax": None,
         "seed": 1,
         "snapshot_steps": 1000,
         "jit_compile": False,

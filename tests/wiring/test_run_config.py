@@ -205,6 +205,7 @@ TRAINING_ROWS = {
         {"loss.nominal_batch_size": 9, "data.batch_size": 9},
     ),
     "label_smoothing": ({"label_smoothing": 0.1}, {}),
+    "sampled_softmax": ({"sampled_softmax": 4}, {}),
     "seed": ({"seed": 5}, {"data.seed": 5}),
     "snapshot_steps": ({"snapshot_steps": 17}, {"options.snapshot_steps": 17}),
     "jit_compile": ({"jit_compile": True}, {"jit_compile": True}),
