@@ -92,6 +92,9 @@ def _places(read: str, written: str) -> list[int | None]:
     if written.startswith(read):
         return list(range(len(read)))
     places: list[int | None] = [None] * len(read)
+    # No text becomes that much shorter; the rest was not read, and comparing
+    # it would take long.
+    written = written[: 4 * len(read) + 100]
     matcher = difflib.SequenceMatcher(None, read, written, autojunk=False)
     for kind, start, end, first, last in matcher.get_opcodes():
         if kind in ("equal", "replace"):
