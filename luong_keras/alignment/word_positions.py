@@ -72,7 +72,12 @@ def nearest_word_positions(
     for reader, place in zip(readers, _places(read, written), strict=True):
         if place is not None:
             votes[reader][owners[place]] += 1
-    return [vote.most_common(1)[0][0] if vote else None for vote in votes]
+    found = [vote.most_common(1)[0][0] if vote else None for vote in votes]
+    for place in reversed(range(len(found) - 1)):
+        # A lone space belongs to the word behind it.
+        if tokens[place] == _SPACE:
+            found[place] = found[place + 1]
+    return found
 
 
 def _letters(parts: Iterable[str]) -> tuple[str, list[int]]:

@@ -14,7 +14,7 @@ from tyro.conf import FlagCreatePairsOff, Positional
 
 from luong_keras.alignment.links import format_links
 from luong_keras.alignment.symmetrization import Method, symmetrize
-from luong_keras.cli.parallel_files import given_pairs
+from luong_keras.cli.parallel_files import check_files, given_pairs
 from luong_keras.cli.parsing import Own, parse_arguments
 from luong_keras.config import RunConfig
 from luong_keras.files.atomic_file import atomic_path
@@ -68,6 +68,7 @@ parse = functools.partial(parse_arguments, Align, "luong-keras align")
 
 def run(arguments: Align) -> int:
     """Aligns the pairs and writes a line each."""
+    check_files(arguments.files)
     config = run_config(arguments.run_dir)
     reverse_config = _reverse_config(arguments, config)
     pairs = given_pairs(arguments.files, config.data)

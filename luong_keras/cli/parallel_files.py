@@ -18,24 +18,28 @@ from luong_keras.data.text_files import (
 )
 
 
+def check_files(files: tuple[Path, ...]) -> None:
+    """Raises ValueError for other files than one or two of both sides."""
+    if len(files) != 2 and not (len(files) == 1 and is_columns(files[0])):
+        raise ValueError(
+            f"Expected: {ONE_OR_TWO}. Received: {' '.join(map(str, files))}."
+        )
+
+
 def given_pairs(
     files: tuple[Path, ...], data: DataConfig
 ) -> Iterator[PlacedPair]:
     """Reads the pairs, with the columns of the run where a file has them.
 
     Args:
-        files: One of both sides, or a source and a target file.
+        files: Those that `check_files` has passed.
         data: The settings of the run.
 
     Raises:
         FileNotFoundError: A file is missing; raised by the call.
-        ValueError: For other files, also raised by the call; for a line that
-            cannot be read, when the reading gets there.
+        ValueError: The columns cannot be guessed; or a line cannot be read,
+            raised when the reading gets there.
     """
-    if len(files) != 2 and not (len(files) == 1 and is_columns(files[0])):
-        raise ValueError(
-            f"Expected: {ONE_OR_TWO}. Received: {' '.join(map(str, files))}."
-        )
     return read_text(_found(files, data), False)
 
 

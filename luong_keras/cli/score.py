@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tyro.conf import Positional
 
-from luong_keras.cli.parallel_files import given_pairs
+from luong_keras.cli.parallel_files import check_files, given_pairs
 from luong_keras.cli.parsing import Own, parse_arguments
 from luong_keras.recipe.run_settings import run_config
 
@@ -39,6 +39,7 @@ parse = functools.partial(parse_arguments, Score, "luong-keras score")
 
 def run(arguments: Score) -> int:
     """Scores the pairs and prints a line each."""
+    check_files(arguments.files)
     # Tells at once where there is no run.
     data = run_config(arguments.run_dir).data
     pairs = given_pairs(arguments.files, data)

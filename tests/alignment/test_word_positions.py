@@ -30,7 +30,7 @@ def test_other_characters_are_an_error():
     [
         # As they stand there, set apart, or in another case.
         (["\u2581a", "bc", "\u2581d"], ["abc", "d"], [0, 0, 1]),
-        (["\u2581", "ab", "\u2581", "c"], ["ab", "c"], [None, 0, None, 1]),
+        (["\u2581", "ab", "\u2581", "c"], ["ab", "c"], [0, 0, 1, 1]),
         (["the", "house", "."], ["The", "House."], [0, 1, 1]),
         # What sacremoses and SentencePiece write for other characters.
         (['"', "a", '"', ",", "b"], ["„a“,", "b"], [0, 0, 0, 0, 1]),
@@ -45,6 +45,7 @@ def test_other_characters_are_an_error():
         # The beginning of what was read up to a limit.
         (["the", "cat"], ["the", "cat", "the", "cat"], [0, 1]),
         (["a", "b"], ["a"], [0, None]),
+        (["a", "\u2581"], ["a"], [0, None]),
         ([], ["a"], []),
         (["a"], [], [None]),
     ],
