@@ -1,107 +1,156 @@
-"""Alignment error rate of a trained run on hand-aligned sentences.
+"""Alignment error rate of trained runs on hand-aligned sentences.
 
     LUONG_KERAS_DATA=folder python benchmarks/alignment.py --run-dir RUN
+    python benchmarks/alignment.py builtin --train --run-dir runs/en-de \
+        --reverse-run-dir runs/de-en --eflomal .venv-align/bin/eflomal-align
 
-`folder/alignments` holds europarl100 as `.en.gz` and `.de.gz` with
-German-English links, 0-based and all sure: out of the domain of a run trained
-on other text. The run's decoder is forced to produce each target, and each
-target token is linked to the source token of its largest attention weight, in
-the step that produces it and in the one that reads it; links of subwords are
-links of their words. Sentences whose tokens are not their text are counted and
-left out.
+`europarl100`, the default, is `folder/alignments` with `.en.gz` and `.de.gz`
+and German-English links, 0-based and all sure: out of the domain of a run
+trained on other text. `builtin` is the test pairs of the built-in corpus with
+the links of its grammar, their words set apart by spaces. The links of words
+are those of `Translator.links`, in the step that produces a word and in the
+one that reads it. With a run of the other direction those of both are
+symmetrised in every way. `--train` first trains the missing runs, by the
+preset `demo`. `--eflomal` aligns the same sentences by that program, which
+learns from the training text of the run and from them, in lower case.
 """
 
 import argparse
 import os
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from luong_keras import Translator, config_from_dict
-from luong_keras.alignment.aer import (
-    AlignmentLinks,
-    alignment_error_rate,
-    best_links,
-    parse_alignments,
-)
-from luong_keras.alignment.word_positions import word_positions
+from luong_keras.alignment import LinkScores, parse_alignments, symmetrize
+from luong_keras.alignment.links import parse_links
+from luong_keras.alignment.symmetrization import METHODS
+from luong_keras.data import Corpus, phrasebook
 from luong_keras.data.parallel_text import read_lines
-from luong_keras.tokenizers import preprocessors
+from luong_keras.text.word_splitting import split_13a
 from luong_keras.training import RunFolder
 
 
 def main() -> None:
-    """Prints the rate for each of the two choices of a step."""
+    """Prints the figures of every way to make links."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("text", nargs="?", default="europarl100", choices=TEXTS)
     parser.add_argument("--run-dir", required=True)
+    parser.add_argument("--reverse-run-dir")
+    parser.add_argument("--train", action="store_true", help="missing runs")
+    parser.add_argument("--eflomal", help="the program eflomal-align")
     arguments = parser.parse_args()
+    folders = [arguments.run_dir]
+    if arguments.reverse_run_dir:
+        folders.append(arguments.reverse_run_dir)
+    if arguments.train:
+        for folder, languages in zip(
+            folders, (("en", "de"), ("de", "en")), strict=False
+        ):
+            train(folder, languages)
+    data = config_from_dict(RunFolder(folders[0]).read_config()).data
+    languages = data.source_language, data.target_language
+    *text, gold = TEXTS[arguments.text](languages == ("de", "en"))
+    print(f"{arguments.text}, {'-'.join(languages)}, {len(gold)} sentences")
+    translators = [Translator.from_run(folder) for folder in folders]
+    for step in ("produces", "reads"):
+        links = [
+            translator.links(*sides, step)
+            for translator, sides in zip(
+                translators, (text, text[::-1]), strict=False
+            )
+        ]
+        show(f"step that {step} a word", links, gold)
+    if arguments.eflomal:
+        show("eflomal", eflomal(arguments.eflomal, folders[0], text), gold)
+
+
+def show(what, links, gold):
+    """Prints error rate, precision and recall of one or two directions."""
+    rows = {"forward": links[0]}
+    if len(links) == 2:
+        rows["backward"] = [[(i, j) for j, i in row] for row in links[1]]
+        both = [*zip(rows["forward"], rows["backward"], strict=True)]
+        for method in METHODS:
+            rows[method] = [symmetrize(*pair, method) for pair in both]
+    for name, found in rows.items():
+        scores = LinkScores()
+        for pair in zip(found, gold, strict=True):
+            scores.add(*pair)
+        print(
+            f"{what}, {name:19}  AER {100 * scores.error_rate:5.2f} %  "
+            f"precision {100 * scores.precision:5.2f} %  "
+            f"recall {100 * scores.recall:5.2f} %",
+            flush=True,
+        )
+
+
+def train(folder, languages):
+    """Trains the demonstration for a direction, where it is not finished."""
+    if (Path(folder) / "finished.json").exists():
+        return
+    command = [sys.executable, "-m", "luong_keras", "train"]
+    command += ["--preset", "demo", "--run-dir", folder, "--set"]
+    command += [f"data.source_language={languages[0]}"]
+    command += [f"data.target_language={languages[1]}"]
+    subprocess.run(command, check=True)
+
+
+def europarl100(turned):
+    """German or English lines, those of the other language, gold links."""
     if "LUONG_KERAS_DATA" not in os.environ:
         sys.exit("Set LUONG_KERAS_DATA to the folder that has alignments/.")
-    data = config_from_dict(RunFolder(arguments.run_dir).read_config()).data
-    translator = Translator.from_run(arguments.run_dir)
-    languages = data.source_language, data.target_language
-    sources, targets, gold = read_gold(languages)
-    prepared = [
-        [(prepare or str)(line) for line in lines]
-        for prepare, lines in zip(
-            preprocessors(data), (sources, targets), strict=True
-        )
-    ]
-    tokens = [
-        tokens_of(tokenizer, lines)
-        for tokenizer, lines in zip(
-            (translator.source_tokenizer, translator.target_tokenizer),
-            prepared,
-            strict=True,
-        )
-    ]
-    weights = translator.alignments(sources, targets, with_end=True)
-    for step in ("produces", "reads"):
-        found, references, left_out = [], [], 0
-        for row, matrix in enumerate(weights):
-            try:
-                places = [
-                    word_positions(side[row], text[row].split())
-                    for side, text in zip(tokens, prepared, strict=True)
-                ]
-            except ValueError:
-                left_out += 1
-                continue
-            links = best_links(matrix, matrix.shape[1], len(matrix) - 1, step)
-            found.append({(places[0][i], places[1][j]) for i, j in links})
-            references.append(gold[row])
-        rate = alignment_error_rate(found, references)
-        print(
-            f"{'-'.join(languages)}, step that {step} a word: AER "
-            f"{100 * rate:.1f} % on {len(found)} sentences, {left_out} left out"
-        )
-
-
-def read_gold(languages):
-    """Both sides and the links, source first."""
     folder = Path(os.environ["LUONG_KERAS_DATA"], "alignments")
-    text = {
-        language: list(read_lines(folder / f"europarl100.{language}.gz"))
-        for language in ("de", "en")
-    }
-    links = parse_alignments(read_lines(folder / "europarl100.de-en.gz"))
-    if languages == ("en", "de"):
-        links = [
-            AlignmentLinks(*({(j, i) for i, j in part} for part in both))
-            for both in links
-        ]
-    return *(text[language] for language in languages), links
+    english, german = (
+        list(read_lines(folder / f"europarl100.{language}.gz"))
+        for language in ("en", "de")
+    )
+    lines = read_lines(folder / "europarl100.de-en.gz")
+    if turned:
+        return german, english, parse_alignments(lines)
+    links = [" ".join(f"{j}-{i}" for i, j in row) for row in parse_links(lines)]
+    return english, german, parse_alignments(links)
 
 
-def tokens_of(tokenizer, lines):
-    """The tokens of every line, as text."""
-    return [
-        [token.decode() for token in row]
-        for row in tokenizer.tokens(lines).to_list()
-    ]
+def builtin(turned):
+    """The test pairs of the built-in corpus, likewise."""
+    pairs = phrasebook.split_pairs("test", 1000)
+    if turned:
+        pairs = [phrasebook.turned(pair) for pair in pairs]
+    return (
+        [" ".join(pair.source_tokens) for pair in pairs],
+        [" ".join(pair.target_tokens) for pair in pairs],
+        parse_alignments(phrasebook.format_links(pair) for pair in pairs),
+    )
 
+
+def eflomal(program, run_dir, text):
+    """The links of both directions by eflomal, the second turned round."""
+    corpus = Corpus.open(RunFolder(run_dir).corpus)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, lines in zip(("source", "target"), text, strict=True):
+            words = split_13a(list(corpus.side_lines(name))).to_list()
+            known = [b" ".join(row).decode() for row in words]
+            whole = "".join(f"{line.lower()}\n" for line in [*known, *lines])
+            Path(folder, name).write_text(whole, encoding="utf-8")
+        flags = ("-s", "source", "-t", "target", "-f", "one", "-r", "other")
+        subprocess.run(
+            [Path(program).absolute(), *flags], cwd=folder, check=True
+        )
+        one, other = (
+            parse_links(Path(folder, name).read_text().splitlines())
+            for name in ("one", "other")
+        )
+    count = len(text[0])
+    turned = [[(j, i) for i, j in row] for row in other[-count:]]
+    return one[-count:], turned
+
+
+TEXTS = {"europarl100": europarl100, "builtin": builtin}
 
 if __name__ == "__main__":
     main()

@@ -26,7 +26,7 @@ from luong_keras.training.run_folder import RunFolder
 class Translator(TextTranslator):
     """A trained model, or several, with tokenizers and a search.
 
-    `translate`, `nbest`, `score` and `alignments` are those of
+    `translate`, `nbest`, `score`, `alignments` and `links` are those of
     `TextTranslator`; `fit` makes one of sentence pairs, `from_run` one of the
     folder of a run, and `export` writes it for a server.
 

@@ -1,6 +1,7 @@
 """Alignment error rate (Och and Ney, 2003)."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -80,19 +81,74 @@ def alignment_error_rate(
             f"Received: {len(alignments)} and {len(gold)}. Check that both "
             "come from the same text."
         )
-    hits = total = 0
+    found = LinkScores()
     for links, reference in zip(alignments, gold, strict=True):
+        found.add(links, reference)
+    return found.error_rate
+
+
+@dataclass
+class LinkScores:
+    """How good links are, counted sentence by sentence.
+
+    With the links A, the sure links S and the possible links P of all
+    sentences together, the precision is |A ∩ P| / |A|, the recall
+    |A ∩ S| / |S|, and the alignment error rate as in `alignment_error_rate`
+    (Och and Ney 2003, section 6).
+
+    Attributes:
+        links: |A|.
+        sure: |S|.
+        sure_links: |A ∩ S|.
+        possible_links: |A ∩ P|.
+
+    Example:
+        >>> (gold,) = parse_alignments(["0-0 1-1 2p1"])
+        >>> scores = LinkScores()
+        >>> scores.add([(0, 0), (2, 1)], gold)
+        >>> scores.precision, scores.recall, scores.error_rate
+        (1.0, 0.5, 0.25)
+    """
+
+    links: int = 0
+    sure: int = 0
+    sure_links: int = 0
+    possible_links: int = 0
+
+    def add(self, links: Iterable[Link], gold: AlignmentLinks) -> None:
+        """Counts the links of one more sentence."""
         found = set(links)
         # P contains S even where a caller built the gold links otherwise.
-        possible = reference.possible | reference.sure
-        hits += len(found & reference.sure) + len(found & possible)
-        total += len(found) + len(reference.sure)
-    if total == 0:
-        raise ValueError(
-            "AER is undefined without links. Received: no links and no sure "
-            "links. Check the files."
-        )
-    return 1.0 - hits / total
+        possible = gold.possible | gold.sure
+        self.links += len(found)
+        self.sure += len(gold.sure)
+        self.sure_links += len(found & gold.sure)
+        self.possible_links += len(found & possible)
+
+    @property
+    def precision(self) -> float:
+        """The share of the links that are possible; 1 where there are none."""
+        return self.possible_links / self.links if self.links else 1.0
+
+    @property
+    def recall(self) -> float:
+        """The share of sure links that were found; 1 where there are none."""
+        return self.sure_links / self.sure if self.sure else 1.0
+
+    @property
+    def error_rate(self) -> float:
+        """The alignment error rate, from 0 (best) to 1.
+
+        Raises:
+            ValueError: if there are neither links nor sure links.
+        """
+        total = self.links + self.sure
+        if total == 0:
+            raise ValueError(
+                "AER is undefined without links. Received: no links and no "
+                "sure links. Check the files."
+            )
+        return 1.0 - (self.sure_links + self.possible_links) / total
 
 
 def best_links(

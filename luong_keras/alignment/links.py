@@ -36,6 +36,16 @@ def parse_links(
     ]
 
 
+def format_links(links: Iterable[Link]) -> str:
+    """Writes links as `parse_links` reads them, in the order of the text.
+
+    Example:
+        >>> format_links({(1, 2), (0, 0), (1, 0)})
+        '0-0 1-0 1-2'
+    """
+    return " ".join(f"{i}-{j}" for i, j in sorted(links))
+
+
 def marked_links(
     lines: Iterable[str], one_based: bool = False
 ) -> Iterator[list[tuple[Link, bool]]]:

@@ -17,6 +17,7 @@ COMMANDS = {
     "translate": "translate text with a trained run",
     "evaluate": "score a trained run on its test pairs",
     "score": "say how probable given translations are",
+    "align": "link the words of given translations",
     "report": "write a run, or two side by side, as a page of HTML",
     "reproduce": "run the systems of the paper, and see what holds",
     "lexicon": "write which words a shortlist may have, to search faster",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
 import sys
@@ -11,16 +10,8 @@ from pathlib import Path
 
 from tyro.conf import Positional
 
+from luong_keras.cli.parallel_files import check_files, given_pairs
 from luong_keras.cli.parsing import Own, parse_arguments
-from luong_keras.config import DataConfig
-from luong_keras.data.sources.columns import Wanted
-from luong_keras.data.text_files import (
-    ONE_OR_TWO,
-    TextSource,
-    is_columns,
-    read_text,
-    text_sources,
-)
 from luong_keras.recipe.run_settings import run_config
 
 
@@ -48,15 +39,11 @@ parse = functools.partial(parse_arguments, Score, "luong-keras score")
 
 def run(arguments: Score) -> int:
     """Scores the pairs and prints a line each."""
-    files = arguments.files
-    if len(files) != 2 and not (len(files) == 1 and is_columns(files[0])):
-        raise ValueError(
-            f"Expected: {ONE_OR_TWO}. Received: {' '.join(map(str, files))}."
-        )
+    check_files(arguments.files)
     # Tells at once where there is no run.
     data = run_config(arguments.run_dir).data
-    text = _found(files, data)
-    sources, targets = zip(*read_text(text, False), strict=True)
+    pairs = given_pairs(arguments.files, data)
+    sources, targets = zip(*pairs, strict=True)
     from luong_keras.translator import Translator
 
     translator = Translator.from_run(arguments.run_dir, arguments.weights)
@@ -73,13 +60,3 @@ def run(arguments: Score) -> int:
         file=sys.stderr,
     )
     return 0
-
-
-def _found(files: tuple[Path, ...], data: DataConfig) -> list[TextSource]:
-    """The text, with the columns of the run where it has them."""
-    given = [tuple(map(str, files))]
-    languages = (data.source_language, data.target_language)
-    if data.columns is not None:
-        with contextlib.suppress(ValueError):
-            return text_sources(given, Wanted(languages, data.columns))
-    return text_sources(given, Wanted(languages))

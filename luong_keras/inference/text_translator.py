@@ -8,6 +8,7 @@ from typing import Unpack
 import keras
 import numpy as np
 
+from luong_keras.alignment.links import Link
 from luong_keras.config import DecodingConfig
 from luong_keras.decoding.scorers import Scorer
 from luong_keras.decoding.search import Choice
@@ -29,6 +30,10 @@ from luong_keras.inference.translation import (
 )
 from luong_keras.inference.translation_graph import TranslationGraph
 from luong_keras.inference.wishes import SearchOptions
+from luong_keras.inference.word_links import (
+    aligned_pairs,
+    refuse_without_attention,
+)
 from luong_keras.missing_package import missing_package
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.text.preprocessing import Preprocessor
@@ -273,13 +278,40 @@ class TextTranslator(TranslationGraph):
         Raises:
             ValueError: for a model without attention.
         """
-        if not self.translation_model.has_attention:
-            raise ValueError(
-                "A model without attention has no alignments. Received: "
-                "config.attention.kind='none'."
-            )
+        refuse_without_attention(self.translation_model)
         end = None if with_end else -1
         return [s.alignments[:end] for s in self.score(sources, targets)]
+
+    def links(
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        step: str | None = None,
+    ) -> list[list[Link]]:
+        """Links of the words of given translations, in order.
+
+        Args:
+            sources: texts; their words are what stands between white space.
+            targets: their translations.
+            step: `"produces"` or `"reads"`, the step whose weights belong to
+                a word, as in `luong_keras.alignment.best_links`; that of
+                `decoding.alignment_step` when None.
+
+        Returns:
+            `(source word, target word)` of every pair, from 0. Both texts
+            are read up to `max_source_length`; what stands behind has none.
+
+        Raises:
+            ValueError: for a model without attention.
+
+        Example:
+            >>> translator.links(
+            ...     ["the house."], ["das Haus."]
+            ... )  # doctest: +SKIP
+            [[(0, 0), (1, 1)]]
+        """
+        found = aligned_pairs(self, sources, targets, step)
+        return [sorted(pair.links) for pair in found]
 
     def join(self, tokens: Sequence[Sequence[str]]) -> list[str]:
         """Tokens of translations as prepared text, in order.

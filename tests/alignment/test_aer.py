@@ -9,6 +9,7 @@ import pytest
 
 from luong_keras.alignment.aer import (
     AlignmentLinks,
+    LinkScores,
     alignment_error_rate,
     best_links,
     parse_alignments,
@@ -21,6 +22,26 @@ def test_hand_computed_rate():
     found = [[(0, 0), (1, 2), (3, 3), (2, 2)], [(1, 0)]]
     rate = alignment_error_rate(found, gold)
     assert rate == pytest.approx(1 - (1 + 3 + 0 + 1) / (4 + 2 + 1 + 1))
+
+
+def test_hand_computed_precision_and_recall():
+    # As above: A = 5, A∩S = 1, A∩P = 4, S = 3.
+    scores = LinkScores()
+    first, second = parse_alignments(["0-0 1-1 1p2 3p3", "0-1 1?0"])
+    scores.add([(0, 0), (1, 2), (3, 3), (2, 2), (0, 0)], first)
+    scores.add([(1, 0)], second)
+    assert scores.precision == pytest.approx(4 / 5)
+    assert scores.recall == pytest.approx(1 / 3)
+    assert scores.error_rate == pytest.approx(1 - (1 + 4) / (5 + 3))
+
+
+def test_nothing_found_is_precise():
+    scores = LinkScores()
+    assert (scores.precision, scores.recall) == (1, 1)
+    with pytest.raises(ValueError, match="undefined without links"):
+        scores.error_rate  # noqa: B018
+    scores.add([], parse_alignments(["0-0"])[0])
+    assert (scores.precision, scores.recall, scores.error_rate) == (1, 0, 1)
 
 
 def test_sure_links_are_possible_links():

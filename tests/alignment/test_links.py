@@ -2,7 +2,7 @@
 
 import pytest
 
-from luong_keras.alignment.links import marked_links, parse_links
+from luong_keras.alignment.links import format_links, marked_links, parse_links
 
 
 def test_links_keep_their_order_and_repetitions():
@@ -21,3 +21,9 @@ def test_a_malformed_link_names_its_line():
         parse_links(["0-0", "0-0 1:2"])
     with pytest.raises(ValueError, match="'0-1' in line 1"):
         parse_links(["0-1"], one_based=True)
+
+
+def test_links_are_written_as_they_are_read():
+    text = "0-1 2-0 2-10 10-2"
+    assert format_links(set(parse_links([text])[0])) == text
+    assert format_links([]) == ""

@@ -11,20 +11,12 @@ import pytest
 import tensorflow as tf
 
 from luong_keras.cli.main import main
-from luong_keras.config import DataConfig, RunConfig
 from luong_keras.data.corpus_writer import write_corpus
-from luong_keras.recipe.resumption import write_config
 from luong_keras.recipe.run_reading import load_run
 from luong_keras.serving.limits import ServingLimits
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator
-from tests.serving.tiny_translator import tiny_translator
-
-PAIRS = [
-    ("the cat sees a dog .", "die Katze sieht einen Hund ."),
-    ("a house", "das Haus"),
-    ("the dog .", "der Hund ."),
-]
+from tests.cli.conftest import PAIRS
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -33,45 +25,6 @@ def eager():
     tf.config.run_functions_eagerly(True)
     yield
     tf.config.run_functions_eagerly(False)
-
-
-@pytest.fixture(scope="module")
-def translator():
-    return tiny_translator(stack_size=4, length_penalty=1.0, beam_size=2)
-
-
-@pytest.fixture(scope="module")
-def run(translator, tmp_path_factory):
-    """The folder of a run, with its test pairs."""
-    run = RunFolder(tmp_path_factory.mktemp("runs") / "tiny")
-    text = "".join(f"{s}\t{t}\n" for s, t in PAIRS)
-    (run.path.parent / "test.tsv").write_text(text)
-    paths = dict.fromkeys(
-        ("train", "dev", "test"), str(run.path.parent / "test.tsv")
-    )
-    config = RunConfig(
-        model=translator.translation_model.config,
-        decoding=translator.decoding,
-        data=DataConfig("files", **paths),
-    )
-    write_config(config, run)
-    translator.source_tokenizer.save(run.path, "source_vocabulary")
-    translator.target_tokenizer.save(run.path, "target_vocabulary")
-    translator.translation_model.model.save_weights(run.best_weights)
-    return run
-
-
-@pytest.fixture
-def call(run, capsys):
-    """Calls a command on the run; what it prints."""
-
-    def call(name, *arguments, status=0):
-        argv = [name, "--run-dir", run.path, *arguments]
-        assert main([str(argument) for argument in argv]) == status
-        printed = capsys.readouterr()
-        return (printed.err if status == 2 else printed.out).splitlines()
-
-    return call
 
 
 @pytest.fixture

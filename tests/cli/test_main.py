@@ -51,6 +51,8 @@ def places(tmp_path, monkeypatch):
         ("evaluate --run-dir old", ["model.unit", "mean model.units"]),
         ("evaluate --run-dir old --part tst", ["dev, test", "mean test"]),
         ("score --run-dir old pairs.txt", ["both sides", "pairs.txt"]),
+        ("align --run-dir old a.txt", ["both sides", "Received: a.txt"]),
+        ("align --run-dir old a b --symmetrize un", ["grow-diag", "un"]),
         ("export --run-dir old --output first", ["a number", "first"]),
         (
             "export --run-dir old --output 1 --weights-dtype float16 "

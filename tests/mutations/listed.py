@@ -29,6 +29,7 @@ DEVICES = ("tests/training/test_jax_devices.py",)
 REFUSALS = ("tests/client/test_refusals.py",)
 ACCESS = ("tests/client/test_access.py",)
 STREAMS = ("tests/client/test_line_streams.py",)
+SYMMETRIZATION = ("tests/alignment/test_symmetrization.py",)
 
 
 class Mutation(NamedTuple):
@@ -951,6 +952,57 @@ MUTATIONS = [
         "key=lambda x: -x[0]",
         "key=lambda x: x[0]",
         SHORTLIST,
+    ),
+    Mutation(
+        "links that grow where both words have one",
+        "alignment/symmetrization.py",
+        "if near in union and self._uncovered(near):",
+        "if near in union and near not in self.links:",
+        SYMMETRIZATION,
+    ),
+    Mutation(
+        "links that grow no further from new ones",
+        "alignment/symmetrization.py",
+        "        while grown:\n            grown = False",
+        "        for _ in range(1):\n            grown = False",
+        SYMMETRIZATION,
+    ),
+    Mutation(
+        "the last links that cover one word where two were asked for",
+        "alignment/symmetrization.py",
+        "wanted = 2 if both else 1",
+        "wanted = 1",
+        SYMMETRIZATION,
+    ),
+    Mutation(
+        "a token of the word of its first character",
+        "alignment/word_positions.py",
+        "vote.most_common(1)[0][0] if vote",
+        "next(iter(vote)) if vote",
+        ("tests/alignment/test_word_positions.py",),
+    ),
+    Mutation(
+        "links of the other direction that are not turned round",
+        "recipe/aligned_text.py",
+        "frozenset((i, j) for j, i in other.links)",
+        "frozenset(other.links)",
+        ("tests/cli/test_align.py",),
+        "symmetrised",
+    ),
+    Mutation(
+        "a precision by the sure links alone",
+        "alignment/aer.py",
+        "return self.possible_links / self.links",
+        "return self.sure_links / self.links",
+        ("tests/alignment/test_aer.py",),
+    ),
+    Mutation(
+        "links of words always of the step that produces them",
+        "inference/word_links.py",
+        "links_of_words(pair, sources[place], targets[place], step)",
+        'links_of_words(pair, sources[place], targets[place], "produces")',
+        ("tests/inference/test_word_links.py",),
+        "tokens_have",
     ),
 ]
 

@@ -1,0 +1,182 @@
+"""`luong-keras align`: which words of a parallel text belong together."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Literal
+
+from tyro.conf import FlagCreatePairsOff, Positional
+
+from luong_keras.alignment.links import format_links
+from luong_keras.alignment.symmetrization import Method, symmetrize
+from luong_keras.cli.parallel_files import check_files, given_pairs
+from luong_keras.cli.parsing import Own, parse_arguments
+from luong_keras.config import RunConfig
+from luong_keras.files.atomic_file import atomic_path
+from luong_keras.progress import with_bar
+from luong_keras.recipe.run_settings import run_config
+
+if TYPE_CHECKING:
+    from luong_keras.recipe.aligned_text import AlignedLine
+    from luong_keras.translator import Translator
+
+
+@dataclass(frozen=True)
+class Align:
+    """Links the words of given translations by the attention of a run.
+
+    One line a pair, such as `0-0 1-2`: positions of words, from 0, the source
+    first; words are what stands between white space. With a run of the other
+    direction the links of both are symmetrised.
+    """
+
+    # one file of both sides (.tsv, .csv, .jsonl, .tmx), or a source and a
+    # target file; plain or packed (.gz, .xz, .zst)
+    files: Positional[tuple[Path, ...]]
+    # the folder of the run
+    run_dir: Path
+    # that of a run which translates from the target to the source language
+    reverse_run: Own[Path | None] = None
+    # how the links of both directions become one set; default:
+    # grow-diag-final
+    symmetrize: Own[Method | None] = None
+    # whose attention belongs to a word: the step that produces it, or the one
+    # that reads it; default: each run's decoding.alignment_step
+    step: Own[Literal["produces", "reads"] | None] = None
+    # the file to write; default: standard output
+    output: Own[Path | None] = None
+    # a file of gold links, i-j a sure and ipj a possible one: prints the
+    # alignment error rate, precision and recall
+    gold: Own[Path | None] = None
+    # positions in that file count from 1
+    gold_one_based: FlagCreatePairsOff[bool] = False
+    # words or subwords that are read of a side; default: each run's
+    # decoding.max_source_length
+    max_source_length: Own[int | None] = None
+    # best, last, average, exponential, or an epoch such as epoch-7; default:
+    # what a run scored and exported, the best unless set otherwise
+    weights: Own[str | None] = None
+
+
+parse = functools.partial(parse_arguments, Align, "luong-keras align")
+
+
+def run(arguments: Align) -> int:
+    """Aligns the pairs and writes a line each."""
+    check_files(arguments.files)
+    config = run_config(arguments.run_dir)
+    reverse_config = _reverse_config(arguments, config)
+    pairs = given_pairs(arguments.files, config.data)
+    from luong_keras.recipe.aligned_text import aligned_lines
+    from luong_keras.recipe.gold_links import GoldLinks
+
+    gold = None
+    if arguments.gold is not None:
+        gold = GoldLinks(arguments.gold, arguments.gold_one_based)
+    translator = _translator(arguments, arguments.run_dir, config)
+    reverse = None
+    if arguments.reverse_run is not None and reverse_config is not None:
+        reverse = _translator(arguments, arguments.reverse_run, reverse_config)
+    lines = aligned_lines(pairs, translator, reverse, arguments.step)
+    method = arguments.symmetrize or "grow-diag-final"
+    notes = _Notes()
+    with _opened(arguments.output) as file:
+        for line in with_bar(lines, "aligning words"):
+            links = line.forward
+            if line.backward is not None:
+                links = symmetrize(links, line.backward, method)
+            print(format_links(links), file=file)
+            notes.add(line, not links)
+            if gold is not None:
+                gold.add(line)
+        if gold is not None:
+            gold.check_end()
+    for note in notes.lines():
+        print(note, file=sys.stderr)
+    for name, found in gold.scores.items() if gold is not None else ():
+        print(
+            f"{name:20} AER {100 * found.error_rate:.2f} %, precision "
+            f"{100 * found.precision:.2f} %, recall {100 * found.recall:.2f} %",
+            file=sys.stderr,
+        )
+    if arguments.output is not None:
+        print(f"{notes.pairs} pairs: {arguments.output}")
+    return 0
+
+
+def _reverse_config(arguments: Align, config: RunConfig) -> RunConfig | None:
+    """The settings of the run of the other direction, if there is one."""
+    if arguments.reverse_run is None:
+        if arguments.symmetrize is not None:
+            raise ValueError(
+                "Links of one direction cannot be symmetrised. Received: "
+                f"--symmetrize {arguments.symmetrize} alone. Give a run of "
+                "the other direction, --reverse-run, or leave it out."
+            )
+        return None
+    found = run_config(arguments.reverse_run)
+    wanted = config.data.target_language, config.data.source_language
+    received = found.data.source_language, found.data.target_language
+    if received != wanted:
+        raise ValueError(
+            "Expected: as --reverse-run, a run of the other direction, from "
+            f"{wanted[0]} to {wanted[1]}. Received: {arguments.reverse_run}, "
+            f"from {received[0]} to {received[1]}."
+        )
+    return found
+
+
+def _translator(
+    arguments: Align, folder: Path, config: RunConfig
+) -> Translator:
+    from luong_keras.translator import Translator
+
+    decoding = config.decoding
+    if arguments.max_source_length is not None:
+        decoding = decoding.with_(max_source_length=arguments.max_source_length)
+    return Translator.from_run(folder, arguments.weights, decoding)
+
+
+@contextlib.contextmanager
+def _opened(path: Path | None) -> Iterator[IO[str]]:
+    """Standard output, or a file that appears when it is whole."""
+    if path is None:
+        yield sys.stdout
+        return
+    with (
+        atomic_path(path) as temporary,
+        temporary.open("w", encoding="utf-8", newline="\n") as file,
+    ):
+        yield file
+
+
+class _Notes:
+    """What is to be told of some lines: how many, and which is the first."""
+
+    def __init__(self) -> None:
+        self.pairs = 0
+        self._found: dict[str, tuple[int, str]] = {}
+
+    def add(self, line: AlignedLine, without: bool) -> None:
+        self.pairs += 1
+        if line.truncated:
+            self._note(
+                "longer than was read, with links of the beginning alone; "
+                "--max-source-length reads more",
+                line.place,
+            )
+        if without and any(line.lengths):
+            self._note("without a link", line.place)
+
+    def lines(self) -> Iterator[str]:
+        for what, (count, first) in self._found.items():
+            yield f"{count} of {self.pairs} pairs (first {first}): {what}"
+
+    def _note(self, what: str, place: str) -> None:
+        count, first = self._found.get(what, (0, place))
+        self._found[what] = count + 1, first

@@ -1,0 +1,96 @@
+"""A parallel text with the links of its words, in bounded memory."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from luong_keras.alignment.links import Link
+from luong_keras.data.sources.placed_pair import PlacedPair
+from luong_keras.inference.text_translator import TextTranslator
+from luong_keras.inference.word_links import AlignedPair, aligned_pairs
+
+CHUNK = 1024  # pairs that are read, sorted by length and aligned at a time
+
+
+class AlignedLine(NamedTuple):
+    """A sentence pair of a text, and how its words are linked.
+
+    Attributes:
+        place: where it stands, such as `train.en:7`.
+        lengths: how many words the source and the target have.
+        forward: links `(source, target)` of the translator.
+        backward: those of the translator of the other direction, turned
+            round to `(source, target)`; None without one.
+        truncated: whether a side was longer than what was read.
+    """
+
+    place: str
+    lengths: tuple[int, int]
+    forward: frozenset[Link]
+    backward: frozenset[Link] | None = None
+    truncated: bool = False
+
+
+def aligned_lines(
+    pairs: Iterable[PlacedPair],
+    translator: TextTranslator,
+    reverse: TextTranslator | None = None,
+    step: str | None = None,
+) -> Iterator[AlignedLine]:
+    """Aligns a text, some pairs at a time.
+
+    Args:
+        pairs: of the text; words are what stands between white space.
+        translator: from the source to the target language.
+        reverse: from the target to the source language.
+        step: as in `TextTranslator.links`.
+
+    Yields:
+        Every pair in its order; one of two empty sides has no links.
+
+    Raises:
+        ValueError: for a model without attention; for a pair with one empty
+            side, with its place.
+    """
+    pairs = iter(pairs)
+    while chunk := list(itertools.islice(pairs, CHUNK)):
+        words = [(len(s.split()), len(t.split())) for s, t in chunk]
+        for pair, lengths in zip(chunk, words, strict=True):
+            _refuse_half(pair, lengths)
+        full = [place for place, (count, _) in enumerate(words) if count]
+        sources, targets = ([chunk[i][side] for i in full] for side in (0, 1))
+        found = aligned_pairs(translator, sources, targets, step)
+        turned: list[AlignedPair | None] = [None] * len(found)
+        if reverse is not None:
+            turned = [*aligned_pairs(reverse, targets, sources, step)]
+        lines = dict(zip(full, zip(found, turned, strict=True), strict=True))
+        empty = AlignedPair(frozenset(), False)
+        for place, pair in enumerate(chunk):
+            none = empty, empty if reverse is not None else None
+            yield _line(pair.place, words[place], *lines.get(place, none))
+
+
+def _line(
+    place: str,
+    lengths: tuple[int, int],
+    one: AlignedPair,
+    other: AlignedPair | None,
+) -> AlignedLine:
+    if other is None:
+        return AlignedLine(place, lengths, one.links, None, one.truncated)
+    backward = frozenset((i, j) for j, i in other.links)
+    truncated = one.truncated or other.truncated
+    return AlignedLine(place, lengths, one.links, backward, truncated)
+
+
+def _refuse_half(pair: PlacedPair, lengths: tuple[int, int]) -> None:
+    if bool(lengths[0]) == bool(lengths[1]):
+        return
+    side = "target" if lengths[0] else "source"
+    raise ValueError(
+        f"The {side} of {pair.place} is empty. Expected: words on both sides, "
+        f"or on neither. Received: {pair[0]!r:.80} and {pair[1]!r:.80}. "
+        "Correct the line, or remove the pair."
+    )

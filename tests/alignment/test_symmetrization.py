@@ -1,0 +1,143 @@
+"""Symmetrised links: by hand, as the program of Moses makes them, always."""
+
+import random
+
+import pytest
+
+from luong_keras.alignment.links import parse_links
+from luong_keras.alignment.symmetrization import METHODS, symmetrize
+
+
+def links_of(text):
+    return frozenset(parse_links([text])[0])
+
+
+# Source words across, target words down; F forward, B backward, X both.
+#     0 1 2 3 4
+#   0 X . . . .
+#   1 . F . . .    touches 0-0 at a corner, covers source 1 and target 1
+#   2 . B X . .    touches 2-2, but both of its words are covered by then
+#   3 . . . . .
+#   4 F . . . B    0-4 covers target 4 alone, 4-4 two words
+FORWARD = links_of("0-0 1-1 2-2 0-4")
+BACKWARD = links_of("0-0 1-2 2-2 4-4")
+
+
+@pytest.mark.parametrize(
+    "method, expected",
+    [
+        ("intersection", "0-0 2-2"),
+        ("union", "0-0 1-1 1-2 2-2 0-4 4-4"),
+        ("grow-diag", "0-0 1-1 2-2"),
+        ("grow-diag-final", "0-0 1-1 2-2 0-4 4-4"),
+        ("grow-diag-final-and", "0-0 1-1 2-2 4-4"),
+    ],
+)
+def test_links_made_by_hand(method, expected):
+    assert symmetrize(FORWARD, BACKWARD, method) == links_of(expected)
+
+
+def test_the_default_is_that_of_moses():
+    expected = symmetrize(FORWARD, BACKWARD, "grow-diag-final")
+    assert symmetrize(FORWARD, BACKWARD) == expected
+
+
+# What Moses' program `symal` (commit 14d2a67) prints, where the order counts:
+# of the pairs, of the neighbours, and which direction comes first in the end.
+@pytest.mark.parametrize(
+    "forward, backward, grown, final, final_and",
+    [
+        (
+            *("0-1 0-2 1-0 3-3", "0-0 2-3 3-3 4-4", "2-3 3-3 4-4"),
+            *("0-1 0-2 1-0 2-3 3-3 4-4", "0-1 1-0 2-3 3-3 4-4"),
+        ),
+        (
+            *("0-0 1-1 3-4 4-3", "0-4 1-3 2-1 3-1 4-3 5-4", "3-4 4-3 5-4"),
+            *("0-0 1-1 2-1 3-4 4-3 5-4", "0-0 1-1 3-4 4-3 5-4"),
+        ),
+        (
+            *("2-1 2-2 4-0", "0-0 1-0 2-2 3-1 4-0", "2-2 3-1 4-0"),
+            *("0-0 1-0 2-2 3-1 4-0", "2-2 3-1 4-0"),
+        ),
+        (
+            *("1-0 1-1", "0-0 1-1", "0-0 1-0 1-1"),
+            *("0-0 1-0 1-1", "0-0 1-0 1-1"),
+        ),
+    ],
+)
+def test_links_are_those_of_moses(forward, backward, grown, final, final_and):
+    both = links_of(forward), links_of(backward)
+    assert symmetrize(*both, "grow-diag") == links_of(grown)
+    assert symmetrize(*both, "grow-diag-final") == links_of(final)
+    assert symmetrize(*both, "grow-diag-final-and") == links_of(final_and)
+
+
+def drawn(count):
+    draw = random.Random(3)
+    for _ in range(count):
+        sources, targets = draw.randint(1, 6), draw.randint(1, 6)
+        links = [(i, j) for i in range(sources) for j in range(targets)]
+        yield [
+            frozenset(draw.sample(links, draw.randint(0, len(links) // 2)))
+            for _ in range(2)
+        ]
+
+
+def test_what_holds_for_all_links():
+    for forward, backward in drawn(400):
+        found = {m: symmetrize(forward, backward, m) for m in METHODS}
+        for links in found.values():
+            assert forward & backward <= links <= forward | backward
+        grown = found["grow-diag"]
+        assert grown <= found["grow-diag-final"]
+        assert grown <= found["grow-diag-final-and"]
+        check_grown(grown, forward, backward)
+        for name, wanted in (
+            ("grow-diag-final", 1),
+            ("grow-diag-final-and", 2),
+        ):
+            links = found[name]
+            for link in (forward | backward) - links:
+                assert uncovered(link, links) < wanted
+        assert all(
+            symmetrize(forward, forward, method) == forward
+            for method in METHODS
+        )
+        for method in ("intersection", "union"):
+            assert symmetrize(backward, forward, method) == found[method]
+
+
+def check_grown(grown, forward, backward):
+    """Nothing more can grow, and all that grew touches what was there."""
+    for link in (forward | backward) - grown:
+        assert not (touches(link, grown) and uncovered(link, grown))
+    reached = forward & backward
+    while more := {k for k in grown - reached if touches(k, reached)}:
+        reached |= more
+    assert reached == grown
+
+
+def touches(link, links):
+    i, j = link
+    return any(
+        max(abs(i - k), abs(j - m)) == 1 for k, m in links if (k, m) != link
+    )
+
+
+def uncovered(link, links):
+    i, j = link
+    return (i not in {k for k, _ in links}) + (j not in {m for _, m in links})
+
+
+def test_no_links_give_none():
+    for method in METHODS:
+        assert symmetrize([], [], method) == frozenset()
+    # Without an intersection nothing grows.
+    assert symmetrize([(0, 0)], [(1, 1)], "grow-diag") == frozenset()
+
+
+def test_other_methods_are_refused():
+    with pytest.raises(
+        ValueError, match=r"grow-diag-final-and\. Received:.*gd"
+    ):
+        symmetrize([], [], "gdf")

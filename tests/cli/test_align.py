@@ -1,0 +1,198 @@
+"""The command `align`, on two runs that were never trained."""
+
+import dataclasses
+import gzip
+import re
+
+import keras
+import pytest
+import tensorflow as tf
+
+from luong_keras.alignment.aer import LinkScores, parse_alignments
+from luong_keras.alignment.links import format_links
+from luong_keras.alignment.symmetrization import METHODS, symmetrize
+from luong_keras.cli.main import main
+from luong_keras.config import RunConfig
+from luong_keras.models.translation_model import TranslationModel
+from luong_keras.recipe.resumption import write_config
+from luong_keras.recipe.run_settings import run_config
+from luong_keras.training.run_folder import RunFolder
+from luong_keras.translator import Translator
+
+
+@pytest.fixture(autouse=True, scope="module")
+def eager():
+    """Saves the time in which each translator's graph is built."""
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+@pytest.fixture(scope="module")
+def reverse_run(translator, run, tmp_path_factory):
+    """The folder of a run of the other direction."""
+    folder = RunFolder(tmp_path_factory.mktemp("runs") / "reverse")
+    settings = translator.translation_model.config
+    settings = dataclasses.replace(
+        settings,
+        source_vocabulary_size=settings.target_vocabulary_size,
+        target_vocabulary_size=settings.source_vocabulary_size,
+    )
+    keras.utils.set_random_seed(7)
+    model = TranslationModel(settings)
+    data = run_config(run.path).data
+    data = dataclasses.replace(data, source_language="de", target_language="en")
+    write_config(
+        RunConfig(model=settings, decoding=translator.decoding, data=data),
+        folder,
+    )
+    translator.target_tokenizer.save(folder.path, "source_vocabulary")
+    translator.source_tokenizer.save(folder.path, "target_vocabulary")
+    model.model.save_weights(folder.best_weights)
+    return folder
+
+
+@pytest.fixture
+def text(tmp_path):
+    """A source and a target file, and the two sides."""
+    pairs = [
+        ("the cat sees .", "die Katze sieht ."),
+        ("a house", "das Haus"),
+        ("", " "),
+        ("the dog .", "der Hund ."),
+        ("the house.", "das Haus."),
+    ]
+    for name, side in (("en", 0), ("de", 1)):
+        (tmp_path / name).write_text("".join(p[side] + "\n" for p in pairs))
+    return tmp_path / "en", tmp_path / "de", list(zip(*pairs, strict=True))
+
+
+def test_words_are_linked(call, translator, text, tmp_path, monkeypatch):
+    *files, pairs = text
+    expected = [format_links(links) for links in translator.links(*pairs)]
+    assert expected[2] == "" and all(expected[:2])
+    # Of more pairs than are aligned at a time.
+    monkeypatch.setattr("luong_keras.recipe.aligned_text.CHUNK", 2)
+    assert call("align", *files) == expected
+    columns = tmp_path / "both.tsv.gz"
+    rows = "".join(f"{s}\t{t}\n" for s, t in zip(*pairs, strict=True))
+    columns.write_bytes(gzip.compress(rows.encode()))
+    output = tmp_path / "out" / "links"
+    (said,) = call("align", columns, "--output", output)
+    assert said == f"5 pairs: {output}"
+    assert output.read_text().splitlines() == expected
+    reads = [format_links(row) for row in translator.links(*pairs, "reads")]
+    assert call("align", *files, "--step", "reads") == reads != expected
+
+
+def test_links_of_both_directions_are_symmetrised(
+    call, reverse_run, translator, text
+):
+    *files, pairs = text
+    other = Translator.from_run(reverse_run.path)
+    both = [
+        (forward, [(i, j) for j, i in backward])
+        for forward, backward in zip(
+            translator.links(*pairs), other.links(*pairs[::-1]), strict=True
+        )
+    ]
+
+    def expected(method):
+        return [format_links(symmetrize(*links, method)) for links in both]
+
+    given = ["align", *files, "--reverse-run", reverse_run.path]
+    assert call(*given) == expected("grow-diag-final")
+    union = expected("union")
+    assert call(*given, "--symmetrize", "union") == union
+    assert expected("intersection") != union
+
+
+def test_links_are_compared_with_gold_links(
+    run, reverse_run, translator, text, capsys, tmp_path
+):
+    *files, pairs = text
+    links = translator.links(*pairs)
+    gold = tmp_path / "gold"
+    # What was found, of which the first link is only possible.
+    rows = [[f"{i + 1}-{j + 1}" for i, j in row] for row in links]
+    rows[0][0] = rows[0][0].replace("-", "p")
+    gold.write_text("".join(" ".join(row) + "\n" for row in rows))
+    argv = ["align", "--run-dir", run.path, *files, "--gold", gold]
+    argv = [*map(str, argv), "--gold-one-based"]
+    assert main(argv) == 0
+    printed = capsys.readouterr()
+    assert printed.out.splitlines() == [format_links(row) for row in links]
+    (line,) = printed.err.splitlines()
+    assert line.split(None, 1) == [
+        "forward",
+        "AER 0.00 %, precision 100.00 %, recall 100.00 %",
+    ]
+    rows[1] = ["1-1", "2-2", "2p1", "1-2"]
+    gold.write_text("".join(" ".join(row) + "\n" for row in rows))
+    assert main([*argv, "--reverse-run", str(reverse_run.path)]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split()[0] for line in lines] == [
+        *("forward", "backward"),
+        *METHODS,
+    ]
+    found = LinkScores()
+    parsed = parse_alignments(gold.read_text().splitlines(), one_based=True)
+    for one, other in zip(links, parsed, strict=True):
+        found.add(one, other)
+    assert 0 < found.recall < 1
+    assert (
+        lines[0].split()[1:]
+        == (
+            f"AER {100 * found.error_rate:.2f} %, precision "
+            f"{100 * found.precision:.2f} %, recall {100 * found.recall:.2f} %"
+        ).split()
+    )
+
+
+@pytest.mark.parametrize(
+    "gold, told",
+    [
+        ("0-0\n0-0\n", "2 lines in .*gold, and a text that .* en:3"),
+        ("0-0\n\n\n\n0-0\n\n", "6 lines in .*gold, and 5 pairs"),
+        ("0-0\n0-2\n\n\n\n", r"line 2 .* \(en:2\).* to 1 and 1.* 0-2.* from 1"),
+        ("0-0\n\n\n\n0:0\n", "'0:0' in line 5"),
+    ],
+)
+def test_gold_links_of_another_text_are_told(call, text, tmp_path, gold, told):
+    (tmp_path / "gold").write_text(gold)
+    output = tmp_path / "links"
+    output.write_text("old\n")
+    options = ("--gold", tmp_path / "gold", "--output", output)
+    assert re.search(told, call("align", *text[:2], *options, status=2)[-1])
+    assert output.read_text() == "old\n"
+
+
+def test_lines_that_cannot_be_aligned_are_told(call, text, tmp_path, capsys):
+    english, german, _ = text
+    german.write_text(german.read_text().replace("das Haus\n", "\n"))
+    (error,) = call("align", english, german, status=2)
+    assert "The target of en:2 is empty" in error and "'a house'" in error
+    german.write_text("das\n")
+    (error,) = call("align", english, german, status=2)
+    assert "equally many lines. Received: 5 in" in error
+
+
+def test_what_was_not_read_whole_is_told(run, text, capsys):
+    argv = ["align", "--run-dir", run.path, *text[:2]]
+    argv = [*map(str, argv), "--max-source-length"]
+    assert main([*argv, "2"]) == 0
+    printed = capsys.readouterr()
+    assert "3 of 5 pairs (first en:1): longer than was read" in printed.err
+    assert main([*argv, "0"]) == 2
+    assert main([*argv, "20"]) == 0
+    assert capsys.readouterr().err.count("longer than was read") == 0
+
+
+def test_runs_that_do_not_fit_are_refused(call, run, text):
+    given = ["align", *text[:2]]
+    (error,) = call(*given, "--symmetrize", "union", status=2)
+    assert "--symmetrize union alone" in error and "--reverse-run" in error
+    (error,) = call(*given, "--reverse-run", run.path, status=2)
+    assert "a run of the other direction, from de to en" in error
+    (error,) = call("align", text[0], status=2)
+    assert "or a source and a target file" in error

@@ -1,0 +1,116 @@
+"""Links of the words of given translations."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from luong_keras.alignment.aer import best_links
+from luong_keras.config import AttentionConfig
+from luong_keras.inference import word_links
+from luong_keras.inference.translation import ScoredTranslation
+from luong_keras.text.preprocessing import Preprocessor
+from luong_keras.translator import Translator
+from tests.serving.tiny_translator import tiny_translator
+
+SOURCES = ["the cat sees a dog .", "a house .", "the dog sees the cat .", "a"]
+TARGETS = ["die Katze sieht einen Hund .", "das Haus .", "Hund sieht", "das"]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def eager():
+    """Saves the time in which each translator's graph is built."""
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+@pytest.fixture(scope="module")
+def translator():
+    return tiny_translator(batch_size=2)
+
+
+@pytest.mark.parametrize("step", ["produces", "reads"])
+def test_words_that_are_tokens_have_their_links(translator, step):
+    found = translator.links(SOURCES, TARGETS, step)
+    weights = translator.alignments(SOURCES, TARGETS, with_end=True)
+    for links, matrix in zip(found, weights, strict=True):
+        best = best_links(matrix, matrix.shape[1], len(matrix) - 1, step)
+        assert links == sorted(best) and links
+    one = tiny_translator(alignment_step=step)
+    assert one.links(SOURCES, TARGETS) == found
+
+
+def test_the_steps_differ(translator):
+    one, other = (
+        translator.links(SOURCES, TARGETS, step)
+        for step in ("produces", "reads")
+    )
+    assert one != other
+    with pytest.raises(ValueError, match="'produces' or 'reads'"):
+        translator.links(["a"], ["das"], "writes")
+
+
+def test_words_are_those_of_the_text(translator):
+    """The model reads the same tokens, however they are set apart."""
+    (links,) = translator.links(SOURCES[:1], TARGETS[:1])
+    (joined,) = translator.links(
+        ["the  cat sees a dog."], ["die Katze\tsieht einen Hund."]
+    )
+    assert joined == sorted({(min(i, 4), min(j, 4)) for i, j in links})
+
+
+def test_words_of_a_text_that_is_prepared(translator):
+    moses = {"lowercase": False, "normalize_punctuation": True}
+    prepared = Translator(
+        translator.translation_model,
+        translator.source_tokenizer,
+        translator.target_tokenizer,
+        translator.decoding,
+        Preprocessor("en", **moses),
+        Preprocessor("de", **moses),
+    )
+    # What the model reads, and what is given.
+    (plain,) = translator.links(['the " cat " .'], ['die " Katze " sieht .'])
+    (links,) = prepared.links(["the “cat”."], ["die „Katze“ sieht."])
+    source, target = [0, 1, 1, 1, 1], [0, 1, 1, 1, 2, 2]
+    assert links == sorted({(source[i], target[j]) for i, j in plain})
+
+
+def test_subwords_have_the_links_of_their_words():
+    weights = np.array([[0.9, 0, 0.1], [0, 0.6, 0.4], [0.1, 0, 0.9], [1, 0, 0]])
+    scored = ScoredTranslation(
+        -1.0,
+        ["\u2581Haus", "tür", "\u2581zu", "</s>"],
+        np.full(4, -0.25),
+        ["\u2581front", "\u2581do", "or"],
+        weights,
+    )
+    pair = "front door", "Haustür zu"
+    found = word_links.links_of_words(scored, *pair, "produces")
+    assert found == {(0, 0), (1, 0), (1, 1)}
+    found = word_links.links_of_words(scored, *pair, "reads")
+    assert found == {(1, 0), (0, 1)}
+
+
+def test_what_is_not_read_has_no_link():
+    translator = tiny_translator(max_source_length=2)
+    long, short = word_links.aligned_pairs(
+        translator, ["the cat sees", "a"], ["die Katze sieht einen", "das"]
+    )
+    assert long.truncated and not short.truncated
+    assert {j for _, j in long.links} == {0, 1}
+    assert {i for i, _ in long.links} <= {0, 1}
+
+
+def test_texts_without_words(translator):
+    assert translator.links([], []) == []
+    assert translator.links(["", "a", " "], ["das", "", ""]) == [[], [], []]
+    with pytest.raises(ValueError, match="Received: 0 and 1"):
+        translator.links(["a"], [])
+
+
+def test_a_model_without_attention_is_refused():
+    translator = tiny_translator(attention=AttentionConfig(kind="none"))
+    for method in (translator.links, translator.alignments):
+        with pytest.raises(ValueError, match="without attention"):
+            method(["a"], ["das"])
