@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from luong_keras.reproduction.measures import MEASURES, scores_of
-from luong_keras.reproduction.plan import Claim, Correlation, Plan, Table
+from luong_keras.reproduction.plan import Plan
+from luong_keras.reproduction.plan_files import Claim, Correlation, Table
 from luong_keras.reproduction.record import Record
 
 HOLDS = "holds"

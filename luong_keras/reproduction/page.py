@@ -28,7 +28,8 @@ from luong_keras.reproduction.comparison import (
     verdicts,
 )
 from luong_keras.reproduction.measures import MEASURES, scores_of
-from luong_keras.reproduction.plan import Claim, Plan, Row, Table
+from luong_keras.reproduction.plan import Plan, Row
+from luong_keras.reproduction.plan_files import Claim, Table
 from luong_keras.reproduction.record import Record, read_records
 
 # Figures 5 and 6 of the paper draw some of its systems.

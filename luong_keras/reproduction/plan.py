@@ -9,165 +9,31 @@ from __future__ import annotations
 import dataclasses
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from luong_keras.config import RunConfig
-from luong_keras.config_values import (
-    config_from_dict,
-    read_yaml,
-    with_values,
-)
+from luong_keras.config_values import with_values
 from luong_keras.presets import PRESETS
+from luong_keras.reproduction.plan_files import (
+    Claim,
+    Correlation,
+    Line,
+    OwnRows,
+    PaperFile,
+    RowEntry,
+    Sample,
+    ScaleFile,
+    Table,
+    read_plan_file,
+)
 
 _PLANS = Path(__file__).parent / "plans"
 SCALES = ("builtin", "multi30k", "wmt14")
 #: What stands for the folder of the text in the settings of a plan.
 DATA = "{data}"
-_STRICT: Any = {"extra": "forbid"}
 OWN = "own"
-
-
-@dataclass(frozen=True)
-class RowEntry:
-    """A row as a plan writes it: another one and what is changed.
-
-    Attributes:
-        after: the row that it changes; the base of the plan when None.
-        settings: what is changed, by full names.
-        models: how many decide together, of as many seeds.
-        turned: whether source and target language change places.
-    """
-
-    after: str | None = None
-    settings: dict[str, Any] = field(default_factory=dict)
-    models: int = 1
-    turned: bool = False
-
-    __pydantic_config__ = _STRICT
-
-
-@dataclass(frozen=True)
-class Line:
-    """A line of a table: a row, and what the paper has there."""
-
-    row: str
-    name: str
-    perplexity: float | None = None
-    bleu: float | None = None
-    aer: float | None = None
-
-    __pydantic_config__ = _STRICT
-
-
-@dataclass(frozen=True)
-class Table:
-    """Lines under one title."""
-
-    title: str
-    lines: list[Line]
-    section: str | None = None  # of the paper
-
-    __pydantic_config__ = _STRICT
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A sum of scores that the paper says is above zero.
-
-    Attributes:
-        claim: in words.
-        positive: rows with signs between them, as in `reverse - base`.
-        section: of the paper.
-        of: the score.
-        over: of which test sentences; `long - all` is how much more the sum
-            is of the long ones than of all.
-    """
-
-    claim: str
-    positive: str
-    section: str
-    of: Literal["bleu", "perplexity", "aer"] = "bleu"
-    over: Literal["all", "long", "long - all"] = "all"
-
-    __pydantic_config__ = _STRICT
-
-    @property
-    def terms(self) -> list[tuple[int, str]]:
-        """The rows of `positive` with their signs, 1 or -1."""
-        found, sign = [], 1
-        for part in self.positive.split():
-            if part in ("-", "+"):
-                sign = -1 if part == "-" else 1
-            else:
-                found.append((sign, part))
-        return found
-
-
-@dataclass(frozen=True)
-class Correlation:
-    """Two scores of the rows of a table, and whether they go together.
-
-    `sign` is that of the correlation which the paper claims; 0 where it says
-    that there is none.
-    """
-
-    claim: str
-    section: str
-    of: tuple[
-        Literal["bleu", "perplexity", "aer"],
-        Literal["bleu", "perplexity", "aer"],
-    ]
-    sign: Literal[-1, 0, 1]
-    table: str
-
-    __pydantic_config__ = _STRICT
-
-
-@dataclass(frozen=True)
-class Sample:
-    """A sentence that every row translates for a reader."""
-
-    source: str
-    reference: str
-
-    __pydantic_config__ = _STRICT
-
-
-@dataclass(frozen=True)
-class _PaperFile:
-    base: dict[str, Any]
-    rows: dict[str, RowEntry]
-    tables: dict[str, Table]
-    claims: list[Claim]
-    correlations: list[Correlation]
-
-    __pydantic_config__ = _STRICT
-
-
-@dataclass(frozen=True)
-class _ScaleFile:
-    title: str
-    text: str
-    preset: str
-    settings: dict[str, Any]
-    tables: list[str]
-    seeds: int = 1
-    ensemble: int = 4  # models
-    files: str | None = None
-    samples: list[Sample] = field(default_factory=list)
-    rows: dict[str, RowEntry] = field(default_factory=dict)
-    own_tables: dict[str, Table] = field(default_factory=dict)
-
-    __pydantic_config__ = _STRICT
-
-
-@dataclass(frozen=True)
-class _OwnRows:
-    rows: dict[str, RowEntry]
-
-    __pydantic_config__ = _STRICT
 
 
 @dataclass(frozen=True)
@@ -269,7 +135,7 @@ def read_plan(
         >>> plan.rows["reverse"].after, plan.rows["reverse"].changes
         ('base', {'model.reverse_source': True})
     """
-    paper = _read(_PLANS / "paper.yaml", _PaperFile)
+    paper = read_plan_file(_PLANS / "paper.yaml", PaperFile)
     if scale in SCALES:
         path = _PLANS / f"{scale}.yaml"
     elif scale.endswith((".yaml", ".yml")):
@@ -279,7 +145,7 @@ def read_plan(
             f"Expected: a scale of {', '.join(SCALES)}, or the path of a YAML "
             f"file like theirs. Received: {scale!r}.{_near(scale, SCALES)}"
         )
-    file = _read(path, _ScaleFile)
+    file = read_plan_file(path, ScaleFile)
     if file.preset not in PRESETS:
         raise ValueError(
             f"{path}: preset: Expected: one of {', '.join(PRESETS)}. "
@@ -291,7 +157,7 @@ def read_plan(
             models = dataclasses.replace(entry, models=file.ensemble)
             entries[name] = models
     if own_rows is not None:
-        own = _read(Path(own_rows), _OwnRows).rows
+        own = read_plan_file(Path(own_rows), OwnRows).rows
         if known := [name for name in own if name in entries]:
             raise ValueError(
                 f"{own_rows} names rows that the paper's plan has: "
@@ -373,7 +239,7 @@ def _resolved(
 
 
 def _check_names(
-    rows: Mapping[str, Row], tables: Mapping[str, Table], paper: _PaperFile
+    rows: Mapping[str, Row], tables: Mapping[str, Table], paper: PaperFile
 ) -> None:
     named = {line.row for table in tables.values() for line in table.lines}
     named |= {name for claim in paper.claims for _, name in claim.terms}
@@ -382,19 +248,6 @@ def _check_names(
     for told in paper.correlations:
         if told.table not in tables:
             raise ValueError(f"A plan names no table of its: {told.table!r}.")
-
-
-def _read(path: Path, kind: type) -> Any:
-    values = read_yaml(path)
-    if not isinstance(values, dict):
-        names = ", ".join(f.name for f in dataclasses.fields(kind))
-        raise ValueError(
-            f"Expected in {path}: {names}. Received: {type(values).__name__}."
-        )
-    try:
-        return config_from_dict(values, kind)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
 
 
 def _near(name: str, names: Iterable[str]) -> str:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from luong_keras.reproduction.plan import Claim, read_plan, with_text
+from luong_keras.reproduction.plan import read_plan, with_text
+from luong_keras.reproduction.plan_files import Claim
 
 
 @pytest.fixture(scope="module")
