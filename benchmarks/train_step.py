@@ -17,6 +17,8 @@ loops, by automatic differentiation, and with the naive cell:
         --python torch=PATH --python keras-on-torch=PATH \
         --programs ours-on-torch automatic-on-torch naive-on-torch torch
 
+`ours-sampled` estimates its losses from 4,096 words of the vocabulary.
+
 `--cells` compares this library with itself instead: decoders of other cells,
 their loop against automatic differentiation, the whole training step and the
 decoder's part of it, forward and backward, alone.
@@ -28,8 +30,14 @@ import sys
 from speed import batches, driver
 from speed.configurations import CONFIGURATIONS
 
+SAMPLED = 4096  # words, of "ours-sampled"
 PROGRAMS = {
     "ours": ("ours", "ours_model:training", {}),
+    "ours-sampled": (
+        "ours",
+        "ours_model:training",
+        {"settings": {"sampled": SAMPLED}},
+    ),
     "torch": ("torch", "torch_model:training", {}),
     "torch-compile": ("torch", "torch_model:training", {"compiled": True}),
     "addons": ("addons", "addons_model:training", {}),
@@ -84,6 +92,7 @@ def training_programs(options, path):
         name
         for name in table
         if table[name][0] != driver.KERAS_ON_TORCH
+        and name != "ours-sampled"
         and (options.data == "static" or name != "torch-compile")
     ]
     common = {"configuration": options.config, "batches": str(path)}
@@ -126,8 +135,8 @@ def add_model_arguments(parser):
         "--programs",
         nargs="+",
         choices=PROGRAMS,
-        help="default: all but those on-torch; torch-compile, which compiles "
-        "every length anew, only on static data",
+        help="default: all but those on-torch and ours-sampled; "
+        "torch-compile, which compiles every length anew, only on static data",
     )
     parser.add_argument("--cells", nargs="+", choices=CELLS, default=())
 

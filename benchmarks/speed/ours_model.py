@@ -25,12 +25,17 @@ from speed.worker import Work
 
 
 def translation_model(
-    configuration, precision, attention, bidirectional=False, **settings
+    configuration,
+    precision,
+    attention,
+    bidirectional=False,
+    sampled=None,
+    **settings,
 ):
     """The model of a configuration, without dropout.
 
     `attention` is its kind, or all settings of it; `settings` are more of
-    those of the model.
+    those of the model, `sampled` the words that its losses are made of.
     """
     if isinstance(attention, str):
         attention = {"kind": attention}
@@ -51,7 +56,8 @@ def translation_model(
             output_bias=True,
             precision=policy(precision),
             **settings,
-        )
+        ),
+        **({} if sampled is None else {"sampled_softmax": sampled}),
     )
 
 

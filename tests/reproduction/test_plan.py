@@ -2,7 +2,7 @@
 
 import pytest
 
-from luong_keras.reproduction.plan import read_plan, with_text
+from luong_keras.reproduction.plan import SCALES, read_plan, with_text
 from luong_keras.reproduction.plan_files import Claim
 
 
@@ -94,9 +94,14 @@ def test_one_change_a_row(plan):
 
 
 def test_every_scale_is_a_plan():
-    for scale in ("builtin",):
+    for scale in SCALES:
         plan = read_plan(scale)
-        assert plan.chosen(plan.usual)
+        assert plan.chosen(plan.usual) and plan.chosen(plan.tables)
+        assert (plan.files is None) == (scale != "multi30k")
+    wmt14 = read_plan("wmt14").rows
+    assert wmt14["ensemble"].models == 8
+    assert wmt14["turned-dot-unk"].config.data.test_set == "wmt15"
+    assert wmt14["turned-dot-unk"].config.data.source_language == "de"
 
 
 def test_rows_of_ones_own(tmp_path):
