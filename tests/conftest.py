@@ -10,11 +10,12 @@ import pytest
 # which starts sooner without Keras.
 from tests.golden.summary import pytest_terminal_summary  # noqa: F401
 
+pytest_plugins = ["tests.browser_pages"]
 TESTS = Path(__file__).parent
 # What reads text, batches it or serves it runs on TensorFlow alone.
 TENSORFLOW_ONLY = (
     *("data", "text", "inference", "serving", "client", "recipe"),
-    *("examples", "cli", "report", "test_translator.py"),
+    *("examples", "cli", "report", "reproduction", "test_translator.py"),
     # Of these, which read the files of the project or start processes of
     # their own, one run is enough.
     *("test_mutations.py", "test_architecture.py", "test_public_names.py"),

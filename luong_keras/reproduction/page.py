@@ -116,10 +116,16 @@ def _content(plan: Plan, rows: Rows) -> dict[str, Any]:
         "tables": [
             _table(plan, table, resampling)
             for table in plan.tables.values()
-            if any(line.row in rows for line in table.lines)
+            if _is_told(table, rows)
         ],
         "claims": [_told(verdict) for verdict in verdicts(plan, resampling)],
     }
+
+
+def _is_told(table: Table, rows: Rows) -> bool:
+    """Whether there is more to show of a table than rows of another one."""
+    tried = sum(line.row in rows for line in table.lines)
+    return 2 * tried >= len(table.lines)
 
 
 def _table(plan: Plan, table: Table, resampling: Resampling) -> dict[str, Any]:
@@ -187,7 +193,7 @@ def _told(verdict: Verdict) -> dict[str, Any]:
     claim = verdict.claim
     if isinstance(claim, Claim):
         measure = MEASURES[claim.of]
-        computed = f"{measure.title} of {claim.positive}"
+        computed = f"{measure.title} of {claim.positive}".replace(" - ", " − ")
         if claim.over != "all":
             computed += f", {claim.over} sentences"
         digits, percent = measure.decimals, measure.percent

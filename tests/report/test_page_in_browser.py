@@ -1,39 +1,15 @@
 """The page of a run in a real browser: found its way in by all who read it."""
 
-import shutil
-
 import pytest
 
 from luong_keras.report import page as page_module
 from luong_keras.report.examples import Alignment
 from luong_keras.report.page import write_page
+from tests.browser_pages import IN_BROWSER, check_at_all_sizes
 from tests.report.made_up_run import BAD, GOOD, made_up_run
 
-sync_api = pytest.importorskip(
-    "playwright.sync_api", reason="needs a browser: pip install playwright"
-)
-axe = pytest.importorskip(
-    "axe_playwright_python.sync_playwright",
-    reason="pip install axe-playwright-python",
-)
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        CHROMIUM is None, reason="needs a browser: apt-get install chromium"
-    ),
-]
+pytestmark = IN_BROWSER
 NAME = "a-run-with-rather-a-long-name-that-has-no-space-in-it-at-all"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -56,47 +32,11 @@ def pages(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def opened(browser, pages):
-    """A page, which must ask for nothing but itself."""
-    contexts = []
-
-    def open_page(name, width=1400, **options):
-        contexts.append(
-            browser.new_context(
-                viewport={"width": width, "height": 800}, **options
-            )
-        )
-        tab = contexts[-1].new_page()
-        tab.asked, tab.errors = [], []
-        tab.on("request", lambda request: tab.asked.append(request.url))
-        tab.on("pageerror", lambda error: tab.errors.append(str(error)))
-        tab.on("console", lambda line: tab.errors.append(line.text))
-        tab.goto((pages / name).as_uri())
-        return tab
-
-    yield open_page
-    for context in contexts:
-        for tab in context.pages:
-            assert len(tab.asked) == 1 and tab.errors == []
-        context.close()
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [320, 1400])
 @pytest.mark.parametrize("name", ["one.html", "two.html"])
 def test_axe_finds_nothing_and_nothing_is_cut(opened, name, width, scheme):
-    # axe is put into the page, which its own policy forbids to others.
-    tab = opened(name, width, color_scheme=scheme, bypass_csp=True)
-    for opens in (False, True):
-        tab.evaluate(
-            "opens => document.querySelectorAll('details')"
-            ".forEach(each => { each.open = opens; })",
-            opens,
-        )
-        found = axe.Axe().run(tab)
-        assert found.violations_count == 0, found.generate_report()
-        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    check_at_all_sizes(opened, name, width, scheme)
 
 
 def test_a_cell_is_pointed_at(opened):

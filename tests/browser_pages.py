@@ -1,0 +1,72 @@
+"""Pages in a real browser, for the tests of what they look like."""
+
+import shutil
+
+import pytest
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+IN_BROWSER = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        CHROMIUM is None, reason="needs a browser: apt-get install chromium"
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium, without a window."""
+    sync_api = pytest.importorskip(
+        "playwright.sync_api", reason="needs a browser: pip install playwright"
+    )
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opened(browser, pages):
+    """A page, which must ask for nothing but itself."""
+    contexts = []
+
+    def open_page(name, width=1400, **options):
+        contexts.append(
+            browser.new_context(
+                viewport={"width": width, "height": 800}, **options
+            )
+        )
+        tab = contexts[-1].new_page()
+        tab.asked, tab.errors = [], []
+        tab.on("request", lambda request: tab.asked.append(request.url))
+        tab.on("pageerror", lambda error: tab.errors.append(str(error)))
+        tab.on("console", lambda line: tab.errors.append(line.text))
+        tab.goto((pages / name).as_uri())
+        return tab
+
+    yield open_page
+    for context in contexts:
+        for tab in context.pages:
+            assert len(tab.asked) == 1 and tab.errors == []
+        context.close()
+
+
+def check_at_all_sizes(opened, name, width, scheme):
+    """Nothing that axe finds, and nothing that is cut, folded or not."""
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright",
+        reason="pip install axe-playwright-python",
+    )
+    # axe is put into the page, which its own policy forbids to others.
+    tab = opened(name, width, color_scheme=scheme, bypass_csp=True)
+    for opens in (False, True):
+        tab.evaluate(
+            "opens => document.querySelectorAll('details')"
+            ".forEach(each => { each.open = opens; })",
+            opens,
+        )
+        found = axe.Axe().run(tab)
+        assert found.violations_count == 0, found.generate_report()
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width

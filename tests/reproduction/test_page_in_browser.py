@@ -1,0 +1,35 @@
+"""The page of a reproduction in a real browser."""
+
+import pytest
+
+from luong_keras.reproduction.page import write_pages
+from tests.browser_pages import IN_BROWSER, check_at_all_sizes
+from tests.reproduction.made_up_rows import builtin_plan, record, write_rows
+
+pytestmark = IN_BROWSER
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """A page of table 1 with a row that was not run."""
+    folder = tmp_path_factory.mktemp("pages")
+    names = ("base", "reverse", "dropout", "location", "feed", "local-p")
+    for place, name in enumerate(names):
+        aer = 0.4 if place > 2 else None
+        write_rows(folder / "rows", record(name, 1, 0.3 + 0.1 * place, 2, aer))
+    write_pages(builtin_plan(), folder / "rows", folder)
+    return folder
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [320, 1400])
+def test_axe_finds_nothing_and_nothing_is_cut(opened, width, scheme):
+    check_at_all_sizes(opened, "index.html", width, scheme)
+
+
+def test_a_cell_is_pointed_at(opened):
+    tab = opened("index.html")
+    tab.locator("#samples summary").first.click()
+    tab.locator(".alignment tbody td").first.hover()
+    chosen = tab.locator(".chosen").first.inner_text()
+    assert chosen == "“a” looks at “a” with weight 90 %"
