@@ -29,6 +29,9 @@ DEVICES = ("tests/training/test_jax_devices.py",)
 REFUSALS = ("tests/client/test_refusals.py",)
 ACCESS = ("tests/client/test_access.py",)
 STREAMS = ("tests/client/test_line_streams.py",)
+COMPARISON = ("tests/reproduction/test_comparison.py",)
+REPRODUCED = ("tests/reproduction/test_runs.py",)
+SAMPLED = ("tests/ops/test_sampled_loss.py",)
 SYMMETRIZATION = ("tests/alignment/test_symmetrization.py",)
 
 
@@ -1003,6 +1006,69 @@ MUTATIONS = [
         'links_of_words(pair, sources[place], targets[place], "produces")',
         ("tests/inference/test_word_links.py",),
         "tokens_have",
+    ),
+    Mutation(
+        "sampled words with the threshold of one word more",
+        "ops/sampled_loss.py",
+        "ops.take(log_q, ids) - keys[-1]",
+        "ops.take(log_q, ids) - keys[-2]",
+        SAMPLED,
+    ),
+    Mutation(
+        "sampled words without their importance",
+        "ops/sampled_loss.py",
+        "others - ops.cast(log_drawn, others.dtype)",
+        "others",
+        SAMPLED,
+    ),
+    Mutation(
+        "a sampled word that is the target counted twice",
+        "ops/sampled_loss.py",
+        "ops.where(is_own, _NEVER, logits)",
+        "logits",
+        SAMPLED,
+    ),
+    Mutation(
+        "an evaluation by sampled words",
+        "layers/output_projection.py",
+        "if training and self.estimates:",
+        "if self.estimates:",
+        SAMPLED,
+    ),
+    Mutation(
+        "rows compared on different resamplings",
+        "reproduction/comparison.py",
+        "random = np.random.default_rng([_SEED, count])",
+        "random = np.random.default_rng([_SEED, *row.encode()])",
+        COMPARISON,
+    ),
+    Mutation(
+        "a claim that holds without an interval",
+        "reproduction/comparison.py",
+        "if value.low > 0:",
+        "if value.value > 0:",
+        COMPARISON,
+    ),
+    Mutation(
+        "rows of another search trained again",
+        "reproduction/tasks.py",
+        "if _training_key(r) == key",
+        "if r.name == row.name",
+        REPRODUCED,
+    ),
+    Mutation(
+        "a finished row of other settings kept",
+        "reproduction/tasks.py",
+        'return ", ".join(told) or None',
+        "return None",
+        REPRODUCED,
+    ),
+    Mutation(
+        "an unknown word scored as three",
+        "reproduction/scoring.py",
+        "text=found.text.replace(UNK, _UNKNOWN)",
+        "text=found.text",
+        ("tests/reproduction/test_scoring.py",),
     ),
 ]
 

@@ -1,5 +1,7 @@
 """Verdicts: what is above zero, and what chance alone could be."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -82,6 +84,16 @@ def test_errors_count_with_the_sign_that_the_claim_gives():
     assert verdict_of(Resampling(found), start + "m").verdict == "not tried"
     value = Resampling(found).difference([(1, "feed"), (-1, "local-p")], "aer")
     assert value.value == pytest.approx(0.1)
+
+
+def test_rows_are_compared_on_the_same_sentences():
+    # What one row has right, the other has too: no draw tells them apart.
+    one = record("base")
+    twin = dataclasses.replace(one, row="reverse")
+    found = Resampling({"base": [one], "reverse": [twin]}, 50)
+    assert found.scores("base", "bleu").std() > 0
+    value = found.difference([(1, "reverse"), (-1, "base")], "bleu")
+    assert value == (0, 0, 0)
 
 
 def test_long_sentences_are_scored_by_themselves():
