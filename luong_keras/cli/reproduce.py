@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,7 +92,10 @@ def run(arguments: Reproduce) -> int:
         status = _run(plan, work, arguments, output, records)
     from luong_keras.reproduction.page import write_pages
 
-    for path in write_pages(plan, records, output):
+    paths = write_pages(plan, records, output)
+    if paths:
+        _tell_claims(paths[-1])
+    for path in paths:
         print(path)
     return status
 
@@ -108,6 +112,13 @@ def _tell(work) -> None:
         print(f"  {training.name}: for {rows}")
     for ensemble in work.ensembles:
         print(f"  {ensemble.name}: of {', '.join(ensemble.runs)}")
+
+
+def _tell_claims(summary: Path) -> None:
+    claims = json.loads(summary.read_text(encoding="utf-8"))["claims"]
+    for claim in claims:
+        if claim["value"] is not None:
+            print(f"{claim['verdict']:13}  {claim['claim']} {claim['value']}")
 
 
 def _check_files(plan, files: Path | None) -> None:

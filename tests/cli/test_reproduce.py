@@ -41,7 +41,8 @@ def test_settings_of_every_row_are_other_rows(call, tmp_path):
 
 def test_a_page_of_what_there_is(call, tmp_path):
     write_rows(tmp_path / "out" / "rows", record("base"), record("reverse"))
-    *_, page, summary = call("--page")
+    *_, told, page, summary = call("--page")
+    assert told.startswith("not decided    Reversing the source helps. ")
     assert page == str(tmp_path / "out" / "index.html")
     found = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert found["scale"] == "builtin" and summary.endswith("summary.json")
