@@ -103,8 +103,9 @@ class Runs:
             with self._shown(state):
                 texts = self._texts(work.trainings)
                 failed = self._side_by_side(texts, state)
-                if not failed:
-                    failed += self._side_by_side(work.trainings, state)
+                if failed:  # Nothing can be trained on it.
+                    return failed
+                failed = self._side_by_side(work.trainings, state)
                 bad = {failure.name for failure in failed}
                 ready = [e for e in work.ensembles if not bad & set(e.runs)]
                 failed += self._side_by_side(ready, state)
@@ -173,6 +174,8 @@ class Runs:
                     start_new_session=True,
                 )
                 self._processes.add(process)
+                if self._stopping.is_set():  # since it was looked at above
+                    process.terminate()
                 status = process.wait()
                 self._processes.discard(process)
         finally:

@@ -16,6 +16,9 @@ from pathlib import Path
 def main(path):
     task = json.loads(Path(path).read_text())
     if task["prepare"] is not None:
+        if os.environ.get("FAKE_FAILS") == "text":
+            print("no such corpus")
+            return 1
         Path(task["text"]).mkdir(parents=True)
         note(task, "prepared", Path(task["text"]).name)
         return 0

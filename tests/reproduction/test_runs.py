@@ -126,6 +126,13 @@ def test_one_that_fails_does_not_keep_the_others(work_in, monkeypatch):
     assert any(note.startswith("trained local-p-4") for note in notes)
 
 
+def test_nothing_is_trained_on_a_text_that_cannot_be_read(work_in, monkeypatch):
+    monkeypatch.setenv("FAKE_FAILS", "text")
+    work_in.records.joinpath("notes").touch()
+    (failure,), notes = work_in("base", "ensemble")
+    assert failure.why == "no such corpus" and notes == []
+
+
 def test_a_signal_stops_what_runs_and_begins_nothing_more(work_in, monkeypatch):
     monkeypatch.setenv("FAKE_WAITS", "base-1")
 
