@@ -852,7 +852,7 @@ MUTATIONS = [
     ),
     Mutation(
         "text of a translation is HTML",
-        "report/page.py",
+        "report/environment.py",
         "autoescape=True",
         "autoescape=False",
         ("tests/report/test_page.py",),
