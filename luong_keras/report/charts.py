@@ -175,7 +175,7 @@ class _style:
 def _legend(axes: Axes, count: int) -> None:
     if count > _FEW:
         figure = cast("Figure", axes.figure)
-        figure.set_figheight(figure.get_figheight() + 0.2 * (count + 1) // 2)
+        figure.set_figheight(figure.get_figheight() + 0.2 * ((count + 1) // 2))
         figure.legend(loc="outside lower center", ncols=2, frameon=False)
     elif count > 1:
         axes.legend(frameon=True, framealpha=0.8)

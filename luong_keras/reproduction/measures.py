@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from luong_keras.alignment.aer import AlignmentLinks
+from luong_keras.alignment.aer import AlignmentLinks, LinkScores
 from luong_keras.alignment.links import Link
 from luong_keras.evaluation.bleu import check_sentences
 from luong_keras.missing_package import missing_package
@@ -25,25 +25,23 @@ class Measure(NamedTuple):
     Attributes:
         title: for a reader.
         columns: the names of the numbers of a sentence.
-        lower_is_better: whether it counts mistakes.
         decimals: how many a reader is shown.
         percent: whether it is a share.
     """
 
     title: str
     columns: tuple[str, ...]
-    lower_is_better: bool
     decimals: int
     percent: bool = False
 
 
 _NGRAMS = tuple(f"matches_{n}" for n in range(1, _ORDER + 1))
 MEASURES = {
-    "bleu": Measure("BLEU", (*_NGRAMS, "length", "reference_length"), False, 2),
+    "bleu": Measure("BLEU", (*_NGRAMS, "length", "reference_length"), 2),
     "perplexity": Measure(
-        "perplexity", ("negative_log_likelihood", "tokens"), True, 2
+        "perplexity", ("negative_log_likelihood", "tokens"), 2
     ),
-    "aer": Measure("AER", ("alignment_hits", "alignment_total"), True, 1, True),
+    "aer": Measure("AER", ("alignment_hits", "alignment_total"), 1, True),
 }
 
 
@@ -86,9 +84,10 @@ def alignment_counts(
     """
     hits, total = [], []
     for found, reference in zip(links, gold, strict=True):
-        possible = reference.possible | reference.sure
-        hits.append(len(found & reference.sure) + len(found & possible))
-        total.append(len(found) + len(reference.sure))
+        counted = LinkScores()
+        counted.add(found, reference)
+        hits.append(counted.sure_links + counted.possible_links)
+        total.append(counted.links + counted.sure)
     return {"alignment_hits": hits, "alignment_total": total}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import statistics
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ import numpy as np
 
 import luong_keras
 from luong_keras.config import RunConfig
-from luong_keras.config_values import config_to_dict, leaf_values
 from luong_keras.files.atomic_file import write_text
 from luong_keras.files.json_file import write_json
 from luong_keras.progress import progress_bar
@@ -30,7 +29,12 @@ from luong_keras.reproduction.comparison import (
 from luong_keras.reproduction.measures import MEASURES, scores_of
 from luong_keras.reproduction.plan import Plan, Row
 from luong_keras.reproduction.plan_files import Claim, Table
-from luong_keras.reproduction.record import Record, read_records
+from luong_keras.reproduction.record import (
+    Record,
+    comparable_settings,
+    read_records,
+)
+from luong_keras.reproduction.tasks import TEST_TEXT
 
 # Figures 5 and 6 of the paper draw some of its systems.
 _CURVES = ("base", "reverse", "dropout", "location", "feed", "local-p")
@@ -86,18 +90,15 @@ def write_pages(plan: Plan, records: Path, output: Path) -> list[Path]:
 def _rows(plan: Plan, records: Path) -> tuple[Rows, list[str]]:
     """The records by their rows, in the order of the plan."""
     by_name = defaultdict(list)
-    turned = {
-        name
-        for name, row in plan.rows.items()
-        if row.config.data.source_language
-        != plan.rows["base"].config.data.source_language
-    }
-    found = [r for r in read_records(records) if r.row in plan.rows]
+    by_text = defaultdict(list)
+    for record in read_records(records):
+        if record.row in plan.rows:
+            data = plan.rows[record.row].config.data
+            named = (getattr(data, name) for name in TEST_TEXT)
+            by_text[data.source_language, *named].append(record)
     left_out = []
-    for part in (False, True):
-        own = [r for r in found if (r.row in turned) == part]
-        tests = [record.text["test"] for record in own]
-        usual = statistics.mode(tests) if tests else None
+    for own in by_text.values():
+        usual = statistics.mode(record.text["test"] for record in own)
         for record in own:
             if record.text["test"] != usual:
                 left_out.append(f"{record.row}: another test text")
@@ -165,6 +166,9 @@ def _change(row: Row, resampling: Resampling) -> dict[str, Any] | None:
     if row.after is None or not all(
         resampling.has(name, "bleu") for name in (row.name, row.after)
     ):
+        return None
+    own, other = (resampling.rows[n][0] for n in (row.name, row.after))
+    if own.text["test"] != other.text["test"]:
         return None
     terms = [(1, row.name), (-1, row.after)]
     return {
@@ -307,12 +311,11 @@ def _settings(
 ) -> dict[str, Any]:
     """A row's settings and where it was made."""
     row = plan.rows[name]
-    default = leaf_values(config_to_dict(RunConfig()))
-    changed: Mapping[str, Any] = {
+    default = comparable_settings(RunConfig())
+    changed = {
         setting: value
         for setting, value in records[0].settings.items()
         if value != default.get(setting)
-        and not (isinstance(value, list) and tuple(value) == default[setting])
     }
     return {
         "name": name,

@@ -62,7 +62,7 @@ class Record:
 
         A setting that came later has its default in older records.
         """
-        default = leaf_values(config_to_dict(RunConfig()))
+        default = comparable_settings(RunConfig())
         wanted = comparable_settings(config)
         return {
             name: (old, value)

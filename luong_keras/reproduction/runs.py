@@ -23,6 +23,7 @@ from luong_keras.files.json_file import write_json
 from luong_keras.progress import live_line, terminal
 from luong_keras.reproduction.plan import Plan, Row
 from luong_keras.reproduction.tasks import (
+    STOPPED,
     Ensemble,
     Training,
     Work,
@@ -33,7 +34,6 @@ from luong_keras.training.json_lines_log import JsonLinesLog
 from luong_keras.training.run_folder import RunFolder
 
 _MODULE = "luong_keras.reproduction.worker"
-_STOPPED = 3  # the worker's status where a signal ended its training
 # Each process has its share of the cores.
 _THREADS = ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS")
 
@@ -183,7 +183,7 @@ class Runs:
             path.unlink(missing_ok=True)
         if status == 0:
             return None
-        stopped = status == _STOPPED or self._stopping.is_set()
+        stopped = status == STOPPED or self._stopping.is_set()
         why = "stopped; the same command goes on" if stopped else _last(log)
         return Failure(task.name, why, log, stopped)
 

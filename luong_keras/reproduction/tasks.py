@@ -13,8 +13,9 @@ from luong_keras.config_values import config_to_dict
 from luong_keras.reproduction.plan import Plan, Row
 from luong_keras.reproduction.record import read_record, record_path
 
-# What another search, or another test text, changes of a row.
-_AFTER_TRAINING = ("test", "test_set", "test_subset")
+STOPPED = 3  # the status of a process that was stopped before its end
+# What says which test text there is.
+TEST_TEXT = ("test", "test_set", "test_subset")
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def work_of(plan: Plan, rows: Sequence[Row], seeds: int, records: Path) -> Work:
 def text_key(config: RunConfig) -> str:
     """What the training text and its vocabularies are made by."""
     data = config_to_dict(config.data)
-    for name in (*_AFTER_TRAINING, "dev", "processes", "batching"):
+    for name in (*TEST_TEXT, "dev", "processes", "batching"):
         del data[name]
     sizes = (
         config.model.source_vocabulary_size,
@@ -148,6 +149,6 @@ def _add(
 def _training_key(row: Row) -> str:
     config = dataclasses.replace(row.config, decoding=RunConfig().decoding)
     values = config_to_dict(config)
-    for name in _AFTER_TRAINING:
+    for name in TEST_TEXT:
         del values["data"][name]
     return json.dumps(values, sort_keys=True)

@@ -24,9 +24,9 @@ from luong_keras.recipe.vocabularies import count_lengths, prepare_tokenizers
 from luong_keras.reproduction.plan import with_text
 from luong_keras.reproduction.record import write_record
 from luong_keras.reproduction.scoring import score_row
+from luong_keras.reproduction.tasks import STOPPED, TEST_TEXT
 from luong_keras.training.run_folder import RunFolder
 
-STOPPED = 3  # the status of a process that was stopped before its end
 _TEXT = ("corpus", "*_vocabulary.*")
 
 
@@ -92,8 +92,7 @@ def _link(source: str | Path, target: str | Path) -> None:
 def _datasets(config: RunConfig, run: RunFolder) -> Datasets:
     """The test pairs of a row; those of its run unless it names others."""
     own = config_from_dict(run.read_config()).data
-    names = ("test", "test_set", "test_subset")
-    if all(getattr(own, n) == getattr(config.data, n) for n in names):
+    if all(getattr(own, n) == getattr(config.data, n) for n in TEST_TEXT):
         return read_text(run)[0]
     return load_datasets(config.data)
 

@@ -103,6 +103,18 @@ def test_rows_that_do_not_belong_are_left_out_and_named(folder):
     assert [line["trials"] for line in lines[:2]] == [1, 1]
 
 
+def test_rows_of_another_test_text_are_told_but_not_compared(folder):
+    for name in ("turned-base", "turned-location", "turned-feed"):
+        made = dataclasses.replace(record(name), text={"test": "german"})
+        write_rows(folder / "rows", made)
+    text, summary = written(folder)
+    assert "Left out" not in plain(text)
+    (table,) = (t for t in summary["tables"] if t["section"] == "4.3")
+    first, second, *_ = table["lines"]
+    assert first["trials"] == 1 and first["change"] is None
+    assert second["change"]["over"] == "turned-base"
+
+
 def test_without_rows_there_is_no_page(tmp_path):
     assert write_pages(builtin_plan(), tmp_path / "rows", tmp_path) == []
     assert not (tmp_path / "index.html").exists()
