@@ -12,6 +12,7 @@ from luong_keras.config_checks import (
     check_at_least_one,
     check_averages,
     check_share,
+    check_shared_embeddings,
 )
 from luong_keras.config_data import DataConfig, FilterConfig
 from luong_keras.config_decoding import DecodingConfig
@@ -92,7 +93,12 @@ class ModelConfig:
     # 50 and 1000 in the authors' program
     cell_clip: float | None = None
     gradient_clip: float | None = None
+    # of whole words: their embeddings are 0, as if nothing stood there
+    word_dropout: float = 0.0
     tied_embeddings: bool = False  # target embedding and output matrix
+    # one embedding for the words of both sides; with tied_embeddings it is
+    # three-way tying (Press and Wolf 2017)
+    shared_embeddings: bool = False
     initial_range: float | None = 0.1  # U[-r, r]; None: Keras' defaults
     # float32, mixed_bfloat16, mixed_float16 or float64
     precision: str = "float32"
@@ -115,6 +121,8 @@ class ModelConfig:
             "decoder_layers",
         )
         check_share(self, "dropout")
+        check_share(self, "word_dropout")
+        check_shared_embeddings(self)
         if self.reverse_source and self.bidirectional:
             raise ValueError(
                 "reverse_source=True and bidirectional=True exclude each "
@@ -272,4 +280,10 @@ class RunConfig:
             raise ValueError(
                 "joint_vocabulary=true means one vocabulary, so both sizes "
                 f"must be equal. Received: {sizes[0]} and {sizes[1]}."
+            )
+        if model.shared_embeddings and not self.data.joint_vocabulary:
+            raise ValueError(
+                "shared_embeddings=true means that an id is the same word on "
+                "both sides. Expected: data.joint_vocabulary=true. Received: "
+                "false."
             )

@@ -21,6 +21,24 @@ def check_share(config, name: str) -> None:
         )
 
 
+def check_shared_embeddings(model) -> None:
+    """Raises where there cannot be one embedding for both sides."""
+    if not model.shared_embeddings:
+        return
+    if model.source_features is not None:
+        raise ValueError(
+            "shared_embeddings=true wants words on both sides. Received: "
+            f"source_features={model.source_features}. Set one of them to "
+            "its default."
+        )
+    sizes = (model.source_vocabulary_size, model.target_vocabulary_size)
+    if sizes[0] != sizes[1]:
+        raise ValueError(
+            "shared_embeddings=true means one vocabulary, so both sizes must "
+            f"be equal. Received: {sizes[0]} and {sizes[1]}."
+        )
+
+
 def check_averages(training) -> None:
     """Raises where the weights that a run writes contradict each other."""
     if training.keep < 0:

@@ -3,7 +3,11 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from luong_keras.config_checks import check_at_least_one, check_text
+from luong_keras.config_checks import (
+    check_at_least_one,
+    check_share,
+    check_text,
+)
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,10 @@ class DataConfig:
     # lines from which subwords are learnt; a sample of them, the same for
     # every seed, where there are more, for they are all in memory at once
     subword_lines: int | None = 2_000_000
+    # sentencepiece: each merge of two pieces is left out with this
+    # probability, anew every epoch, so that the words of the training text are
+    # split in many ways (BPE-dropout, Provilkov et al. 2020; theirs 0.1)
+    subword_dropout: float = 0.0
     # cores that prepare the text, all of them where None; the result is the
     # same
     processes: int | None = None
@@ -96,6 +104,14 @@ class DataConfig:
             self, "max_length", "train_size", "subword_lines", "processes"
         )
         check_text(self)
+        check_share(self, "subword_dropout")
+        if self.subword_dropout and self.tokenizer != "sentencepiece":
+            raise ValueError(
+                "subword_dropout leaves out merges of subwords. Expected: "
+                "tokenizer='sentencepiece'. Received: "
+                f"subword_dropout={self.subword_dropout} with "
+                f"tokenizer={self.tokenizer!r}."
+            )
         if not 0 <= self.most_skipped <= 1:
             raise ValueError(
                 "most_skipped is a share of the training pairs. Expected: 0 "

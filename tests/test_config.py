@@ -223,6 +223,25 @@ def test_settings_cannot_be_changed_in_place():
             ["data.joint_vocabulary=true", "model.source_vocabulary_size=9"],
             "both sizes must be equal. Received: 9 and 50000",
         ),
+        (
+            ["model.shared_embeddings=true"],
+            "Expected: data.joint_vocabulary=true",
+        ),
+        (
+            ["model.shared_embeddings=true", "model.source_vocabulary_size=9"],
+            "one vocabulary.* Received: 9 and 50000",
+        ),
+        (
+            ["model.shared_embeddings=true", "model.source_features=3"],
+            "words on both sides. Received: source_features=3",
+        ),
+        (["model.word_dropout=1"], "word_dropout must be at least 0 and less"),
+        (["data.subword_dropout=1"], "subword_dropout must be at least 0"),
+        (
+            ["data.subword_dropout=0.1"],
+            "Expected: tokenizer='sentencepiece'. Received: "
+            "subword_dropout=0.1 with tokenizer='words'",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_at_once(assignments, message):

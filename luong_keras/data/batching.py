@@ -20,6 +20,7 @@ from luong_keras.data.padding import (
 )
 from luong_keras.data.pair_selection import select_pairs
 from luong_keras.missing_package import missing_package
+from luong_keras.text.subword_sampling import SubwordSampler
 from luong_keras.text.tokenizer import Tokenizer
 
 try:
@@ -64,6 +65,10 @@ class TrainingBatches(BatchOrder):
         weights: How often the pairs of each of the corpus's sources come,
             relative to the others: see `luong_keras.data.mixture.Mixture`.
             Every pair comes once an epoch when None.
+        subword_dropout: The probability that a merge of subwords is left out:
+            see `luong_keras.text.subword_sampling.SubwordSampler`. What is
+            drawn is decided by the seed, the step and the side. Sentences are
+            selected and sorted by their usual lengths.
 
     Attributes:
         dropped: How many pairs were too long and left out.
@@ -106,6 +111,7 @@ class TrainingBatches(BatchOrder):
         batching: str = "sorted_pools",
         pool_batches: int | None = None,
         weights: Sequence[float] | None = None,
+        subword_dropout: float = 0.0,
     ) -> None:
         pairs = select_pairs(
             corpus, source_tokenizer, target_tokenizer, max_length, over_long
@@ -125,6 +131,13 @@ class TrainingBatches(BatchOrder):
         self.target_tokenizer = target_tokenizer
         self.max_length = max_length
         self.over_long = over_long
+        self.subword_dropout = subword_dropout
+        self._samplers: list[SubwordSampler] = []
+        if subword_dropout:
+            self._samplers = [
+                SubwordSampler(tokenizer, subword_dropout, max_length)
+                for tokenizer in (source_tokenizer, target_tokenizer)
+            ]
         self.dropped = self._pairs.dropped
         self.cut = self._pairs.cut
         self.empty = self._pairs.empty
@@ -146,6 +159,8 @@ class TrainingBatches(BatchOrder):
         if self._mixture is not None:
             parts["weights"] = self._mixture.weights
             parts["sources"] = self._mixture.counts.tolist()
+        if self.subword_dropout:
+            parts["subword_dropout"] = self.subword_dropout
         text = json.dumps(parts, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -199,18 +214,18 @@ class TrainingBatches(BatchOrder):
             return self._read_pool(int(number), start_step, stop_step)
 
         def load_pool(number: tf.Tensor) -> tuple:
-            source, target, sizes = tf.numpy_function(
-                read_pool, [number], [tf.string, tf.string, tf.int64]
+            source, target, sizes, steps = tf.numpy_function(
+                read_pool, [number], [tf.string, tf.string] + [tf.int64] * 2
             )
-            for lines in (source, target, sizes):
+            for lines in (source, target, sizes, steps):
                 lines.set_shape([None])
             limit = self.max_length
             keep_end = self.over_long == "cut_read_last"
             return (
                 cut_tokens(
-                    self.source_tokenizer.encode(source), limit, keep_end
+                    self._encode(0, source, sizes, steps), limit, keep_end
                 ),
-                cut_tokens(self.target_tokenizer.encode(target), limit),
+                cut_tokens(self._encode(1, target, sizes, steps), limit),
                 tf.concat([[tf.constant(0, tf.int64)], tf.cumsum(sizes)], 0),
             )
 
@@ -237,17 +252,45 @@ class TrainingBatches(BatchOrder):
     def _read_pool(
         self, number: int, start_step: int, stop_step: int
     ) -> tuple[np.ndarray, ...]:
-        """Reads the lines of those of a pool's batches that are wanted."""
+        """Reads the lines of those of a pool's batches that are wanted.
+
+        Returns:
+            The sources and the targets, (n,), the number of lines of each
+            batch, (b,), and the steps, (b,).
+        """
         epoch, pool = divmod(number, self.pools_per_epoch)
         step = epoch * self.steps_per_epoch + pool * self.pool_batches
         batches = self.pool_lines(epoch, pool)
-        batches = batches[max(start_step - step, 0) : stop_step - step]
+        skipped = max(start_step - step, 0)
+        batches = batches[skipped : stop_step - step]
         source, target = self.corpus.lines(np.concatenate(batches))
         return (
             np.array(source, dtype=object),
             np.array(target, dtype=object),
             np.array([len(lines) for lines in batches], np.int64),
+            step + skipped + np.arange(len(batches), dtype=np.int64),
         )
+
+    def _encode(
+        self, side: int, text: tf.Tensor, sizes: tf.Tensor, steps: tf.Tensor
+    ) -> tf.RaggedTensor:
+        """The ids of a pool's lines, of side 0 or 1, as `_read_pool` says."""
+        if not self._samplers:
+            tokenizers = (self.source_tokenizer, self.target_tokenizer)
+            return tokenizers[side].encode(text)
+        seeds = tf.numpy_function(
+            functools.partial(_seeds, self.seed, side), [steps], tf.int64
+        )
+        return self._samplers[side].encode(text, sizes, seeds)
+
+
+def _seeds(seed: int, side: int, steps: np.ndarray) -> np.ndarray:
+    """A number below 2**31 for a side of each step."""
+    drawn = [
+        np.random.SeedSequence([seed, int(step), side]).generate_state(1)[0]
+        for step in steps
+    ]
+    return np.array(drawn, np.int64) // 2
 
 
 def _check_share(rank: int, world: int, row_multiple: int) -> None:

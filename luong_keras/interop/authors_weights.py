@@ -106,6 +106,11 @@ def _parts(model: TranslationModel) -> dict[str, _Part]:
             "The authors' program embeds the words of the source. Received: "
             "a model with `source_features`. Leave them out."
         )
+    if model.source_embedding is model.target_embedding:
+        raise ValueError(
+            "The authors' program has an embedding for each side. Received: "
+            "shared_embeddings=True. Set it to False."
+        )
     parts = {
         "W_emb_src": _as_is(model.source_embedding.embeddings),
         "W_emb_tgt": _as_is(model.target_embedding.embeddings),

@@ -87,7 +87,11 @@ class TranslationModel:
     def _make_layers(self) -> None:
         config, dtype = self.config, self.config.precision
         self.source_embedding = None
-        if config.source_features is None:
+        if config.shared_embeddings:
+            self.source_embedding = self._embedding(
+                config.source_vocabulary_size, "shared_embedding"
+            )
+        elif config.source_features is None:
             self.source_embedding = self._embedding(
                 config.source_vocabulary_size, "source_embedding"
             )
@@ -106,9 +110,7 @@ class TranslationModel:
             dtype=dtype,
             name="encoder",
         )
-        self.target_embedding = self._embedding(
-            config.target_vocabulary_size, "target_embedding"
-        )
+        self.target_embedding = self._target_embedding()
         self.decoder = MemoryRNN(
             self._cell(),
             dropout=config.dropout,
@@ -133,6 +135,13 @@ class TranslationModel:
             return default
         reach = self.config.initial_range
         return keras.initializers.RandomUniform(-reach, reach)
+
+    def _target_embedding(self):
+        if self.config.shared_embeddings:
+            return self.source_embedding
+        return self._embedding(
+            self.config.target_vocabulary_size, "target_embedding"
+        )
 
     def _embedding(self, vocabulary_size, name):
         return Embedding(
@@ -212,7 +221,9 @@ class TranslationModel:
         if self.has_attention:
             attended = {"memory": memory, "memory_mask": mask}
         vectors = self.decoder(
-            self.target_embedding(target_in), initial_state=states, **attended
+            self._without_words(self.target_embedding(target_in), "target"),
+            initial_state=states,
+            **attended,
         )
         self.model = keras.Model(
             [*inputs, target_in], self.projection(vectors), name="translator"
@@ -245,9 +256,20 @@ class TranslationModel:
         source = keras.Input((None,), dtype="int32", name="source")
         return (
             [source],
-            self.source_embedding(source),
+            self._without_words(self.source_embedding(source), "source"),
             ops.not_equal(source, self.config.source_pad_id),
         )
+
+    def _without_words(self, embedded, side):
+        """In training, zeros where the words of a side are left out."""
+        if not self.config.word_dropout:
+            return embedded
+        return keras.layers.Dropout(
+            self.config.word_dropout,
+            noise_shape=(None, None, 1),
+            dtype=self.config.precision,
+            name=f"{side}_word_dropout",
+        )(embedded)
 
     def _encode(self, embedded, mask):
         memory, *states = self.encoder(embedded, mask=mask)

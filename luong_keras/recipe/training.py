@@ -155,6 +155,7 @@ def training_batches(
         over_long=config.data.over_long,
         batching=config.data.batching,
         weights=config.data.weights,
+        subword_dropout=config.data.subword_dropout,
     )
 
 

@@ -110,7 +110,10 @@ def work_of(plan: Plan, rows: Sequence[Row], seeds: int, records: Path) -> Work:
 def text_key(config: RunConfig) -> str:
     """What the training text and its vocabularies are made by."""
     data = config_to_dict(config.data)
-    for name in (*TEST_TEXT, "dev", "processes", "batching"):
+    for name in (
+        *TEST_TEXT,
+        *("dev", "processes", "batching", "subword_dropout"),
+    ):
         del data[name]
     sizes = (
         config.model.source_vocabulary_size,

@@ -197,10 +197,10 @@ class SentencePieceTokenizer(Tokenizer):
         return self._bytes
 
     def tokens(self, text: tf.Tensor) -> tf.RaggedTensor:  # noqa: D102
-        return self._to_pieces.tokenize(self._clean(text))
+        return self._to_pieces.tokenize(self.clean(text))
 
     def encode(self, text: tf.Tensor) -> tf.RaggedTensor:  # noqa: D102
-        return self._to_ids.tokenize(self._clean(text))
+        return self._to_ids.tokenize(self.clean(text))
 
     def lookup(self, ids: tf.Tensor) -> tf.Tensor:  # noqa: D102
         def name(flat: tf.Tensor) -> tf.Tensor:

@@ -142,7 +142,7 @@ class Tokenizer(tf.Module, abc.ABC):
         # The last one: without it there is no tokenizer.
         write_json(folder / f"{name}.json", description)
 
-    def _clean(self, text: tf.Tensor) -> tf.Tensor:
+    def clean(self, text: tf.Tensor) -> tf.Tensor:
         """Makes valid UTF-8 of any bytes, and lower case where chosen."""
         return clean_text(text, self.lowercase)
 

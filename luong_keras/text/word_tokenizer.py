@@ -194,7 +194,7 @@ class WordTokenizer(Tokenizer):
         return self._bytes
 
     def tokens(self, text: tf.Tensor) -> tf.RaggedTensor:  # noqa: D102
-        return _split(self._clean(text), self.pretokenized)
+        return _split(self.clean(text), self.pretokenized)
 
     def encode(self, text: tf.Tensor) -> tf.RaggedTensor:  # noqa: D102
         words = self.tokens(text)

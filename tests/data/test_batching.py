@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from luong_keras.data.batching import TrainingBatches
 from luong_keras.data.corpus_writer import write_corpus
@@ -400,3 +401,56 @@ def test_the_widths_are_few_and_enough():
 def test_there_is_no_such_share(corpus, share, message):
     with pytest.raises(ValueError, match=message):
         make(corpus).dataset(0, 1, *share)
+
+
+@pytest.fixture
+def drawn(tmp_path):
+    """A function of options: batches whose subwords are drawn."""
+    pairs = [(source.replace("s", "say"), target) for source, target in PAIRS]
+    corpus = write_corpus(pairs, tmp_path / "corpus")
+    text = [line for pair in pairs for line in pair]
+    subwords = SentencePieceTokenizer.train(text, 60)
+
+    def make_drawn(**options):
+        options = {"subword_dropout": 0.4, "pool_batches": 5, **options}
+        return TrainingBatches(corpus, subwords, subwords, 4, 1, 50, **options)
+
+    return make_drawn
+
+
+def test_drawn_subwords_are_those_of_a_straight_run(drawn):
+    straight = rows(drawn().dataset(0, 34))
+    for start, stop in ((0, 1), (7, 12), (26, 34)):
+        assert rows(drawn().dataset(start, stop)) == straight[start:stop]
+    second = rows(drawn().dataset(3, 6, rank=1, world=2))
+    assert [row["source"] for row in second] == [
+        row["source"][2:] for row in straight[3:6]
+    ]
+
+
+@pytest.mark.parametrize("batching", ["sorted_pools", "authors"])
+def test_drawn_subwords_say_the_same_and_differ_every_time(drawn, batching):
+    some = drawn(batching=batching)
+    usual = drawn(batching=batching, subword_dropout=0.0)
+    subwords = some.source_tokenizer
+    seen = {}
+    for batch, other in zip(
+        rows(some.dataset(0, 52)), rows(usual.dataset(0, 52)), strict=True
+    ):
+        sources = said(subwords, batch["source"])
+        for name in ("source", "target_out"):
+            assert said(subwords, batch[name]) == said(subwords, other[name])
+            for source, row in zip(sources, batch[name], strict=True):
+                ids = tuple(i for i in row if i)
+                # No two pairs have the same source.
+                seen.setdefault((name, source), []).append(ids)
+    assert len(seen) == 2 * COUNT
+    for side in ("source", "target_out"):
+        both = [ids for (name, _), ids in seen.items() if name == side]
+        assert all(len(ids) == 2 for ids in both)
+        assert sum(ids[0] != ids[1] for ids in both) > COUNT / 3
+
+
+def said(tokenizer, batch):
+    ids = [[i for i in row if i] for row in batch]
+    return tokenizer.decode(tf.ragged.constant(ids, tf.int32)).numpy().tolist()

@@ -271,6 +271,54 @@ def test_a_tied_embedding_is_one_matrix():
 
 
 @tensorflow
+def test_a_shared_embedding_is_of_both_sides():
+    same = {"source_vocabulary_size": 9, "tied_embeddings": True}
+    apart, shared = make(**same), make(**same, shared_embeddings=True)
+    assert shared.source_embedding is shared.target_embedding
+    assert apart.model.count_params() - shared.model.count_params() == 9 * 5
+    table = shared.source_embedding.embeddings
+    changed = to_numpy(table)
+    changed[7] += 1
+    source = np.where(SOURCE == 7, 7, np.minimum(SOURCE, 4))
+    memory = to_numpy(shared.encode(source)[0])
+    # A source without word 7: what changes is read or written by the decoder.
+    before = logits_of(shared, np.minimum(SOURCE, 4), TARGET_IN)
+    table.assign(changed)
+    assert (to_numpy(shared.encode(source)[0]) != memory)[[0, 2]].any()
+    after = logits_of(shared, np.minimum(SOURCE, 4), TARGET_IN)
+    others = np.arange(9) != 7
+    np.testing.assert_array_equal(after[0][:, others], before[0][:, others])
+    # The second sentence reads word 7 in its second step.
+    np.testing.assert_array_equal(after[1, 0][others], before[1, 0][others])
+    assert (after[1, 1] != before[1, 1]).all()
+    assert (after[:, :, 7] != before[:, :, 7])[REAL].all()
+
+
+def test_words_are_left_out_in_training_alone():
+    usual, sparse = make(), make(word_dropout=0.4)
+    sparse.model.set_weights(usual.model.get_weights())
+    inputs = [SOURCE, TARGET_IN]
+    np.testing.assert_array_equal(
+        logits_of(sparse, *inputs), logits_of(usual, *inputs)
+    )
+    for side, ids in (("source", SOURCE), ("target", TARGET_IN)):
+        layer = sparse.model.get_layer(f"{side}_word_dropout")
+        embedding = getattr(sparse, f"{side}_embedding")
+        words = np.tile(ids, (60, 4))
+        whole = to_numpy(embedding(words))
+        left = to_numpy(layer(whole, training=True))
+        kept = (left != 0).any(axis=-1)
+        # The mean is what it was (as with every dropout of Keras).
+        expected = np.where(kept[..., None], whole / 0.6, 0)
+        np.testing.assert_allclose(left, expected, rtol=1e-6)
+        deviation = (0.4 * 0.6 / kept.size) ** 0.5
+        assert abs(kept.mean() - 0.6) < 4 * deviation
+    losses = sparse.training_model([*inputs, TARGET_OUT], training=True)
+    others = sparse.training_model([*inputs, TARGET_OUT], training=False)
+    assert (to_numpy(losses["word"]) != to_numpy(others["word"]))[REAL].all()
+
+
+@tensorflow
 def test_float_features_take_the_place_of_words():
     translation_model = make(source_features=3)
     features = random(3, 5, 3).astype("float32")
@@ -292,6 +340,17 @@ def test_float_features_take_the_place_of_words():
     "attention, changes",
     [
         ({}, {"tied_embeddings": True, "encoder_layers": 1}),
+        pytest.param(
+            {},
+            {
+                "tied_embeddings": True,
+                "shared_embeddings": True,
+                "word_dropout": 0.5,
+                "source_vocabulary_size": 11,
+                "target_vocabulary_size": 11,
+            },
+            marks=tensorflow,
+        ),
         pytest.param(
             {"kind": "global", "score_mode": "concat"},
             {

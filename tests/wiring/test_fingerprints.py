@@ -51,6 +51,7 @@ def arguments(tmp_path_factory):
         "batching": "sorted_pools",
         "pool_batches": 3,
         "weights": None,
+        "subword_dropout": 0.0,
     }
 
 
@@ -69,6 +70,7 @@ def others(tmp_path_factory):
         "batching": "authors",
         "pool_batches": 4,
         "weights": (1,),
+        "subword_dropout": 0.25,
     }
 
 
@@ -82,7 +84,22 @@ def test_the_batches(arguments, others):
             **{
                 name: TrainingBatches(**{**arguments, name: other}).fingerprint
                 for name, other in others.items()
+                if name != "subword_dropout"
             },
+        }
+    )
+
+
+def test_the_merges_that_are_left_out(arguments, others):
+    subwords = SentencePieceTokenizer.train(["a b ab abc"] * 9, 12)
+    sides = dict.fromkeys(("source_tokenizer", "target_tokenizer"), subwords)
+    rate = others["subword_dropout"]
+    all_different(
+        {
+            name: TrainingBatches(
+                **{**arguments, **sides, "subword_dropout": value}
+            ).fingerprint
+            for name, value in (("none", 0.0), ("some", rate), ("more", 0.5))
         }
     )
 
@@ -187,6 +204,7 @@ LATER = {
     "over_long": "cut",
     "batching": "authors",
     "subword_lines": 7,
+    "subword_dropout": 0.25,
     "processes": 2,
     # Which pairs are left out is the same.
     "most_skipped": 0.5,
@@ -202,6 +220,8 @@ def test_the_key_of_a_corpus():
         config = dataclasses.replace(DATA, **changes)
         return corpus_key(Datasets(list, "some text", [], []), config)
 
+    subwords = {"tokenizer": "sentencepiece"}
+
     all_different(
         {
             "nothing": key(),
@@ -212,7 +232,7 @@ def test_the_key_of_a_corpus():
         }
     )
     for name, value in LATER.items():
-        assert key(**{name: value}) == key(), name
+        assert key(**{**subwords, name: value}) == key(), name
     other = corpus_key(Datasets(list, "other text", [], []), DATA)
     assert other != key()
 

@@ -24,6 +24,14 @@ UNIFORM = ("uniform", -0.7, 0.7)
 
 # What the layers of that model have, and where.
 EXPECTED = {
+    "source_word_dropout": ABSENT,
+    "source_word_dropout.rate": ABSENT,
+    "source_word_dropout.noise_shape": ABSENT,
+    "target_word_dropout": ABSENT,
+    "target_word_dropout.rate": ABSENT,
+    "target_word_dropout.noise_shape": ABSENT,
+    "source_embedding.name": "source_embedding",
+    "target_embedding.name": "target_embedding",
     "source_embedding.input_dim": 11,
     "source_embedding.output_dim": 5,
     "source_embedding.embeddings_initializer": UNIFORM,
@@ -234,6 +242,25 @@ MODEL_ROWS = {
         {"gradient_clip": 0.125},
         CLIPPING | having(".gradient_clip", 0.125),
     ),
+    "word_dropout": (
+        {"word_dropout": 0.3},
+        {
+            "source_word_dropout": "Dropout",
+            "source_word_dropout.rate": 0.3,
+            "source_word_dropout.noise_shape": (None, None, 1),
+            "target_word_dropout": "Dropout",
+            "target_word_dropout.rate": 0.3,
+            "target_word_dropout.noise_shape": (None, None, 1),
+        },
+    ),
+    "shared_embeddings": (
+        {"shared_embeddings": True, "source_vocabulary_size": 9},
+        {
+            "source_embedding.name": "shared_embedding",
+            "target_embedding.name": "shared_embedding",
+            "source_embedding.input_dim": 9,
+        },
+    ),
     "tied_embeddings": (
         {"tied_embeddings": True},
         {"projection.embedding": "Embedding"},
@@ -403,6 +430,9 @@ class Parts:
         vars(self).update(vars(translation_model))
         model = translation_model.training_model
         self.losses = model.get_layer("word_losses")
+        for layer in model.layers:
+            if layer.name.endswith("_word_dropout"):
+                setattr(self, layer.name, layer)
 
 
 def make(label_smoothing=0.0, sampled=None, **changes):

@@ -135,6 +135,7 @@ EXPECTED = {
     "data.over_long": "drop",
     "data.batching": "sorted_pools",
     "data.pool_batches": 64,
+    "data.subword_dropout": 0.0,
     "options.epochs": 12,
     "options.snapshot_steps": 1000,
     "optimizer": "ClippedSGD",
@@ -494,6 +495,7 @@ def test_no_field_of_data_is_left_out():
         test_weights_reach_the_batches: {"weights"},
         test_filters_and_processes_reach_the_corpus: {"filters", "processes"},
         test_subwords_are_learnt_from_so_many_lines: {"subword_lines"},
+        test_merges_are_left_out_as_often: {"subword_dropout"},
         test_the_built_in_corpus_is_of_the_settings: {"train_size"},
         test_the_tokenizers_are_of_the_settings: {
             "tokenizer",
@@ -626,6 +628,17 @@ def test_subwords_are_learnt_from_so_many_lines(tmp_path, monkeypatch):
     rest = iter(text)
     assert all(line in rest for line in learnt[2])
     assert {line[0] for line in learnt[2]} == {"a", "x"}
+
+
+def test_merges_are_left_out_as_often(tmp_path):
+    corpus = write_corpus(TRAIN, tmp_path / "corpus")
+    text = [line for pair in TRAIN for line in pair]
+    subwords = vocabularies.SentencePieceTokenizer.train(text, 21)
+    data = DataConfig(tokenizer="sentencepiece", subword_dropout=0.25)
+    batches = training_part.training_batches(
+        corpus, [subwords] * 2, RunConfig(model=MODEL, data=data)
+    )
+    assert batches.subword_dropout == 0.25
 
 
 def test_the_built_in_corpus_is_of_the_settings(monkeypatch):

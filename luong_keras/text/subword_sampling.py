@@ -1,0 +1,150 @@
+"""Other ways to split the same words into subwords, for training."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from luong_keras.missing_package import missing_package
+from luong_keras.text.tokenizer import Tokenizer
+
+try:
+    import tensorflow as tf
+except ImportError as error:
+    raise missing_package("tensorflow", error) from error
+
+_ONE_AT_A_TIME = threading.Lock()
+
+
+class SubwordSampler:
+    """Byte pair encoding that leaves out merges at random.
+
+    BPE-dropout (Provilkov et al. 2020): whenever two pieces could become one,
+    they do not with the probability `dropout`. The same sentence is then split
+    otherwise every time, and a model learns what the parts of a word mean. A
+    translation is made of the usual pieces.
+
+    What is drawn is a pure function of the seed and the sentences that are
+    split together.
+
+    Args:
+        tokenizer: A `SentencePieceTokenizer` whose model is of the type
+            `"bpe"`.
+        dropout: The probability, above 0 and below 1.
+        max_length: The most pieces of a sentence; one that would have more is
+            split as usual.
+
+    Raises:
+        ValueError: For another tokenizer, or a probability outside its range.
+
+    Example:
+        >>> from luong_keras.text.sentencepiece_tokenizer import (
+        ...     SentencePieceTokenizer,
+        ... )
+        >>> lines = ["the cat sat", "the cat sat on the mat"]
+        >>> tokenizer = SentencePieceTokenizer.train(lines, 24)
+        >>> sampler = SubwordSampler(tokenizer, 0.5)
+        >>> text = tf.constant(["the cat", "the mat"])
+        >>> ids = sampler.encode(text, sizes=[1, 1], seeds=[3, 4])
+        >>> tokenizer.decode(ids).numpy().tolist()
+        [b'the cat', b'the mat']
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        dropout: float,
+        max_length: int | None = None,
+    ) -> None:
+        if not 0 < dropout < 1:
+            raise ValueError(
+                "`dropout` is the probability that a merge is left out. "
+                f"Expected: above 0 and below 1. Received: {dropout}."
+            )
+        self.tokenizer = tokenizer
+        self.dropout = dropout
+        self.max_length = max_length
+        self._processor = _bpe_processor(tokenizer)
+
+    def encode(
+        self,
+        text: tf.Tensor,
+        sizes: tf.Tensor | Sequence[int],
+        seeds: tf.Tensor | Sequence[int],
+    ) -> tf.RaggedTensor:
+        """Turns text into ids, without `<s>` and `</s>`.
+
+        Args:
+            text: Strings, (n,).
+            sizes: How many of them are split together, (b,), n in all.
+            seeds: A number from 0 to 2**31 - 1 for each of these groups, (b,).
+
+        Returns:
+            Ids (n, None), int32.
+        """
+        ids, lengths = tf.numpy_function(
+            self._split,
+            [self.tokenizer.clean(text), sizes, seeds],
+            [tf.int32, tf.int64],
+            stateful=False,
+        )
+        ids.set_shape([None])
+        lengths.set_shape([None])
+        return tf.RaggedTensor.from_row_lengths(ids, lengths)
+
+    def _split(
+        self, text: np.ndarray, sizes: np.ndarray, seeds: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        lines = [line.decode() for line in text]
+        ends = np.cumsum(sizes)
+        rows: list[list[int]] = []
+        for end, size, seed in zip(ends, sizes, seeds, strict=True):
+            rows += self._drawn(lines[end - size : end], int(seed))
+        lengths = np.array([len(row) for row in rows], np.int64)
+        return np.array(sum(rows, []), np.int32), lengths
+
+    def _drawn(self, lines: Sequence[str], seed: int) -> list[list[int]]:
+        """The pieces of some lines, by the numbers that follow a seed."""
+        import sentencepiece
+
+        # A thread has a generator of its own, which in versions before 0.2.3
+        # takes the seed when it draws for the first time and never again: so a
+        # thread for each seed.
+        with _ONE_AT_A_TIME, ThreadPoolExecutor(1) as thread:
+            sentencepiece.set_random_generator_seed(seed)
+            return list(thread.map(self._drawn_line, lines))
+
+    def _drawn_line(self, line: str) -> list[int]:
+        ids = self._processor.encode(
+            line, enable_sampling=True, alpha=self.dropout
+        )
+        if self.max_length is not None and len(ids) > self.max_length:
+            return self._processor.encode(line)
+        return ids
+
+
+def _bpe_processor(tokenizer: Tokenizer):
+    """The `sentencepiece` package's own reader of a tokenizer's model."""
+    try:
+        import sentencepiece
+        from sentencepiece import sentencepiece_model_pb2
+    except ImportError as error:
+        raise missing_package("sentencepiece", error) from error
+    model_type = None
+    if tokenizer.kind == "sentencepiece":
+        model = sentencepiece_model_pb2.ModelProto()  # type: ignore[attr-defined]
+        model.ParseFromString(tokenizer.file_bytes())
+        spec = model.trainer_spec
+        model_type = spec.ModelType.Name(spec.model_type).lower()
+    if model_type != "bpe":
+        raise ValueError(
+            "Merges are left out of byte pair encodings alone. Expected: a "
+            "SentencePieceTokenizer whose model is of the type 'bpe'. "
+            f"Received: {model_type or tokenizer.kind!r}."
+        )
+    return sentencepiece.SentencePieceProcessor(
+        model_proto=tokenizer.file_bytes()
+    )

@@ -1,0 +1,45 @@
+"""Models whose weights the authors' program could not have.
+
+What it has is compared with its own numbers in `tests/golden`.
+"""
+
+import pytest
+
+from luong_keras.config import AttentionConfig, ModelConfig
+from luong_keras.interop import authors_weights
+from luong_keras.models.translation_model import TranslationModel
+
+pytestmark = pytest.mark.tensorflow
+
+THEIRS = {
+    "source_vocabulary_size": 9,
+    "target_vocabulary_size": 9,
+    "embedding_size": 4,
+    "units": 4,
+    "encoder_layers": 1,
+    "decoder_layers": 1,
+    "use_bias": False,
+}
+
+
+def test_a_model_as_theirs_has_weights():
+    weights = authors_weights(TranslationModel(ModelConfig(**THEIRS)))
+    assert weights["W_emb_src"].shape == weights["W_emb_tgt"].shape == (9, 4)
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"use_bias": True}, "no weights of this kind.*Set use_bias"),
+        ({"source_features": 3}, "Received: a model with `source_features`"),
+        ({"shared_embeddings": True}, "Received: shared_embeddings=True"),
+        (
+            {"attention": AttentionConfig("global", "concat")},
+            "Received: concat_form=None",
+        ),
+    ],
+)
+def test_what_they_have_not_is_refused(changes, message):
+    translation_model = TranslationModel(ModelConfig(**{**THEIRS, **changes}))
+    with pytest.raises(ValueError, match=message):
+        authors_weights(translation_model)
