@@ -16,7 +16,7 @@ from luong_keras.config import RunConfig
 from luong_keras.files.atomic_file import write_text
 from luong_keras.files.json_file import write_json
 from luong_keras.progress import progress_bar
-from luong_keras.report.charts import Chart, Curve, curves
+from luong_keras.report.charts import MOST_CURVES, Chart, Curve, curves
 from luong_keras.report.environment import environment
 from luong_keras.reproduction.comparison import (
     SAMPLES,
@@ -63,7 +63,7 @@ def write_pages(plan: Plan, records: Path, output: Path) -> list[Path]:
     rows, left_out = _rows(plan, records)
     if not rows:
         return []
-    data = plan.rows["base"].config.data
+    data = _first(plan).config.data
     templates = environment("luong_keras.reproduction")
     with progress_bar("resampling"):
         found = _content(plan, rows)
@@ -71,8 +71,8 @@ def write_pages(plan: Plan, records: Path, output: Path) -> list[Path]:
         plan=plan,
         left_out=left_out,
         samples_drawn=SAMPLES,
-        charts=_charts(rows),
-        by_length=_by_length(rows),
+        charts=_charts(_drawn(plan, rows, _CURVES)),
+        by_length=_by_length(_drawn(plan, rows, _BY_LENGTH)),
         translated=_samples(plan, rows),
         settings=[_settings(plan, name, rows[name]) for name in rows],
         languages=(data.source_language, data.target_language),
@@ -85,6 +85,17 @@ def write_pages(plan: Plan, records: Path, output: Path) -> list[Path]:
     write_text(paths[0], page)
     write_json(paths[1], {"scale": plan.scale, "title": plan.title, **found})
     return paths
+
+
+def _first(plan: Plan) -> Row:
+    """The row whose languages are those of the page."""
+    return next(iter(plan.rows.values()))
+
+
+def _drawn(plan: Plan, rows: Rows, of_paper: Sequence[str]) -> Rows:
+    """The rows of a chart, as many as it can have."""
+    names = of_paper if plan.paper else plan.rows
+    return {n: rows[n] for n in [n for n in names if n in rows][:MOST_CURVES]}
 
 
 def _rows(plan: Plan, records: Path) -> tuple[Rows, list[str]]:
@@ -152,6 +163,7 @@ def _table(plan: Plan, table: Table, resampling: Resampling) -> dict[str, Any]:
         name: any(line[name] or line["paper"][name] for line in lines)
         for name in ("perplexity", "aer")
     }
+    columns["paper"] = any(line["paper"]["bleu"] for line in lines)
     return {
         "title": table.title,
         "section": table.section,
@@ -233,8 +245,8 @@ def _charts(rows: Rows) -> list[Chart]:
         ("BLEU of the validation text", "BLEU", "val_bleu"),
     ):
         drawn = []
-        for place, name in enumerate(n for n in _CURVES if n in rows):
-            trials = [r.curves.get(key, []) for r in rows[name]]
+        for place, (name, records) in enumerate(rows.items()):
+            trials = [r.curves.get(key, []) for r in records]
             points = [
                 (float(epoch), statistics.fmean(values))
                 for epoch, values in enumerate(zip(*trials, strict=False), 1)
@@ -251,8 +263,7 @@ def _charts(rows: Rows) -> list[Chart]:
 def _by_length(rows: Rows) -> Chart | None:
     """BLEU of groups of sentences of similar lengths, a mean of the trials."""
     drawn = []
-    for place, name in enumerate(n for n in _BY_LENGTH if n in rows):
-        records = rows[name]
+    for place, (name, records) in enumerate(rows.items()):
         lengths = np.array(records[0].sentences["source_lengths"])
         order = np.argsort(lengths, kind="stable")
         groups = [g for g in np.array_split(order, _LENGTHS) if len(g)]
@@ -279,7 +290,7 @@ def _by_length(rows: Rows) -> Chart | None:
 def _samples(plan: Plan, rows: Rows) -> list[dict[str, Any]]:
     """The plan's sentences, as the rows translate and align them."""
     found = []
-    language = plan.rows["base"].config.data.source_language
+    language = _first(plan).config.data.source_language
     for place, sentence in enumerate(plan.samples):
         shown = []
         for name, records in rows.items():

@@ -82,6 +82,7 @@ class Plan:
         claims: of the paper.
         correlations: likewise.
         samples: sentences that every row translates for the page.
+        paper: whether the systems of the paper are among the rows.
     """
 
     scale: str
@@ -95,6 +96,7 @@ class Plan:
     claims: tuple[Claim, ...]
     correlations: tuple[Correlation, ...]
     samples: tuple[Sample, ...]
+    paper: bool = True
 
     def chosen(self, tables: Iterable[str]) -> list[Row]:
         """The rows of some tables, each once.
@@ -135,7 +137,6 @@ def read_plan(
         >>> plan.rows["reverse"].after, plan.rows["reverse"].changes
         ('base', {'model.reverse_source': True})
     """
-    paper = read_plan_file(_PLANS / "paper.yaml", PaperFile)
     if scale in SCALES:
         path = _PLANS / f"{scale}.yaml"
     elif scale.endswith((".yaml", ".yml")):
@@ -151,6 +152,9 @@ def read_plan(
             f"{path}: preset: Expected: one of {', '.join(PRESETS)}. "
             f"Received: {file.preset!r}."
         )
+    paper = PaperFile()
+    if file.paper:
+        paper = read_plan_file(_PLANS / "paper.yaml", PaperFile)
     entries, tables = paper.rows | file.rows, paper.tables | file.own_tables
     for name, entry in entries.items():
         if entry.models > 1:
@@ -179,6 +183,7 @@ def read_plan(
         claims=tuple(paper.claims),
         correlations=tuple(paper.correlations),
         samples=tuple(file.samples),
+        paper=file.paper,
     )
 
 

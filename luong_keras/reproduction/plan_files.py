@@ -122,11 +122,11 @@ class Sample:
 class PaperFile:
     """The systems, the tables and the claims of the paper."""
 
-    base: dict[str, Any]
-    rows: dict[str, RowEntry]
-    tables: dict[str, Table]
-    claims: list[Claim]
-    correlations: list[Correlation]
+    base: dict[str, Any] = field(default_factory=dict)
+    rows: dict[str, RowEntry] = field(default_factory=dict)
+    tables: dict[str, Table] = field(default_factory=dict)
+    claims: list[Claim] = field(default_factory=list)
+    correlations: list[Correlation] = field(default_factory=list)
 
     __pydantic_config__ = _STRICT
 
@@ -136,7 +136,9 @@ class ScaleFile:
     """A text, and the sizes that are tried with it.
 
     `tables` are those that are run where nothing is said; `rows` and
-    `own_tables` are further ones, or stand in the place of the paper's.
+    `own_tables` are further ones, or stand in the place of the paper's. With
+    `paper` false there are no others: any systems, each another one and a
+    change.
     """
 
     title: str
@@ -144,6 +146,7 @@ class ScaleFile:
     preset: str
     settings: dict[str, Any]
     tables: list[str]
+    paper: bool = True
     seeds: int = 1
     ensemble: int = 4  # models
     files: str | None = None

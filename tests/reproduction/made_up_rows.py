@@ -14,6 +14,35 @@ from luong_keras.reproduction.record import (
 SENTENCES = 60
 
 
+# Systems that the paper knows nothing of, of a preset that it would refuse.
+OWN_PLAN = """
+title: My text
+text: Sentences of mine.
+preset: small
+settings: {training.epochs: 1}
+tables: [mine]
+paper: false
+rows:
+  small: {}
+  wide:
+    after: small
+    settings: {model.units: 640}
+own_tables:
+  mine:
+    title: Mine
+    lines:
+      - {row: small, name: as it is}
+      - {row: wide, name: wider}
+"""
+
+
+def own_plan(folder):
+    """The plan above, written into a folder."""
+    path = folder / "mine.yaml"
+    path.write_text(OWN_PLAN)
+    return read_plan(str(path))
+
+
 @functools.cache
 def builtin_plan():
     """The plan of the built-in corpus."""

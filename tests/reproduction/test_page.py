@@ -9,7 +9,12 @@ import pytest
 
 from luong_keras.reproduction.page import write_pages
 from luong_keras.reproduction.record import read_record, write_record
-from tests.reproduction.made_up_rows import builtin_plan, record, write_rows
+from tests.reproduction.made_up_rows import (
+    builtin_plan,
+    own_plan,
+    record,
+    write_rows,
+)
 
 LADDER = ("base", "reverse", "dropout", "location", "feed", "local-p")
 
@@ -113,6 +118,20 @@ def test_rows_of_another_test_text_are_told_but_not_compared(folder):
     first, second, *_ = table["lines"]
     assert first["trials"] == 1 and first["change"] is None
     assert second["change"]["over"] == "turned-base"
+
+
+def test_systems_of_ones_own_say_nothing_of_the_paper(tmp_path):
+    plan = own_plan(tmp_path)
+    for name, share in (("small", 0.5), ("wide", 0.7)):
+        write_rows(tmp_path / "rows", record(name, share=share, plan=plan))
+    page, summary = write_pages(plan, tmp_path / "rows", tmp_path)
+    text = page.read_text(encoding="utf-8")
+    assert "paper" not in plain(text) and "#claims" not in plain(text)
+    assert "<h1>My text</h1>" in text and 'href="#claims"' not in text
+    (table,) = json.loads(summary.read_text())["tables"]
+    assert table["lines"][1]["change"]["over"] == "small"
+    # Both are drawn, as the paper's few are.
+    assert text.count("wide") >= 4 and "BLEU of 5 groups" in plain(text)
 
 
 def test_without_rows_there_is_no_page(tmp_path):

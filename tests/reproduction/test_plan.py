@@ -2,8 +2,11 @@
 
 import pytest
 
+from luong_keras.config_values import override
+from luong_keras.presets import PRESETS
 from luong_keras.reproduction.plan import SCALES, read_plan, with_text
 from luong_keras.reproduction.plan_files import Claim
+from tests.reproduction.made_up_rows import own_plan
 
 
 @pytest.fixture(scope="module")
@@ -137,6 +140,18 @@ def test_what_is_wrong_in_a_file_is_named(tmp_path, text, message):
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
         read_plan("builtin", path)
+
+
+def test_systems_without_the_papers(tmp_path):
+    plan = own_plan(tmp_path)
+    assert list(plan.rows) == ["small", "wide"] and not plan.paper
+    assert plan.chosen(plan.usual) == list(plan.rows.values())
+    assert not plan.claims and not plan.correlations
+    # What the paper begins with is no part of them.
+    small = override(PRESETS["small"], ["training.epochs=1"])
+    assert plan.rows["small"].config == small
+    wide = override(small, ["model.units=640"])
+    assert plan.rows["wide"].config == wide
 
 
 def test_an_unknown_scale_or_table(plan):
