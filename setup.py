@@ -26,7 +26,6 @@ TRAIN = [
     "tensorflow-datasets>=4.9.10",
     "importlib_resources",  # tensorflow-datasets needs it and does not say so
     "tensorboard",
-    "filelock>=3.16",
     "sentencepiece>=0.2",
     "lxml>=5",  # reads TMX
     # Text packed as `.zst`; in the standard library from Python 3.14 on.
@@ -93,7 +92,12 @@ setup(
             "reproduction/templates/*",
         ]
     },
-    install_requires=["keras>=3.15,<3.16", "lazy_loader>=0.6", "numpy>=2.0"],
+    install_requires=[
+        "keras>=3.15,<3.16",
+        "filelock>=3.16",
+        "lazy_loader>=0.6",
+        "numpy>=2.0",
+    ],
     entry_points={
         "console_scripts": ["luong-keras = luong_keras.cli.main:main"]
     },

@@ -1,4 +1,4 @@
-"""One process at a time writes into a folder."""
+"""One process at a time writes into a folder, or one file of it."""
 
 import contextlib
 import datetime
@@ -17,11 +17,13 @@ _OWNER = ".lock-owner.json"
 
 
 class FolderInUseError(OSError):
-    """Another process writes into the folder."""
+    """Another process writes into the folder, or the file."""
 
 
 @contextlib.contextmanager
-def locked(folder: str | os.PathLike[str]) -> Iterator[None]:
+def locked(
+    folder: str | os.PathLike[str], name: str | None = None
+) -> Iterator[None]:
     """Keep other processes from writing into a folder.
 
     The lock is the operating system's (`flock`), which ends with the process
@@ -32,6 +34,8 @@ def locked(folder: str | os.PathLike[str]) -> Iterator[None]:
 
     Args:
         folder: The folder; made if needed.
+        name: Of a file of the folder, for a lock of that file alone. It and
+            the folder's know nothing of each other.
 
     Raises:
         FolderInUseError: If a process has the lock, with its number, its
@@ -49,36 +53,40 @@ process ... on ... since ...
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    lock = filelock.FileLock(folder / _LOCK, is_singleton=False)
+    what, begin = folder, ""
+    if name is not None:
+        what, begin = folder / name, f".{name}"
+    path, owner_path = folder / (begin + _LOCK), folder / (begin + _OWNER)
+    lock = filelock.FileLock(path, is_singleton=False)
     try:
         lock.acquire(blocking=False)
     except filelock.Timeout as error:
-        raise _in_use(folder) from error
+        raise _in_use(what, path, owner_path) from error
     try:
         owner = {
             "process": os.getpid(),
             "host": socket.gethostname(),
             "since": datetime.datetime.now().isoformat(" ", "seconds"),
         }
-        (folder / _OWNER).write_text(json.dumps(owner), encoding="utf-8")
-        remove_partial_files(folder)
+        owner_path.write_text(json.dumps(owner), encoding="utf-8")
+        remove_partial_files(folder, name or "*")
         yield
     finally:
         with contextlib.suppress(OSError):
-            (folder / _OWNER).unlink(missing_ok=True)
+            owner_path.unlink(missing_ok=True)
         lock.release()
 
 
-def _in_use(folder: Path) -> FolderInUseError:
+def _in_use(what: Path, lock: Path, owner_path: Path) -> FolderInUseError:
     who = "another process"
     # The file may be a moment late, or of a process that was killed.
     with contextlib.suppress(OSError, ValueError, KeyError):
-        owner = json.loads((folder / _OWNER).read_text(encoding="utf-8"))
+        owner = json.loads(owner_path.read_text(encoding="utf-8"))
         elsewhere = owner["host"] != socket.gethostname()
         if elsewhere or is_running(owner["process"]):
             who = "process {process} on {host} since {since}".format(**owner)
     return FolderInUseError(
-        f"{folder} is in use by {who}. Wait for its end, end it, or use "
-        "another folder. Where no such process runs, as may be on a network "
-        f"file system without locks, remove {folder / _LOCK}."
+        f"{what} is in use by {who}. Wait for its end, end it, or use "
+        "another one. Where no such process runs, as may be on a network "
+        f"file system without locks, remove {lock}."
     )

@@ -1,11 +1,14 @@
 """`model.fit` for runs that may be interrupted anywhere."""
 
+import contextlib
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 import keras
 
+from luong_keras.files.folder_lock import locked
 from luong_keras.training.mirrored import check_strategy
 from luong_keras.training.snapshot_callback import SnapshotCallback
 from luong_keras.training.stop_on_plateau import StopOnPlateau
@@ -71,7 +74,7 @@ def fit(
             the logs before one that reads them. The state of those with
             `get_state` and `set_state` is part of the snapshot.
         snapshot_path: Where the run is saved and resumed from; `None` for a
-            run that cannot be resumed.
+            run that cannot be resumed. No other process can use it meanwhile.
         snapshot_steps: The batches between snapshots.
         writes_snapshots: `False` in all processes but the first, where
             several train together: they are restored and save nothing.
@@ -87,6 +90,7 @@ def fit(
             run out early, for an optimizer whose weights are replaced by
             averages at the end of a `fit`, or under another strategy of
             `tf.distribute`.
+        FolderInUseError: If another process trains with this snapshot.
 
     Example:
         >>> import keras, numpy as np
@@ -103,19 +107,51 @@ def fit(
     steps = batches.steps_per_epoch
     _check_arguments(training_model, steps)
     callbacks = list(callbacks)
-    snapshot = None
-    position = 0
-    if snapshot_path is not None:
-        stops = [item for item in callbacks if isinstance(item, StopOnSignal)]
-        snapshot = SnapshotCallback(
-            snapshot_path,
-            snapshot_steps,
-            tuple(callbacks),
-            stops[0] if stops else None,
-            writes_snapshots,
+    with contextlib.ExitStack() as stack:
+        position = 0
+        if snapshot_path is not None:
+            if writes_snapshots:
+                path = Path(snapshot_path)
+                stack.enter_context(locked(path.parent, path.name))
+            snapshot = _snapshot(
+                callbacks, snapshot_path, snapshot_steps, writes_snapshots
+            )
+            position = snapshot.restore(training_model)
+            callbacks.append(snapshot)
+        return _fit_from(
+            position,
+            training_model,
+            batches,
+            epochs,
+            callbacks,
+            verbose,
+            validation_data=validation_data,
+            validation_steps=validation_steps,
         )
-        position = snapshot.restore(training_model)
-        callbacks.append(snapshot)
+
+
+def _snapshot(
+    callbacks: list[keras.callbacks.Callback],
+    path: str | os.PathLike[str],
+    steps: int,
+    writes: bool,
+) -> SnapshotCallback:
+    stops = [item for item in callbacks if isinstance(item, StopOnSignal)]
+    stop = stops[0] if stops else None
+    return SnapshotCallback(path, steps, tuple(callbacks), stop, writes)
+
+
+def _fit_from(
+    position: int,
+    training_model: keras.Model,
+    batches: Batches,
+    epochs: int,
+    callbacks: list[keras.callbacks.Callback],
+    verbose: str | int,
+    **validation: Any,
+) -> keras.callbacks.History:
+    """The rest of a run, from so many batches on."""
+    steps = batches.steps_per_epoch
     end = epochs * steps
     if _has_ended(callbacks) and position % steps == 0:
         end = position
@@ -137,8 +173,7 @@ def fit(
                 steps_per_epoch=min(steps, stop - start),
                 callbacks=run,
                 shuffle=False,  # The order is that of the batches.
-                validation_data=validation_data,
-                validation_steps=validation_steps,
+                **validation,
             )
             if training_model.stop_training:
                 break

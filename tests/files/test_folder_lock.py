@@ -73,3 +73,21 @@ def test_the_lock_ends_with_an_error(tmp_path):
         raise KeyError
     with locked(tmp_path / "new" / "run"):
         pass
+
+
+def test_a_file_has_a_lock_of_its_own(tmp_path):
+    one, other = tmp_path / "one.npz", tmp_path / "other.npz"
+    left = f".partial-{socket.gethostname()}-{2**22 + 1}-"
+    for path in (one, other):
+        (tmp_path / (left + path.name)).touch()
+    with locked(tmp_path), locked(tmp_path, one.name):
+        # Taking the folder's lock has removed what was left of all files.
+        assert not list(tmp_path.glob(".partial-*"))
+        (tmp_path / (left + one.name)).touch()
+        with locked(tmp_path, other.name):
+            assert (tmp_path / (left + one.name)).exists()
+        said = f"{one} is in use by process {os.getpid()} .*one.npz.lock"
+        with pytest.raises(FolderInUseError, match=said):
+            locked(tmp_path, one.name).__enter__()
+    with locked(tmp_path, one.name):
+        assert not list(tmp_path.glob(".partial-*"))

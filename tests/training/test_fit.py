@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import pytest
 
+from luong_keras.files.folder_lock import FolderInUseError, locked
 from luong_keras.training.fit import fit
 from luong_keras.training.snapshot import Snapshot
 from luong_keras.training.stop_on_signal import StopOnSignal
@@ -145,6 +146,31 @@ def test_callbacks_see_one_run(tmp_path, kill_in):
         *("begin", "epoch 0", 3, "end 0, val True"),
         *("epoch 1", 0, 1, 2, 3, "end 1, val True", "end"),
     ]
+
+
+def test_one_process_at_a_time_trains_with_a_snapshot(tmp_path):
+    path = tmp_path / "snapshot.npz"
+
+    def run(**options):
+        return fit(
+            small_model(),
+            Rows(),
+            epochs=1,
+            snapshot_path=path,
+            verbose=0,
+            **options,
+        ).epoch
+
+    with locked(tmp_path, path.name):
+        with pytest.raises(FolderInUseError, match="snapshot.npz is in use"):
+            run()
+        assert not path.exists()
+        # The others of several processes that train together.
+        assert run(writes_snapshots=False) == [0]
+    # The lock of a whole run folder is another one.
+    with locked(tmp_path):
+        assert run() == [0]
+    assert path.exists() and run() == []
 
 
 def test_too_few_batches_are_an_error():
