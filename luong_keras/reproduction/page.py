@@ -9,14 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import luong_keras
 from luong_keras.config import RunConfig
 from luong_keras.files.atomic_file import write_text
 from luong_keras.files.json_file import write_json
 from luong_keras.progress import progress_bar
-from luong_keras.report.charts import MOST_CURVES, Chart, Curve, curves
 from luong_keras.report.environment import environment
 from luong_keras.reproduction.comparison import (
     SAMPLES,
@@ -26,7 +23,8 @@ from luong_keras.reproduction.comparison import (
     Verdict,
     verdicts,
 )
-from luong_keras.reproduction.measures import MEASURES, scores_of
+from luong_keras.reproduction.figures import by_length, learning_curves
+from luong_keras.reproduction.measures import MEASURES
 from luong_keras.reproduction.plan import Plan, Row
 from luong_keras.reproduction.plan_files import Claim, Table
 from luong_keras.reproduction.record import (
@@ -36,10 +34,6 @@ from luong_keras.reproduction.record import (
 )
 from luong_keras.reproduction.tasks import TEST_TEXT
 
-# Figures 5 and 6 of the paper draw some of its systems.
-_CURVES = ("base", "reverse", "dropout", "location", "feed", "local-p")
-_BY_LENGTH = ("reverse", "dropout", "location", "feed", "local-p", "ensemble")
-_LENGTHS = 5  # groups of equally many sentences
 _SAMPLE_ALIGNMENTS = ("feed", "local-m-general", "local-p")
 
 
@@ -71,8 +65,8 @@ def write_pages(plan: Plan, records: Path, output: Path) -> list[Path]:
         plan=plan,
         left_out=left_out,
         samples_drawn=SAMPLES,
-        charts=_charts(_drawn(plan, rows, _CURVES)),
-        by_length=_by_length(_drawn(plan, rows, _BY_LENGTH)),
+        charts=learning_curves(plan, rows),
+        by_length=by_length(plan, rows),
         translated=_samples(plan, rows),
         settings=[_settings(plan, name, rows[name]) for name in rows],
         languages=(data.source_language, data.target_language),
@@ -90,12 +84,6 @@ def write_pages(plan: Plan, records: Path, output: Path) -> list[Path]:
 def _first(plan: Plan) -> Row:
     """The row whose languages are those of the page."""
     return next(iter(plan.rows.values()))
-
-
-def _drawn(plan: Plan, rows: Rows, of_paper: Sequence[str]) -> Rows:
-    """The rows of a chart, as many as it can have."""
-    names = of_paper if plan.paper else plan.rows
-    return {n: rows[n] for n in [n for n in names if n in rows][:MOST_CURVES]}
 
 
 def _rows(plan: Plan, records: Path) -> tuple[Rows, list[str]]:
@@ -235,56 +223,6 @@ def _number(value: Interval | None, digits: int, percent: bool) -> str | None:
     if value.low == value.high:
         return texts[0] + unit
     return f"{texts[0]}{unit} ({texts[1]} to {texts[2]})"
-
-
-def _charts(rows: Rows) -> list[Chart]:
-    """Learning curves, the mean of the trials."""
-    found: list[Chart] = []
-    for title, y_name, key in (
-        ("Perplexity of the validation text", "perplexity", "val_perplexity"),
-        ("BLEU of the validation text", "BLEU", "val_bleu"),
-    ):
-        drawn = []
-        for place, (name, records) in enumerate(rows.items()):
-            trials = [r.curves.get(key, []) for r in records]
-            points = [
-                (float(epoch), statistics.fmean(values))
-                for epoch, values in enumerate(zip(*trials, strict=False), 1)
-                if all(value is not None for value in values)
-            ]
-            if points:
-                drawn.append(Curve(name, points, place))
-        if drawn:
-            chart = curves(title, "epoch", y_name, drawn, f"curve-{len(found)}")
-            found.append(chart)
-    return found
-
-
-def _by_length(rows: Rows) -> Chart | None:
-    """BLEU of groups of sentences of similar lengths, a mean of the trials."""
-    drawn = []
-    for place, (name, records) in enumerate(rows.items()):
-        lengths = np.array(records[0].sentences["source_lengths"])
-        order = np.argsort(lengths, kind="stable")
-        groups = [g for g in np.array_split(order, _LENGTHS) if len(g)]
-        weights = np.zeros((len(groups), len(lengths)))
-        for number, group in enumerate(groups):
-            weights[number, group] = 1
-        scores = np.mean(
-            [scores_of("bleu", dict(r.sentences), weights) for r in records],
-            axis=0,
-        )
-        middles = [float(lengths[group].mean()) for group in groups]
-        points = [
-            (round(middle, 1), float(score))
-            for middle, score in zip(middles, scores, strict=True)
-        ]
-        drawn.append(Curve(name, points, place))
-    if not drawn:
-        return None
-    title = f"BLEU of {_LENGTHS} groups of equally many sentences"
-    x_name = "words of the source, the mean of a group"
-    return curves(title, x_name, "BLEU", drawn, "by-length")
 
 
 def _samples(plan: Plan, rows: Rows) -> list[dict[str, Any]]:
