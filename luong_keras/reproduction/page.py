@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import statistics
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +130,7 @@ def _is_told(table: Table, rows: Rows) -> bool:
 
 def _table(plan: Plan, table: Table, resampling: Resampling) -> dict[str, Any]:
     lines = []
-    before = None
+    papers = {line.row: line.bleu for line in table.lines}
     for line in table.lines:
         records = resampling.rows.get(line.row, ())
         shown: dict[str, Any] = {
@@ -139,11 +139,8 @@ def _table(plan: Plan, table: Table, resampling: Resampling) -> dict[str, Any]:
             "trials": len(records),
             "paper": {name: getattr(line, name) for name in MEASURES},
             "change": _change(plan.rows[line.row], resampling),
-            "paper_change": None
-            if before is None or line.bleu is None or before.bleu is None
-            else round(line.bleu - before.bleu, 1),
+            "paper_change": _paper_change(plan.rows[line.row], papers),
         }
-        before = line
         for score in ("bleu", "bleu_13a", "chrf", "perplexity", "aer"):
             shown[score] = _mean(records, score)
         lines.append(shown)
@@ -152,12 +149,12 @@ def _table(plan: Plan, table: Table, resampling: Resampling) -> dict[str, Any]:
         for name in ("perplexity", "aer")
     }
     columns["paper"] = any(line["paper"]["bleu"] for line in lines)
+    columns["paper_change"] = any(line["paper_change"] for line in lines)
     return {
         "title": table.title,
         "section": table.section,
         "lines": lines,
         "columns": columns,
-        "in_order": table.section == "4.2" or table.section == "4.3",
     }
 
 
@@ -175,6 +172,12 @@ def _change(row: Row, resampling: Resampling) -> dict[str, Any] | None:
         "over": row.after,
         **resampling.difference(terms, "bleu")._asdict(),
     }
+
+
+def _paper_change(row: Row, papers: Mapping[str, float | None]) -> float | None:
+    """What it gains there in the paper, by a table's figures."""
+    own, other = papers.get(row.name), papers.get(row.after or "")
+    return None if own is None or other is None else round(own - other, 1)
 
 
 def _mean(records: Sequence[Record], score: str) -> dict[str, Any] | None:

@@ -57,6 +57,9 @@ def test_the_figures_stand_beside_the_papers(folder):
     assert reverse["bleu"]["deviation"] == pytest.approx(0.5**0.5)
     assert reverse["paper"] == {"bleu": 12.6, "perplexity": 9.9, "aer": None}
     assert reverse["paper_change"] == 1.3
+    unk = next(x for x in table["lines"] if x["row"] == "local-p-unk")
+    assert unk["paper_change"] == 1.9
+    assert table["lines"][0]["paper_change"] is None
     assert reverse["trials"] == 2 and reverse["change"]["over"] == "base"
     ensemble = table["lines"][-1]
     assert ensemble["bleu"] is None and ensemble["trials"] == 0
