@@ -22,15 +22,14 @@ from luong_keras.files.folder_lock import locked
 from luong_keras.files.json_file import write_json
 from luong_keras.progress import live_line, terminal
 from luong_keras.reproduction.plan import Plan, Row
+from luong_keras.reproduction.progress import Progress
 from luong_keras.reproduction.tasks import (
     STOPPED,
-    Ensemble,
+    Text,
     Training,
     Work,
     text_key,
 )
-from luong_keras.short_numbers import clock
-from luong_keras.training.json_lines_log import JsonLinesLog
 from luong_keras.training.run_folder import RunFolder
 
 _MODULE = "luong_keras.reproduction.worker"
@@ -99,16 +98,16 @@ class Runs:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         with locked(self.folder), self._stopped_by_signals():
-            state = _State(self.folder, work, time.monotonic())
-            with self._shown(state):
+            progress = Progress(self.folder, work, time.monotonic())
+            with self._shown(progress):
                 texts = self._texts(work.trainings)
-                failed = self._side_by_side(texts, state)
+                failed = self._side_by_side(texts, progress)
                 if failed:  # Nothing can be trained on it.
                     return failed
-                failed = self._side_by_side(work.trainings, state)
+                failed = self._side_by_side(work.trainings, progress)
                 bad = {failure.name for failure in failed}
                 ready = [e for e in work.ensembles if not bad & set(e.runs)]
-                failed += self._side_by_side(ready, state)
+                failed += self._side_by_side(ready, progress)
         for ensemble in work.ensembles:
             lost = sorted(bad & set(ensemble.runs))
             if lost:
@@ -122,11 +121,12 @@ class Runs:
         """Whether a signal asked for the end."""
         return self._stopping.is_set()
 
-    def _side_by_side(self, tasks: Sequence[Any], state: _State) -> list:
+    def _side_by_side(self, tasks: Sequence[Any], progress: Progress) -> list:
         failed: list[Failure] = []
         with ThreadPoolExecutor(self.jobs) as pool:
             waiting: dict[Future, Any] = {
-                pool.submit(self._process, task, state): task for task in tasks
+                pool.submit(self._process, task, progress): task
+                for task in tasks
             }
             while waiting:
                 done, _ = wait(waiting, return_when=FIRST_COMPLETED)
@@ -135,11 +135,11 @@ class Runs:
                     failure = future.result()
                     if failure is not None:
                         failed.append(failure)
-                    elif not isinstance(task, _Text):
-                        self.say(f"{task.name}: done, {state.told()}")
+                    elif not isinstance(task, Text):
+                        self.say(f"{task.name}: done, {progress.told()}")
         return failed
 
-    def _texts(self, trainings: Sequence[Training]) -> list[_Text]:
+    def _texts(self, trainings: Sequence[Training]) -> list[Text]:
         """The texts that are not prepared yet, each once."""
         found = {}
         for training in trainings:
@@ -147,21 +147,21 @@ class Runs:
             # A run that has begun has its own.
             begun = RunFolder(self.folder / training.name).data.exists()
             if not begun:
-                found[text] = _Text(text.name, text, training.config)
+                found[text] = Text(text.name, text, training.config)
         return list(found.values())
 
     def _text_of(self, config: RunConfig) -> Path:
         digest = hashlib.sha256(text_key(config).encode()).hexdigest()[:12]
         return self.folder / "text" / digest
 
-    def _process(self, task: Any, state: _State) -> Failure | None:
+    def _process(self, task: Any, progress: Progress) -> Failure | None:
         """Runs one part in a process of its own."""
         log = self.folder / f"{task.name}.log"
         if self._stopping.is_set():
             return Failure(task.name, "not begun", log, stopped=True)
         path = self.folder / f"{task.name}.task.json"
         write_json(path, self._values(task))
-        state.begin(task)
+        progress.begin(task)
         try:
             with log.open("ab") as output:
                 process = subprocess.Popen(
@@ -179,7 +179,7 @@ class Runs:
                 status = process.wait()
                 self._processes.discard(process)
         finally:
-            state.end(task)
+            progress.end(task)
             path.unlink(missing_ok=True)
         if status == 0:
             return None
@@ -197,7 +197,7 @@ class Runs:
             "samples": [sample.source for sample in self.plan.samples],
             "rows": {},
         }
-        if isinstance(task, _Text):
+        if isinstance(task, Text):
             values["prepare"] = config_to_dict(task.config)
             values["text"] = str(task.folder)
             return values
@@ -242,78 +242,13 @@ class Runs:
                 signal.signal(number, handler)
 
     @contextlib.contextmanager
-    def _shown(self, state: _State) -> Iterator[None]:
+    def _shown(self, progress: Progress) -> Iterator[None]:
         console = terminal(sys.stderr)
         if console is None:
             yield
             return
-        with live_line(console, state.line):
+        with live_line(console, progress.line):
             yield
-
-
-@dataclass(frozen=True)
-class _Text:
-    """A text to prepare for all runs that read it."""
-
-    name: str
-    folder: Path
-    config: RunConfig
-
-
-class _State:
-    """How far the work is."""
-
-    def __init__(self, folder: Path, work: Work, start: float) -> None:
-        self.folder = folder
-        self.start = start
-        self.running: dict[str, Training | Ensemble | _Text] = {}
-        self.ended = 0
-        self.parts = len(work.trainings) + len(work.ensembles)
-        self.trainings = work.trainings
-        # What earlier calls have trained is no measure of this one's speed.
-        self.before = self._epochs()
-
-    def begin(self, task: Any) -> None:
-        """Notes that a part runs."""
-        self.running[task.name] = task
-
-    def end(self, task: Any) -> None:
-        """Notes that it does not any more."""
-        self.running.pop(task.name, None)
-        self.ended += not isinstance(task, _Text)
-
-    def told(self) -> str:
-        """How much is done, and how long the rest takes."""
-        elapsed = time.monotonic() - self.start
-        told = f"{self.ended} of {self.parts}, {clock(elapsed)}"
-        done = self._epochs() - self.before
-        total = sum(t.config.training.epochs for t in self.trainings)
-        left = total - self.before - done
-        if done and left > 0:
-            told += f", {clock(left * elapsed / done)} left"
-        return told
-
-    def line(self) -> str:
-        """The line that is redrawn."""
-        parts = [self.told()]
-        for name, task in list(self.running.items()):
-            if isinstance(task, Training):
-                log = RunFolder(self.folder / name).log
-                epochs = len(JsonLinesLog(log).read())
-                of = task.config.training.epochs
-                parts.append(f"{name} epoch {min(epochs + 1, of)} of {of}")
-            else:
-                parts.append(name if isinstance(task, Ensemble) else "text")
-        return "; ".join(parts)
-
-    def _epochs(self) -> int:
-        return sum(
-            min(
-                len(JsonLinesLog(RunFolder(self.folder / t.name).log).read()),
-                t.config.training.epochs,
-            )
-            for t in self.trainings
-        )
 
 
 def _last(log: Path) -> str:

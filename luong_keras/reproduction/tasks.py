@@ -27,6 +27,15 @@ class Wanted:
 
 
 @dataclass(frozen=True)
+class Text:
+    """A text to prepare for all runs that read it."""
+
+    name: str
+    folder: Path
+    config: RunConfig
+
+
+@dataclass(frozen=True)
 class Training:
     """One model to train, and the rows that are it alone.
 
