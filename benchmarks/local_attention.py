@@ -6,21 +6,32 @@ One pass forward and backward through a decoder of one LSTM layer with input
 feeding ("loop"), or through the attention alone for all target steps at once
 ("parallel"), local-p but for "monotonic". `dense` scores the whole source and
 masks it, `gather` reads the window of 2 D + 1 words. Ours chooses by itself.
+
+    python benchmarks/local_attention.py --before ../luong-keras-0.1
+
+compares ours with another checkout instead, a table for each program.
 """
+
+from pathlib import Path
 
 from speed import driver
 
 SIZES = (32, 256, 20, 10)  # B, U, T, D
 
 
-def local_programs(source_length, sizes):
-    """All programs for one length of the source."""
-    arguments = {"source_length": source_length, "sizes": sizes}
-    ours = [
+def our_programs(source_length, sizes, begin="ours", variables=None):
+    """Those of this library, or of another checkout of it."""
+    return [
         driver.Program(
-            f"ours {prefix}{method}",
-            "ours_model:local_attention",
-            {**arguments, "method": method, "alignment": alignment},
+            f"{begin} {prefix}{method}",
+            "local_model:local_attention",
+            {
+                "source_length": source_length,
+                "sizes": sizes,
+                "method": method,
+                "alignment": alignment,
+            },
+            variables=variables or {},
         )
         for alignment, prefix in (
             ("predictive", ""),
@@ -28,7 +39,28 @@ def local_programs(source_length, sizes):
         )
         for method in ("loop", "parallel")
     ]
-    theirs = [
+
+
+def programs_by_table(length, options):
+    """Which programs are timed by turns, by the name of their table."""
+    ours = our_programs(length, options.sizes)
+    if options.before is None:
+        theirs = torch_programs(length, options.sizes)
+        return {f"S = {length}": [*ours, *theirs]}
+    before = our_programs(
+        *(length, options.sizes, "before"),
+        driver.of_checkout(options.before),
+    )
+    return {
+        f"S = {length}, {own.name}": [other, own]
+        for own, other in zip(ours, before, strict=True)
+    }
+
+
+def torch_programs(source_length, sizes):
+    """The whole source masked, and windows gathered, in PyTorch."""
+    arguments = {"source_length": source_length, "sizes": sizes}
+    return [
         driver.Program(
             f"torch {kind} {'parallel' if parallel else 'loop'}",
             "torch_model:local_attention",
@@ -38,7 +70,6 @@ def local_programs(source_length, sizes):
         for parallel in (False, True)
         for kind in ("dense", "gather")
     ]
-    return [*ours, *theirs]
 
 
 def main() -> None:
@@ -55,16 +86,20 @@ def main() -> None:
         metavar=("B", "U", "T", "D"),
         help="default: 32 256 20 10",
     )
+    parser.add_argument(
+        "--before", type=Path, help="checkout of this project to compare with"
+    )
     options = parser.parse_args()
     driver.finish(options, "local_attention")
     written = driver.Report(options)
     times = {}
     for length in options.source_lengths:
-        results = driver.measure(local_programs(length, options.sizes), options)
-        written.environments(results)
-        written.times(f"S = {length}", results)
-        for name, found in results.items():
-            times.setdefault(name, {})[length] = found.median("cpu")
+        for title, programs in programs_by_table(length, options).items():
+            results = driver.measure(programs, options)
+            written.environments(results)
+            written.times(title, results)
+            for name, found in results.items():
+                times.setdefault(name, {})[length] = found.median("cpu")
     written.say("CPU ms by source length, and the last over the others")
     written.table(
         ["program", *options.source_lengths, "last / each"],

@@ -8,8 +8,6 @@ from keras import ops
 
 from luong_keras import (
     AttentionConfig,
-    InputFeedingLSTM,
-    LocalAttention,
     ModelConfig,
     TranslationModel,
     beam_search,
@@ -202,45 +200,6 @@ def translating(
         return {}
 
     return Work(translate)
-
-
-def local_attention(source_length, sizes, method, alignment="predictive"):
-    """Local attention forward and backward.
-
-    `method` is "loop", the decoder with input feeding, or "parallel", all
-    steps at once.
-    """
-    import tensorflow as tf
-
-    keras.utils.set_random_seed(0)
-    batch, units, steps, half_width = sizes
-    memory = tf.random.normal((batch, source_length, units))
-    inputs = tf.random.normal((batch, steps, units))
-    attention = LocalAttention(alignment, half_width=half_width)
-    decoder = InputFeedingLSTM(units, attention=attention)
-    decoder.build(inputs.shape, memory.shape)
-    forward, trained = {
-        "loop": (
-            lambda: decoder(inputs, memory=memory, training=True),
-            decoder,
-        ),
-        "parallel": (lambda: attention(inputs, memory), attention),
-    }[method]
-
-    @tf.function(autograph=False)
-    def step():
-        with tf.GradientTape() as tape:
-            tape.watch([memory, inputs])
-            loss = tf.reduce_sum(tf.square(forward()))
-        weights = [v.value for v in trained.trainable_variables]
-        return loss, tape.gradient(loss, [memory, inputs, *weights])
-
-    def run(steps):
-        for _ in range(steps):
-            loss, _ = step()
-        return {"loss": float(loss)}
-
-    return Work(run)
 
 
 def matrix_product(precision, width=2048):

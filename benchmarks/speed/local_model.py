@@ -1,0 +1,45 @@
+"""Local attention of this library, by names that all its versions have."""
+
+import keras
+
+from luong_keras import InputFeedingLSTM, LocalAttention
+from speed.worker import Work
+
+
+def local_attention(source_length, sizes, method, alignment="predictive"):
+    """Local attention forward and backward.
+
+    `method` is "loop", the decoder with input feeding, or "parallel", all
+    steps at once.
+    """
+    import tensorflow as tf
+
+    keras.utils.set_random_seed(0)
+    batch, units, steps, half_width = sizes
+    memory = tf.random.normal((batch, source_length, units))
+    inputs = tf.random.normal((batch, steps, units))
+    attention = LocalAttention(alignment, half_width=half_width)
+    decoder = InputFeedingLSTM(units, attention=attention)
+    decoder.build(inputs.shape, memory.shape)
+    forward, trained = {
+        "loop": (
+            lambda: decoder(inputs, memory=memory, training=True),
+            decoder,
+        ),
+        "parallel": (lambda: attention(inputs, memory), attention),
+    }[method]
+
+    @tf.function(autograph=False)
+    def step():
+        with tf.GradientTape() as tape:
+            tape.watch([memory, inputs])
+            loss = tf.reduce_sum(tf.square(forward()))
+        weights = [v.value for v in trained.trainable_variables]
+        return loss, tape.gradient(loss, [memory, inputs, *weights])
+
+    def run(steps):
+        for _ in range(steps):
+            loss, _ = step()
+        return {"loss": float(loss)}
+
+    return Work(run)
