@@ -1,5 +1,6 @@
 from .beam import Beam as Beam
 from .beam import beam_search as beam_search
+from .choice import Choice as Choice
 from .constrained_beam import ConstrainedBeam as ConstrainedBeam
 from .ensemble import ensemble_step as ensemble_step
 from .forced import forced_decoding as forced_decoding
@@ -13,7 +14,6 @@ from .scorers import CoveragePenalty as CoveragePenalty
 from .scorers import LengthPenalty as LengthPenalty
 from .scorers import Prefix as Prefix
 from .scorers import Scorer as Scorer
-from .search import Choice as Choice
 from .search import search as search
 from .stochastic_beam import StochasticBeam as StochasticBeam
 from .unk_replacement import replace_unknown_words as replace_unknown_words

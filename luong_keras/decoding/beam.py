@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from luong_keras.decoding.beam_gather import gather_beams
+from luong_keras.decoding.choice import Choice, Chosen, Ended, Turn
 from luong_keras.decoding.hypotheses import Hypotheses
 from luong_keras.decoding.pool import (
     NEVER,
@@ -41,7 +42,7 @@ from luong_keras.decoding.pool import (
     within,
 )
 from luong_keras.decoding.scorers import LengthPenalty, Prefix
-from luong_keras.decoding.search import Choice, Chosen, Ended, Turn, search
+from luong_keras.decoding.search import search
 from luong_keras.decoding.top_words import at_most, top_words
 from luong_keras.ops.ordering import largest
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID

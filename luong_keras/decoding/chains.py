@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from luong_keras.decoding.search import Choice, Chosen, Ended, Turn
+from luong_keras.decoding.choice import Choice, Chosen, Ended, Turn
 from luong_keras.ops.ordering import largest
 from luong_keras.ops.sentence_rows import column
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from luong_keras.config import DecodingConfig, ModelConfig
 from luong_keras.decoding.beam import Beam
+from luong_keras.decoding.choice import Choice
 from luong_keras.decoding.constrained_beam import ConstrainedBeam
 from luong_keras.decoding.greedy import Greedy
 from luong_keras.decoding.hypotheses import Hypotheses
@@ -19,7 +20,7 @@ from luong_keras.decoding.scorers import (
     Prefix,
     Scorer,
 )
-from luong_keras.decoding.search import Choice, search
+from luong_keras.decoding.search import search
 from luong_keras.decoding.stochastic_beam import StochasticBeam
 from luong_keras.inference.search_options import (
     LEAST_TEMPERATURE,
