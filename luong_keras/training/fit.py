@@ -173,6 +173,7 @@ def _fit_from(
                 steps_per_epoch=min(steps, stop - start),
                 callbacks=run,
                 shuffle=False,  # The order is that of the batches.
+                validation_freq=_WholeEpochs(run, steps),
                 **validation,
             )
             if training_model.stop_training:
@@ -253,6 +254,22 @@ class _RunCallbacks(keras.callbacks.CallbackList):
     ) -> None:
         if self.position == (epoch + 1) * self._steps:
             super().on_epoch_end(epoch, logs)
+
+
+class _WholeEpochs(list):
+    """The epochs, from 1, after which there is a validation.
+
+    Keras would have one after an epoch that was stopped midway too, which
+    nobody sees and a process that has been asked to end has no time for. It
+    takes a list and asks what is in it.
+    """
+
+    def __init__(self, run: _RunCallbacks, steps: int) -> None:
+        super().__init__()
+        self._run, self._steps = run, steps
+
+    def __contains__(self, epoch: Any) -> bool:
+        return self._run.position == epoch * self._steps
 
 
 def _has_ended(callbacks: list[keras.callbacks.Callback]) -> bool:

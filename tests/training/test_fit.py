@@ -148,6 +148,31 @@ def test_callbacks_see_one_run(tmp_path, kill_in):
     ]
 
 
+@pytest.mark.parametrize("stop_after, validated", [(6, [3]), (8, [3, 7])])
+def test_an_epoch_that_is_stopped_midway_is_not_validated(
+    stop_after, validated
+):
+    seen = []
+
+    class Stop(keras.callbacks.Callback):
+        """Notes after which batch a validation comes, and stops."""
+
+        batches = 0
+
+        def on_train_batch_end(self, batch, logs=None):
+            self.batches += 1
+            self.model.stop_training = self.batches == stop_after
+
+        def on_test_begin(self, logs=None):
+            seen.append(self.batches - 1)
+
+    data = (np.zeros((1, 1)), np.zeros((1, 1)))
+    options = {"validation_data": data, "verbose": 0}
+    model = small_model()
+    fit(model, Rows(), epochs=3, callbacks=[Stop()], **options)
+    assert seen == validated
+
+
 def test_one_process_at_a_time_trains_with_a_snapshot(tmp_path):
     path = tmp_path / "snapshot.npz"
 
