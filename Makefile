@@ -47,7 +47,7 @@ golden: $(INSTALLED)
 	KERAS_BACKEND=jax $(PYTEST) tests/golden -m "not tensorflow"
 
 mutations: $(INSTALLED)
-	$(BIN)/python -m tests.mutations.listed
+	$(BIN)/python -m tests.mutations.listed --jobs 2
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

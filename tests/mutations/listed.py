@@ -2,6 +2,7 @@
 
     python -m tests.mutations.listed            # all
     python -m tests.mutations.listed sigma      # those whose name has "sigma"
+    python -m tests.mutations.listed --jobs 2   # two at a time
 
 Each mistake is made in a copy of the project. The last line says how many
 were caught; the exit status is 1 if one was not.
@@ -9,6 +10,7 @@ were caught; the exit status is 1 if one was not.
 
 import argparse
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from tests.mutations.project_copy import PACKAGE, ROOT, run_tests
@@ -1112,13 +1114,16 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("only", nargs="?", default="", help="part of a name")
-    wanted = [m for m in MUTATIONS if parser.parse_args().only in m.name]
+    parser.add_argument("--jobs", type=int, default=1)
+    options = parser.parse_args()
+    wanted = [m for m in MUTATIONS if options.only in m.name]
     missed = 0
-    for mutation in wanted:
-        caught, what = try_mutation(mutation)
-        missed += not caught
-        word = "caught by" if caught else "MISSED:"
-        print(f"{mutation.name:56} {word} {what}", flush=True)
+    with ThreadPoolExecutor(options.jobs) as pool:
+        tried = pool.map(try_mutation, wanted)
+        for mutation, (caught, what) in zip(wanted, tried, strict=True):
+            missed += not caught
+            word = "caught by" if caught else "MISSED:"
+            print(f"{mutation.name:56} {word} {what}", flush=True)
     print(f"{len(wanted) - missed} of {len(wanted)} mutations caught")
     sys.exit(bool(missed))
 
