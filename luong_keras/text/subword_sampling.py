@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -104,7 +105,8 @@ class SubwordSampler:
         for end, size, seed in zip(ends, sizes, seeds, strict=True):
             rows += self._drawn(lines[end - size : end], int(seed))
         lengths = np.array([len(row) for row in rows], np.int64)
-        return np.array(sum(rows, []), np.int32), lengths
+        flat = itertools.chain.from_iterable(rows)
+        return np.fromiter(flat, np.int32), lengths
 
     def _drawn(self, lines: Sequence[str], seed: int) -> list[list[int]]:
         """The pieces of some lines, by the numbers that follow a seed."""
@@ -115,15 +117,18 @@ class SubwordSampler:
         # thread for each seed.
         with _ONE_AT_A_TIME, ThreadPoolExecutor(1) as thread:
             sentencepiece.set_random_generator_seed(seed)
-            return list(thread.map(self._drawn_line, lines))
+            return thread.submit(self._draw, lines).result()
 
-    def _drawn_line(self, line: str) -> list[int]:
-        ids = self._processor.encode(
-            line, enable_sampling=True, alpha=self.dropout
-        )
-        if self.max_length is not None and len(ids) > self.max_length:
-            return self._processor.encode(line)
-        return ids
+    def _draw(self, lines: Sequence[str]) -> list[list[int]]:
+        rows = []
+        for line in lines:
+            row = self._processor.encode(
+                line, enable_sampling=True, alpha=self.dropout
+            )
+            if self.max_length is not None and len(row) > self.max_length:
+                row = self._processor.encode(line)
+            rows.append(row)
+        return rows
 
 
 def _bpe_processor(tokenizer: Tokenizer):
