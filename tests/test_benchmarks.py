@@ -89,6 +89,7 @@ def test_report_compares_round_by_round(tmp_path, capsys):
     assert (tmp_path / "table.png").stat().st_size > 0
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_served_models_need_no_path_but_their_own(tmp_path):
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}

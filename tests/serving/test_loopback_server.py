@@ -209,6 +209,7 @@ def test_warm_up_requests_run_before_a_version_serves(
         assert answering(double) == 1
 
 
+@pytest.mark.slow
 def test_killed_and_started_it_serves_at_its_ports(double):
     addresses = double.rest_url, double.grpc_target
     double.kill()
