@@ -10,7 +10,11 @@ from pathlib import Path
 
 import filelock
 
-from luong_keras.files.atomic_file import is_running, remove_partial_files
+from luong_keras.files.atomic_file import (
+    disk_errors_named,
+    is_running,
+    remove_partial_files,
+)
 
 _LOCK = ".lock"
 _OWNER = ".lock-owner.json"
@@ -68,7 +72,8 @@ process ... on ... since ...
             "host": socket.gethostname(),
             "since": datetime.datetime.now().isoformat(" ", "seconds"),
         }
-        owner_path.write_text(json.dumps(owner), encoding="utf-8")
+        with disk_errors_named(owner_path):
+            owner_path.write_text(json.dumps(owner), encoding="utf-8")
         remove_partial_files(folder, name or "*")
         yield
     finally:

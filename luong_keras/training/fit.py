@@ -74,7 +74,8 @@ def fit(
             the logs before one that reads them. The state of those with
             `get_state` and `set_state` is part of the snapshot.
         snapshot_path: Where the run is saved and resumed from; `None` for a
-            run that cannot be resumed. No other process can use it meanwhile.
+            run that cannot be resumed. A lock, `.NAME.lock` beside it, keeps
+            other processes from it meanwhile.
         snapshot_steps: The batches between snapshots.
         writes_snapshots: `False` in all processes but the first, where
             several train together: they are restored and save nothing.
