@@ -1,5 +1,5 @@
 # `make demo` trains, evaluates, exports and translates.
-# `make test` checks in minutes; `make test-all` runs everything, an hour of it.
+# `make test` checks in minutes; `make test-all` runs everything, in two hours.
 
 PYTHON ?= python3
 BIN := .venv/bin
