@@ -79,8 +79,14 @@ class ModelVersion:
     def _warm_up(self, path):
         if not path.exists():
             return
-        for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
-            log = prediction_log_pb2.PredictionLog.FromString(record)
+        try:
+            records = list(tf.data.TFRecordDataset(str(path)))
+        except tf.errors.OpError as error:  # gone since, or damaged
+            raise TensorFlowError(
+                error.error_code, f"Failed to read warmup data: {error.message}"
+            ) from error
+        for record in records:
+            log = prediction_log_pb2.PredictionLog.FromString(record.numpy())
             if not log.HasField("predict_log"):
                 raise TensorFlowError(
                     UNIMPLEMENTED, "Unsupported log_type for warmup"
