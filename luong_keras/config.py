@@ -100,8 +100,17 @@ class ModelConfig:
     # three-way tying (Press and Wolf 2017)
     shared_embeddings: bool = False
     initial_range: float | None = 0.1  # U[-r, r]; None: Keras' defaults
-    # float32, mixed_bfloat16, mixed_float16 or float64
-    precision: str = "float32"
+    # auto: float32 or mixed_bfloat16, whose product is faster on the machine
+    # where a run begins
+    precision: Literal[
+        "auto",
+        "float32",
+        "mixed_bfloat16",
+        "mixed_float16",
+        "float64",
+        "bfloat16",
+        "float16",
+    ] = "float32"
     # Ids that are no words; those of this library's tokenizers
     source_pad_id: int = PAD_ID
     target_pad_id: int = PAD_ID

@@ -67,7 +67,8 @@ class Translator(TextTranslator):
                 faster where the processor multiplies bfloat16, with scores
                 of two or three digits and, now and then, another word. A
                 greedy search of single sentences is slower: every call
-                rounds the weights.
+                rounds the weights. `"auto"` times a product in either and
+                takes the faster.
             fold_embedding: whether to keep the product of the target
                 embedding and the decoder's input weights, some percent
                 faster for V rows of 4 U numbers more, 16,000 of 2,048 in a

@@ -65,8 +65,10 @@ def test_pairs_become_a_translator(tmp_path, exports, eager, capsys):
     own = str(folder / "dictionary.txt")
     assert translator.decoding.dictionary == again.decoding.dictionary == own
     # The same call again is finished, one of other pairs is refused.
-    Translator.fit(PAIRS, run_dir=folder, epochs=1, **settings)
-    assert "is finished" in capsys.readouterr().out and len(exports) == 1
+    for precision in ("float32", "auto"):  # which is what the run has
+        again = settings | {"precision": precision}
+        Translator.fit(PAIRS, run_dir=folder, epochs=1, **again)
+        assert "is finished" in capsys.readouterr().out and len(exports) == 1
     with pytest.raises(ValueError, match="training text .* is not the one"):
         Translator.fit(PAIRS[1:], run_dir=folder, epochs=1, **settings)
 

@@ -1,5 +1,6 @@
 """A sequence-to-sequence model with attention, from a configuration."""
 
+import dataclasses
 import functools
 
 import keras
@@ -24,6 +25,7 @@ from luong_keras.layers.embedding import Embedding
 from luong_keras.layers.encoder import Encoder
 from luong_keras.layers.output_projection import OutputProjection, WordLosses
 from luong_keras.models.decoding_step import DecodingStep
+from luong_keras.models.precision import decided
 from luong_keras.models.training_model import TrainingModel
 from luong_keras.ops.lookup import rows
 
@@ -45,7 +47,8 @@ class TranslationModel:
         p(y_t | y_<t, x) = softmax(W_s h̃_t)               (eq. 6)
 
     Attributes:
-        config: the `ModelConfig`.
+        config: the `ModelConfig`, with what was chosen for
+            `precision="auto"`.
         model: functional model from `source` (B, S) and `target_in` (B, T)
             to logits (B, T, V). With `source_features` the inputs are
             `source` (B, S, F), `source_mask` (B, S) and `target_in`. Shown,
@@ -75,7 +78,9 @@ class TranslationModel:
         label_smoothing: float = 0.0,
         sampled_softmax: int | None = None,
     ):
-        self.config = config
+        self.config = dataclasses.replace(
+            config, precision=decided(config.precision)
+        )
         self.label_smoothing = label_smoothing
         self.sampled_softmax = sampled_softmax
         self.folded_embedding = None

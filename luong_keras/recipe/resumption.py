@@ -7,6 +7,7 @@ import dataclasses
 from luong_keras.config import DecodingConfig, RunConfig
 from luong_keras.config_values import config_from_dict, config_to_dict
 from luong_keras.files.json_file import read_json, write_json
+from luong_keras.models.precision import decided
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.recipe.run_word_lists import as_written
 from luong_keras.training.json_lines_log import JsonLinesLog
@@ -76,6 +77,22 @@ def check_resumable(config: RunConfig, run: RunFolder) -> None:
             "a new folder for a shorter run."
         )
     _mark_older_run(old, run)
+
+
+def decide_precision(config: RunConfig, run: RunFolder) -> RunConfig:
+    """The settings with a precision for `"auto"`.
+
+    It is measured where the run begins; one that goes on, on whatever
+    machine, and in every process, keeps what was chosen.
+    """
+    if config.model.precision != "auto":
+        return config
+    if run.config.exists():
+        chosen = run_config(run.path, own_files=False).model.precision
+    else:
+        chosen = decided(config.model.precision)
+    model = dataclasses.replace(config.model, precision=chosen)
+    return dataclasses.replace(config, model=model)
 
 
 def trained_epochs(run: RunFolder) -> int:

@@ -24,6 +24,7 @@ from luong_keras.recipe.preparation import prepare_text, read_text
 from luong_keras.recipe.report import report
 from luong_keras.recipe.resumption import (
     check_resumable,
+    decide_precision,
     is_finished,
     mark_finished,
     write_config,
@@ -123,6 +124,7 @@ def _run(
 
 def _prepare(config: RunConfig, run: RunFolder):
     """The settings, pairs, tokenizers and batches, made where need be."""
+    config = decide_precision(config, run)
     check_resumable(config, run)
     config = bring_in(config, run)
     datasets, corpus = prepare_text(config, run)
@@ -137,6 +139,7 @@ def _prepare(config: RunConfig, run: RunFolder):
 
 def _read_prepared(config: RunConfig, run: RunFolder):
     """The same in a process that writes nothing."""
+    config = decide_precision(config, run)
     check_resumable(config, run)
     datasets, corpus = read_text(run)
     tokenizers = prepare_tokenizers(corpus, config, run)

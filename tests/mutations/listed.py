@@ -1104,6 +1104,27 @@ MUTATIONS = [
         "text=found.text",
         ("tests/reproduction/test_scoring.py",),
     ),
+    Mutation(
+        "the precision whose product is slower",
+        "models/precision.py",
+        "if seconds >= _PAYS * rounded",
+        "if rounded >= _PAYS * seconds",
+        ("tests/models/test_precision.py",),
+    ),
+    Mutation(
+        "a run that goes on measures its precision again",
+        "recipe/resumption.py",
+        "if run.config.exists():\n        chosen",
+        "if not run.path:\n        chosen",
+        ("tests/recipe/test_resumption.py",),
+    ),
+    Mutation(
+        "a run of precision auto decided by its model alone",
+        "recipe/run.py",
+        'where need be."""\n    config = decide_precision(config, run)',
+        'where need be."""',
+        ("tests/test_translator.py",),
+    ),
 ]
 
 

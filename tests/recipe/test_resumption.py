@@ -4,9 +4,11 @@ import pytest
 
 from luong_keras.config import RunConfig
 from luong_keras.config_values import config_to_dict, override
+from luong_keras.recipe import resumption
 from luong_keras.recipe.resumption import (
     MAY_CHANGE,
     check_resumable,
+    decide_precision,
     is_finished,
     mark_finished,
     write_config,
@@ -142,3 +144,25 @@ def test_the_list_names_settings():
     for name in MAY_CHANGE:
         section, _, setting = name.partition(".")
         assert section == "decoding" or setting in settings[section]
+
+
+def test_auto_is_decided_where_a_run_begins_and_kept(
+    run, tmp_path, monkeypatch
+):
+    auto = override(RunConfig(), ["model.precision=auto"])
+    measured = iter(["mixed_bfloat16", "float32"])
+    monkeypatch.setattr(resumption, "decided", lambda _: next(measured))
+    fresh = RunFolder(tmp_path / "fresh")
+    begun = decide_precision(auto, fresh)
+    assert begun.model.precision == "mixed_bfloat16"
+    fresh.path.mkdir()
+    write_config(begun, fresh)
+    # Another machine would choose the other one.
+    again = decide_precision(auto, fresh)
+    assert again == begun
+    check_resumable(again, fresh)
+    # A run of another precision goes on in that, too.
+    assert decide_precision(auto, run) == RunConfig()
+    assert decide_precision(begun, run) == begun
+    with pytest.raises(ValueError, match="precision: 'float32' → 'mixed_bfl"):
+        check_resumable(begun, run)

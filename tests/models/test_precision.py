@@ -1,0 +1,104 @@
+"""`precision="auto"`: what is chosen, where, and that it is said."""
+
+import keras
+import pytest
+
+from luong_keras import ModelConfig, TranslationModel
+from luong_keras.models import precision
+
+TINY = {
+    "source_vocabulary_size": 9,
+    "target_vocabulary_size": 8,
+    "embedding_size": 4,
+    "units": 4,
+    "encoder_layers": 1,
+    "decoder_layers": 1,
+}
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """Sets how long a product takes; a list of those that were timed."""
+    timed = []
+
+    def of(**seconds):
+        def product_seconds(size, dtype):
+            timed.append((size, dtype))
+            return seconds[dtype]
+
+        precision._faster.cache_clear()
+        monkeypatch.setattr(precision, "product_seconds", product_seconds)
+        return timed
+
+    yield of
+    precision._faster.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "float32, bfloat16, chosen",
+    [
+        (0.0142, 0.0527, "float32"),  # no instructions for it
+        (0.0300, 0.0250, "float32"),  # the conversions would eat the gain
+        (0.0300, 0.0201, "float32"),
+        (0.0300, 0.0199, "mixed_bfloat16"),
+        (0.0300, 0.0100, "mixed_bfloat16"),
+    ],
+)
+def test_bfloat16_is_taken_where_its_product_pays(
+    machine, capsys, float32, bfloat16, chosen
+):
+    machine(float32=float32, bfloat16=bfloat16)
+    assert precision.decided("auto") == chosen
+    said = capsys.readouterr().err
+    assert said.startswith(f"precision: {chosen}, for a product of 512 x 512")
+    assert f"{1000 * float32:.1f} ms in float32" in said
+    assert f"{1000 * bfloat16:.1f} ms in bfloat16" in said
+
+
+def test_a_process_measures_once_and_only_for_auto(machine, capsys):
+    timed = machine(float32=0.02, bfloat16=0.01)
+    for given in ("float32", "float64", "mixed_float16"):
+        assert precision.decided(given) == given
+    assert timed == []
+    assert {precision.decided("auto") for _ in range(3)} == {"mixed_bfloat16"}
+    assert timed == [(512, "float32"), (512, "bfloat16")]
+    assert capsys.readouterr().err.count("precision:") == 1
+
+
+def test_products_grow_until_they_can_be_timed(machine, monkeypatch):
+    machine(float32=0.0, bfloat16=0.0)
+    timed = []
+
+    def product_seconds(size, dtype):
+        timed.append((size, dtype))
+        return size / 2048 * 0.005
+
+    monkeypatch.setattr(precision, "product_seconds", product_seconds)
+    assert precision.decided("auto") == "float32"
+    sizes = [(512, "float32"), (1024, "float32"), (2048, "float32")]
+    assert timed == [*sizes, (2048, "bfloat16")]
+
+
+def test_a_product_is_timed_in_its_precision(monkeypatch):
+    multiplied = []
+    matmul = keras.ops.matmul
+
+    def watched(left, right):
+        multiplied.append((left.dtype, tuple(left.shape)))
+        return matmul(left, right)
+
+    monkeypatch.setattr(precision.ops, "matmul", watched)
+    seconds = precision.product_seconds(16, "bfloat16")
+    assert 0 < seconds < 10
+    assert {keras.backend.standardize_dtype(d) for d, _ in multiplied} == {
+        "bfloat16"
+    }
+    assert {shape for _, shape in multiplied} == {(16, 16)}
+
+
+def test_a_model_has_what_was_chosen(machine):
+    machine(float32=0.02, bfloat16=0.01)
+    model = TranslationModel(ModelConfig(precision="auto", **TINY))
+    assert model.config.precision == "mixed_bfloat16"
+    assert model.decoder.dtype_policy.name == "mixed_bfloat16"
+    assert model.projection.variable_dtype == "float32"
