@@ -6,7 +6,7 @@ resolved configuration of a run is written into its folder.
 """
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from luong_keras.config_checks import (
     check_at_least_one,
@@ -26,6 +26,17 @@ __all__ = [
     "ModelConfig",
     "RunConfig",
     "TrainingConfig",
+]
+
+
+Precision: TypeAlias = Literal[
+    "auto",
+    "float32",
+    "mixed_bfloat16",
+    "mixed_float16",
+    "float64",
+    "bfloat16",
+    "float16",
 ]
 
 
@@ -102,15 +113,7 @@ class ModelConfig:
     initial_range: float | None = 0.1  # U[-r, r]; None: Keras' defaults
     # auto: float32 or mixed_bfloat16, whose product is faster on the machine
     # where a run begins
-    precision: Literal[
-        "auto",
-        "float32",
-        "mixed_bfloat16",
-        "mixed_float16",
-        "float64",
-        "bfloat16",
-        "float16",
-    ] = "float32"
+    precision: Precision = "float32"
     # Ids that are no words; those of this library's tokenizers
     source_pad_id: int = PAD_ID
     target_pad_id: int = PAD_ID

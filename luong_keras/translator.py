@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 
-from luong_keras.config import DecodingConfig
+from luong_keras.config import DecodingConfig, Precision
 from luong_keras.config_values import checked_values, with_values
 from luong_keras.data.sources.columns import Wanted
 from luong_keras.decoding.choice import Choice
@@ -48,7 +48,7 @@ class Translator(TextTranslator):
         run_folder: str | Path | Sequence[str | Path],
         weights: str | None = None,
         decoding: DecodingConfig | None = None,
-        precision: str | None = None,
+        precision: Precision | None = None,
         fold_embedding: bool = False,
         choice: Choice | None = None,
         scorers: Sequence[Scorer] = (),

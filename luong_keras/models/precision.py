@@ -7,6 +7,8 @@ import time
 import numpy as np
 from keras import ops
 
+from luong_keras.config import Precision
+
 # The rest of a step, states, softmax and loss, is in float32 in either
 # precision, and mixed precision adds its conversions.
 _PAYS = 1.5
@@ -14,7 +16,7 @@ _SHORTEST = 0.005  # seconds: below, starting a product counts as well
 _REPETITIONS = 5
 
 
-def decided(precision: str) -> str:
+def decided(precision: Precision) -> Precision:
     """What `"auto"` means on this machine; any other precision as it is.
 
     A product of matrices is timed in float32 and in bfloat16, once in a
@@ -33,12 +35,14 @@ def decided(precision: str) -> str:
 
 
 @functools.cache
-def _faster() -> str:
+def _faster() -> Precision:
     size = 512
     while (seconds := product_seconds(size, "float32")) < _SHORTEST:
         size *= 2
     rounded = product_seconds(size, "bfloat16")
-    chosen = "mixed_bfloat16" if seconds >= _PAYS * rounded else "float32"
+    chosen: Precision = "float32"
+    if seconds >= _PAYS * rounded:
+        chosen = "mixed_bfloat16"
     print(
         f"precision: {chosen}, for a product of {size} x {size} matrices "
         f"takes {1000 * seconds:.1f} ms in float32 and {1000 * rounded:.1f} "

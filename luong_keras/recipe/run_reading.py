@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from luong_keras.config import DecodingConfig
+from luong_keras.config import DecodingConfig, Precision
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.text.loading import load_tokenizer
@@ -20,7 +20,7 @@ def load_run(
     run_folder: str | Path | Sequence[str | Path],
     weights: str | None = None,
     decoding: DecodingConfig | None = None,
-    precision: str | None = None,
+    precision: Precision | None = None,
 ) -> tuple[
     list[TranslationModel],
     Tokenizer,
