@@ -1,0 +1,118 @@
+"""The first steps of a training of the paper's size, and what all would take.
+
+    python benchmarks/wmt14_cost.py
+
+A text is generated of the size and lengths of WMT14's English-German pairs.
+One system of `luong-keras reproduce --scale wmt14` prepares it and is trained
+on it for 200 steps, as that command would; the whole plan has so many
+trainings, each of them with the epochs that its settings say. The words are
+random and the loss is that of random words: nothing is translated here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import keras
+from input_pipeline import in_a_process
+from large_corpus import write_generated
+
+from luong_keras.config_values import parse_assignments, with_values
+from luong_keras.recipe import run_recipe
+from luong_keras.reproduction.plan import read_plan
+from luong_keras.reproduction.tasks import work_of
+
+_WARMING_UP = 10  # steps
+
+
+class Steps(keras.callbacks.Callback):
+    """Ends a training after some steps.
+
+    Attributes:
+        times: when each step has ended.
+        losses: the mean loss of the epoch after each step.
+        in_epoch: how many there are in an epoch.
+    """
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.count = count
+        self.times: list[float] = []
+        self.losses: list[float] = []
+
+    def on_train_batch_end(self, batch, logs=None):
+        """Notes the step."""
+        self.in_epoch = self.params["steps"]
+        self.times.append(time.perf_counter())
+        self.losses.append(logs["loss"])
+        done = len(self.times)
+        if done % 20 == 0:
+            print(f"\nstep {done}, loss {logs['loss']:.2f}", flush=True)
+        if done == self.count:
+            self.model.stop_training = True
+
+
+def main() -> None:
+    """Prints the time of a step and that of the whole plan."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--pairs", type=int, default=4_500_000)
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--row", default="local-p", help="the system")
+    parser.add_argument("--text", type=Path, help="a .tsv of pairs instead")
+    parser.add_argument("--folder", help="for text and run")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE"
+    )
+    arguments = parser.parse_args()
+    plan = read_plan("wmt14")
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
+        text = arguments.text or Path(folder, "train.tsv")
+        if arguments.text is None:
+            in_a_process(write_generated, text, arguments.pairs)
+        given = {"data.dataset": "files", "data.train": str(text)}
+        config = with_values(
+            plan.rows[arguments.row].config,
+            given | parse_assignments(arguments.set),
+        )
+        steps = Steps(arguments.steps)
+        began = time.perf_counter()
+        run_recipe(
+            config, Path(folder, "run"), callbacks=[steps], train_only=True
+        )
+        work = work_of(
+            plan, plan.chosen(plan.usual), plan.seeds, Path(folder, "none")
+        )
+    epochs = [t.config.training.epochs for t in work.trainings]
+    report(arguments.row, steps, began, epochs)
+
+
+def report(row: str, steps: Steps, began: float, epochs: list[int]) -> None:
+    """Prints what was measured, and what follows from it."""
+    ends = steps.times[min(_WARMING_UP, len(steps.times) - 2) :]
+    times = [b - a for a, b in zip(ends, ends[1:], strict=False)]
+    mean = statistics.mean(times)
+    epoch = mean * steps.in_epoch
+    print(
+        f"{row}: {len(steps.times)} steps, the first "
+        f"{steps.times[0] - began:.0f} s after the text was there; from step "
+        f"{_WARMING_UP + 1} on {mean:.2f} s each ({min(times):.2f} to "
+        f"{max(times):.2f}); loss from {steps.losses[0]:.1f} to "
+        f"{steps.losses[-1]:.1f}"
+    )
+    print(f"an epoch, {steps.in_epoch:,} steps: {epoch / 3600:,.0f} hours")
+    print(
+        f"the plan, {len(epochs)} trainings of {min(epochs)} to "
+        f"{max(epochs)} epochs, if each step takes as long as these: "
+        f"{sum(epochs) * epoch / 86400:,.0f} days on this machine"
+    )
+
+
+if __name__ == "__main__":
+    main()
