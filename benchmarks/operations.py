@@ -36,8 +36,9 @@ def parse_options():
         "--search",
         type=int,
         metavar="SENTENCES",
-        help="a beam search of 10 hypotheses and 30 words instead of training",
+        help="a search of 30 words instead of training",
     )
+    parser.add_argument("--beam-size", type=int, default=10)
     parser.add_argument("--steps", type=int, default=10)
     return parser.parse_args()
 
@@ -48,7 +49,11 @@ def build(options, folder):
 
     if options.search:
         return ours_model.decoding(
-            options.config, options.search, 10, 30, options.precision
+            options.config,
+            options.search,
+            options.beam_size,
+            30,
+            options.precision,
         )
     os.environ.update(driver.MEMORY_POOL)
     path = Path(folder, "batches.npz")
