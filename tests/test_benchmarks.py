@@ -98,3 +98,24 @@ def test_served_models_need_no_path_but_their_own(tmp_path):
     subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True
     )
+
+
+def test_cores_are_compared_by_what_gets_done():
+    from cores import speed_ups
+    from speed.driver import Measured
+
+    def took(*seconds):
+        return Measured(None, {}, {}, [{"wall": wall} for wall in seconds])
+
+    results = {
+        "products on 1": took(2.0, 2.0),
+        "training, ours on 1": took(3.0, 3.3),
+        "training, torch on 1": took(1.0, 1.0),
+        "products on 4": took(4.0, 2.0),
+        "training, ours on 4": took(2.0, 1.1),
+    }
+    found = speed_ups(results, 4)
+    # Four products in the time of two, or of one.
+    assert found.pop("products") == [2.0, 4.0]
+    assert found.pop("training, ours") == pytest.approx([1.5, 3.0])
+    assert found == {}, "what did not run on both"

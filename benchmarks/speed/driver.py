@@ -34,6 +34,7 @@ class Program:
         arguments: of that function.
         python: name of its environment, as given by `--python`.
         variables: of its environment.
+        cores: that it may use; None for what the command line says.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Program:
     arguments: dict = field(default_factory=dict)
     python: str = "ours"
     variables: dict = field(default_factory=dict)
+    cores: int | None = None
 
 
 class ProgramFailed(Exception):
@@ -53,11 +55,12 @@ class Worker:
     def __init__(self, program, options):
         self.program = program
         name = program.name.replace(" ", "-").replace("/", "-")
+        cores = options.cores if program.cores is None else program.cores
         self.log = options.output / f"{options.table}-{name}.log"
         job = {
             "make": program.make,
             "arguments": program.arguments,
-            "cores": options.cores,
+            "cores": cores,
         }
         with open(self.log, "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(
@@ -71,7 +74,7 @@ class Worker:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env=_environment(program, options.cores),
+                env=_environment(program, cores),
             )
 
     def answer(self):

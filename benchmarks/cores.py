@@ -1,0 +1,132 @@
+r"""What more cores bring: training steps and searches on one and on several.
+
+    python benchmarks/cores.py --python torch=PATH --python addons=PATH
+
+Each program runs on one core and, in another process, on `--many` cores, by
+turns. Beside them the machine itself: products of matrices that have nothing
+to do with each other, one on one core, and as many at once as there are cores.
+Virtual cores that share a processor's units gain less than their number, and
+so does every program on them.
+"""
+
+import statistics
+
+from decode import PROGRAMS as SEARCHES
+from speed import batches, driver
+from speed.configurations import CONFIGURATIONS
+from speed.independent_products import ONE_THREAD
+from speed.worker import available_cores
+from train_step import PROGRAMS as STEPS
+
+PRODUCTS = "products"
+NAMES = ("ours", "torch", "addons", "naive")
+
+
+def programs_of(options, path):
+    """Everything, on one core and on many."""
+    search = {
+        "configuration": options.config,
+        "batch_size": 32,
+        "beam_size": 10,
+        "length": 30,
+    }
+    steps = {"configuration": options.config, "batches": str(path)}
+    made = []
+    for cores in (1, options.many):
+        made.append(
+            driver.Program(
+                named(PRODUCTS, cores),
+                "independent_products:at_once",
+                {"count": cores},
+                variables=ONE_THREAD,
+                cores=cores,
+            )
+        )
+        for what, table, arguments in (
+            ("training", STEPS, steps),
+            ("beam 10", SEARCHES, search),
+        ):
+            for name in options.programs:
+                if name in table:
+                    python, make, own = table[name]
+                    made.append(
+                        driver.Program(
+                            named(f"{what}, {name}", cores),
+                            make,
+                            arguments | own,
+                            python,
+                            driver.MEMORY_POOL if table is STEPS else {},
+                            cores,
+                        )
+                    )
+    return made
+
+
+def named(what, cores):
+    """The name of a program on so many cores."""
+    return f"{what} on {cores}"
+
+
+def speed_ups(results, many):
+    """By name, how many times as fast on many cores, round by round.
+
+    For the products, how many more are made in the same time.
+    """
+    found = {}
+    for name, one in results.items():
+        what = name.removesuffix(" on 1")
+        several = results.get(named(what, many))
+        if what == name or several is None:
+            continue
+        work = many if what == PRODUCTS else 1
+        pairs = zip(one.values("wall"), several.values("wall"), strict=True)
+        found[what] = [work * a / b for a, b in pairs]
+    return found
+
+
+def main() -> None:
+    """Prints and writes the table."""
+    parser = driver.parser(__doc__, 7, 5, "")
+    parser.add_argument("--config", choices=CONFIGURATIONS, default="small")
+    parser.add_argument(
+        "--many", type=int, default=available_cores(), help="default: all"
+    )
+    parser.add_argument("--programs", nargs="+", choices=NAMES, default=NAMES)
+    options = parser.parse_args()
+    driver.finish(options, f"cores-{options.config}", "wall")
+    path = options.output / f"{options.table}-batches.npz"
+    batches.write_batches(path, batches.MAKERS["static"](options.config, 1))
+    results = driver.measure(programs_of(options, path.resolve()), options)
+    report(options, results)
+
+
+def report(options, results):
+    """Prints and writes what was measured."""
+    written = driver.Report(options)
+    written.environments(results)
+    found = speed_ups(results, options.many)
+    machine = statistics.median(found[PRODUCTS])
+    rows = []
+    for what, ratios in found.items():
+        one, several = (
+            results[named(what, cores)] for cores in (1, options.many)
+        )
+        rows.append(
+            [
+                what,
+                *(f"{1e3 * x.median('wall'):.1f}" for x in (one, several)),
+                driver.spread(ratios, ".2f"),
+                f"{statistics.median(ratios) / machine:.0%}",
+            ]
+        )
+        written.keep(options.config, what, one, speed_up=ratios)
+        written.shown.setdefault(options.config, {})[what] = ratios
+    head = ["program", "ms on 1 core", f"on {options.many}", "speed-up"]
+    written.table([*head, "of the products' gain"], rows)
+    written.write(
+        f"{options.many} cores over one, {options.config}", "times as fast"
+    )
+
+
+if __name__ == "__main__":
+    main()
