@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes, Positional
+from tyro.conf import (
+    FlagCreatePairsOff,
+    OmitArgPrefixes,
+    Positional,
+    UseAppendAction,
+    arg,
+)
 
 from luong_keras.cli.parsing import Own, parse_arguments
 from luong_keras.cli.searching import SearchFlags, changed_search
+from luong_keras.inference.sharing_cores import share_cores
+from luong_keras.progress import Advance, progress_bar
 from luong_keras.recipe.run_settings import run_config
 
+BATCHES = 32  # that are sorted by length together, and printed
 SAMPLES = 30  # to choose from by minimum Bayes risk
 
 
@@ -26,8 +36,12 @@ class Translate:
     `--n-best` and `--alignments` print JSON lines instead of text.
     """
 
-    # the folder of the run
-    run_dir: Path
+    # the folder of the run; --run-dir A --run-dir B: runs with the same
+    # vocabularies, which translate together
+    run_dir: Annotated[
+        UseAppendAction[tuple[Path, ...]],
+        arg(help_behavior_hint="(required)"),
+    ]
     # UTF-8 files, one sentence a line, also .gz; default: standard input
     files: Own[Positional[tuple[Path, ...]]] = ()
     # best, last, average, exponential, or an epoch such as epoch-7; default:
@@ -57,7 +71,12 @@ parse = functools.partial(parse_arguments, Translate, "luong-keras translate")
 
 def run(arguments: Translate) -> int:
     """Translates; 1 where an export differs from its model."""
-    config = run_config(arguments.run_dir)
+    if not arguments.run_dir:
+        raise ValueError(
+            "--run-dir is required. Expected: the folder of a run. Received: "
+            "none."
+        )
+    config = run_config(arguments.run_dir[0])
     flags = arguments.search
     if arguments.minimum_bayes_risk is not None and flags.choice is None:
         size = flags.beam_size or SAMPLES
@@ -66,29 +85,49 @@ def run(arguments: Translate) -> int:
     # Read first: a missing file is told before a model is made.
     lines = [] if arguments.check_export else list(_lines(arguments.files))
     options = _phrases(arguments, len(lines))
+    size = BATCHES * decoding.batch_size
+    if len(lines) > size:
+        share_cores()
     from luong_keras.translator import Translator
 
     translator = Translator.from_run(
         arguments.run_dir, arguments.weights, decoding
     )
     if arguments.check_export:
-        return check_export(translator, arguments.run_dir, config)
+        return check_export(translator, arguments.run_dir[0], config)
+    with _bar(len(lines)) as advance:
+        for start in range(0, len(lines), size):
+            part = slice(start, start + size)
+            own = {name: column[part] for name, column in options.items()}
+            for answer in _answers(translator, lines[part], own, arguments):
+                print(answer)
+                advance(1)
+            # What is there stays, whatever happens to the rest.
+            sys.stdout.flush()
+    return 0
+
+
+def _bar(lines: int) -> contextlib.AbstractContextManager[Advance]:
+    """Shows how far it is, where that is not seen by what is printed."""
+    if sys.stdout.isatty():
+        return contextlib.nullcontext(lambda count: None)
+    return progress_bar("translating", lines)
+
+
+def _answers(translator, lines, options, arguments: Translate) -> Iterator[str]:
+    """What to print for each line."""
     if arguments.minimum_bayes_risk is not None:
         utility = arguments.minimum_bayes_risk
-        for line in translator.minimum_bayes_risk(lines, utility, **options):
-            print(line)
-        return 0
-    if arguments.n_best == 1 and not arguments.alignments:
-        for line in translator.translate(lines, **options):
-            print(line)
-        return 0
-    for found in translator.nbest(lines, **options):
-        entries = [
-            translation.as_dict(links=arguments.alignments)
-            for translation in found[: arguments.n_best]
-        ]
-        print(json.dumps(entries, ensure_ascii=False))
-    return 0
+        yield from translator.minimum_bayes_risk(lines, utility, **options)
+    elif arguments.n_best == 1 and not arguments.alignments:
+        yield from translator.translate(lines, **options)
+    else:
+        for found in translator.nbest(lines, **options):
+            entries = [
+                translation.as_dict(links=arguments.alignments)
+                for translation in found[: arguments.n_best]
+            ]
+            yield json.dumps(entries, ensure_ascii=False)
 
 
 def _phrases(arguments: Translate, count: int) -> dict[str, list[str]]:

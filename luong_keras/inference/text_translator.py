@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Unpack
 
 import keras
@@ -21,9 +22,11 @@ from luong_keras.inference.search_options import (
     option_column,
     refuse_one_line,
 )
+from luong_keras.inference.sharing_cores import batches_at_once
 from luong_keras.inference.translation import (
     ScoredTranslation,
     Translation,
+    best_text_of,
     places_by_length,
     scored_translation_of,
     translations_of,
@@ -37,12 +40,16 @@ from luong_keras.inference.word_links import (
 from luong_keras.missing_package import missing_package
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.text.preprocessing import Preprocessor
+from luong_keras.text.threads import in_threads
 from luong_keras.text.tokenizer import Tokenizer
 
 try:
     import tensorflow as tf
 except ImportError as error:
     raise missing_package("tensorflow", error) from error
+
+
+_BATCHES_AHEAD = 100  # that are sorted by length together
 
 
 class TextTranslator(TranslationGraph):
@@ -147,10 +154,37 @@ class TextTranslator(TranslationGraph):
             ... )  # doctest: +SKIP
         """
         if options:
-            found = self.nbest(lines, n_best=1, **options)
-        else:
-            found = self.nbest(lines)
-        return [nbest[0].text if nbest else "" for nbest in found]
+            options = NbestSettings(**options, n_best=1)
+        results = [""] * len(lines)
+        for places, arrays in self._found(lines, options):
+            for row, place in enumerate(places):
+                results[place] = best_text_of(arrays, row)
+        return results
+
+    def translate_lines(
+        self, lines: Iterable[str], **options: Unpack[SearchSettings]
+    ) -> Iterator[str]:
+        """The translations of any number of lines, in bounded memory.
+
+        They come in order, some thousand lines after those that are read:
+        lines of like length are translated together.
+
+        Args:
+            lines: sentences, such as those of an open file.
+            **options: those of `translate`, one value each.
+
+        Example:
+            >>> with open("text.en") as file:  # doctest: +SKIP
+            ...     for translation in translator.translate_lines(file):
+            ...         print(translation)
+        """
+        refuse_one_line(lines)
+        return self._in_parts(iter(lines), options)
+
+    def _in_parts(self, lines, options):
+        size = _BATCHES_AHEAD * self.decoding.batch_size
+        while part := list(itertools.islice(lines, size)):
+            yield from self.translate(part, **options)
 
     def nbest(
         self, lines: Sequence[str], **options: Unpack[NbestSettings]
@@ -162,21 +196,33 @@ class TextTranslator(TranslationGraph):
             **options: as those of `translate`, and `n_best`, how many are
                 wanted: all that the search keeps without it.
         """
-        refuse_one_line(lines)
-        columns = self._columns(options, len(lines))
         results: list[list[Translation]] = [[] for _ in lines]
-        for places in places_by_length(lines, self.decoding.batch_size):
-            text = tf.constant([lines[i] for i in places])
-            if columns is None:
-                found = self._translate(text)
-            else:
-                found = self._as_chosen()(text, *(c[places] for c in columns))
-            arrays = {name: t.numpy() for name, t in found.items()}
+        for places, arrays in self._found(lines, options):
             for row, place in enumerate(places):
                 results[place] = translations_of(
                     arrays, row, self.decoding.alignment_step
                 )
         return results
+
+    def _found(self, lines, options):
+        """Places of lines of like length, and the arrays of what is found."""
+        refuse_one_line(lines)
+        columns = self._columns(options, len(lines))
+        search = self._translate if columns is None else self._as_chosen()
+
+        def answered(places):
+            text = tf.constant([lines[i] for i in places])
+            chosen = () if columns is None else (c[places] for c in columns)
+            found = search(text, *chosen)
+            return places, {name: t.numpy() for name, t in found.items()}
+
+        batches = places_by_length(lines, self.decoding.batch_size)
+        # The first one makes the graph, for which Keras is no place for
+        # threads; without graphs nothing is.
+        yield from map(answered, itertools.islice(batches, 1))
+        eager = tf.config.functions_run_eagerly()
+        threads = 1 if eager else batches_at_once()
+        yield from in_threads(answered, batches, threads)
 
     def minimum_bayes_risk(
         self,

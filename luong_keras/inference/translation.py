@@ -149,6 +149,18 @@ def translations_of(
     ]
 
 
+def best_text_of(arrays: Mapping[str, np.ndarray], row: int) -> str:
+    """The text of the best translation of one sentence; "" without one.
+
+    Args:
+        arrays: of a batch of sentences, as `translations_of` takes them.
+        row: the sentence's place in the batch.
+    """
+    if arrays["scores"][row, 0] <= ABSENT_SCORE:
+        return ""
+    return arrays["translations"][row, 0].decode()
+
+
 def aligned_translation_of(
     arrays: Mapping[str, np.ndarray], row: int, step: str = "produces"
 ) -> Translation:

@@ -51,4 +51,5 @@ def call(run, capsys):
         printed = capsys.readouterr()
         return (printed.err if status == 2 else printed.out).splitlines()
 
+    call.run, call.capsys = str(run.path), capsys
     return call

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from luong_keras.cli import translate
 from luong_keras.cli.main import main
 from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.recipe.run_reading import load_run
@@ -112,6 +113,68 @@ def test_text_is_translated_from_files_and_from_standard_input(
     text = io.StringIO("".join(source + "\n" for source in sources))
     monkeypatch.setattr("sys.stdin", text)
     assert call("translate") == expected
+
+
+def test_a_long_text_is_printed_part_by_part(
+    call, translator, tmp_path, monkeypatch
+):
+    """What was translated stays, where the rest is lost."""
+    shared = []
+    monkeypatch.setattr(translate, "share_cores", lambda: shared.append(1))
+    monkeypatch.setattr(translate, "BATCHES", 1)
+    sources = [source for source, _ in PAIRS]
+    expected = translator.translate(sources)
+    size = translator.decoding.batch_size
+    text = "".join(f"{source}\n" for source in sources) * size
+    (tmp_path / "text").write_text(text)
+    assert call("translate", tmp_path / "text") == expected * size
+    assert shared == [1]
+    # Each part has the phrases of its own lines.
+    wanted = [line.split()[-1] for line in reversed(expected * size)]
+    phrases = tmp_path / "phrases"
+    phrases.write_text("".join(f"{line}\n" for line in wanted))
+    found = call("translate", tmp_path / "text", "--required", phrases)
+    assert found == translator.translate(sources * size, required=wanted)
+    assert found != expected * size
+    before, asked = Translator.translate, []
+
+    def failing(self, lines, **options):
+        asked.append(len(lines))
+        if len(asked) == 3:
+            raise ValueError("no more")
+        return before(self, lines, **options)
+
+    monkeypatch.setattr(Translator, "translate", failing)
+    argv = ["translate", "--run-dir", call.run, str(tmp_path / "text")]
+    call.capsys.readouterr()
+    assert main(argv) == 2
+    printed = call.capsys.readouterr()
+    assert printed.out.splitlines() == (expected * size)[: 2 * size]
+    assert "no more" in printed.err
+    assert asked == [size] * 3
+
+
+def test_runs_translate_together(call, run, translator, tmp_path):
+    other = RunFolder(shutil.copytree(run.path, tmp_path / "other"))
+    model = translator.translation_model
+    bias = np.array(model.projection.bias)
+    model.projection.bias.assign(bias[::-1])
+    model.model.save_weights(other.best_weights)
+    model.projection.bias.assign(bias)
+    (tmp_path / "text").write_text("\n".join(s for s, _ in PAIRS))
+    together = Translator.from_run([run.path, other.path])
+    expected = together.nbest([s for s, _ in PAIRS])
+    lines = call(
+        *("translate", "--run-dir", other.path),
+        *(tmp_path / "text", "--n-best", 2),
+    )
+    for line, translations in zip(lines, expected, strict=True):
+        for entry, found in zip(
+            json.loads(line), translations[:2], strict=True
+        ):
+            assert entry["text"] == found.text
+            assert entry["score"] == pytest.approx(found.score, rel=1e-5)
+    assert lines != call("translate", tmp_path / "text", "--n-best", 2)
 
 
 def test_several_translations_with_their_links(

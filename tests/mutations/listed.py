@@ -1105,6 +1105,27 @@ MUTATIONS = [
         ("tests/reproduction/test_scoring.py",),
     ),
     Mutation(
+        "the first batches of a translator traced by threads",
+        "inference/text_translator.py",
+        "itertools.islice(batches, 1))",
+        "itertools.islice(batches, 0))",
+        ("tests/inference/test_many_lines.py",),
+    ),
+    Mutation(
+        "threads where there are no graphs",
+        "inference/text_translator.py",
+        "threads = 1 if eager else batches_at_once()",
+        "threads = batches_at_once()",
+        ("tests/inference/test_many_lines.py",),
+    ),
+    Mutation(
+        "phrases of the first part for all parts",
+        "cli/translate.py",
+        "column[part]",
+        "column[:size]",
+        ("tests/cli/test_commands.py",),
+    ),
+    Mutation(
         "the precision whose product is slower",
         "models/precision.py",
         "if seconds >= _PAYS * rounded",

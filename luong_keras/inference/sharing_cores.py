@@ -1,0 +1,35 @@
+"""How the batches of a translator share the cores of a machine."""
+
+import os
+
+from luong_keras.text.threads import available_cores
+
+_MOST_BATCHES = 8  # each has logits of the whole vocabulary
+
+
+def batches_at_once() -> int:
+    """How many a translator has under way at the same time.
+
+    A search does much one after the other, which leaves cores to the batches
+    beside it.
+    """
+    return min(available_cores(), _MOST_BATCHES)
+
+
+def share_cores() -> None:
+    """Gives each batch its own share of the cores, to translate many.
+
+    For programs that do nothing else: TensorFlow then divides an operation
+    among that share of the cores, and no longer among all. It works before
+    TensorFlow computes for the first time; `TF_NUM_INTRAOP_THREADS` of the
+    environment has precedence.
+
+    Example:
+        >>> before = dict(os.environ)
+        >>> share_cores()
+        >>> int(os.environ["TF_NUM_INTRAOP_THREADS"]) >= 1
+        True
+        >>> os.environ.clear(); os.environ.update(before)
+    """
+    share = max(1, available_cores() // batches_at_once())
+    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", str(share))

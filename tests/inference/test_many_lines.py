@@ -1,0 +1,129 @@
+"""Many lines: several batches at once, in order, and in bounded memory."""
+
+import itertools
+import os
+import threading
+
+import pytest
+import tensorflow as tf
+
+from luong_keras.inference import sharing_cores, text_translator
+from luong_keras.inference.sharing_cores import batches_at_once, share_cores
+from tests.serving.tiny_translator import tiny_translator
+
+WORDS = ["the", "cat", "sees", "a", "dog", "house", "."]
+# Of many lengths, no two next to each other of the same.
+LINES = [
+    " ".join(itertools.islice(itertools.cycle(WORDS[i % 5 :]), 1 + i * 5 % 13))
+    for i in range(41)
+]
+
+
+@pytest.fixture(scope="module")
+def translator():
+    return tiny_translator(batch_size=2, length_penalty=1.0)
+
+
+@pytest.fixture
+def under_way(translator, monkeypatch):
+    """How many batches are under way when each of them begins."""
+    found, running, lock = [], set(), threading.Lock()
+    search = translator._translate
+
+    def watched(text):
+        with lock:
+            running.add(text.ref())
+            found.append(len(running))
+        answer = search(text)
+        with lock:
+            running.remove(text.ref())
+        return answer
+
+    monkeypatch.setattr(translator, "_translate", watched)
+    return found
+
+
+def test_batches_at_once_answer_as_those_alone(
+    translator, under_way, monkeypatch
+):
+    monkeypatch.setattr(text_translator, "batches_at_once", lambda: 4)
+    found = translator.translate(LINES)
+    assert 2 <= max(under_way) <= 4 and len(under_way) == 21
+    # The graph is made by the first one alone.
+    assert under_way[:2] == [1, 1]
+    ranked = translator.nbest(LINES)
+    assert found == [translations[0].text for translations in ranked]
+    under_way.clear()
+    monkeypatch.setattr(text_translator, "batches_at_once", lambda: 1)
+    assert translator.translate(LINES) == found
+    assert max(under_way) == 1
+    assert [translator.translate([line])[0] for line in LINES[:5]] == found[:5]
+
+
+def test_without_graphs_there_are_no_threads(
+    translator, under_way, monkeypatch
+):
+    monkeypatch.setattr(text_translator, "batches_at_once", lambda: 4)
+    monkeypatch.setattr(tf.config, "functions_run_eagerly", lambda: True)
+    translator.translate(LINES[:12])
+    assert max(under_way) == 1
+
+
+def test_a_batch_that_fails_fails_the_call(translator, monkeypatch):
+    search = translator._translate
+
+    def broken(text):
+        if text.shape[0] == 1:  # the last batch
+            raise MemoryError("no room")
+        return search(text)
+
+    monkeypatch.setattr(translator, "_translate", broken)
+    with pytest.raises(MemoryError, match="no room"):
+        translator.translate(LINES)
+
+
+def test_lines_without_end_are_translated_as_they_come(translator, monkeypatch):
+    monkeypatch.setattr(text_translator, "_BATCHES_AHEAD", 3)
+    read = []
+
+    def endless():
+        for line in itertools.cycle(LINES):
+            read.append(line)
+            yield line
+
+    answers = translator.translate_lines(endless())
+    found = list(itertools.islice(answers, 13))
+    assert found == translator.translate(LINES[:13])
+    assert len(read) == 18, "three times three batches of two"
+    assert list(translator.translate_lines(iter(LINES[:7]))) == found[:7]
+    assert list(translator.translate_lines([])) == []
+
+
+def test_options_and_wrong_lines_of_many(translator):
+    (found,) = translator.translate_lines(iter(LINES[:1]), prefix="zwei")
+    assert found.split()[0] == "zwei"
+    assert found == translator.translate(LINES[:1], prefix="zwei")[0]
+    with pytest.raises(TypeError, match="Put it into a list"):
+        translator.translate_lines(LINES[0])
+
+
+def test_the_end_of_a_line_is_no_word(translator):
+    ended = [line + "\n" for line in LINES[:4]]
+    assert list(translator.translate_lines(ended)) == translator.translate(
+        LINES[:4]
+    )
+
+
+@pytest.mark.parametrize(
+    "cores, batches, share", [(1, 1, 1), (2, 2, 1), (8, 8, 1), (36, 8, 4)]
+)
+def test_cores_are_shared(monkeypatch, cores, batches, share):
+    name = "TF_NUM_INTRAOP_THREADS"
+    monkeypatch.setattr(sharing_cores, "available_cores", lambda: cores)
+    monkeypatch.delenv(name, raising=False)
+    assert batches_at_once() == batches
+    share_cores()
+    assert os.environ[name] == str(share)
+    monkeypatch.setenv(name, "3")
+    share_cores()
+    assert os.environ[name] == "3", "what the user has said"
