@@ -17,6 +17,7 @@ from luong_keras.layers.decoder.input_feeding_lstm_cell import (
 from luong_keras.layers.decoder.lstm_sequence import lstm_sequence
 from luong_keras.layers.decoder.memory_rnn import DROPOUT_STYLES, MemoryRNN
 from luong_keras.ops import time_loop
+from luong_keras.ops.devices import has_gpu
 from luong_keras.ops.double_precision import check_float64
 from luong_keras.ops.dropout import dropout
 from luong_keras.ops.products import masked_product
@@ -263,7 +264,7 @@ class Encoder(keras.layers.Layer):
         return (
             isinstance(layer, keras.layers.LSTM)
             and backend.backend() in time_loop.BACKENDS
-            and not _has_gpu()
+            and not has_gpu()
         )
 
     @property
@@ -314,14 +315,6 @@ class Encoder(keras.layers.Layer):
             else None,
             "seed": self.seed,
         }
-
-
-def _has_gpu():
-    """Whether the backend has a GPU to compute on."""
-    if backend.backend() == "torch":
-        # Keras lists no devices there.
-        return ops.convert_to_tensor(0.0).device.type == "cuda"
-    return any("gpu" in name for name in keras.distribution.list_devices())
 
 
 def _without_cudnn(layer):
