@@ -3,7 +3,7 @@
     python benchmarks/operations.py --config medium --data multi30k
     python benchmarks/operations.py --config medium --search 1
 
-Profiles this library with TensorFlow's profiler on one core. A time is that
+Profiles this library with TensorFlow's profiler. A time is that
 of the operation alone, without what it calls; what is missing of the whole is
 the scheduling of operations and Keras.
 """
@@ -40,6 +40,7 @@ def parse_options():
     )
     parser.add_argument("--beam-size", type=int, default=10)
     parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--cores", type=int, default=1)
     return parser.parse_args()
 
 
@@ -105,9 +106,9 @@ def operation_of(name):
 def main() -> None:
     """Prints the table."""
     options = parse_options()
-    worker.pin(1)
+    worker.pin(options.cores)
     for name in ("INTRAOP", "INTEROP"):
-        os.environ[f"TF_NUM_{name}_THREADS"] = "1"
+        os.environ[f"TF_NUM_{name}_THREADS"] = str(options.cores)
     with tempfile.TemporaryDirectory() as folder:
         work = build(options, folder)
         seconds, record = profile(work, options.steps, folder)
