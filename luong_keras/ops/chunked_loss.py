@@ -13,13 +13,20 @@ gradient of 1. The objectives of this library give every word the same one,
 which then multiplies them; other weights take a second pass.
 """
 
+import functools
+import operator
+
 from keras import backend, ops
 
+from luong_keras.ops.devices import has_gpu
 from luong_keras.ops.products import product
 from luong_keras.ops.time_loop import one_by_one, with_gradient
 
 # Logits held at once; 32 MB in float32.
 _MOST_LOGITS = 2**23
+# Chunks that TensorFlow computes side by side. What is done one after the other
+# in one of them leaves cores to the other.
+_LANES = 2
 
 
 def chunked_word_losses(
@@ -71,10 +78,15 @@ class _Words:
     def _cut_chunks(self, real):
         """How many chunks there are, and how many words each has."""
         limit = max(_MOST_LOGITS // self.kernel.shape[-1], 1)
+        self.lanes = 1
         if backend.backend() == "tensorflow":
+            if not has_gpu():
+                self.lanes = _LANES
             self.words = real
-            self.chunks = _quotient(real, limit)
-            self.size = _quotient(real, ops.maximum(self.chunks, 1))
+            limit = max(limit // self.lanes, 1)
+            self.chunks = _quotient(real, limit * self.lanes)
+            most = ops.maximum(self.chunks, 1) * self.lanes
+            self.size = _quotient(real, most)
             return
         # Shapes cannot depend on values: the last chunk may have padding.
         self.size = _quotient(self.count, _quotient(self.count, limit))
@@ -88,6 +100,8 @@ class _Words:
         """Ids (n,) of the chunk's words, N where there is none."""
         start = chunk * self.size
         if backend.backend() == "tensorflow":
+            # Of a few words the last lane may have none.
+            start = ops.minimum(start, self.words)
             size = ops.minimum(self.size, self.words - start)
             return ops.slice(self.order, [start], [size])
         return ops.slice(self.padded, [start], [self.size])
@@ -98,6 +112,18 @@ class _Words:
         weights (N,). Losses and hits are (N,); the gradients are those of
         vectors, kernel and, if there is one, bias.
         """
+        losses, hits, d_vectors, *sums = (
+            functools.reduce(operator.add, each)
+            for each in zip(
+                *(self._lane(i, weights) for i in range(self.lanes)),
+                strict=True,
+            )
+        )
+        real = ops.cast(self.real, self.dtype)
+        return [losses * real, hits * real, d_vectors, *sums]
+
+    def _lane(self, lane, weights):
+        """What the chunks of one lane give; zeros for the words of others."""
         # The row behind the last is for places without a word.
         rows = self.count + 1
         width = self.vectors.shape[-1]
@@ -107,33 +133,26 @@ class _Words:
             ops.zeros((rows, width), dtype=self.dtype),
         ]
 
-        def body(chunk, *held):
-            rows = self._rows(chunk)
+        def body(number, *held):
+            rows = self._rows(number * self.lanes + lane)
             by_word, sums = self._chunk(rows, weights)
             return (
-                chunk + 1,
+                number + 1,
                 *_written(held[:3], rows, by_word),
                 *(old + new for old, new in zip(held[3:], sums, strict=True)),
             )
 
         # The first chunk begins the sums, which are as large as the kernel.
-        rows = self._rows(0)
+        rows = self._rows(lane)
         by_word, sums = self._chunk(rows, weights)
         _, *held = one_by_one(
-            lambda chunk, *_: chunk < self.chunks,
+            lambda number, *_: number < self.chunks,
             body,
             ops.ones((), dtype="int32"),
             *_written(found, rows, by_word),
             *sums,
         )
-        losses, hits, d_vectors = (x[: self.count] for x in held[:3])
-        real = ops.cast(self.real, self.dtype)
-        return [
-            losses * real,
-            hits * real,
-            d_vectors,
-            *held[3:],
-        ]
+        return [*(x[: self.count] for x in held[:3]), *held[3:]]
 
     def _chunk(self, rows, weights):
         """What belongs to each word, and what is summed over words."""

@@ -1126,6 +1126,13 @@ MUTATIONS = [
         ("tests/cli/test_commands.py",),
     ),
     Mutation(
+        "every lane of chunks with the words of the first",
+        "ops/chunked_loss.py",
+        "self._rows(number * self.lanes + lane)",
+        "self._rows(number * self.lanes)",
+        ("tests/ops/test_chunked_loss.py",),
+    ),
+    Mutation(
         "the precision whose product is slower",
         "models/precision.py",
         "if seconds >= _PAYS * rounded",
