@@ -21,6 +21,7 @@ automatically, with dp as the gradient of its contexts.
 import keras
 from keras import activations, ops
 
+from luong_keras.layers.decoder.lstm_sequence import SLOPES
 from luong_keras.ops.products import (
     bias_gradient,
     product,
@@ -30,6 +31,7 @@ from luong_keras.ops.recurrence import (
     bounded,
     lstm_activations,
     lstm_gradients,
+    lstm_slopes,
 )
 from luong_keras.ops.time_loop import (
     added,
@@ -40,9 +42,6 @@ from luong_keras.ops.time_loop import (
     time_loop,
     with_gradient,
 )
-
-# What the backward loop reads of every layer: gates, tanh c_t, c_{t-1}.
-_KEPT = (*"ifgo", "squashed", "carry")
 
 
 class FeedingSequence:
@@ -150,7 +149,7 @@ class FeedingSequence:
 
     def _forward(self, projected, start):
         """The last states, all h_l, all h̃, and what the way back reads."""
-        names = [f"{name}_{i}" for i in self.layers for name in _KEPT]
+        names = [f"{name}_{i}" for i in self.layers for name in SLOPES]
         if self.attention is not None:
             names += ["vector", "top", "weights"]
         xs = {
@@ -184,7 +183,7 @@ class FeedingSequence:
             z = z if bias is None else z + ops.cast(bias, z.dtype)
             gates, squashed, carry = lstm_activations(z, carry)
             new += [gates[-1] * squashed, bounded(carry, self.cell.cell_clip)]
-            insides += [*gates, squashed, states[2 * i + 1]]
+            insides += lstm_slopes(gates, squashed, states[2 * i + 1])
         top = new[-2]
         vector, weights = self._attend(top, x)
         if self.attention is not None:
@@ -254,9 +253,7 @@ class FeedingSequence:
         dz, d_previous = [], []
         for i in reversed(self.layers):
             d_layer, d_carry = lstm_gradients(
-                [x[f"{gate}_{i}"] for gate in "ifgo"],
-                x[f"squashed_{i}"],
-                x[f"carry_{i}"],
+                [x[f"{name}_{i}"] for name in SLOPES],
                 d_new[2 * i] + d_below,
                 d_new[2 * i + 1],
             )

@@ -7,6 +7,7 @@ from luong_keras.ops.recurrence import (
     bounded,
     lstm_activations,
     lstm_gradients,
+    lstm_slopes,
 )
 from luong_keras.ops.time_loop import (
     added,
@@ -16,6 +17,9 @@ from luong_keras.ops.time_loop import (
     time_loop,
     with_gradient,
 )
+
+# What the backward loop reads of every step, in the order of `lstm_slopes`.
+SLOPES = ("to_carry", "to_gates", "to_carry_before")
 
 
 def lstm_sequence(
@@ -44,10 +48,10 @@ def lstm_sequence(
         )
         new = [gates[-1] * squashed, bounded(new_carry, cell_clip)]
         new = carried(new, states, x.get("mask"))
-        return new, new[:1], [*gates, squashed, carry]
+        return new, new[:1], lstm_slopes(gates, squashed, carry)
 
     xs = {"projected": ops.stop_gradient(projected), **masks}
-    last, (hiddens,), kept = time_loop(forward, start, xs, stacked=1, kept=6)
+    last, (hiddens,), slopes = time_loop(forward, start, xs, stacked=1, kept=3)
 
     def gradients(upstream):
         d_hiddens, *d_last = upstream
@@ -57,18 +61,14 @@ def lstm_sequence(
             d_states = [d_states[0] + x["d_hidden"], d_states[1]]
             (d_hidden, d_carry), d_old = split_carried(d_states, x.get("mask"))
             dz, d_carry = lstm_gradients(
-                [x[gate] for gate in "ifgo"],
-                x["squashed"],
-                x["carry"],
-                d_hidden,
-                d_carry,
+                [x[name] for name in SLOPES], d_hidden, d_carry
             )
             d_states = [product(dz, transposed), d_carry]
             d_states = [bounded(d, gradient_clip) for d in d_states]
             return added(d_states, d_old), [dz], []
 
         xs = {"d_hidden": d_hiddens, **masks}
-        xs |= dict(zip((*"ifgo", "squashed", "carry"), kept, strict=True))
+        xs |= dict(zip(SLOPES, slopes, strict=True))
         d_start, (dz,), _ = time_loop(
             backward, d_last, xs, stacked=1, reverse=True
         )
