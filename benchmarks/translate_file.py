@@ -5,15 +5,16 @@ r"""Time of the translation of a whole file, by the command of each program.
 
 The file has `--lines` sentences, drawn with a seed from `--text`, by default
 the English side of Multi30k's test set; the models are those of `marian.py`,
-and Joey NMT's, trained likewise. Every command reads its standard input
-and writes another file, with as many threads as there are `--cores`, by
-a beam of 10 in batches of 32. What it takes for the first 32 lines is its
-start, which is taken off: the times are for one sentence more, the ratios are
+and Joey NMT's, trained likewise. Every command reads its standard input and
+writes a file, with as many threads as there are `--cores`, by a beam of 10 in
+batches of 32. What it takes for the first 32 lines is its start, which is
+taken off: times and characters are those of one sentence more, the ratios are
 of wall time. Utilisation is the CPU time of the whole run, start included, in
 the time that the cores had. `--lines-of joeynmt=5000` gives a slow program
 fewer of the same lines.
 """
 
+import json
 import os
 import random
 import subprocess
@@ -30,6 +31,15 @@ BATCH, BEAM = 32, 10
 START = BATCH  # lines of the run that is taken off
 PROGRAMS = ("ours", "shortlist", "marian", "joeynmt")
 ENVIRONMENTS = {"shortlist": "ours"}  # where not of the same name
+PACKAGES = ("tensorflow", "keras", "pymarian", "joeynmt", "torch")
+VERSIONS = f"""
+import json, platform
+from importlib import metadata
+installed = {{x.metadata["Name"].lower() for x in metadata.distributions()}}
+found = [name for name in {PACKAGES} if name in installed]
+versions = {{name: metadata.version(name) for name in found}}
+print(json.dumps({{"python": platform.python_version(), **versions}}))
+"""
 
 
 def drawn(lines, count, seed):
@@ -71,7 +81,7 @@ def command_of(name, models, cores):
 
 
 def taken(options, name, command, path, found):
-    """Wall and CPU seconds of a process and of those that it waits for.
+    """What a process, with those that it waits for, takes and writes.
 
     Args:
         options: of this benchmark.
@@ -84,8 +94,7 @@ def taken(options, name, command, path, found):
         ProgramFailed: It failed, or has not written a line for each.
     """
     log = options.output / f"{options.table}-{name}.log"
-    program = driver.Program(name, "", python=ENVIRONMENTS.get(name, name))
-    python = options.pythons.get(program.python, sys.executable)
+    program = driver.Program(name, "")
     with (
         path.open(encoding="utf-8") as lines,
         found.open("w", encoding="utf-8") as output,
@@ -93,7 +102,7 @@ def taken(options, name, command, path, found):
     ):
         began = time.perf_counter()
         process = subprocess.Popen(
-            [python, *command],
+            [python_of(options, name), *command],
             stdin=lines,
             stdout=output,
             stderr=messages,
@@ -108,7 +117,27 @@ def taken(options, name, command, path, found):
     expected, written = map(line_count, (path, found))
     if written != expected:
         raise driver.ProgramFailed(f"{name}: {written} lines of {expected}")
-    return {"wall": wall, "cpu": used.ru_utime + used.ru_stime}
+    return {
+        "wall": wall,
+        "cpu": used.ru_utime + used.ru_stime,
+        "characters": len(found.read_text(encoding="utf-8")),
+    }
+
+
+def python_of(options, name):
+    """The interpreter of a program."""
+    return options.pythons.get(ENVIRONMENTS.get(name, name), sys.executable)
+
+
+def built(options, name):
+    """The versions of a program, and its threads, as a worker tells them."""
+    command = [python_of(options, name), "-c", VERSIONS]
+    told = subprocess.run(command, check=True, capture_output=True, text=True)
+    return {
+        "versions": json.loads(told.stdout),
+        "threads": {"threads": options.cores},
+        "parameters": None,
+    }
 
 
 def line_count(path):
@@ -121,14 +150,13 @@ def a_sentence(few, many, lines, cores):
     """The times of one sentence behind the start, and what else is told.
 
     Args:
-        few: wall and CPU seconds of the first `START` lines.
-        many: those of all `lines`.
+        few: what the first `START` lines have taken.
+        many: what all `lines` have taken.
         lines: how many.
         cores: how many the process might use.
     """
-    further = lines - START
     return {
-        **{clock: (many[clock] - few[clock]) / further for clock in many},
+        **{name: (many[name] - few[name]) / (lines - START) for name in many},
         "start": few["wall"],
         "whole": many["wall"],
         "utilisation": many["cpu"] / (many["wall"] * cores),
@@ -188,7 +216,8 @@ def measured(options, models, counts, folder):
             print(f"left out: {failure}", file=sys.stderr)
             continue
         program = driver.Program(name, "")
-        results[name] = driver.Measured(program, {}, {}, [])
+        told = built(options, name)
+        results[name] = driver.Measured(program, told, {}, [])
     for _ in range(options.rounds):
         for name in list(results):
             try:
@@ -214,12 +243,14 @@ def measured(options, models, counts, folder):
 def report(options, results, counts):
     """Prints and writes what was measured."""
     written = driver.Report(options)
+    written.environments(results)
     columns = {
         "sentences/s": lambda found: f"{1 / found.median('wall'):,.0f}",
         "utilisation": lambda found: f"{found.median('utilisation'):.0%}",
         "start s": lambda found: f"{found.median('start'):.1f}",
         "whole s": lambda found: f"{found.median('whole'):.1f}",
         "lines": lambda found: f"{counts[found.program.name]:,}",
+        "characters": lambda found: f"{found.median('characters'):.0f}",
     }
     group = f"{options.config}, {options.cores} cores"
     written.times(group, results, columns, unit="a sentence")

@@ -128,10 +128,12 @@ def test_times_of_words_and_of_sentences():
     results = {"ours": Measured(Program("ours", ""), {}, {}, rounds)}
     a_thousand_words(results, steps=4)
     assert rounds == [{"cpu": 16.0, "wall": 24.0, "words": 500}]
-    few, many = {"wall": 5.0, "cpu": 4.0}, {"wall": 25.0, "cpu": 34.0}
+    few = {"wall": 5.0, "cpu": 4.0, "characters": 1000}
+    many = {"wall": 25.0, "cpu": 34.0, "characters": 7000}
     assert a_sentence(few, many, lines=132, cores=2) == {
         "wall": 0.2,
         "cpu": 0.3,
+        "characters": 60.0,
         "start": 5.0,
         "whole": 25.0,
         "utilisation": 34 / 50,

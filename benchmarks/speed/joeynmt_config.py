@@ -26,7 +26,7 @@ def run_config(size, model_dir, train, dev, side, training):
         "training": {
             "optimizer": "adam",
             "learning_rate": 0.001,
-            "learning_rate_min": 1e-8,
+            "learning_rate_min": 0.0,
             "scheduling": "exponential",
             "decrease_factor": 1.0,  # the rate stays as it is
             "clip_grad_norm": 1.0,
