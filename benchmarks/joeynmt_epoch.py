@@ -18,7 +18,7 @@ import sys
 
 from speed import batches, driver
 from speed.configurations import CONFIGURATIONS
-from speed.joeynmt_config import model_config
+from speed.joeynmt_config import run_config
 
 EPOCH = 29_000  # pairs
 SPECIAL = 4  # `<pad>`, `<unk>`, `<s>`, `</s>`
@@ -47,44 +47,19 @@ def write_text(folder, batch_size):
 
 def write_config(folder, size):
     """Joey NMT's configuration of the same model and training."""
-    vocabulary = str(folder / "vocabulary.txt")
-    sides = {
-        side: {
-            "lang": language,
-            "level": "word",
-            "voc_file": vocabulary,
-            "max_length": 80,
-        }
-        for side, language in (("src", "en"), ("trg", "de"))
-    }
-    config = {
-        "name": "benchmark",
-        "model_dir": str(folder / "model"),
-        "use_cuda": False,
-        "data": {
-            "train": str(folder / "train"),
-            "dev": str(folder / "dev"),
-            "dataset_type": "plain",
-            **sides,
-        },
-        "training": {
-            "optimizer": "adam",
-            "learning_rate": 0.001,
-            "learning_rate_min": 1e-8,
-            "scheduling": "exponential",
-            "decrease_factor": 1.0,  # the rate stays as it is
-            "clip_grad_norm": 1.0,
-            "normalization": "tokens",
-            "batch_size": size.batch_size,
-            "batch_type": "sentence",
+    config = run_config(
+        size,
+        folder / "model",
+        folder / "train",
+        folder / "dev",
+        {"level": "word", "voc_file": str(folder / "vocabulary.txt")},
+        {
             "epochs": 100,
             # Training alone is timed.
             "validation_freq": 10**9,
             "logging_freq": 10**9,
         },
-        "testing": {},
-        "model": model_config(size),
-    }
+    )
     (folder / "model").mkdir(exist_ok=True)
     path = folder / "config.yaml"
     # JSON is YAML too.
@@ -137,10 +112,7 @@ def report(options, results):
     """Prints and writes what was measured."""
     written = driver.Report(options)
     written.environments(results)
-    for found in results.values():
-        for measured in found.rounds:
-            for clock in ("cpu", "wall"):
-                measured[clock] *= 1000 * options.steps / measured["words"]
+    driver.a_thousand_words(results, options.steps)
     columns = {
         "words/s": lambda found: f"{1000 / found.median('wall'):,.0f}",
         "target words": lambda found: f"{sum(found.values('words')):,}",

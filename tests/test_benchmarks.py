@@ -1,6 +1,7 @@
 """What the speed benchmarks compute beside the times."""
 
 import argparse
+import json
 import os
 import pathlib
 import subprocess
@@ -87,6 +88,59 @@ def test_report_compares_round_by_round(tmp_path, capsys):
     report.write("title")
     assert len((tmp_path / "table.csv").read_text().splitlines()) == 7
     assert (tmp_path / "table.png").stat().st_size > 0
+
+
+def test_marian_s_log_counts_target_words():
+    from speed.marian_options import labels
+
+    line = "Ep. 1 : Up. 2 : Sen. 128 : Cost 8.9 * 1,408 @ 640 after "
+    log = f"Training started\n{line}1,408 : Time 2s\n{line}3,456 : Time 2s\n"
+    assert labels(log) == 3456
+    with pytest.raises(ValueError, match="counts no words"):
+        labels("Ep. 1 : Up. 2 : Sen. 128 : Cost 8.97425842 : Time 2s")
+
+
+def test_a_lexicon_is_written_as_marian_reads_it():
+    from speed.marian_options import lexical_table
+
+    entries = [("door", "Tür", 0.5), ("a", "▁ein", 1.0)]
+    lines = ["Tür door 0.5\n", "▁ein a 1\n"]
+    assert list(lexical_table(entries)) == lines
+
+
+def test_what_starts_programs_says_what_they_took(monkeypatch, capsys):
+    from speed.worker import Turns
+
+    monkeypatch.setattr(sys, "stdin", ["2\n"])
+    turns = Turns(sys.stdout)
+    for _ in turns:
+        turns.results = {"cpu": 5.0, "words": 3}
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["cpu"] == 5.0 and answer["words"] == 3
+    assert answer["wall"] < 5.0
+
+
+def test_times_of_words_and_of_sentences():
+    from speed.driver import Measured, Program, a_thousand_words
+    from translate_file import a_sentence, drawn
+
+    rounds = [{"cpu": 2.0, "wall": 3.0, "words": 500}]
+    results = {"ours": Measured(Program("ours", ""), {}, {}, rounds)}
+    a_thousand_words(results, steps=4)
+    assert rounds == [{"cpu": 16.0, "wall": 24.0, "words": 500}]
+    few = {"wall": 5.0, "cpu": 4.0, "characters": 1000}
+    many = {"wall": 25.0, "cpu": 34.0, "characters": 7000}
+    assert a_sentence(few, many, lines=132, cores=2) == {
+        "wall": 0.2,
+        "cpu": 0.3,
+        "characters": 60.0,
+        "start": 5.0,
+        "whole": 25.0,
+        "utilisation": 34 / 50,
+    }
+    lines = drawn(["a", "b"], 100, seed=1)
+    assert lines == drawn(["a", "b"], 100, seed=1)
+    assert drawn(["a", "b"], 10, seed=1) == lines[:10]
 
 
 @pytest.mark.slow

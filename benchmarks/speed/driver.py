@@ -74,7 +74,7 @@ class Worker:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env=_environment(program, cores),
+                env=environment(program, cores),
             )
 
     def answer(self):
@@ -106,7 +106,7 @@ class Worker:
         self.process.wait()
 
 
-def _environment(program, cores):
+def environment(program, cores):
     """The variables of a process: where it imports from, how many threads."""
     path = [str(HERE.parent), str(ROOT), os.environ.get("PYTHONPATH", "")]
     variables = {
@@ -194,6 +194,14 @@ def measure(programs, options):
         for worker in workers:
             worker.close()
     return results
+
+
+def a_thousand_words(results, steps):
+    """Makes the times of a step those of 1,000 of its `words`."""
+    for found in results.values():
+        for measured in found.rounds:
+            for clock in ("cpu", "wall"):
+                measured[clock] *= 1000 * steps / measured["words"]
 
 
 def reference_of(results, options):
@@ -406,7 +414,10 @@ def in_precisions(table, names, precisions, common, variables=None):
 
 
 def parser(description, rounds, steps, reference):
-    """A command line with what all tables have in common."""
+    """A command line with what all tables have in common.
+
+    Where `steps` is None, it does not ask for them.
+    """
     made = argparse.ArgumentParser(
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -414,12 +425,13 @@ def parser(description, rounds, steps, reference):
     made.add_argument(
         "--rounds", type=int, default=rounds, help="default: %(default)s"
     )
-    made.add_argument(
-        "--steps",
-        type=int,
-        default=steps,
-        help="steps of a program in a round; default: %(default)s",
-    )
+    if steps is not None:
+        made.add_argument(
+            "--steps",
+            type=int,
+            default=steps,
+            help="steps of a program in a round; default: %(default)s",
+        )
     made.add_argument(
         "--cores", type=int, default=1, help="0: all; default: %(default)s"
     )
@@ -431,8 +443,8 @@ def parser(description, rounds, steps, reference):
         action="append",
         default=[],
         metavar="NAME=PATH",
-        help="interpreter of an environment: torch, addons, joeynmt or "
-        "keras-on-torch; this one where not given",
+        help="interpreter of an environment: torch, addons, joeynmt, marian "
+        "or keras-on-torch; this one where not given",
     )
     made.add_argument("--output", type=Path, default=Path("runs/benchmarks"))
     return made

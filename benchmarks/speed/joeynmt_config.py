@@ -1,4 +1,43 @@
-"""The peer Joey NMT's configuration of a model."""
+"""The peer Joey NMT's configuration of a model and of its training."""
+
+
+def run_config(size, model_dir, train, dev, side, training):
+    """Training with the settings of a `Configuration`.
+
+    Args:
+        size: the `Configuration`.
+        model_dir: where the model is written.
+        train: prefix of the training text's two files.
+        dev: that of the validation's.
+        side: settings of both languages.
+        training: further settings of the training.
+    """
+    return {
+        "name": "benchmark",
+        "model_dir": str(model_dir),
+        "use_cuda": False,
+        "data": {
+            "train": str(train),
+            "dev": str(dev),
+            "dataset_type": "plain",
+            "src": {"lang": "en", "max_length": 80, **side},
+            "trg": {"lang": "de", "max_length": 80, **side},
+        },
+        "training": {
+            "optimizer": "adam",
+            "learning_rate": 0.001,
+            "learning_rate_min": 0.0,
+            "scheduling": "exponential",
+            "decrease_factor": 1.0,  # the rate stays as it is
+            "clip_grad_norm": 1.0,
+            "normalization": "tokens",
+            "batch_size": size.batch_size,
+            "batch_type": "sentence",
+            **training,
+        },
+        "testing": {},
+        "model": model_config(size),
+    }
 
 
 def model_config(size):

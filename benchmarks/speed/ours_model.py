@@ -191,13 +191,16 @@ def translating(
     )
     translator = Translator.from_run(run, decoding=decoding)
     lines = Path(sentences_file).read_text(encoding="utf-8").splitlines()
-    found = translator.translate(lines)  # the graph is built by this
-    Path(found_file).write_text("\n".join(found), encoding="utf-8")
+    # The graph is built by this.
+    found = [nbest[0] for nbest in translator.nbest(lines)]
+    texts = "\n".join(translation.text for translation in found)
+    Path(found_file).write_text(texts, encoding="utf-8")
+    words = sum(len(translation.tokens) + 1 for translation in found)
 
     def translate(steps):
         for _ in range(steps):
             translator.translate(lines)
-        return {}
+        return {"words": steps * words}
 
     return Work(translate)
 

@@ -1,0 +1,186 @@
+r"""Training and search against Marian, measured by turns.
+
+    LUONG_KERAS_DATA=folder python benchmarks/marian.py --python marian=PATH
+
+`training` is the trainer of each program on Multi30k, with its own batches of
+64 pairs of like length, Adam and a clipped gradient; the times are for 1,000
+target words, `</s>` counted and padding not. Marian has no pause: each round
+trains twice from the start, a few updates and `--steps` more, and takes the
+difference, so that loading and saving are in neither.
+
+`search` translates the test set of Multi30k with models that both programs
+have trained for `--epochs` epochs (in `--output`, once; where Marian takes the
+most of the time), so that sentences end where they end. The times are for
+1,000 produced words, `</s>` counted; the models are loaded before. "shortlist"
+has as many words of one lexicon in both programs. BLEU, lower-cased, tells that
+both models translate. `--int8` adds Marian's own weights in 8 bits, which in
+version 1.12.42 do not: they make another model of a recurrent one, and its
+sentences do not end.
+
+Marian's model is not ours: its attention is Bahdanau's inside a decoder layer
+of two cells, without input feeding, its first encoder layer has all units in
+each direction where ours has half of them, and a layer of the embeddings'
+width stands before its output.
+"""
+
+import os
+import sys
+
+from speed import batches, driver, trained
+from speed.configurations import CONFIGURATIONS
+
+from luong_keras.config import DecodingConfig
+
+SEARCHES = {"beam 10": (10, 32), "beam 5, one": (5, 1), "greedy": (1, 32)}
+PARTS = ("training", "search")
+
+
+def main() -> None:
+    """Prints and writes a table of each part."""
+    parser = driver.parser(__doc__, 5, 40, "marian")
+    parser.add_argument("--config", choices=CONFIGURATIONS, default="small")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument(
+        "--searches", nargs="+", choices=SEARCHES, default=list(SEARCHES)
+    )
+    parser.add_argument("--sentences", type=int, default=320)
+    parser.add_argument("--epochs", type=int, default=trained.EPOCHS)
+    parser.add_argument(
+        "--int8", action="store_true", help="also Marian's weights in 8 bits"
+    )
+    options = parser.parse_args()
+    driver.finish(options, f"marian-{options.config}")
+    if "LUONG_KERAS_DATA" not in os.environ:
+        sys.exit("Set LUONG_KERAS_DATA to the folder that has multi30k/.")
+    models = trained.Trained(options, options.config, options.epochs)
+    written = driver.Report(options)
+    if "training" in options.parts:
+        results = driver.measure(training_programs(options), options)
+        report(written, results, f"{options.config}, training", options.steps)
+    if "search" in options.parts:
+        columns = {"BLEU": bleu_column(options, models)}
+        options.steps = 1
+        for name in options.searches:
+            programs = search_programs(options, models, *SEARCHES[name])
+            results = driver.measure(programs, options)
+            group = f"{options.config}, {name}"
+            report(written, results, group, options.steps, columns)
+    written.write(f"Beside Marian, {options.config}")
+
+
+def training_programs(options):
+    """The trainers of both programs, on the same subwords."""
+    folder = (options.output / "marian").resolve()
+    folder.mkdir(exist_ok=True)
+    size = CONFIGURATIONS[options.config]
+    pairs = batches.multi30k_pairs()
+    _, tokenizer = batches.training_batches(
+        pairs, size.batch_size, folder / "ours"
+    )
+    vocabulary = folder / "vocabulary.spm"
+    vocabulary.write_bytes(tokenizer.file_bytes())
+    text = [folder / "train.en", folder / "train.de"]
+    for path, side in zip(text, zip(*pairs, strict=True), strict=True):
+        path.write_text("\n".join(side) + "\n", encoding="utf-8")
+    marian = {
+        "configuration": options.config,
+        "text": list(map(str, text)),
+        "vocabulary": str(vocabulary),
+        "folder": str(folder),
+    }
+    ours = {
+        "configuration": options.config,
+        "folder": str(folder / "float32"),
+        "precision": "float32",
+    }
+    return [
+        driver.Program(
+            "ours", "ours_epoch:epoch", ours, variables=driver.MEMORY_POOL
+        ),
+        driver.Program("marian", "marian_model:epoch", marian, "marian"),
+    ]
+
+
+def search_programs(options, models, beam_size, batch_size):
+    """Both programs with all words, with shortlists, and Marian's in int8."""
+    shortlist, table = models.shortlist()
+    limits = DecodingConfig()
+    sentences = models.path("test_2016_flickr.en", options.sentences)
+    common = {
+        "sentences_file": str(sentences),
+        "batch_size": batch_size,
+        "beam_size": beam_size,
+    }
+
+    def program(name, make, python, **own):
+        found = str(found_file(options, name))
+        arguments = common | {"found_file": found} | own
+        return driver.Program(name, make, arguments, python)
+
+    def ours(name, **own):
+        run = str(models.run())
+        return program(name, "ours_model:translating", "ours", run=run, **own)
+
+    def marian(name, model, *more):
+        return program(
+            name,
+            "marian_model:translating",
+            "marian",
+            model=str(model),
+            vocabulary=str(models.vocabulary()),
+            more=list(map(str, more)),
+        )
+
+    programs = [ours("ours"), ours("ours shortlist", shortlist=str(shortlist))]
+    try:
+        model = models.marian()
+        rounded = models.marian_int8() if options.int8 else None
+    except driver.ProgramFailed as failure:
+        print(f"left out: {failure}", file=sys.stderr)
+        return programs
+    words = limits.shortlist_frequent, limits.shortlist_translations, 0
+    programs += [
+        marian("marian", model),
+        marian("marian shortlist", model, "--shortlist", table, *words),
+    ]
+    if rounded is not None:
+        programs.append(marian("marian int8", rounded))
+    return programs
+
+
+def found_file(options, name):
+    """Where a program writes its translations."""
+    name = name.replace(" ", "-")
+    return options.output.resolve() / f"{options.table}-{name}-found.txt"
+
+
+def bleu_column(options, models):
+    """Lower-cased BLEU of what a program has written."""
+    import sacrebleu
+
+    references = models.path("test_2016_flickr.de", options.sentences)
+
+    def lines(path):
+        return path.read_text(encoding="utf-8").lower().split("\n")
+
+    def bleu(found):
+        translations = lines(found_file(options, found.program.name))
+        wanted = lines(references)
+        return f"{sacrebleu.corpus_bleu(translations, [wanted]).score:.1f}"
+
+    return bleu
+
+
+def report(written, results, group, steps, columns=None):
+    """Prints one table, by 1,000 words."""
+    written.environments(results)
+    driver.a_thousand_words(results, steps)
+    common = {
+        "words/s": lambda found: f"{1000 / found.median('wall'):,.0f}",
+        "words": lambda found: f"{sum(found.values('words')):,}",
+    }
+    written.times(group, results, common | (columns or {}), "1,000 words")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,212 @@
+"""A model of real text for each program, trained once and kept in a folder.
+
+Untrained models do not end their sentences. All learn the same subwords of
+Multi30k, English to German, for as many epochs, so that their translations
+are about as long; nothing is said of how good they are.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from speed import driver, marian_options
+from speed.configurations import CONFIGURATIONS
+from speed.joeynmt_config import run_config
+
+LANGUAGES = ("en", "de")
+EPOCHS = 2
+# What the preset `small` has and the others have not, or have otherwise.
+SETTINGS = {
+    "data.max_length": 80,
+    "model.tied_embeddings": "false",
+    "model.dropout": 0.0,
+    "training.label_smoothing": 0.0,
+    "training.samples": 0,
+}
+
+
+class Trained:
+    """The models of one size, each trained when its path is first asked for.
+
+    Args:
+        options: those of the benchmark.
+        configuration: name of the size.
+        epochs: how long all programs train.
+    """
+
+    def __init__(self, options, configuration, epochs):
+        self.options, self.epochs = options, epochs
+        self.configuration = configuration
+        self.size = CONFIGURATIONS[configuration]
+        name = f"{configuration}-{epochs}-epochs"
+        self.folder = (options.output / "trained" / name).resolve()
+        self.text = self.folder / "text"
+
+    def run(self):
+        """The folder of a run of ours."""
+        folder = self.folder / "ours"
+        size = self.size
+        settings = SETTINGS | {
+            "data.train": self._written("train"),
+            "data.dev": self._written("val"),
+            "data.test": self._written("test_2016_flickr"),
+            "model.units": size.units,
+            "model.embedding_size": size.units,
+            "model.encoder_layers": size.layers,
+            "model.decoder_layers": size.layers,
+            "model.source_vocabulary_size": size.vocabulary_size,
+            "model.target_vocabulary_size": size.vocabulary_size,
+            "training.batch_size": size.batch_size,
+            "training.epochs": self.epochs,
+        }
+        command = ["-m", "luong_keras", "train", "--preset", "small"]
+        command += ["--run-dir", str(folder)]
+        for name, value in settings.items():
+            command += ["--set", f"{name}={value}"]
+        self._train("ours", command)
+        return folder
+
+    def shortlist(self):
+        """The lexicon of our run, and the same as Marian reads it."""
+        from luong_keras.alignment.dictionary import read_entries
+
+        ours = self.run() / "shortlist.txt"
+        command = ["-m", "luong_keras", "lexicon", "--run-dir", str(self.run())]
+        self._train("lexicon", command)
+        marian = self.folder / "marian-shortlist.txt"
+        entries = [entry for entry in read_entries(ours) if entry is not None]
+        with marian.open("w", encoding="utf-8") as file:
+            file.writelines(marian_options.lexical_table(entries))
+        return ours, marian
+
+    def vocabulary(self):
+        """The subwords of all programs, by the name that Marian wants."""
+        path = self.folder / "vocabulary.spm"
+        model = (self.run() / "source_vocabulary.model").read_bytes()
+        if not path.exists() or path.read_bytes() != model:
+            path.write_bytes(model)
+        return path
+
+    def marian(self):
+        """Marian's model, a file."""
+        model = self.folder / "marian.npz"
+        text = self.training_text()
+        more = ["--after-epochs", self.epochs, "--disp-freq", 50]
+        more += ["--no-reload", "--overwrite", "--tempdir", self.folder]
+        given = marian_options.training(
+            self.size, text, self.vocabulary(), model, more
+        )
+        self._train("marian", ["-m", "pymarian", *given])
+        return model
+
+    def marian_int8(self):
+        """The same with its weights in 8 bits, a file."""
+        model, rounded = self.marian(), self.folder / "marian-int8.bin"
+        command = ["-m", "pymarian", "convert", "--gemm-type", "intgemm8"]
+        command += ["--from", str(model), "--to", str(rounded)]
+        self._train("marian-int8", command, "marian")
+        return rounded
+
+    def joeynmt(self, **testing):
+        """Joey NMT's configuration, a file, with settings of its search."""
+        config = self._joeynmt_config()
+        path = self.folder / "joeynmt.json"
+        path.write_text(json.dumps(config, indent=2), encoding="utf-8")
+        command = ["-m", "joeynmt", "train", str(path), "--skip-test"]
+        self._train("joeynmt", command)
+        path = self.folder / "joeynmt-search.json"
+        config["testing"] = testing
+        path.write_text(json.dumps(config, indent=2), encoding="utf-8")
+        return path
+
+    def path(self, name, count=None):
+        """A file of Multi30k, or its first lines as a file."""
+        part, language = name.rsplit(".", 1)
+        source = Path(f"{self._written(part)}.{language}")
+        if count is None:
+            return source
+        lines = source.read_text(encoding="utf-8").split("\n")[:count]
+        path = self.text / f"{part}-{count}.{language}"
+        path.write_text("\n".join(lines), encoding="utf-8")
+        return path
+
+    def training_text(self):
+        """Both files of the training text."""
+        return [self.path(f"train.{language}") for language in LANGUAGES]
+
+    def _written(self, part):
+        """The prefix of a part of Multi30k, unpacked once."""
+        from luong_keras.data.parallel_text import read_lines
+
+        source = Path(os.environ["LUONG_KERAS_DATA"], "multi30k")
+        self.text.mkdir(parents=True, exist_ok=True)
+        for language in LANGUAGES:
+            path = self.text / f"{part}.{language}"
+            if not path.exists():
+                lines = read_lines(source / f"{part}.{language}.gz")
+                text = "\n".join(lines) + "\n"
+                path.write_text(text, encoding="utf-8")
+        return self.text / part
+
+    def _joeynmt_config(self):
+        import sentencepiece
+
+        subwords = self.vocabulary()
+        pieces = sentencepiece.SentencePieceProcessor(model_file=str(subwords))
+        words = [pieces.id_to_piece(i) for i in range(len(pieces))]
+        vocabulary = self.folder / "vocabulary.txt"
+        # Four special tokens come first, which Joey NMT has by itself.
+        text = "\n".join(words[4:]) + "\n"
+        vocabulary.write_text(text, encoding="utf-8")
+        # A model is saved where it is validated, here by few pairs.
+        lines = self.path("train.en").read_text(encoding="utf-8").count("\n")
+        updates = self.epochs * (lines // self.size.batch_size)
+        for language in LANGUAGES:
+            few = self.path(f"val.{language}", 10).read_text(encoding="utf-8")
+            path = self.text / f"few.{language}"
+            path.write_text(few + "\n", encoding="utf-8")
+        return run_config(
+            self.size,
+            self.folder / "joeynmt",
+            self.text / "train",
+            self.text / "few",
+            {
+                "level": "bpe",
+                "tokenizer_type": "sentencepiece",
+                "tokenizer_cfg": {"model_file": str(subwords)},
+                "voc_file": str(vocabulary),
+            },
+            {
+                "updates": updates,
+                "validation_freq": updates,
+                "logging_freq": updates,
+                "overwrite": True,
+            },
+        )
+
+    def _train(self, name, command, python=None):
+        """Runs a program unless it has already come to its end here."""
+        done = self.folder / f"{name}.done"
+        if done.exists():
+            return
+        program = driver.Program(name, "", python=name)
+        python = self.options.pythons.get(python or name, sys.executable)
+        log = self.folder / f"{name}.log"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        print(f"training {name}, see {log}", file=sys.stderr, flush=True)
+        with log.open("w", encoding="utf-8") as file:
+            code = subprocess.run(
+                [python, *command],
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                env=driver.environment(program, 0),
+                check=False,
+            ).returncode
+        if code:
+            lines = log.read_text(encoding="utf-8").strip().splitlines()
+            raise driver.ProgramFailed(
+                f"{name}: {lines[-1] if lines else 'no message'} (see {log})"
+            )
+        done.touch()
