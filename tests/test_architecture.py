@@ -19,6 +19,7 @@ PACKAGE = ROOT.name
 # lower levels and from its own folder.
 LEVELS = {
     "special_tokens": 0,
+    "truncation": 0,
     "config": 0,
     "config_checks": 0,
     "config_data": 0,

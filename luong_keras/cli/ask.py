@@ -20,7 +20,7 @@ from luong_keras.cli.parsing import Own, parse_arguments
 from luong_keras.cli.server_answers import draw_first, print_answers
 from luong_keras.client.server_address import without_user
 from luong_keras.client.translation_client import TranslationClient
-from luong_keras.client.truncation import TruncationWarning
+from luong_keras.truncation import TruncationWarning
 
 PROGRAM = "luong-keras ask"
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from luong_keras.client.server_error import TextTooLongError
 from luong_keras.client.translation_client import TranslationClient
-from luong_keras.client.truncation import TruncatedPlaces, TruncationWarning
 from luong_keras.evaluation.plots import plot_alignment
 from luong_keras.inference.search_options import SEARCH_OPTIONS
 from luong_keras.inference.translation import (
@@ -20,6 +19,7 @@ from luong_keras.inference.translation import (
     ScoredTranslation,
     Translation,
 )
+from luong_keras.truncation import TruncatedPlaces, TruncationWarning
 
 if TYPE_CHECKING:
     from luong_keras.cli.ask import Ask

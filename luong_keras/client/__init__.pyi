@@ -5,4 +5,4 @@ from .contract import Contract as Contract
 from .server_error import TextTooLongError as TextTooLongError
 from .server_error import TranslationServerError as TranslationServerError
 from .translation_client import TranslationClient as TranslationClient
-from .truncation import TruncationWarning as TruncationWarning
+from .translation_client import TruncationWarning as TruncationWarning

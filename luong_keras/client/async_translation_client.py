@@ -14,7 +14,6 @@ from luong_keras.client import questions
 from luong_keras.client.base_client import BaseClient
 from luong_keras.client.contract import Contract
 from luong_keras.client.line_stream import FinishedPart, LineStream
-from luong_keras.client.truncation import warn_of
 from luong_keras.inference.search_options import (
     BeamSettings,
     Lines,
@@ -28,6 +27,7 @@ from luong_keras.inference.translation import (
     Translation,
     TranslationScore,
 )
+from luong_keras.truncation import warn_of
 
 
 class AsyncTranslationClient(BaseClient):

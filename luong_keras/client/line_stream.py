@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from luong_keras.client import questions
 from luong_keras.client.served_translator import Call, ServedTranslator
 from luong_keras.client.server_error import TranslationServerError
-from luong_keras.client.truncation import TruncatedPlaces
 from luong_keras.inference.search_options import Option, refuse_one_line
 from luong_keras.inference.translation import TranslatedText
+from luong_keras.truncation import TruncatedPlaces
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from luong_keras.client.base_client import BaseClient
 from luong_keras.client.contract import Contract
 from luong_keras.client.line_stream import FinishedPart, LineStream
 from luong_keras.client.served_translator import ServedTranslator
-from luong_keras.client.truncation import warn_of
 from luong_keras.inference.search_options import (
     BeamSettings,
     Lines,
@@ -29,6 +28,8 @@ from luong_keras.inference.translation import (
     Translation,
     TranslationScore,
 )
+from luong_keras.truncation import TruncationWarning as TruncationWarning
+from luong_keras.truncation import warn_of
 
 
 class TranslationClient(BaseClient):
