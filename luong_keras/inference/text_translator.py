@@ -14,15 +14,13 @@ from luong_keras.config import DecodingConfig
 from luong_keras.decoding.choice import Choice
 from luong_keras.decoding.scorers import Scorer
 from luong_keras.evaluation.minimum_bayes_risk import minimum_bayes_risk
+from luong_keras.inference.line_search import LineSearch
 from luong_keras.inference.model_ensemble import ModelEnsemble
 from luong_keras.inference.search_options import (
-    SEARCH_OPTIONS,
     NbestSettings,
     SearchSettings,
-    option_column,
     refuse_one_line,
 )
-from luong_keras.inference.sharing_cores import batches_at_once
 from luong_keras.inference.translation import (
     ScoredTranslation,
     Translation,
@@ -32,7 +30,6 @@ from luong_keras.inference.translation import (
     translations_of,
 )
 from luong_keras.inference.translation_graph import TranslationGraph
-from luong_keras.inference.wishes import SearchOptions
 from luong_keras.inference.word_links import (
     aligned_pairs,
     refuse_without_attention,
@@ -40,7 +37,6 @@ from luong_keras.inference.word_links import (
 from luong_keras.missing_package import missing_package
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.text.preprocessing import Preprocessor
-from luong_keras.text.threads import in_threads
 from luong_keras.text.tokenizer import Tokenizer
 
 try:
@@ -130,10 +126,7 @@ class TextTranslator(TranslationGraph):
             scorers,
         )
         text = tf.TensorSpec([None], tf.string)
-        self._translate = tf.function(
-            self.translate_batch, input_signature=[text], autograph=False
-        )
-        self._translate_as_chosen = None
+        self._line_search = LineSearch(self)
         self._score = tf.function(
             self.score_batch, input_signature=[text, text], autograph=False
         )
@@ -156,7 +149,7 @@ class TextTranslator(TranslationGraph):
         if options:
             options = NbestSettings(**options, n_best=1)
         results = [""] * len(lines)
-        for places, arrays in self._found(lines, options):
+        for places, arrays in self._line_search.batches(lines, options):
             for row, place in enumerate(places):
                 results[place] = best_text_of(arrays, row)
         return results
@@ -197,32 +190,12 @@ class TextTranslator(TranslationGraph):
                 wanted: all that the search keeps without it.
         """
         results: list[list[Translation]] = [[] for _ in lines]
-        for places, arrays in self._found(lines, options):
+        for places, arrays in self._line_search.batches(lines, options):
             for row, place in enumerate(places):
                 results[place] = translations_of(
                     arrays, row, self.decoding.alignment_step
                 )
         return results
-
-    def _found(self, lines, options):
-        """Places of lines of like length, and the arrays of what is found."""
-        refuse_one_line(lines)
-        columns = self._columns(options, len(lines))
-        search = self._translate if columns is None else self._as_chosen()
-
-        def answered(places):
-            text = tf.constant([lines[i] for i in places])
-            chosen = () if columns is None else (c[places] for c in columns)
-            found = search(text, *chosen)
-            return places, {name: t.numpy() for name, t in found.items()}
-
-        batches = places_by_length(lines, self.decoding.batch_size)
-        # The first one makes the graph, for which Keras is no place for
-        # threads; without graphs nothing is.
-        yield from map(answered, itertools.islice(batches, 1))
-        eager = tf.config.functions_run_eagerly()
-        threads = 1 if eager else batches_at_once()
-        yield from in_threads(answered, batches, threads)
 
     def minimum_bayes_risk(
         self,
@@ -245,45 +218,6 @@ class TextTranslator(TranslationGraph):
             texts = [translation.text for translation in nbest] or [""]
             found.append(texts[minimum_bayes_risk(texts, utility)])
         return found
-
-    def _columns(self, options, count):
-        """The columns of all options, where there are any."""
-        if unknown := [name for name in options if name not in SEARCH_OPTIONS]:
-            raise TypeError(
-                f"Expected: options of a search, {', '.join(SEARCH_OPTIONS)}. "
-                f"Received: {', '.join(unknown)}."
-            )
-        if all(value is None for value in options.values()):
-            return None
-        most = self.searching.most
-        beams = options.get("beam_size")
-        if beams is not None and np.max(beams, initial=0) > most:
-            raise ValueError(
-                f"Expected: beam_size of at most {most}. Received: "
-                f"beam_size={beams}. Make the translator with a larger "
-                "decoding.beam_size or max_beam_size."
-            )
-        return [
-            option_column(name, options.get(name), count)
-            for name in SEARCH_OPTIONS
-        ]
-
-    def _as_chosen(self):
-        """The search with options as a graph, traced where it is wanted."""
-        if self._translate_as_chosen is None:
-            text = tf.TensorSpec([None], tf.string)
-            kinds = [
-                tf.TensorSpec([None], option.kind)
-                for option in SEARCH_OPTIONS.values()
-            ]
-            self._translate_as_chosen = tf.function(
-                lambda text, *columns: self.translate_batch(
-                    text, SearchOptions(*columns)
-                ),
-                input_signature=[text, *kinds],
-                autograph=False,
-            )
-        return self._translate_as_chosen
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str]

@@ -7,7 +7,11 @@ import threading
 import pytest
 import tensorflow as tf
 
-from luong_keras.inference import sharing_cores, text_translator
+from luong_keras.inference import (
+    line_search,
+    sharing_cores,
+    text_translator,
+)
 from luong_keras.inference.sharing_cores import batches_at_once, share_cores
 from tests.serving.tiny_translator import tiny_translator
 
@@ -28,7 +32,7 @@ def translator():
 def under_way(translator, monkeypatch):
     """How many batches are under way when each of them begins."""
     found, running, lock = [], set(), threading.Lock()
-    search = translator._translate
+    search = translator._line_search._plain
 
     def watched(text):
         with lock:
@@ -39,14 +43,14 @@ def under_way(translator, monkeypatch):
             running.remove(text.ref())
         return answer
 
-    monkeypatch.setattr(translator, "_translate", watched)
+    monkeypatch.setattr(translator._line_search, "_plain", watched)
     return found
 
 
 def test_batches_at_once_answer_as_those_alone(
     translator, under_way, monkeypatch
 ):
-    monkeypatch.setattr(text_translator, "batches_at_once", lambda: 4)
+    monkeypatch.setattr(line_search, "batches_at_once", lambda: 4)
     found = translator.translate(LINES)
     assert 2 <= max(under_way) <= 4 and len(under_way) == 21
     # The graph is made by the first one alone.
@@ -54,7 +58,7 @@ def test_batches_at_once_answer_as_those_alone(
     ranked = translator.nbest(LINES)
     assert found == [translations[0].text for translations in ranked]
     under_way.clear()
-    monkeypatch.setattr(text_translator, "batches_at_once", lambda: 1)
+    monkeypatch.setattr(line_search, "batches_at_once", lambda: 1)
     assert translator.translate(LINES) == found
     assert max(under_way) == 1
     assert [translator.translate([line])[0] for line in LINES[:5]] == found[:5]
@@ -63,21 +67,21 @@ def test_batches_at_once_answer_as_those_alone(
 def test_without_graphs_there_are_no_threads(
     translator, under_way, monkeypatch
 ):
-    monkeypatch.setattr(text_translator, "batches_at_once", lambda: 4)
+    monkeypatch.setattr(line_search, "batches_at_once", lambda: 4)
     monkeypatch.setattr(tf.config, "functions_run_eagerly", lambda: True)
     translator.translate(LINES[:12])
     assert max(under_way) == 1
 
 
 def test_a_batch_that_fails_fails_the_call(translator, monkeypatch):
-    search = translator._translate
+    search = translator._line_search._plain
 
     def broken(text):
         if text.shape[0] == 1:  # the last batch
             raise MemoryError("no room")
         return search(text)
 
-    monkeypatch.setattr(translator, "_translate", broken)
+    monkeypatch.setattr(translator._line_search, "_plain", broken)
     with pytest.raises(MemoryError, match="no room"):
         translator.translate(LINES)
 

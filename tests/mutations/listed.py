@@ -1106,14 +1106,14 @@ MUTATIONS = [
     ),
     Mutation(
         "the first batches of a translator traced by threads",
-        "inference/text_translator.py",
+        "inference/line_search.py",
         "itertools.islice(batches, 1))",
         "itertools.islice(batches, 0))",
         ("tests/inference/test_many_lines.py",),
     ),
     Mutation(
         "threads where there are no graphs",
-        "inference/text_translator.py",
+        "inference/line_search.py",
         "threads = 1 if eager else batches_at_once()",
         "threads = batches_at_once()",
         ("tests/inference/test_many_lines.py",),

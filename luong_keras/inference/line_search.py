@@ -1,0 +1,100 @@
+"""The search of a translator over lines of text, batch by batch."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from luong_keras.inference.search_options import (
+    SEARCH_OPTIONS,
+    option_column,
+    refuse_one_line,
+)
+from luong_keras.inference.sharing_cores import batches_at_once
+from luong_keras.inference.translation import places_by_length
+from luong_keras.inference.translation_graph import TranslationGraph
+from luong_keras.inference.wishes import SearchOptions
+from luong_keras.missing_package import missing_package
+from luong_keras.text.threads import in_threads
+
+try:
+    import tensorflow as tf
+except ImportError as error:
+    raise missing_package("tensorflow", error) from error
+
+
+class LineSearch:
+    """Runs a translator's graph on lines of like length, several at once.
+
+    Args:
+        graph: from text to text.
+    """
+
+    def __init__(self, graph: TranslationGraph) -> None:
+        self._graph = graph
+        self._plain = tf.function(
+            graph.translate_batch,
+            input_signature=[tf.TensorSpec([None], tf.string)],
+            autograph=False,
+        )
+        self._with_options: tf.types.experimental.GenericFunction | None = None
+
+    def batches(self, lines, options):
+        """Places of lines of like length, and the arrays of what is found."""
+        refuse_one_line(lines)
+        columns = self._columns(options, len(lines))
+        search = self._plain if columns is None else self._as_chosen()
+
+        def answered(places):
+            text = tf.constant([lines[i] for i in places])
+            chosen = () if columns is None else (c[places] for c in columns)
+            found = search(text, *chosen)
+            return places, {name: t.numpy() for name, t in found.items()}
+
+        batches = places_by_length(lines, self._graph.decoding.batch_size)
+        # The first one makes the graph, for which Keras is no place for
+        # threads; without graphs nothing is.
+        yield from map(answered, itertools.islice(batches, 1))
+        eager = tf.config.functions_run_eagerly()
+        threads = 1 if eager else batches_at_once()
+        yield from in_threads(answered, batches, threads)
+
+    def _columns(self, options, count):
+        """The columns of all options, where there are any."""
+        if unknown := [name for name in options if name not in SEARCH_OPTIONS]:
+            raise TypeError(
+                f"Expected: options of a search, {', '.join(SEARCH_OPTIONS)}. "
+                f"Received: {', '.join(unknown)}."
+            )
+        if all(value is None for value in options.values()):
+            return None
+        most = self._graph.searching.most
+        beams = options.get("beam_size")
+        if beams is not None and np.max(beams, initial=0) > most:
+            raise ValueError(
+                f"Expected: beam_size of at most {most}. Received: "
+                f"beam_size={beams}. Make the translator with a larger "
+                "decoding.beam_size or max_beam_size."
+            )
+        return [
+            option_column(name, options.get(name), count)
+            for name in SEARCH_OPTIONS
+        ]
+
+    def _as_chosen(self):
+        """The search with options as a graph, traced where it is wanted."""
+        if self._with_options is None:
+            text = tf.TensorSpec([None], tf.string)
+            kinds = [
+                tf.TensorSpec([None], option.kind)
+                for option in SEARCH_OPTIONS.values()
+            ]
+            self._with_options = tf.function(
+                lambda text, *columns: self._graph.translate_batch(
+                    text, SearchOptions(*columns)
+                ),
+                input_signature=[text, *kinds],
+                autograph=False,
+            )
+        return self._with_options
