@@ -47,7 +47,13 @@ _SMALL = RunConfig(
         label_smoothing=0.1,
         snapshot_steps=200,
     ),
-    decoding=DecodingConfig(length_penalty=1.0, max_length_ratio=2.0),
+    decoding=DecodingConfig(
+        length_penalty=1.0,
+        max_length_ratio=2.0,
+        # Little more than the training has: what a search costs grows with
+        # the square of the length.
+        max_source_length=100,
+    ),
 )
 
 # For the built-in corpus: a few minutes on two cores.

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import json
 import sys
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from luong_keras.cli.searching import SearchFlags, changed_search
 from luong_keras.inference.sharing_cores import share_cores
 from luong_keras.progress import Advance, progress_bar
 from luong_keras.recipe.run_settings import run_config
+from luong_keras.truncation import TruncatedPlaces, TruncationWarning
 
 BATCHES = 32  # that are sorted by length together, and printed
 SAMPLES = 30  # to choose from by minimum Bayes risk
@@ -59,6 +61,9 @@ class Translate:
     minimum_bayes_risk: Own[Literal["chrf", "bleu"] | None] = None
     # translations a sentence
     n_best: int = 1
+    # words or subwords that are read of a sentence; default: the run's
+    # decoding.max_source_length
+    max_source_length: Own[int | None] = None
     # also the links [source position, target position] of each word
     alignments: FlagCreatePairsOff[bool] = False
     # translate the test set through the run's newest export and compare it
@@ -81,7 +86,12 @@ def run(arguments: Translate) -> int:
     if arguments.minimum_bayes_risk is not None and flags.choice is None:
         size = flags.beam_size or SAMPLES
         flags = replace(flags, choice="sampling", beam_size=size)
-    decoding = changed_search(config.decoding, flags, n_best=arguments.n_best)
+    decoding = changed_search(
+        config.decoding,
+        flags,
+        n_best=arguments.n_best,
+        max_source_length=arguments.max_source_length,
+    )
     # Read first: a missing file is told before a model is made.
     lines = [] if arguments.check_export else list(_lines(arguments.files))
     options = _phrases(arguments, len(lines))
@@ -95,8 +105,9 @@ def run(arguments: Translate) -> int:
     )
     if arguments.check_export:
         return check_export(translator, arguments.run_dir[0], config)
-    with _bar(len(lines)) as advance:
+    with _bar(len(lines)) as advance, _LinesThatAreCut() as cut:
         for start in range(0, len(lines), size):
+            cut.first = start
             part = slice(start, start + size)
             own = {name: column[part] for name, column in options.items()}
             for answer in _answers(translator, lines[part], own, arguments):
@@ -104,7 +115,30 @@ def run(arguments: Translate) -> int:
                 advance(1)
             # What is there stays, whatever happens to the rest.
             sys.stdout.flush()
+    if cut.places.count:
+        print(
+            f"luong-keras translate: warning: {cut.places.message()}",
+            file=sys.stderr,
+        )
     return 0
+
+
+class _LinesThatAreCut(warnings.catch_warnings):
+    """Keeps what is told of each part, to tell it once of all lines."""
+
+    def __enter__(self):
+        super().__enter__()
+        warnings.simplefilter("always", TruncationWarning)
+        self.first, self.places = 0, TruncatedPlaces()
+        self._show = warnings.showwarning
+        warnings.showwarning = self._keep
+        return self
+
+    def _keep(self, message, *others, **named):
+        if isinstance(message, TruncationWarning):
+            self.places.extend(message.places, self.first)
+        else:
+            self._show(message, *others, **named)
 
 
 def _bar(lines: int) -> contextlib.AbstractContextManager[Advance]:

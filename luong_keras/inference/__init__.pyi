@@ -1,4 +1,5 @@
 from .text_translator import TextTranslator as TextTranslator
+from .text_translator import TruncationWarning as TruncationWarning
 from .translation import ScoredTranslation as ScoredTranslation
 from .translation import TranslatedText as TranslatedText
 from .translation import Translation as Translation

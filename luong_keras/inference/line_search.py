@@ -17,6 +17,7 @@ from luong_keras.inference.translation_graph import TranslationGraph
 from luong_keras.inference.wishes import SearchOptions
 from luong_keras.missing_package import missing_package
 from luong_keras.text.threads import in_threads
+from luong_keras.truncation import TruncatedPlaces
 
 try:
     import tensorflow as tf
@@ -40,8 +41,19 @@ class LineSearch:
         )
         self._with_options: tf.types.experimental.GenericFunction | None = None
 
-    def batches(self, lines, options):
-        """Places of lines of like length, and the arrays of what is found."""
+    def truncated_places(self) -> TruncatedPlaces:
+        """None yet."""
+        limit = self._graph.decoding.max_source_length
+        return TruncatedPlaces(f"{limit} tokens (`decoding.max_source_length`)")
+
+    def batches(self, lines, options, cut):
+        """Places of lines of like length, and the arrays of what is found.
+
+        Args:
+            lines: the sentences.
+            options: what they choose of their search, by name.
+            cut: `truncated_places()`; has them after the last batch.
+        """
         refuse_one_line(lines)
         columns = self._columns(options, len(lines))
         search = self._plain if columns is None else self._as_chosen()
@@ -52,6 +64,14 @@ class LineSearch:
             found = search(text, *chosen)
             return places, {name: t.numpy() for name, t in found.items()}
 
+        truncated = np.zeros(len(lines), bool)
+        for places, arrays in self._answers(answered, lines):
+            truncated[places] = arrays["truncated"]
+            yield places, arrays
+        for place, one in enumerate(truncated.tolist()):
+            cut.add(place, one)
+
+    def _answers(self, answered, lines):
         batches = places_by_length(lines, self._graph.decoding.batch_size)
         # The first one makes the graph, for which Keras is no place for
         # threads; without graphs nothing is.

@@ -38,6 +38,7 @@ from luong_keras.missing_package import missing_package
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.text.preprocessing import Preprocessor
 from luong_keras.text.tokenizer import Tokenizer
+from luong_keras.truncation import TruncationWarning as TruncationWarning
 
 try:
     import tensorflow as tf
@@ -136,6 +137,9 @@ class TextTranslator(TranslationGraph):
     ) -> list[str]:
         """The best translation of every line, in order.
 
+        Of what is longer than `decoding.max_source_length` the beginning is
+        translated, with one `TruncationWarning` a call.
+
         Args:
             lines: the sentences.
             **options: what they choose of their search, one value for all
@@ -146,10 +150,16 @@ class TextTranslator(TranslationGraph):
             ...     ["the house", "a cat"], required=["Haus", ""], beam_size=5
             ... )  # doctest: +SKIP
         """
+        cut = self._line_search.truncated_places()
+        results = self._best(lines, options, cut)
+        cut.warn(stacklevel=2)
+        return results
+
+    def _best(self, lines, options, cut):
         if options:
             options = NbestSettings(**options, n_best=1)
         results = [""] * len(lines)
-        for places, arrays in self._line_search.batches(lines, options):
+        for places, arrays in self._line_search.batches(lines, options, cut):
             for row, place in enumerate(places):
                 results[place] = best_text_of(arrays, row)
         return results
@@ -176,8 +186,13 @@ class TextTranslator(TranslationGraph):
 
     def _in_parts(self, lines, options):
         size = _BATCHES_AHEAD * self.decoding.batch_size
+        first, all_cut = 0, self._line_search.truncated_places()
         while part := list(itertools.islice(lines, size)):
-            yield from self.translate(part, **options)
+            cut = self._line_search.truncated_places()
+            yield from self._best(part, options, cut)
+            all_cut.extend(cut, first)
+            first += len(part)
+        all_cut.warn(stacklevel=2)
 
     def nbest(
         self, lines: Sequence[str], **options: Unpack[NbestSettings]
@@ -189,8 +204,14 @@ class TextTranslator(TranslationGraph):
             **options: as those of `translate`, and `n_best`, how many are
                 wanted: all that the search keeps without it.
         """
+        cut = self._line_search.truncated_places()
+        results = self._all(lines, options, cut)
+        cut.warn(stacklevel=2)
+        return results
+
+    def _all(self, lines, options, cut):
         results: list[list[Translation]] = [[] for _ in lines]
-        for places, arrays in self._line_search.batches(lines, options):
+        for places, arrays in self._line_search.batches(lines, options, cut):
             for row, place in enumerate(places):
                 results[place] = translations_of(
                     arrays, row, self.decoding.alignment_step
@@ -213,10 +234,11 @@ class TextTranslator(TranslationGraph):
             utility: `"chrf"` or `"bleu"`.
             **options: as those of `nbest`.
         """
-        found = []
-        for nbest in self.nbest(lines, **options):
+        found, cut = [], self._line_search.truncated_places()
+        for nbest in self._all(lines, options, cut):
             texts = [translation.text for translation in nbest] or [""]
             found.append(texts[minimum_bayes_risk(texts, utility)])
+        cut.warn(stacklevel=2)
         return found
 
     def score(

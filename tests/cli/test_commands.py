@@ -154,6 +154,22 @@ def test_a_long_text_is_printed_part_by_part(
     assert asked == [size] * 3
 
 
+def test_lines_that_were_cut_are_told_of_once(call, tmp_path, monkeypatch):
+    monkeypatch.setattr(translate, "BATCHES", 1)
+    lines = (["the house ."] * 20 + ["the house . the house ."]) * 4
+    (tmp_path / "text").write_text("".join(f"{line}\n" for line in lines))
+    argv = ["translate", "--run-dir", call.run, str(tmp_path / "text")]
+    call.capsys.readouterr()
+    assert main([*argv, "--max-source-length", "4"]) == 0
+    printed = call.capsys.readouterr()
+    assert len(printed.out.splitlines()) == len(lines)
+    assert printed.err.count("warning") == 1
+    assert "at most 4 tokens" in printed.err
+    assert "4 of the lines (place 20, 41, 62, 83)" in printed.err
+    assert main(argv) == 0
+    assert "warning" not in call.capsys.readouterr().err
+
+
 def test_runs_translate_together(call, run, translator, tmp_path):
     other = RunFolder(shutil.copytree(run.path, tmp_path / "other"))
     model = translator.translation_model

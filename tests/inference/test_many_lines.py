@@ -3,6 +3,7 @@
 import itertools
 import os
 import threading
+import warnings
 
 import pytest
 import tensorflow as tf
@@ -13,6 +14,8 @@ from luong_keras.inference import (
     text_translator,
 )
 from luong_keras.inference.sharing_cores import batches_at_once, share_cores
+from luong_keras.translator import Translator
+from luong_keras.truncation import TruncationWarning
 from tests.serving.tiny_translator import tiny_translator
 
 WORDS = ["the", "cat", "sees", "a", "dog", "house", "."]
@@ -131,3 +134,38 @@ def test_cores_are_shared(monkeypatch, cores, batches, share):
     monkeypatch.setenv(name, "3")
     share_cores()
     assert os.environ[name] == "3", "what the user has said"
+
+
+def test_lines_that_were_cut_are_told_of_once(translator, monkeypatch):
+    monkeypatch.setattr(text_translator, "_BATCHES_AHEAD", 3)
+    short = Translator(
+        translator.translation_model,
+        translator.source_tokenizer,
+        translator.target_tokenizer,
+        translator.decoding.with_(max_source_length=8),
+    )
+    sizes = [len(line.split()) for line in LINES]
+    cut = [place for place, size in enumerate(sizes) if size > 8]
+    assert len(cut) > 10
+    first = ", ".join(map(str, cut[:10]))
+    expected = f"8 tokens .* {len(cut)} of the lines .place {first}, …"
+    calls = [
+        lambda: short.translate(LINES),
+        lambda: short.nbest(LINES, n_best=1),
+        lambda: short.minimum_bayes_risk(LINES),
+        lambda: list(short.translate_lines(iter(LINES))),
+    ]
+    for call in calls:
+        with pytest.warns(TruncationWarning, match=expected) as told:
+            call()
+        (warning,) = told
+        assert warning.filename == __file__
+        assert warning.message.places.count == len(cut)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        short.translate([line for line in LINES if len(line.split()) <= 8])
+
+
+def test_a_phrase_that_was_left_out_is_told_of(translator):
+    with pytest.warns(TruncationWarning, match="place 1.*without the phrase"):
+        translator.translate(LINES[:3], required=["", "Zebra", ""])

@@ -418,7 +418,7 @@ def test_so_many_lines_are_translated_at_once(translators, monkeypatch):
         sizes.append(len(lines))
         return translator.translate_batch(lines)
 
-    monkeypatch.setattr(translator, "_translate", noting)
+    monkeypatch.setattr(translator._line_search, "_plain", noting)
     assert len(translator.translate(["a"] * 7)) == 7
     assert sizes == [3, 3, 1]
 
@@ -478,7 +478,9 @@ def test_links_are_of_the_step_that_aligns(translators, monkeypatch):
             "source_lengths": tf.constant([2]),
             "truncated": tf.constant([False]),
         }
-        monkeypatch.setattr(translator, "_translate", lambda _, a=answer: a)
+        monkeypatch.setattr(
+            translator._line_search, "_plain", lambda _, a=answer: a
+        )
         ((translation,),) = translator.nbest(["a b"])
         links = [tuple(link) for link in translation.links]
         expected = {"produces": [(0, 0), (1, 1)], "reads": [(1, 0), (1, 1)]}

@@ -210,7 +210,11 @@ DIFFERENCES = {
             "label_smoothing": 0.1,
             "snapshot_steps": 200,
         },
-        "decoding": {"length_penalty": 1.0, "max_length_ratio": 2.0},
+        "decoding": {
+            "length_penalty": 1.0,
+            "max_length_ratio": 2.0,
+            "max_source_length": 100,
+        },
     },
     "demo": {
         "model": {
