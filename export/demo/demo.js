@@ -107,6 +107,29 @@ function options() {
   };
 }
 
+// The server wants a tab between two phrases, which a field does not take.
+const phrases = (field) =>
+  field.value.split(";").map((phrase) => phrase.trim()).filter(Boolean).join("\t");
+
+// What only the signature of all options takes; null where nothing is chosen,
+// so that a server of an older export is asked as before.
+function wishes() {
+  const required = phrases(page.required), forbidden = phrases(page.forbidden);
+  const drawn = page.temperature.value !== "" || page.seed.value !== "";
+  if (!required && !forbidden && !drawn) return null;
+  const number = (field) => (field.value === "" ? -1 : field.valueAsNumber);
+  return {
+    required,
+    forbidden,
+    temperature: number(page.temperature),
+    seed: number(page.seed),
+    top_k: -1,
+    top_p: -1,
+    coverage_penalty: -1,
+    no_repeat_ngram: -1,
+  };
+}
+
 function request() {
   return {
     text: page.text.value,
@@ -141,11 +164,13 @@ function translate(event) {
   event.preventDefault();
   pending.alignment?.abort(new Error("Replaced."));
   pending.alignment = undefined;
-  const asked = { place: place(), row: request(), alignments: [] };
+  const asked = {
+    place: place(), row: request(), wishes: wishes(), alignments: [],
+  };
   report("Translating…", true);
   only(
     "translation",
-    (signal) => translations(asked.place, asked.row, signal),
+    (signal) => translations(asked, signal),
     (found) => show(found, asked),
     fail,
   );
@@ -153,7 +178,7 @@ function translate(event) {
 
 // What the page shows.
 
-let looked; // the request, and the rank of its answer that is looked at
+let looked; // the request, and what of its answer is looked at
 
 function report(message, busy = false) {
   page.status.textContent = message;
@@ -195,14 +220,14 @@ function choice(found, checked, asked) {
 
 function select({ text, rank }, asked) {
   page.translation.textContent = text || "(no words)";
-  looked = { asked, rank };
+  looked = { asked, text, rank };
   align();
 }
 
 // Asks for the alignment only where somebody looks at it, and once.
 function align() {
   if (!looked || !page.alignment.open) return;
-  const { asked, rank } = looked;
+  const { asked, text, rank } = looked;
   if (asked.alignments[rank]) {
     pending.alignment?.abort(new Error("Replaced."));
     pending.alignment = undefined;
@@ -211,10 +236,9 @@ function align() {
   }
   page.matrix.hidden = true;
   page.pair.textContent = "Asking for the alignment…";
-  const { n_best, ...row } = asked.row;
   only(
     "alignment",
-    (signal) => alignment(asked.place, { ...row, rank }, signal),
+    (signal) => alignment(asked, text, rank, signal),
     (found) => draw((asked.alignments[rank] = found)),
     (error) => { page.pair.textContent = error.message; },
   );

@@ -95,10 +95,27 @@ async function predict(place, signature, row, parts, signal) {
   return found;
 }
 
-const translations = (place, row, signal) =>
-  predict(place, "translate_with_options", row, ["translations", "scores",
-    "truncated", "status"], signal);
+// A request is `{ place, row, wishes }`: the options of a beam, and those that
+// only the signature of all options takes, or null.
 
-const alignment = (place, row, signal) =>
-  predict(place, "align", row, ["tokens", "lengths", "alignments",
-    "source_tokens", "source_lengths", "status"], signal);
+const translations = ({ place, row, wishes }, signal) =>
+  predict(
+    place, wishes ? "search" : "translate_with_options", { ...row, ...wishes },
+    ["translations", "scores", "truncated", "status"], signal,
+  );
+
+const ALIGNMENT = ["tokens", "lengths", "alignments", "source_tokens",
+  "source_lengths", "status"];
+
+// Of the translation of a rank. What a search with wishes found is given back
+// as text: `align` does not take them.
+async function alignment({ place, row, wishes }, text, rank, signal) {
+  const { n_best, ...beam } = row;
+  if (!wishes) {
+    return predict(place, "align", { ...beam, rank }, ALIGNMENT, signal);
+  }
+  const pair = { source: row.text, target: text };
+  const found = await predict(place, "align_pair", pair, ALIGNMENT, signal);
+  // The last row is of the end of the sentence, which is no word.
+  return { ...found, lengths: found.lengths - 1 };
+}

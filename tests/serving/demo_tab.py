@@ -60,6 +60,8 @@ class Demo:
             body = {"predictions": [found]}
             if asked.get("signature_name") == "align" and aligned:
                 body = {"predictions": [aligned[row["rank"]]]}
+            if asked.get("signature_name") == "align_pair" and aligned:
+                body = {"predictions": aligned}
             if status != 200 or more:
                 body = more
             cors = ("Origin", "Headers", "Methods")

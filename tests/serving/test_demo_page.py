@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
+from luong_keras.inference.search_options import SEARCH_OPTIONS
 from tests.serving.demo_tab import (
     CHROMIUM,
     FLAGS,
@@ -120,6 +121,42 @@ def test_options_are_sent(demo):
     assert asked.pop("rank") == 0
     del row["n_best"]  # which `align` does not take
     assert asked == row
+
+
+def test_wishes_are_sent_and_what_they_find_is_aligned_as_text(demo):
+    demo.open()
+    found = aligned(["ein", "Hund", "</s>"], ["a", "dog"])
+    demo.answer(translated("kein Hund", "ein Hund"), [found])
+    demo.tab.click("text=Search")
+    demo.tab.fill("#required", " Hund ;; ein  Hund;")
+    demo.tab.fill("#forbidden", "Katze")
+    demo.tab.fill("#temperature", "0.7")
+    demo.send("a dog")
+    demo.shows("#ranks bdi", ["kein Hund", "ein Hund"])
+    assert demo.sent() == []
+    (row,) = demo.sent("search")
+    assert row.keys() == {"text", *SEARCH_OPTIONS}
+    assert row["required"] == "Hund\tein  Hund"
+    assert row["forbidden"] == "Katze"
+    assert row["temperature"] == 0.7
+    for name in "coverage_penalty", "no_repeat_ngram", "top_k", "top_p", "seed":
+        assert row[name] == SEARCH_OPTIONS[name].unset
+    demo.tab.locator("#ranks input").last.check()
+    demo.look()
+    demo.shows("#pair", re.compile("^Each row"))
+    demo.tab.focus("#cell")
+    demo.shows("#pair", PAIR("ein", "a", "0.500"))
+    (asked,) = demo.sent("align_pair")
+    assert asked == {"source": "a dog", "target": "ein Hund"}
+    assert demo.sent("align") == []
+    # The end of a sentence is no word.
+    assert demo.tab.get_attribute("#extent", "aria-rowcount") == "2"
+    demo.tab.fill("#temperature", "")
+    demo.tab.fill("#seed", "0")
+    demo.send("a dog")
+    demo.shows("#ranks bdi", ["kein Hund", "ein Hund"])
+    last = demo.sent("search")[-1]
+    assert (last["temperature"], last["seed"]) == (-1, 0)
 
 
 def test_an_alignment_is_asked_for_when_it_is_looked_at_and_once(demo):
