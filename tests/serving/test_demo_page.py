@@ -169,6 +169,7 @@ def test_an_alignment_is_asked_for_when_it_is_looked_at_and_once(demo):
     demo.shows("#translation", "ach")
     assert demo.sent("align") == []
     demo.look()
+    demo.shows("#pair", re.compile("^Each row"))
     demo.tab.focus("#cell")
     demo.shows("#pair", PAIR("ach", "oh", "0.500"))
     demo.tab.locator("#ranks input").last.press("ArrowUp")
