@@ -1,7 +1,7 @@
 """Products with weights, in the precision of the weights."""
 
 import keras
-from keras import backend, ops
+from keras import ops
 
 from luong_keras.ops import deferred, masking
 
@@ -26,27 +26,6 @@ def product(x, kernel, bias=None):
     if at is None:
         return _plus(run.apply(lambda: _Product(run, place), x), bias)
     return run.apply(lambda: _Product(run, place, at), x)
-
-
-def masked_product(x, kernel, mask):
-    """`product` of the rows of x (..., E) where `mask` (...) is True.
-
-    The others give zeros. TensorFlow does not multiply them; on JAX, whose
-    shapes cannot depend on values, all rows are multiplied.
-    """
-    if mask is None:
-        return product(x, kernel)
-    if backend.backend() != "tensorflow":
-        return masking.zero_where_masked(product(x, kernel), mask)
-    *places, width = ops.shape(x)
-    units = kernel.shape[-1]
-    mask = ops.reshape(mask, (-1,))
-    rows = ops.nonzero(mask)[0]
-    found = product(ops.take(ops.reshape(x, (-1, width)), rows, axis=0), kernel)
-    found = ops.scatter(
-        ops.expand_dims(rows, -1), found, (ops.shape(mask)[0], units)
-    )
-    return ops.reshape(found, (*places, units))
 
 
 def weight_gradient(inputs, d_outputs, kernel):

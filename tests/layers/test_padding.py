@@ -339,3 +339,36 @@ def test_keras_pads_on_the_left_and_nothing_changes():
         found[side] = attention(query, memory), h, c
     for one, other in zip(*found.values(), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() == "torch", reason="Keras' own loop trains there"
+)
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_not_even_what_is_no_number_is_read(bidirectional, float64):
+    layer = lk.Encoder(
+        UNITS, 2, bidirectional=bidirectional, reverse=False, dtype="float64"
+    )
+    layer.build((BATCH, 7, 5))
+    randomize(layer)
+    mask = prefix_mask(LENGTHS, 7)
+    weights = np.where(mask[..., None], random(BATCH, 7, UNITS, seed=2), 0.0)
+    rows = random(BATCH, 7, 5)
+
+    def run(padding):
+        x = keras.Variable(np.where(mask[..., None], rows, padding))
+
+        def loss():
+            memory, *states = layer(x + 0, mask=mask, training=True)
+            states = sum(ops.sum(state) for state in states)
+            return (
+                ops.sum(ops.where(weights != 0, memory, 0) * weights) + states
+            )
+
+        value, gradients = loss_and_gradients(
+            loss, [x, *layer.trainable_variables]
+        )
+        return value, *gradients
+
+    for found, expected in zip(run(np.nan), run(0.0), strict=True):
+        np.testing.assert_allclose(found, expected, **EXACT)
