@@ -18,6 +18,8 @@ loops, by automatic differentiation, and with the naive cell:
         --programs ours-on-torch automatic-on-torch naive-on-torch torch
 
 `ours-sampled` estimates its losses from 4,096 words of the vocabulary.
+`ours-compiled` is TensorFlow's with `jit_compile=True`, which compiles every
+length anew; its first run is that.
 
 `--cells` compares this library with itself instead: decoders of other cells,
 their loop against automatic differentiation, the whole training step and the
@@ -38,6 +40,7 @@ PROGRAMS = {
         "ours_model:training",
         {"settings": {"sampled": SAMPLED}},
     ),
+    "ours-compiled": ("ours", "ours_model:training", {"compiled": True}),
     "torch": ("torch", "torch_model:training", {}),
     "torch-compile": ("torch", "torch_model:training", {"compiled": True}),
     "addons": ("addons", "addons_model:training", {}),
@@ -92,7 +95,7 @@ def training_programs(options, path):
         name
         for name in table
         if table[name][0] != driver.KERAS_ON_TORCH
-        and name != "ours-sampled"
+        and name not in ("ours-sampled", "ours-compiled")
         and (options.data == "static" or name != "torch-compile")
     ]
     common = {"configuration": options.config, "batches": str(path)}
@@ -135,8 +138,9 @@ def add_model_arguments(parser):
         "--programs",
         nargs="+",
         choices=PROGRAMS,
-        help="default: all but those on-torch and ours-sampled; "
-        "torch-compile, which compiles every length anew, only on static data",
+        help="default: all but those on-torch, ours-sampled and "
+        "ours-compiled; torch-compile, which compiles every length anew, only "
+        "on static data",
     )
     parser.add_argument("--cells", nargs="+", choices=CELLS, default=())
 

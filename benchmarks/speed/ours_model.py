@@ -67,6 +67,7 @@ def training(
     settings=None,
     deferred=True,
     automatic=False,
+    compiled=ON_JAX,
 ):
     """Training steps by `fit`, as a run compiles it.
 
@@ -80,7 +81,7 @@ def training(
     model.compile(
         make_optimizer("sgd", learning_rate=0.1, clip_norm=5.0),
         loss={"word": TranslationLoss("word"), "hits": None},
-        jit_compile=ON_JAX,
+        jit_compile=compiled,
     )
     run = fitted(
         model,
