@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import array
 from collections.abc import Iterable
-
-import numpy as np
 
 from luong_keras.config_data import FilterConfig
 from luong_keras.data.pair_filters import filtered
@@ -65,7 +62,9 @@ def held_out_pairs(
         ValueError: There are too few pairs.
     """
     most = parts * MOST
-    hashes = array.array("Q")
+    # Of more different pairs than this no more are held out.
+    enough = MOST / SHARE
+    different: set[int] = set()
     # What may be among the smallest, with the place of its first line.
     candidates: dict[int, tuple[int, tuple[str, str]]] = {}
     limit = 1 << 64
@@ -73,7 +72,8 @@ def held_out_pairs(
         if not _usable(pair, filters):
             continue
         number = pair_hash(*pair)
-        hashes.append(number)
+        if len(different) < enough:
+            different.add(number)
         if number >= limit or number in candidates:
             continue
         candidates[number] = place, (pair[0], pair[1])
@@ -81,7 +81,7 @@ def held_out_pairs(
             smallest = sorted(candidates)[:most]
             limit = smallest[-1] + 1
             candidates = {kept: candidates[kept] for kept in smallest}
-    count = len(np.unique(hashes))
+    count = len(different)
     if count <= parts:
         raise ValueError(
             f"Expected: at least {parts + 1} different sentence pairs, to "
