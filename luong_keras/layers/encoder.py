@@ -358,9 +358,9 @@ def _run_lstm(layer, x, mask):
     # Whatever stands at padding reaches no gradient. To leave its rows out of
     # the product takes longer than to multiply them.
     x = zero_where_masked(ops.swapaxes(x, 0, 1), mask)
-    projected = product(x, ready(cell.kernel))
-    if cell.use_bias:
-        projected = projected + ops.cast(cell.bias, projected.dtype)
+    projected = product(
+        x, ready(cell.kernel), cell.bias if cell.use_bias else None
+    )
     zeros = ops.zeros_like(projected[0, :, : layer.units])
     hidden, *last = lstm_sequence(
         projected,

@@ -21,7 +21,7 @@ def product(x, kernel, bias=None):
     run = deferred.current()
     place = None if run is None else run.place(kernel)
     if place is None:
-        return _plus(_product(x, kernel), bias)
+        return _product(x, kernel, bias)
     at = run.place(bias)
     if at is None:
         return _plus(run.apply(lambda: _Product(run, place), x), bias)
@@ -42,15 +42,17 @@ def bias_gradient(d_outputs):
     return ops.sum(d_outputs, axis=(0, 1))
 
 
-def _product(x, kernel):
+def _product(x, kernel, bias=None):
     x = ops.cast(x, kernel.dtype)
     *rows, width = x.shape
-    if len(rows) != 2 or rows[1] is None:
-        return masking.widen(ops.matmul(x, kernel))
-    # TensorFlow would compute the sizes of unknown axes in every step.
+    if len(rows) != 2:
+        return _plus(masking.widen(ops.matmul(x, kernel)), bias)
+    # As one matrix: TensorFlow makes one operation of a product and its bias,
+    # and would compute the sizes of unknown axes in every step.
     flat = ops.matmul(ops.reshape(x, (-1, width)), kernel)
-    shape = (-1, rows[1], ops.shape(kernel)[-1])
-    return masking.widen(ops.reshape(flat, shape))
+    flat = _plus(masking.widen(flat), bias)
+    steps = ops.shape(x)[1] if rows[1] is None else rows[1]
+    return ops.reshape(flat, (-1, steps, ops.shape(kernel)[-1]))
 
 
 def _plus(x, bias):
@@ -68,7 +70,7 @@ class _Product(deferred.Operation):
         self.transposed = ops.transpose(self.kernel)
 
     def value(self, x):
-        return _plus(_product(x, self.kernel), self.bias), []
+        return _product(x, self.kernel, self.bias), []
 
     def input_gradient(self, d_value, x, kept):
         return _product(d_value, self.transposed)
