@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _SHOWN = 10
 
@@ -49,17 +49,17 @@ class TruncatedPlaces:
         if truncated and len(self.first) < _SHOWN:
             self.first.append(place)
 
-    def extend(self, places: TruncatedPlaces, first: int) -> None:
+    def extend(self, places: TruncatedPlaces, part: Sequence[int]) -> None:
         """Takes note of the lines of a part.
 
         Args:
             places: those of the part, from its beginning.
-            first: the place at which the part begins.
+            part: where the lines of the part stand.
         """
         self.limit = places.limit
         self.count += places.count
-        room = _SHOWN - len(self.first)
-        self.first += [first + place for place in places.first[:room]]
+        found = [part[place] for place in places.first]
+        self.first = sorted(self.first + found)[:_SHOWN]
 
     def message(self) -> str:
         """What is told of these lines."""
@@ -83,6 +83,40 @@ class TruncatedPlaces:
                 TruncationWarning(self.message(), self),
                 stacklevel=stacklevel + 1,
             )
+
+
+class TruncationInParts(warnings.catch_warnings):
+    """Keeps what is told of each part, so that it can be told of them all.
+
+    Attributes:
+        part: where the lines of the next part stand; to be set before each.
+        places: of all parts.
+
+    Example:
+        >>> with TruncationInParts() as told:
+        ...     for told.part in (range(2), range(2, 4)):
+        ...         warn_of([False, True], stacklevel=1)
+        >>> told.places.count, told.places.first
+        (2, [1, 3])
+    """
+
+    def __init__(self) -> None:
+        super().__init__(record=False)
+        self.part: Sequence[int] = ()
+        self.places = TruncatedPlaces()
+
+    def __enter__(self) -> TruncationInParts:  # type: ignore[override]
+        super().__enter__()
+        warnings.simplefilter("always", TruncationWarning)
+        self._others = warnings.showwarning
+        warnings.showwarning = self._show
+        return self
+
+    def _show(self, message, *others, **named):
+        if isinstance(message, TruncationWarning):
+            self.places.extend(message.places, self.part)
+        else:
+            self._others(message, *others, **named)
 
 
 def warn_of(truncated: Iterable[bool], stacklevel: int) -> None:

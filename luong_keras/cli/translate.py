@@ -6,7 +6,6 @@ import contextlib
 import functools
 import json
 import sys
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,7 +24,7 @@ from luong_keras.cli.searching import SearchFlags, changed_search
 from luong_keras.inference.sharing_cores import share_cores
 from luong_keras.progress import Advance, progress_bar
 from luong_keras.recipe.run_settings import run_config
-from luong_keras.truncation import TruncatedPlaces, TruncationWarning
+from luong_keras.truncation import TruncationInParts
 
 BATCHES = 32  # that are sorted by length together, and printed
 SAMPLES = 30  # to choose from by minimum Bayes risk
@@ -105,10 +104,10 @@ def run(arguments: Translate) -> int:
     )
     if arguments.check_export:
         return check_export(translator, arguments.run_dir[0], config)
-    with _bar(len(lines)) as advance, _LinesThatAreCut() as cut:
+    with _bar(len(lines)) as advance, TruncationInParts() as cut:
         for start in range(0, len(lines), size):
-            cut.first = start
             part = slice(start, start + size)
+            cut.part = range(start, start + size)
             own = {name: column[part] for name, column in options.items()}
             for answer in _answers(translator, lines[part], own, arguments):
                 print(answer)
@@ -121,24 +120,6 @@ def run(arguments: Translate) -> int:
             file=sys.stderr,
         )
     return 0
-
-
-class _LinesThatAreCut(warnings.catch_warnings):
-    """Keeps what is told of each part, to tell it once of all lines."""
-
-    def __enter__(self):
-        super().__enter__()
-        warnings.simplefilter("always", TruncationWarning)
-        self.first, self.places = 0, TruncatedPlaces()
-        self._show = warnings.showwarning
-        warnings.showwarning = self._keep
-        return self
-
-    def _keep(self, message, *others, **named):
-        if isinstance(message, TruncationWarning):
-            self.places.extend(message.places, self.first)
-        else:
-            self._show(message, *others, **named)
 
 
 def _bar(lines: int) -> contextlib.AbstractContextManager[Advance]:

@@ -190,7 +190,7 @@ class TextTranslator(TranslationGraph):
         while part := list(itertools.islice(lines, size)):
             cut = self._line_search.truncated_places()
             yield from self._best(part, options, cut)
-            all_cut.extend(cut, first)
+            all_cut.extend(cut, range(first, first + len(part)))
             first += len(part)
         all_cut.warn(stacklevel=2)
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from luong_keras.inference.translation import places_by_length
 from luong_keras.progress import progress_bar
+from luong_keras.truncation import TruncationInParts
 
 Answer = TypeVar("Answer")
 
@@ -39,10 +40,15 @@ def in_steps(
     answers: list[Any] = [None] * len(columns[-1])
     if len(answers) <= size:
         return list(answer(*map(list, columns)))
-    with progress_bar(what, len(answers)) as advance:
+    with (
+        progress_bar(what, len(answers)) as advance,
+        TruncationInParts() as cut,
+    ):
         for places in places_by_length(columns[-1], size):
+            cut.part = places
             rows = [[column[i] for i in places] for column in columns]
             for place, found in zip(places, answer(*rows), strict=True):
                 answers[place] = found
             advance(len(places))
+    cut.places.warn(stacklevel=2)
     return answers

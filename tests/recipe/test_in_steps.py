@@ -1,5 +1,8 @@
+import pytest
+
 from luong_keras.inference.translation import places_by_length
 from luong_keras.recipe.in_steps import in_steps
+from luong_keras.truncation import TruncationWarning, warn_of
 from tests.terminals import terminal
 
 LINES = ["a b", "a", "", "a b c d", "b", "c a b", "b a"]
@@ -46,3 +49,13 @@ def test_every_batch_moves_the_bar(monkeypatch):
     assert found == [line.upper() for line in LINES]
     assert sizes == [3, 3, 1]
     assert "shouting" in seen.text
+
+
+def test_one_warning_tells_of_the_lines_of_all_batches():
+    def answer(lines):
+        warn_of([len(line) > 3 for line in lines], stacklevel=1)
+        return lines
+
+    with pytest.warns(TruncationWarning, match="place 3, 5") as told:
+        in_steps(answer, LINES, size=3, what="")
+    assert len(told) == 1

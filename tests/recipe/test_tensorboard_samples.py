@@ -17,7 +17,9 @@ REFERENCES = ["x", "y", "z", "w"]
 def written(tmp_path_factory):
     """What TensorBoard finds after two epochs: values by tag and step."""
     folder = tmp_path_factory.mktemp("tensorboard")
-    translator = tiny_translator(beam_size=1, batch_size=2)
+    translator = tiny_translator(
+        beam_size=1, batch_size=2, max_source_length=20
+    )
     validation = TranslationValidation(
         translator.translate,
         SOURCES,

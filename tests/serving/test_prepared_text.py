@@ -170,6 +170,7 @@ def test_an_export_answers_to_running_text(
                 np.testing.assert_allclose(answer[key], value, atol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore::luong_keras.inference.TruncationWarning")
 def test_tokenised_scores_are_of_words_set_apart(translator, offline, prepared):
     sources, _, finish = prepared
     raw = offline.translate(sources)
