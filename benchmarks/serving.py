@@ -87,7 +87,7 @@ def parse_options():
     parser.add_argument(
         "--batch-threads", type=int, nargs="+", default=[1, 2, 4]
     )
-    parser.add_argument("--requests", type=int, default=96, help="of a round")
+    parser.add_argument("--requests", type=int, default=320, help="of a round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--cores", type=int, default=0, help="0: all")
     parser.add_argument("--output", type=Path, default=Path("runs/benchmarks"))
