@@ -1,7 +1,7 @@
 """The peer Joey NMT's configuration of a model and of its training."""
 
 
-def run_config(size, model_dir, train, dev, side, training):
+def run_config(size, model_dir, train, dev, side, training, model=None):
     """Training with the settings of a `Configuration`.
 
     Args:
@@ -11,6 +11,7 @@ def run_config(size, model_dir, train, dev, side, training):
         dev: that of the validation's.
         side: settings of both languages.
         training: further settings of the training.
+        model: those of the model, `model_config`'s where None.
     """
     return {
         "name": "benchmark",
@@ -36,7 +37,7 @@ def run_config(size, model_dir, train, dev, side, training):
             **training,
         },
         "testing": {},
-        "model": model_config(size),
+        "model": model or model_config(size),
     }
 
 

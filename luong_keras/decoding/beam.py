@@ -39,6 +39,7 @@ from luong_keras.decoding.pool import (
     best_of,
     empty_pool,
     have_room,
+    last_of,
     within,
 )
 from luong_keras.decoding.scorers import LengthPenalty, Prefix
@@ -80,9 +81,13 @@ class Beam(Choice):
         stack_sizes: (B,) the finished hypotheses of each, at most N; N when
             None.
         most: the largest K that there may be; `size` when None.
+        wanted: how many of the result are read, a number or one of each
+            sentence, (B,): where scores are normalised, a sentence ends when
+            nothing can come among these any more, and there may be fewer
+            behind them; N when None.
     """
 
-    per_sentence: tuple[str, ...] | None = ("sizes", "stack_sizes")
+    per_sentence: tuple[str, ...] | None = ("sizes", "stack_sizes", "wanted")
     reorders = True
 
     def __init__(
@@ -93,6 +98,7 @@ class Beam(Choice):
         sizes=None,
         stack_sizes=None,
         most=None,
+        wanted=None,
     ):
         if stack_keeps not in STACK_KEEPS:
             raise ValueError(
@@ -103,9 +109,9 @@ class Beam(Choice):
         self.stack_size = size if stack_size is None else stack_size
         self.most = size if most is None else most
         self.stack_keeps = stack_keeps
-        self.sizes, self.stack_sizes = (
+        self.sizes, self.stack_sizes, self.wanted = (
             None if each is None else ops.cast(each, "int32")
-            for each in (sizes, stack_sizes)
+            for each in (sizes, stack_sizes, wanted)
         )
 
     def first(self, turn: Turn) -> Chosen:
@@ -227,22 +233,26 @@ class Beam(Choice):
         return turn.going & room & ~self._settled(turn, pool, scores)
 
     def _settled(self, turn, pool, scores):
-        """Whether nothing that still lives can change the pool's worth."""
-        worst = pool.ranking[:, -1:]
-        if self.stack_sizes is not None:
-            worst = ops.take_along_axis(
-                pool.ranking, self.stack_sizes[:, None] - 1, axis=-1
-            )
-        full = worst > NEVER / 2
+        """Whether nothing that still lives can change what is read."""
+        full = last_of(pool, self.stack_sizes) > NEVER / 2
         reranks = turn.scorers.reranks
         if reranks is False or self.stack_keeps == "first":
             return full[:, 0]
+        worst = last_of(pool, self._read(pool))
         most = ops.maximum(turn.max_lengths, 1)[:, None]
         hope = turn.scorers.hope(scores[:, :1], most)
-        settled = worst >= hope
+        settled = (worst > NEVER / 2) & (worst >= hope)
         if reranks is not True:
-            settled = settled | ~ops.reshape(reranks, (-1, 1))
-        return (full & settled)[:, 0]
+            settled = ops.where(ops.reshape(reranks, (-1, 1)), settled, full)
+        return settled[:, 0]
+
+    def _read(self, pool):
+        """How many places of the pool are read, (B,); all when None."""
+        if self.wanted is None:
+            return self.stack_sizes
+        batch, size = ops.shape(pool.ranking)
+        most = size if self.stack_sizes is None else self.stack_sizes
+        return ops.minimum(ops.broadcast_to(self.wanted, (batch,)), most)
 
     def _unfinished(self, turn, scores):
         """Where the live hypotheses are, and what they rank by: (B, N)."""

@@ -54,6 +54,13 @@ def best_of(pool: Pool, others: Pool, size: int, sizes=None) -> Pool:
     return Pool(within(sizes, best), parent, end, tuple(more))
 
 
+def last_of(pool: Pool, sizes=None):
+    """What the last of so many ranks by, (B, 1); of all when None."""
+    if sizes is None:
+        return pool.ranking[:, -1:]
+    return ops.take_along_axis(pool.ranking, sizes[:, None] - 1, axis=-1)
+
+
 def have_room(pool: Pool, finishes, size):
     """Which candidates (B, N), in order of rank, find a place in the pool."""
     taken = ops.cast(pool.ranking > NEVER / 2, "int32")

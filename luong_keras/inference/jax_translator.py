@@ -55,7 +55,7 @@ class JaxTranslator(TranslationGraph):
                 results[place] = row[0].decode()
         return results
 
-    def _search(self, text, source, wishes):
+    def _search(self, text, source, wishes, wanted):
         limits = self.searching.limits(source.lengths)
         # Few shapes: each is a program.
         rows, width = source.ids.shape[0], source.lengths.numpy().max()

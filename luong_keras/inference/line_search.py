@@ -11,6 +11,7 @@ from luong_keras.inference.search_options import (
     option_column,
     refuse_one_line,
 )
+from luong_keras.inference.searching import ALL
 from luong_keras.inference.sharing_cores import batches_at_once
 from luong_keras.inference.translation import places_by_length
 from luong_keras.inference.translation_graph import TranslationGraph
@@ -35,8 +36,11 @@ class LineSearch:
     def __init__(self, graph: TranslationGraph) -> None:
         self._graph = graph
         self._plain = tf.function(
-            graph.translate_batch,
-            input_signature=[tf.TensorSpec([None], tf.string)],
+            lambda text, wanted: graph.translate_batch(text, wanted=wanted),
+            input_signature=[
+                tf.TensorSpec([None], tf.string),
+                tf.TensorSpec([], tf.int32),
+            ],
             autograph=False,
         )
         self._with_options: tf.types.experimental.GenericFunction | None = None
@@ -46,13 +50,15 @@ class LineSearch:
         limit = self._graph.decoding.max_source_length
         return TruncatedPlaces(f"{limit} tokens (`decoding.max_source_length`)")
 
-    def batches(self, lines, options, cut):
+    def batches(self, lines, options, cut, wanted=ALL):
         """Places of lines of like length, and the arrays of what is found.
 
         Args:
             lines: the sentences.
             options: what they choose of their search, by name.
             cut: `truncated_places()`; has them after the last batch.
+            wanted: how many translations of each are read, where no option
+                says it.
         """
         refuse_one_line(lines)
         columns = self._columns(options, len(lines))
@@ -60,7 +66,9 @@ class LineSearch:
 
         def answered(places):
             text = tf.constant([lines[i] for i in places])
-            chosen = () if columns is None else (c[places] for c in columns)
+            chosen = [wanted]
+            if columns is not None:
+                chosen = [column[places] for column in columns]
             found = search(text, *chosen)
             return places, {name: t.numpy() for name, t in found.items()}
 

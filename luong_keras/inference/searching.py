@@ -35,6 +35,10 @@ except ImportError as error:
     raise missing_package("tensorflow", error) from error
 
 
+# More than there are: every translation that the search keeps is wanted.
+ALL = 2**31 - 1
+
+
 class Sources(NamedTuple):
     """What a search knows of the sentences that it translates.
 
@@ -100,12 +104,18 @@ class Searching:
             "pad_id": config.target_pad_id,
         }
 
-    def as_configured(self, step, states, sources: Sources) -> Hypotheses:
-        """The search of the configuration."""
+    def as_configured(
+        self,
+        step,
+        states,
+        sources: Sources,
+        wanted: tf.Tensor | int | None = None,
+    ) -> Hypotheses:
+        """The search of the configuration; all is `wanted` when None."""
         return search(
             step,
             states,
-            self.choice or self._configured_choice(sources.seeds),
+            self.choice or self._configured_choice(sources.seeds, wanted),
             scorers=self._configured_scorers(sources.mask),
             **self.limits(sources.lengths),
         )
@@ -153,7 +163,7 @@ class Searching:
 
     # Parts.
 
-    def _configured_choice(self, seeds):
+    def _configured_choice(self, seeds, wanted):
         decoding = self.decoding
         size = decoding.beam_size
         seeds = _mixed(seeds, decoding.seed)
@@ -169,7 +179,9 @@ class Searching:
             return StochasticBeam(size, decoding.temperature, seeds)
         if size == 1 and decoding.stack_size in (None, 1):
             return Greedy()
-        return Beam(size, decoding.stack_size, decoding.stack_keeps)
+        return Beam(
+            size, decoding.stack_size, decoding.stack_keeps, wanted=wanted
+        )
 
     def _configured_scorers(self, mask, length_penalty=None):
         decoding = self.decoding
@@ -215,6 +227,7 @@ class Searching:
     def _beams(self, options, limits):
         """The settings of a beam as wide as one of the sentences needs."""
         beams, stack_size = options["beam_size"], self.decoding.stack_size
+        wanted = options["n_best"]
         rows = limits["max_lengths"] > 0
         return {
             "size": tf.reduce_max(tf.where(rows, beams, 1)),
@@ -224,6 +237,7 @@ class Searching:
             # Without a number of its own, a sentence has as many as its beam.
             "stack_sizes": beams if stack_size is None else None,
             "most": self.most,
+            "wanted": tf.where(wanted > 0, wanted, ALL),
         }
 
     def _plain_beam(self, step, states, sources, options, wishes, limits):

@@ -159,7 +159,8 @@ class TextTranslator(TranslationGraph):
         if options:
             options = NbestSettings(**options, n_best=1)
         results = [""] * len(lines)
-        for places, arrays in self._line_search.batches(lines, options, cut):
+        batches = self._line_search.batches(lines, options, cut, wanted=1)
+        for places, arrays in batches:
             for row, place in enumerate(places):
                 results[place] = best_text_of(arrays, row)
         return results

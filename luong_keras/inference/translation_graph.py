@@ -11,7 +11,12 @@ from luong_keras.decoding.forced import forced_decoding
 from luong_keras.decoding.hypotheses import Hypotheses
 from luong_keras.decoding.scorers import Scorer
 from luong_keras.inference.model_ensemble import ModelEnsemble
-from luong_keras.inference.searching import Searching, Sources, text_seeds
+from luong_keras.inference.searching import (
+    ALL,
+    Searching,
+    Sources,
+    text_seeds,
+)
 from luong_keras.inference.shortlist import Shortlist, among, named_words
 from luong_keras.inference.translation import ABSENT_SCORE
 from luong_keras.inference.unknown_words import UnknownWords
@@ -97,9 +102,18 @@ class TranslationGraph(tf.Module):
         )
 
     def translate_batch(
-        self, text: tf.Tensor, options: SearchOptions | None = None
+        self,
+        text: tf.Tensor,
+        options: SearchOptions | None = None,
+        wanted: tf.Tensor | None = None,
     ) -> dict[str, tf.Tensor]:
         """The n best translations of (B,) UTF-8 strings.
+
+        Args:
+            text: the sentences.
+            options: what they choose of their search.
+            wanted: without options, an int32, how many translations of each
+                are read; all that the search keeps when None.
 
         Returns a dict, batch first: `translations` (B, N) and `scores`
         (B, N), the best first; `tokens` (B, N, T), `lengths` (B, N) and
@@ -119,17 +133,17 @@ class TranslationGraph(tf.Module):
             prefix = self._read_target(options.prefix)
             wishes, cut = self._wishes(options, prefix)
             truncated |= cut
-        found = self._search(text, source, wishes)
-        wanted = None
+        found = self._search(text, source, wishes, wanted)
         if options is not None:
-            ranks = tf.shape(found.scores)[1]
-            wanted = tf.where(options.n_best > 0, options.n_best, ranks)
+            wanted = tf.where(options.n_best > 0, options.n_best, ALL)
+        if wanted is not None:
             most = tf.reduce_max(wanted)
             found = Hypotheses(*(each[:, :most] for each in found))
         tokens = self._tokens(found, source_tokens, options, prefix)
         lengths, present = found.lengths, found.scores > ABSENT_SCORE
         if wanted is not None:
-            present &= tf.range(tf.shape(present)[1]) < wanted[:, None]
+            ranks = tf.range(tf.shape(present)[1])
+            present &= ranks < tf.reshape(wanted, [-1, 1])
             lengths = tf.where(present, lengths, 0)
         inside = tf.sequence_mask(lengths, tf.shape(tokens)[2])
         tokens = tf.where(inside, tokens, "")
@@ -229,19 +243,19 @@ class TranslationGraph(tf.Module):
         padding = self.translation_model.config.source_pad_id
         return self.translation_model.encode(_padded(read.ids, padding))
 
-    def _search(self, text, source, wishes):
+    def _search(self, text, source, wishes, wanted):
         words = None
         if self.shortlist is not None:
             words = self.shortlist.words(
                 source.ids.flat_values, *named_words(wishes)
             )
             wishes = among(words, wishes)
-        found = self._searched(text, source, wishes, words)
+        found = self._searched(text, source, wishes, words, wanted)
         if words is None:
             return found
         return found._replace(ids=tf.gather(words, found.ids))
 
-    def _searched(self, text, source, wishes, words):
+    def _searched(self, text, source, wishes, words, wanted):
         memory, mask, states = self._encode(source)
         step = self.translation_model.decoding_step(memory, mask, words)
         width = tf.shape(_padded(source.ids, 0))[1]
@@ -251,7 +265,7 @@ class TranslationGraph(tf.Module):
             text_seeds(text),
         )
         if wishes is None:
-            return self.searching.as_configured(step, states, sources)
+            return self.searching.as_configured(step, states, sources, wanted)
         return self.searching.as_chosen(step, states, sources, wishes)
 
     def _wishes(self, options, prefix):

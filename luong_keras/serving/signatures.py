@@ -11,6 +11,7 @@ from luong_keras.inference.search_options import (
     BEAM_OPTIONS,
     SEARCH_OPTIONS,
 )
+from luong_keras.inference.searching import ALL
 from luong_keras.inference.translation_graph import (
     BYTES_OF_A_TOKEN,
     TranslationGraph,
@@ -78,19 +79,22 @@ def signatures(
     """
     numbers = contract_numbers(graph, limits or ServingLimits())
 
-    def made(function, name):
+    def made(function, name, *more):
         function = reading(function)
         if not traced:
             return function
         return tf.function(
-            function, input_signature=specs(name), autograph=False
+            function, input_signature=[*specs(name), *more], autograph=False
         ).get_concrete_function()
+
+    def as_configured(text, wanted):
+        return graph.translate_batch(text, wanted=wanted)
 
     def with_options(text, *options):
         return graph.translate_batch(text, SearchOptions(*options))
 
     # Each search is one graph, which two signatures share.
-    search = made(graph.translate_batch, "translate")
+    search = made(as_configured, "translate", tf.TensorSpec([], tf.int32))
     chosen = made(with_options, "translate_with_options")
     forced = made(graph.score_batch, "score")
 
@@ -104,8 +108,8 @@ def signatures(
         return _one_rank(found, rank)
 
     functions = {
-        "serving_default": lambda text: _best(search(text)),
-        "translate": lambda text: _texts(search(text)),
+        "serving_default": lambda text: _best(search(text, tf.constant(1))),
+        "translate": lambda text: _texts(search(text, tf.constant(ALL))),
         "translate_with_options": lambda *inputs: _texts(chosen(*inputs)),
         "search": lambda *inputs: _texts(every(*inputs)),
         "align": align,

@@ -951,8 +951,8 @@ MUTATIONS = [
     Mutation(
         "the beams of sentences that have left stay",
         "decoding/beam.py",
-        '= ("sizes", "stack_sizes")',
-        '= ("sizes",)',
+        '= ("sizes", "stack_sizes", "wanted")',
+        '= ("sizes", "wanted")',
         FINISHED,
     ),
     Mutation(

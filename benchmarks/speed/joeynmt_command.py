@@ -1,0 +1,20 @@
+"""Joey NMT's command, whose plateaus a newer torch refuses.
+
+    python -m speed.joeynmt_command train CONFIG --skip-test
+"""
+
+from joeynmt import builders
+from joeynmt.__main__ import main
+
+
+class Plateau(builders.ReduceLROnPlateau):
+    """Without `verbose`, which torch 2.13 has no more."""
+
+    def __init__(self, *arguments, verbose=False, **options):
+        del verbose
+        super().__init__(*arguments, **options)
+
+
+if __name__ == "__main__":
+    builders.ReduceLROnPlateau = Plateau
+    main()

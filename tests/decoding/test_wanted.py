@@ -1,0 +1,119 @@
+"""A search for few translations ends earlier and finds the same ones."""
+
+import numpy as np
+import pytest
+from keras import ops
+
+from luong_keras.decoding import (
+    Beam,
+    ConstrainedBeam,
+    CoveragePenalty,
+    LengthPenalty,
+)
+from luong_keras.decoding.search import search
+from tests.decoding.toy_step import ConstantStep, ToyStep, as_lists
+
+B, V, S, MOST = 12, 9, 4, 10
+
+
+def found(choice, scorers):
+    step = ToyStep(V, S, end_logit=1.5, seed=2)
+    return searched(step, step.states(*range(B)), choice, scorers, MOST)
+
+
+def searched(step, states, choice, scorers, most):
+    return as_lists(
+        search(
+            step,
+            states,
+            choice,
+            max_lengths=np.full(len(states[0]), most),
+            max_steps=most,
+            scorers=scorers,
+        )
+    )
+
+
+PHRASES = np.random.default_rng(1).integers(4, V, (B, 1, 2))
+CHOICES = {
+    "beam": lambda **wanted: Beam(5, **wanted),
+    "a larger stack": lambda **wanted: Beam(3, 7, **wanted),
+    "a stack of each": lambda **wanted: Beam(
+        5,
+        sizes=np.resize([5, 3], B),
+        stack_sizes=np.resize([2, 4], B),
+        **wanted,
+    ),
+    "phrases": lambda **wanted: ConstrainedBeam(
+        5, PHRASES, np.resize([[2], [0]], (B, 1)), **wanted
+    ),
+}
+SCORERS = {
+    "a mean": lambda: [LengthPenalty(1.0)],
+    "a sum": list,
+    "some sums": lambda: [LengthPenalty(np.resize([0.0, 1.0], B))],
+    "coverage": lambda: [
+        LengthPenalty(0.6),
+        CoveragePenalty(0.2, np.ones((B, S), bool)),
+    ],
+}
+
+
+def same(some, every, wanted):
+    """Whether the first `wanted` of each sentence are the same."""
+    for row, (few, many) in enumerate(zip(some, every, strict=True)):
+        count = np.resize(wanted, B)[row]
+        assert len(few) >= min(count, len(many))
+        for one, other in zip(few[:count], many[:count], strict=True):
+            assert one[:2] == other[:2]
+            np.testing.assert_array_equal(one[2], other[2])
+
+
+@pytest.mark.slow_on_jax
+@pytest.mark.parametrize("scorers", SCORERS)
+@pytest.mark.parametrize("choice", CHOICES)
+def test_what_is_wanted_is_that_of_the_whole_search(choice, scorers):
+    every = found(CHOICES[choice](), SCORERS[scorers]())
+    for wanted in (1, np.resize([1, 3, 9], B)):
+        some = found(CHOICES[choice](wanted=wanted), SCORERS[scorers]())
+        same(some, every, wanted)
+
+
+def steps(wanted, scorers):
+    """How many steps a search for one sentence takes that ends soon."""
+    taken = []
+    constant = ConstantStep([0.02, 0.04, 0.06, 0.5, 0.1, 0.28])  # `</s>`: 0.5
+
+    def step(ids, states, position):
+        taken.append(position)
+        return constant(ids, states, position)
+
+    choice = Beam(8, wanted=wanted)
+    searched(step, [np.zeros((1, 1), "float32")], choice, scorers, 20)
+    return len(taken)
+
+
+@pytest.mark.tensorflow
+def test_it_ends_when_nothing_can_come_among_them():
+    scorers = [LengthPenalty(1.0)]
+    assert steps(1, scorers) < steps(2, scorers) < steps(None, scorers)
+
+
+@pytest.mark.tensorflow
+def test_a_sum_waits_for_all_of_the_stack():
+    # Of plain sums the paper's search collects so many.
+    assert steps(1, []) == steps(None, [])
+
+
+def test_fewer_than_wanted_are_no_reason_to_end():
+    # Nothing may end before the last step.
+    step = ToyStep(V, S, end_logit=-1e6)
+    hypotheses = search(
+        step,
+        step.states(*range(B)),
+        Beam(3, wanted=1),
+        max_lengths=np.full(B, 5),
+        max_steps=5,
+        scorers=[LengthPenalty(1.0)],
+    )
+    assert ops.convert_to_numpy(hypotheses.lengths)[:, 0].tolist() == [5] * B
