@@ -956,6 +956,14 @@ MUTATIONS = [
         FINISHED,
     ),
     Mutation(
+        "a search for one translation ends with the first that it finds",
+        "decoding/beam.py",
+        "settled = (worst > NEVER / 2) & (worst >= hope)",
+        "settled = worst > NEVER / 2",
+        ("tests/decoding/test_wanted.py",),
+        "what_is_wanted",
+    ),
+    Mutation(
         "a subclass is taken to have the columns of its base",
         "ops/sentence_rows.py",
         'vars(type(self)).get("per_sentence")',

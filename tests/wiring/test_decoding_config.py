@@ -94,6 +94,7 @@ BEAM = {
     "sizes": None,
     "stack_sizes": None,
     "most": 10,
+    "wanted": None,
 }
 # (S + 1) by half and by one and a half; an empty sentence ends at once.
 EXPECTED = {
@@ -300,6 +301,7 @@ def test_what_a_request_chooses(translators, searches):
         beam_size=tf.constant([0, 1, 4, 9]),
         length_penalty=tf.constant([-1.0, 0.0, 0.5, 1.0]),
         prefix=tf.constant(["", "x x x x", "", "z"]),
+        n_best=tf.constant([0, 1, 3, 9]),
     )
     # A signature that has no others.
     chosen = SearchOptions(*chosen[: len(BEAM_OPTIONS)])
@@ -312,6 +314,7 @@ def test_what_a_request_chooses(translators, searches):
         "sizes": [2, 1, 4, 5],
         "stack_sizes": [2, 1, 4, 5],
         "most": 5,
+        "wanted": [searching.ALL, 1, 3, 9],
     }
     prefix = {
         "words": [[0] * 4, [6] * 4, [0] * 4, [8, 0, 0, 0]],
@@ -414,13 +417,28 @@ def test_so_many_lines_are_translated_at_once(translators, monkeypatch):
     translator = translators(DecodingConfig(batch_size=3, beam_size=1))
     sizes = []
 
-    def noting(lines):
+    def noting(lines, wanted):
         sizes.append(len(lines))
-        return translator.translate_batch(lines)
+        return translator.translate_batch(lines, wanted=wanted)
 
     monkeypatch.setattr(translator._line_search, "_plain", noting)
     assert len(translator.translate(["a"] * 7)) == 7
     assert sizes == [3, 3, 1]
+
+
+def test_as_many_are_wanted_as_are_read(translators, searches):
+    translator = translators(DecodingConfig(beam_size=3))
+    tf.config.run_functions_eagerly(True)
+    try:
+        translator.translate(LINES)
+        found = translator.nbest(LINES)
+        some = translator.nbest(LINES, n_best=2)
+    finally:
+        tf.config.run_functions_eagerly(False)
+    wanted = [search["choice"][1]["wanted"] for search in searches]
+    assert wanted == [1, searching.ALL, [2] * 4]
+    assert [len(each) for each in found] == [3, 3, 1, 3]
+    assert [len(each) for each in some] == [2, 2, 1, 2]
 
 
 # Unknown words. The model writes what its weights say: here only `<unk>`s,
@@ -479,7 +497,7 @@ def test_links_are_of_the_step_that_aligns(translators, monkeypatch):
             "truncated": tf.constant([False]),
         }
         monkeypatch.setattr(
-            translator._line_search, "_plain", lambda _, a=answer: a
+            translator._line_search, "_plain", lambda *_, a=answer: a
         )
         ((translation,),) = translator.nbest(["a b"])
         links = [tuple(link) for link in translation.links]
