@@ -46,6 +46,7 @@ from luong_keras.decoding.scorers import LengthPenalty, Prefix
 from luong_keras.decoding.search import search
 from luong_keras.decoding.top_words import at_most, top_words
 from luong_keras.ops.ordering import largest
+from luong_keras.ops.sentence_rows import column
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
 STACK_KEEPS = ("best", "first")
@@ -82,9 +83,8 @@ class Beam(Choice):
             None.
         most: the largest K that there may be; `size` when None.
         wanted: how many of the result are read, a number or one of each
-            sentence, (B,): where scores are normalised, a sentence ends when
-            nothing can come among these any more, and there may be fewer
-            behind them; N when None.
+            sentence, (B,): the result has no more, and a sentence ends when
+            nothing can come among these any more; N when None.
     """
 
     per_sentence: tuple[str, ...] | None = ("sizes", "stack_sizes", "wanted")
@@ -109,10 +109,11 @@ class Beam(Choice):
         self.stack_size = size if stack_size is None else stack_size
         self.most = size if most is None else most
         self.stack_keeps = stack_keeps
-        self.sizes, self.stack_sizes, self.wanted = (
+        self.sizes, self.stack_sizes = (
             None if each is None else ops.cast(each, "int32")
-            for each in (sizes, stack_sizes, wanted)
+            for each in (sizes, stack_sizes)
         )
+        self.wanted = column(wanted)
 
     def first(self, turn: Turn) -> Chosen:
         k, size = self.most, turn.vocabulary_size
@@ -147,9 +148,15 @@ class Beam(Choice):
     def ended(self, turn: Turn, own) -> Ended:
         finished = own.ranking[:, :1] > NEVER / 2
         slots, unfinished = self._unfinished(turn, turn.scores)
-        return self._collected(
+        found = self._collected(
             turn, own, finished, slots, unfinished, own.ranking
         )
+        if self.wanted is None:
+            return found
+        most = self.wanted
+        if not isinstance(most, int):
+            most = ops.max(most)
+        return Ended(*(each[:, :most] for each in found))
 
     # Parts.
 
@@ -236,14 +243,18 @@ class Beam(Choice):
         """Whether nothing that still lives can change what is read."""
         full = last_of(pool, self.stack_sizes) > NEVER / 2
         reranks = turn.scorers.reranks
-        if reranks is False or self.stack_keeps == "first":
+        # Of plain sums the paper's search collects a whole stack. Without a
+        # bonus they only fall, and the best of them are known before.
+        falls = self.wanted is not None and turn.bonus is None
+        if self.stack_keeps == "first" or (reranks is False and not falls):
             return full[:, 0]
         worst = last_of(pool, self._read(pool))
         most = ops.maximum(turn.max_lengths, 1)[:, None]
         hope = turn.scorers.hope(scores[:, :1], most)
         settled = (worst > NEVER / 2) & (worst >= hope)
         if reranks is not True:
-            settled = ops.where(ops.reshape(reranks, (-1, 1)), settled, full)
+            of_sums = full | settled if falls else full
+            settled = ops.where(ops.reshape(reranks, (-1, 1)), settled, of_sums)
         return settled[:, 0]
 
     def _read(self, pool):
@@ -252,7 +263,8 @@ class Beam(Choice):
             return self.stack_sizes
         batch, size = ops.shape(pool.ranking)
         most = size if self.stack_sizes is None else self.stack_sizes
-        return ops.minimum(ops.broadcast_to(self.wanted, (batch,)), most)
+        wanted = ops.cast(ops.broadcast_to(self.wanted, (batch,)), "int32")
+        return ops.minimum(wanted, most)
 
     def _unfinished(self, turn, scores):
         """Where the live hypotheses are, and what they rank by: (B, N)."""

@@ -9,6 +9,7 @@ from luong_keras.decoding import (
     ConstrainedBeam,
     CoveragePenalty,
     LengthPenalty,
+    Scorer,
 )
 from luong_keras.decoding.search import search
 from tests.decoding.toy_step import ConstantStep, ToyStep, as_lists
@@ -64,6 +65,7 @@ def same(some, every, wanted):
     for row, (few, many) in enumerate(zip(some, every, strict=True)):
         count = np.resize(wanted, B)[row]
         assert len(few) >= min(count, len(many))
+        assert len(few) <= np.max(wanted)
         for one, other in zip(few[:count], many[:count], strict=True):
             assert one[:2] == other[:2]
             np.testing.assert_array_equal(one[2], other[2])
@@ -99,10 +101,19 @@ def test_it_ends_when_nothing_can_come_among_them():
     assert steps(1, scorers) < steps(2, scorers) < steps(None, scorers)
 
 
+class Praise(Scorer):
+    """A sum with it may rise."""
+
+    per_sentence = ()
+
+    def bonus(self, states, position, vocabulary_size):
+        return ops.ones(vocabulary_size)
+
+
 @pytest.mark.tensorflow
-def test_a_sum_waits_for_all_of_the_stack():
-    # Of plain sums the paper's search collects so many.
-    assert steps(1, []) == steps(None, [])
+def test_a_sum_that_may_rise_waits_for_all_of_the_stack():
+    assert steps(1, []) < steps(None, [])
+    assert steps(1, [Praise()]) == steps(None, [Praise()])
 
 
 def test_fewer_than_wanted_are_no_reason_to_end():
