@@ -1,6 +1,6 @@
 """Joey NMT's command, whose plateaus a newer torch refuses.
 
-    python -m speed.joeynmt_command train CONFIG --skip-test
+It has the arguments of `python -m joeynmt`.
 """
 
 from joeynmt import builders

@@ -37,11 +37,11 @@ def under_way(translator, monkeypatch):
     found, running, lock = [], set(), threading.Lock()
     search = translator._line_search._plain
 
-    def watched(text):
+    def watched(text, wanted):
         with lock:
             running.add(text.ref())
             found.append(len(running))
-        answer = search(text)
+        answer = search(text, wanted)
         with lock:
             running.remove(text.ref())
         return answer
@@ -79,10 +79,10 @@ def test_without_graphs_there_are_no_threads(
 def test_a_batch_that_fails_fails_the_call(translator, monkeypatch):
     search = translator._line_search._plain
 
-    def broken(text):
+    def broken(text, wanted):
         if text.shape[0] == 1:  # the last batch
             raise MemoryError("no room")
-        return search(text)
+        return search(text, wanted)
 
     monkeypatch.setattr(translator._line_search, "_plain", broken)
     with pytest.raises(MemoryError, match="no room"):
