@@ -32,7 +32,7 @@ import time
 from pathlib import Path
 
 from speed import driver
-from speed.joeynmt_config import run_config
+from speed.joeynmt_config import preset_model, run_config, subword_side
 from speed.worker import pin
 
 from luong_keras.presets import PRESETS
@@ -118,7 +118,7 @@ def written_text(folder):
 
 
 def subwords(folder, text):
-    """The SentencePiece model of both programs; trained once, by ours."""
+    """The SentencePiece model that ours makes of this text as well."""
     from luong_keras.tokenizers import SentencePieceTokenizer
 
     path = folder / "subwords.model"
@@ -154,22 +154,9 @@ def ours(folder, text, options):
 def joeynmt(folder, text, options):
     """Joey NMT's command, and where the translations of an epoch will be."""
     del options
-    import sentencepiece
-
-    model = subwords(folder, text)
-    pieces = sentencepiece.SentencePieceProcessor(model_file=str(model))
-    vocabulary = folder / "vocabulary.txt"
-    # Four special tokens come first, which Joey NMT has by itself.
-    words = [pieces.id_to_piece(i) for i in range(4, len(pieces))]
-    vocabulary.write_text("\n".join(words) + "\n", encoding="utf-8")
     lines = (text / "train.en").read_text(encoding="utf-8").count("\n")
     an_epoch = lines // SMALL.training.batch_size
-    side = {
-        "level": "bpe",
-        "tokenizer_type": "sentencepiece",
-        "tokenizer_cfg": {"model_file": str(model)},
-        "voc_file": str(vocabulary),
-    }
+    side = subword_side(subwords(folder, text), folder)
     config = run_config(
         SMALL.training,
         folder / "joeynmt",
@@ -189,7 +176,7 @@ def joeynmt(folder, text, options):
             "overwrite": True,
             "random_seed": 1,
         },
-        model=joeynmt_model(),
+        model=preset_model(SMALL.model),
     )
     config["testing"] = {
         "max_output_length": 100,
@@ -206,35 +193,6 @@ def joeynmt(folder, text, options):
         return sorted(found, key=lambda path: int(path.stem))
 
     return command, hypotheses
-
-
-def joeynmt_model():
-    """The sizes of the preset `small`."""
-    model = SMALL.model
-    layers = {
-        "type": "recurrent",
-        "rnn_type": "lstm",
-        "embeddings": {"embedding_dim": model.embedding_size},
-        "dropout": model.dropout,
-    }
-    return {
-        "initializer": "xavier_uniform",
-        "encoder": {
-            **layers,
-            "num_layers": model.encoder_layers,
-            "hidden_size": model.units // 2,
-            "bidirectional": True,
-        },
-        "decoder": {
-            **layers,
-            "num_layers": model.decoder_layers,
-            "hidden_size": model.units,
-            "hidden_dropout": model.dropout,
-            "attention": "luong",
-            "input_feeding": True,
-            "init_hidden": "bridge",
-        },
-    }
 
 
 COMMANDS = {"ours": ours, "joeynmt": joeynmt}

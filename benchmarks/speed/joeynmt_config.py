@@ -69,3 +69,53 @@ def model_config(size):
             "init_hidden": "last",
         },
     }
+
+
+def preset_model(model):
+    """The same layers in the sizes of a `ModelConfig`, with its dropout."""
+    layers = {
+        "type": "recurrent",
+        "rnn_type": "lstm",
+        "embeddings": {"embedding_dim": model.embedding_size},
+        "dropout": model.dropout,
+    }
+    return {
+        "initializer": "xavier_uniform",
+        "encoder": {
+            **layers,
+            "num_layers": model.encoder_layers,
+            "hidden_size": model.units // 2,
+            "bidirectional": True,
+        },
+        "decoder": {
+            **layers,
+            "num_layers": model.decoder_layers,
+            "hidden_size": model.units,
+            "hidden_dropout": model.dropout,
+            "attention": "luong",
+            "input_feeding": True,
+            "init_hidden": "bridge",
+        },
+    }
+
+
+def subword_side(model_file, folder):
+    """Settings of a language in subwords, whose list is written.
+
+    Args:
+        model_file: a SentencePiece model of ours.
+        folder: of `vocabulary.txt`.
+    """
+    import sentencepiece
+
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(model_file))
+    # Four special tokens come first, which Joey NMT has by itself.
+    words = [pieces.id_to_piece(i) for i in range(4, len(pieces))]
+    vocabulary = folder / "vocabulary.txt"
+    vocabulary.write_text("\n".join(words) + "\n", encoding="utf-8")
+    return {
+        "level": "bpe",
+        "tokenizer_type": "sentencepiece",
+        "tokenizer_cfg": {"model_file": str(model_file)},
+        "voc_file": str(vocabulary),
+    }

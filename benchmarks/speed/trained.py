@@ -13,7 +13,7 @@ from pathlib import Path
 
 from speed import driver, marian_options
 from speed.configurations import CONFIGURATIONS
-from speed.joeynmt_config import run_config
+from speed.joeynmt_config import run_config, subword_side
 
 LANGUAGES = ("en", "de")
 EPOCHS = 2
@@ -151,15 +151,6 @@ class Trained:
         return self.text / part
 
     def _joeynmt_config(self):
-        import sentencepiece
-
-        subwords = self.vocabulary()
-        pieces = sentencepiece.SentencePieceProcessor(model_file=str(subwords))
-        words = [pieces.id_to_piece(i) for i in range(len(pieces))]
-        vocabulary = self.folder / "vocabulary.txt"
-        # Four special tokens come first, which Joey NMT has by itself.
-        text = "\n".join(words[4:]) + "\n"
-        vocabulary.write_text(text, encoding="utf-8")
         # A model is saved where it is validated, here by few pairs.
         lines = self.path("train.en").read_text(encoding="utf-8").count("\n")
         updates = self.epochs * (lines // self.size.batch_size)
@@ -172,12 +163,7 @@ class Trained:
             self.folder / "joeynmt",
             self.text / "train",
             self.text / "few",
-            {
-                "level": "bpe",
-                "tokenizer_type": "sentencepiece",
-                "tokenizer_cfg": {"model_file": str(subwords)},
-                "voc_file": str(vocabulary),
-            },
+            subword_side(self.vocabulary(), self.folder),
             {
                 "updates": updates,
                 "validation_freq": updates,

@@ -243,9 +243,7 @@ class Beam(Choice):
         """Whether nothing that still lives can change what is read."""
         full = last_of(pool, self.stack_sizes) > NEVER / 2
         reranks = turn.scorers.reranks
-        # Of plain sums the paper's search collects a whole stack. Without a
-        # bonus they only fall, and the best of them are known before.
-        falls = self.wanted is not None and turn.bonus is None
+        falls = reranks is not True and self._sums_fall(turn)
         if self.stack_keeps == "first" or (reranks is False and not falls):
             return full[:, 0]
         worst = last_of(pool, self._read(pool))
@@ -256,6 +254,14 @@ class Beam(Choice):
             of_sums = full | settled if falls else full
             settled = ops.where(ops.reshape(reranks, (-1, 1)), settled, of_sums)
         return settled[:, 0]
+
+    def _sums_fall(self, turn):
+        """Whether the best of plain sums are known before the stack is full.
+
+        The paper's search collects a whole one, and so does this where all of
+        it is read, or where a bonus may lift a sum again.
+        """
+        return self.wanted is not None and turn.bonus is None
 
     def _read(self, pool):
         """How many places of the pool are read, (B,); all when None."""

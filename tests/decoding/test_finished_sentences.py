@@ -68,6 +68,7 @@ CHOICES = {
     "beams": lambda: Beam(
         4, 3, sizes=each(1, 4, 2), stack_sizes=each(3, 1, 2), most=4
     ),
+    "some of each": lambda: Beam(4, wanted=each(1, 3, 2)),
     "constrained": lambda: ConstrainedBeam(
         4, PHRASES, np.where(MOST[:, None] > 4, LENGTHS, 0)
     ),

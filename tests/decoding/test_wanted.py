@@ -117,14 +117,13 @@ def test_a_sum_that_may_rise_waits_for_all_of_the_stack():
 
 
 def test_fewer_than_wanted_are_no_reason_to_end():
-    # Nothing may end before the last step.
-    step = ToyStep(V, S, end_logit=-1e6)
-    hypotheses = search(
-        step,
-        step.states(*range(B)),
-        Beam(3, wanted=1),
-        max_lengths=np.full(B, 5),
-        max_steps=5,
-        scorers=[LengthPenalty(1.0)],
-    )
-    assert ops.convert_to_numpy(hypotheses.lengths)[:, 0].tolist() == [5] * B
+    step = ToyStep(V, S, end_logit=-1e6)  # nothing ends
+    states, scorers = step.states(*range(B)), [LengthPenalty(1.0)]
+    found = searched(step, states, Beam(3, wanted=1), scorers, 5)
+    for sentence, ((score, words, _),) in enumerate(found):
+        # One that had ended before would have padding in place of words.
+        total = sum(
+            step.log_probabilities(sentence, words[:i])[word]
+            for i, word in enumerate(words)
+        )
+        np.testing.assert_allclose(score, total / 5, rtol=1e-5)
