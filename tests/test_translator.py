@@ -76,7 +76,10 @@ def test_pairs_become_a_translator(tmp_path, exports, eager, capsys):
 @pytest.mark.parametrize(
     "settings, message",
     [
-        ({"preset": "smal"}, "paper, authors, small, demo. Received: .*smal"),
+        (
+            {"preset": "smal"},
+            "paper, authors, small, small-fast, demo. Received: .*smal",
+        ),
         ({"unit": 3}, "no setting 'unit'. Did you mean model.units"),
         ({"units": "many"}, "model.units: Expected int. Received: 'many'"),
         ({"epochs": 0}, "at least 1"),

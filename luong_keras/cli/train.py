@@ -70,7 +70,7 @@ class Train:
     ] = ()
     # settings to begin with; default: small for text of your own, else demo
     preset: Annotated[
-        Literal["paper", "authors", "small", "demo"] | None,
+        Literal["paper", "authors", "small", "small-fast", "demo"] | None,
         DisallowNone,
         _SAID,
     ] = None

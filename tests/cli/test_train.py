@@ -48,7 +48,7 @@ def places(tmp_path, monkeypatch):
         ),
         # 4 is what the preset has: the flag counts all the same.
         ("--set epochs=9 --training.epochs 4", "demo", []),
-        ("--preset=small --set epochs=9 --epochs 8", "small", []),
+        ("--preset=small-fast --set epochs=9 --epochs 8", "small-fast", []),
         # Several after one --set, and several times.
         (
             "--set epochs=3 units=32 --preset small --set seed=2 "

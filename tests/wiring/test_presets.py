@@ -153,6 +153,47 @@ DEFAULTS = {
     },
 }
 
+SMALL_FAST = {
+    "model": {
+        "source_vocabulary_size": 8000,
+        "target_vocabulary_size": 8000,
+        "embedding_size": 256,
+        "units": 512,
+        "encoder_layers": 1,
+        "decoder_layers": 1,
+        "bidirectional": True,
+        "reverse_source": False,
+        "attention": {"kind": "global"},
+        "dropout": 0.3,
+        "output_bias": True,
+        "tied_embeddings": True,
+        "initial_range": 0.15,
+    },
+    "data": {
+        "dataset": "files",
+        "tokenizer": "sentencepiece",
+        "joint_vocabulary": True,
+        "max_length": 80,
+    },
+    "training": {
+        "batch_size": 64,
+        "accumulate": 1,
+        "epochs": 8,
+        "optimizer": "adam",
+        "learning_rate": 0.001,
+        "clip_norm": 1.0,
+        "first_halved_epoch": 6,
+        "normalization": "word",
+        "label_smoothing": 0.1,
+        "snapshot_steps": 200,
+    },
+    "decoding": {
+        "length_penalty": 1.0,
+        "max_length_ratio": 2.0,
+        "max_source_length": 100,
+    },
+}
+
 # What each preset changes.
 DIFFERENCES = {
     "paper": {},
@@ -177,45 +218,15 @@ DIFFERENCES = {
         },
     },
     "small": {
-        "model": {
-            "source_vocabulary_size": 8000,
-            "target_vocabulary_size": 8000,
-            "embedding_size": 256,
-            "units": 512,
-            "encoder_layers": 1,
-            "decoder_layers": 1,
-            "bidirectional": True,
-            "reverse_source": False,
-            "attention": {"kind": "global"},
-            "dropout": 0.3,
-            "output_bias": True,
-            "tied_embeddings": True,
-            "initial_range": 0.15,
-        },
-        "data": {
-            "dataset": "files",
-            "tokenizer": "sentencepiece",
-            "joint_vocabulary": True,
-            "max_length": 80,
-        },
+        **SMALL_FAST,
+        "model": {**SMALL_FAST["model"], "dropout": 0.5},
         "training": {
-            "batch_size": 64,
-            "accumulate": 1,
-            "epochs": 8,
-            "optimizer": "adam",
-            "learning_rate": 0.001,
-            "clip_norm": 1.0,
-            "first_halved_epoch": 6,
-            "normalization": "word",
-            "label_smoothing": 0.1,
-            "snapshot_steps": 200,
-        },
-        "decoding": {
-            "length_penalty": 1.0,
-            "max_length_ratio": 2.0,
-            "max_source_length": 100,
+            **SMALL_FAST["training"],
+            "epochs": 27,
+            "first_halved_epoch": 23,
         },
     },
+    "small-fast": SMALL_FAST,
     "demo": {
         "model": {
             "source_vocabulary_size": 1000,
