@@ -9,8 +9,9 @@ and `.de.gz`, and train.10k.align.gz with German-English links. Without a run
 the dictionary is English-German; with one it has the run's direction, and the
 100 pairs are translated and scored by tokenised BLEU with unknown words left,
 copied, and translated by the dictionary. `--train` first trains the run, or
-goes on with it: preset `small` with words as tokens. The 100 pairs also choose
-the model, so only the differences between the three scores mean something.
+goes on with it: preset `small-fast` with words as tokens. The 100 pairs also
+choose the model, so only the differences between the three scores mean
+something.
 """
 
 import argparse
@@ -105,7 +106,7 @@ def show(pairs, words, rows=10):
 
 
 def train(corpus, run_dir, assignments):
-    """Trains the preset `small` on words that stand between spaces."""
+    """Trains the preset `small-fast` on words that stand between spaces."""
     from luong_keras.text.word_tokenizer import WordTokenizer
 
     settings = [
@@ -116,7 +117,7 @@ def train(corpus, run_dir, assignments):
         "data.joint_vocabulary=false",
         *assignments,
     ]
-    config = override(PRESETS["small"], settings)
+    config = override(PRESETS["small-fast"], settings)
     data, model = config.data, config.model
     lines = sides(
         corpus, "train.10k", (data.source_language, data.target_language)
@@ -130,7 +131,7 @@ def train(corpus, run_dir, assignments):
             tokenizer = WordTokenizer.train(side, size, pretokenized=True)
             tokenizer.save(run_dir, name)
     script = Path(__file__).parents[1] / "examples" / "wmt14_train.py"
-    command = [sys.executable, str(script), "--preset", "small"]
+    command = [sys.executable, str(script), "--preset", "small-fast"]
     command += ["--run-dir", str(run_dir)]
     for setting in settings:
         command += ["--set", setting]

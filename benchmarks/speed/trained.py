@@ -17,7 +17,7 @@ from speed.joeynmt_config import run_config, subword_side
 
 LANGUAGES = ("en", "de")
 EPOCHS = 2
-# What the preset `small` has and the others have not, or have otherwise.
+# What the preset `small-fast` has and the others have not, or have otherwise.
 SETTINGS = {
     "data.max_length": 80,
     "model.tied_embeddings": "false",
@@ -61,7 +61,7 @@ class Trained:
             "training.batch_size": size.batch_size,
             "training.epochs": self.epochs,
         }
-        command = ["-m", "luong_keras", "train", "--preset", "small"]
+        command = ["-m", "luong_keras", "train", "--preset", "small-fast"]
         command += ["--run-dir", str(folder)]
         for name, value in settings.items():
             command += ["--set", f"{name}={value}"]
