@@ -6,7 +6,8 @@ Each program runs on one core and, in another process, on `--many` cores, by
 turns. Beside them the machine itself: products of matrices that have nothing
 to do with each other, one on one core, and as many at once as there are cores.
 Virtual cores that share a processor's units gain less than their number, and
-so does every program on them.
+so does every program on them. "ours-lanes" trains on as many parts of a batch
+at once as there are cores (`training.lanes`).
 """
 
 import statistics
@@ -19,7 +20,8 @@ from speed.worker import available_cores
 from train_step import PROGRAMS as STEPS
 
 PRODUCTS = "products"
-NAMES = ("ours", "torch", "addons", "naive")
+LANES = "ours-lanes"
+NAMES = ("ours", LANES, "torch", "addons", "naive")
 
 
 def programs_of(options, path):
@@ -33,6 +35,7 @@ def programs_of(options, path):
     steps = {"configuration": options.config, "batches": str(path)}
     made = []
     for cores in (1, options.many):
+        lanes = {LANES: ("ours", "ours_model:training", {"lanes": cores})}
         made.append(
             driver.Program(
                 named(PRODUCTS, cores),
@@ -43,7 +46,7 @@ def programs_of(options, path):
             )
         )
         for what, table, arguments in (
-            ("training", STEPS, steps),
+            ("training", STEPS | lanes, steps),
             ("beam 10", SEARCHES, search),
         ):
             for name in options.programs:
@@ -55,11 +58,19 @@ def programs_of(options, path):
                             make,
                             arguments | own,
                             python,
-                            driver.MEMORY_POOL if table is STEPS else {},
+                            variables_of(what, name),
                             cores,
                         )
                     )
     return made
+
+
+def variables_of(what, name):
+    """The environment of a program."""
+    if what != "training":
+        return {}
+    threads = {"TF_NUM_INTRAOP_THREADS": "1"} if name == LANES else {}
+    return driver.MEMORY_POOL | threads
 
 
 def named(what, cores):

@@ -168,6 +168,9 @@ class TrainingConfig:
     # parts of a batch that go through the model one after the other, to save
     # memory; their gradients are added up, so the step is that of the batch
     accumulate: int = 1
+    # parts that go through it at once, on TensorFlow, each on its share of the
+    # cores of a CPU; as exact
+    lanes: int = 1
     epochs: int = 12  # 10 without dropout
     optimizer: Literal["sgd", "adam"] = "sgd"
     learning_rate: float = 1.0
@@ -228,6 +231,7 @@ class TrainingConfig:
             self,
             "batch_size",
             "accumulate",
+            "lanes",
             "epochs",
             "first_halved_epoch",
             "halvings_per_epoch",

@@ -68,6 +68,7 @@ def training(
     deferred=True,
     automatic=False,
     compiled=ON_JAX,
+    lanes=1,
 ):
     """Training steps by `fit`, as a run compiles it.
 
@@ -78,6 +79,7 @@ def training(
         time_loop.BACKENDS = ()
     model = _model_of(configuration, precision, attention, settings, deferred)
     model = model.training_model
+    model.parts = model.lanes = lanes
     model.compile(
         make_optimizer("sgd", learning_rate=0.1, clip_norm=5.0),
         loss={"word": TranslationLoss("word"), "hits": None},

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from luong_keras.config import RunConfig
+from luong_keras.text.threads import divide_cores
 from luong_keras.training.run_folder import RunFolder
 
 
@@ -46,6 +47,8 @@ def run(call: Call) -> int:
     _check(call)
     # Keras reads it when it is imported, which is now.
     os.environ["KERAS_BACKEND"] = call.backend
+    if call.config.training.lanes > 1:
+        divide_cores(call.config.training.lanes)
     import keras
 
     if keras.backend.backend() != call.backend:

@@ -1,8 +1,6 @@
 """How the batches of a translator share the cores of a machine."""
 
-import os
-
-from luong_keras.text.threads import available_cores
+from luong_keras.text.threads import available_cores, divide_cores
 
 _MOST_BATCHES = 8  # each has logits of the whole vocabulary
 
@@ -25,11 +23,11 @@ def share_cores() -> None:
     environment has precedence.
 
     Example:
+        >>> import os
         >>> before = dict(os.environ)
         >>> share_cores()
         >>> int(os.environ["TF_NUM_INTRAOP_THREADS"]) >= 1
         True
         >>> os.environ.clear(); os.environ.update(before)
     """
-    share = max(1, available_cores() // batches_at_once())
-    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", str(share))
+    divide_cores(batches_at_once())

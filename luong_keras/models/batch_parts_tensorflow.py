@@ -1,4 +1,4 @@
-"""A batch in parts on TensorFlow: one after the other."""
+"""A batch in parts on TensorFlow: one after the other, or a few at once."""
 
 import keras
 
@@ -6,13 +6,14 @@ from luong_keras.ops import whole_batch
 from luong_keras.ops.replicas import replica_count
 
 
-def train_step(model: keras.Model, data, parts: int) -> dict:
+def train_step(model: keras.Model, data, parts: int, lanes: int) -> dict:
     """One step of `fit` whose rows go through the model in parts.
 
     Args:
         model: The compiled model.
         data: What `fit` gives a step.
         parts: How many parts.
+        lanes: How many of them may be under way at once.
 
     Returns:
         The logs of the step.
@@ -20,9 +21,10 @@ def train_step(model: keras.Model, data, parts: int) -> dict:
     import tensorflow as tf
 
     losses, numbers, gradients = [], [], []
-    before: list = []
+    done: list = []
     for first in range(parts):
-        # After the part before: else the device would hold them all.
+        # After a part before: else the device would hold them all.
+        before = done[first - lanes] if first >= lanes else []
         with tf.control_dependencies(before):
             rows = tf.nest.map_structure(
                 lambda x, first=first: (
@@ -36,7 +38,7 @@ def train_step(model: keras.Model, data, parts: int) -> dict:
         losses.append(loss)
         numbers.append(number)
         gradients.append(found)
-        before = tf.nest.flatten([loss, found], expand_composites=True)
+        done.append(tf.nest.flatten([loss, found], expand_composites=True))
     share = 1.0
     if numbers[0] is not None:
         share = 1 / tf.maximum(tf.add_n(numbers), 1)

@@ -10,20 +10,23 @@ class TrainingModel(keras.Model):
     """A functional model whose batches may go through it in parts.
 
     The parts of a batch are on several devices at once, where
-    `keras.distribution` has been given them (JAX), or one after the other, to
-    save memory. The gradient is that of the whole batch: the sums of all
-    parts, divided once by the words or sentences of them all, and clipped
-    once.
+    `keras.distribution` has been given them (JAX), one after the other, to
+    save memory, or as many at once as a CPU has cores for. The gradient is
+    that of the whole batch: the sums of all parts, divided once by the words
+    or sentences of them all, and clipped once.
 
     Made like every functional model, of inputs and outputs.
 
     Attributes:
         parts: How many parts a device makes of its rows; 1 by default. On JAX
             the rows must be divisible by it. To be set before `fit`.
+        lanes: How many of the parts are under way at once, on TensorFlow; 1
+            by default. To be set before `fit`.
 
     Raises:
         ValueError: In `fit`, with several parts or devices and another loss
-            than those of this library, and with several parts on torch.
+            than those of this library, with several parts on torch, and with
+            several lanes elsewhere than on TensorFlow.
 
     Example:
         >>> inputs = keras.Input((None,), dtype="int32")
@@ -33,12 +36,16 @@ class TrainingModel(keras.Model):
     """
 
     parts: int = 1
+    lanes: int = 1
 
     def train_step(self, *data):
         """Makes one step; see `keras.Model`."""
         backend = keras.backend.backend()
         if backend == "tensorflow" and self.parts > 1:
-            return batch_parts_tensorflow.train_step(self, *data, self.parts)
+            return batch_parts_tensorflow.train_step(
+                self, *data, self.parts, self.lanes
+            )
+        self._check_lanes()
         if backend == "torch" and self.parts > 1:
             raise ValueError(
                 "A batch goes through the model in parts on TensorFlow and "
@@ -59,6 +66,7 @@ class TrainingModel(keras.Model):
         optimizer_variables=None,
     ):
         """Computes the loss of a batch, on JAX; see `keras.Model`."""
+        self._check_lanes()
         of_part = super().compute_loss_and_updates
         state = (
             trainable_variables,
@@ -73,3 +81,11 @@ class TrainingModel(keras.Model):
         return batch_parts_jax.loss_and_updates(
             self, of_part, state, rows, training, parts
         )
+
+    def _check_lanes(self):
+        if keras.backend.backend() != "tensorflow" and self.lanes > 1:
+            raise ValueError(
+                "Parts of a batch are computed at once on TensorFlow. "
+                f"Received: lanes={self.lanes} on {keras.backend.backend()}. "
+                "Use lanes=1."
+            )

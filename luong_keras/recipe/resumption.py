@@ -22,6 +22,7 @@ MAY_CHANGE = (
     # The batches are the same, in as many parts as the memory asks for; sums
     # round otherwise, and dropout draws otherwise, as on other devices.
     "training.accumulate",
+    "training.lanes",
     # How much is lost where a run is killed.
     "training.snapshot_steps",
     # Whether a run that was stopped for a NaN goes on without that batch.

@@ -179,7 +179,8 @@ def train(
     """
     training = config.training
     model = translation_model.training_model
-    model.parts = training.accumulate
+    model.parts = training.accumulate * training.lanes
+    model.lanes = training.lanes
     model.compile(
         optimizer(config),
         loss={"word": translation_loss(config), "hits": None},
@@ -205,7 +206,7 @@ def train(
             logs = [*logs, *callbacks, progress]
         fit(
             model,
-            FitBatches(batches, devices, training.accumulate),
+            FitBatches(batches, devices, model.parts),
             epochs=training.epochs,
             snapshot_path=run.snapshot,
             snapshot_steps=training.snapshot_steps,

@@ -1,4 +1,5 @@
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -170,6 +171,20 @@ def test_the_settings_reach_the_recipe(monkeypatch):
     assert folder == Path("here")
     assert stop_after == 5400.0
     assert devices == Devices()
+
+
+def test_lanes_share_the_cores(monkeypatch):
+    from luong_keras.recipe import run
+    from luong_keras.text import threads
+
+    name = "TF_NUM_INTRAOP_THREADS"
+    monkeypatch.setattr(run, "run_recipe", lambda *given: True)
+    monkeypatch.setattr(threads, "available_cores", lambda: 8)
+    monkeypatch.setenv(name, "")
+    for settings, share in (([], None), (["--set", "training.lanes=4"], "2")):
+        monkeypatch.delenv(name, raising=False)
+        assert main(["train", "pairs.tsv", *settings]) == 0
+        assert os.environ.get(name) == share
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from luong_keras.inference import (
     text_translator,
 )
 from luong_keras.inference.sharing_cores import batches_at_once, share_cores
+from luong_keras.text import threads
 from luong_keras.translator import Translator
 from luong_keras.truncation import TruncationWarning
 from tests.serving.tiny_translator import tiny_translator
@@ -126,7 +127,8 @@ def test_the_end_of_a_line_is_no_word(translator):
 )
 def test_cores_are_shared(monkeypatch, cores, batches, share):
     name = "TF_NUM_INTRAOP_THREADS"
-    monkeypatch.setattr(sharing_cores, "available_cores", lambda: cores)
+    for module in (sharing_cores, threads):
+        monkeypatch.setattr(module, "available_cores", lambda: cores)
     monkeypatch.delenv(name, raising=False)
     assert batches_at_once() == batches
     share_cores()

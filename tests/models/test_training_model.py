@@ -1,5 +1,7 @@
 """A batch in parts has the gradient of the whole batch."""
 
+import types
+
 import keras
 import numpy as np
 import pytest
@@ -47,7 +49,9 @@ def batch():
     return x, {"word": target, "hits": target}
 
 
-def trained(parts, loss, optimizer="sgd", steps=3, precision="float32"):
+def trained(
+    parts, loss, optimizer="sgd", steps=3, precision="float32", lanes=1
+):
     """The weights after some steps, and the logs of the last one."""
     keras.utils.set_random_seed(1)
     config = ModelConfig(
@@ -63,7 +67,7 @@ def trained(parts, loss, optimizer="sgd", steps=3, precision="float32"):
         precision=precision,
     )
     model = TranslationModel(config).training_model
-    model.parts = parts
+    model.parts, model.lanes = parts, lanes
     made = make_optimizer(optimizer, 0.5, clip_norm=0.2)
     if precision == "mixed_float16":
         made = keras.optimizers.LossScaleOptimizer(made, initial_scale=64.0)
@@ -96,6 +100,77 @@ def test_parts_give_the_step_of_the_whole(loss):
     assert set(own_logs) == set(logs)
     for name, value in logs.items():
         np.testing.assert_allclose(own_logs[name], value, rtol=1e-5)
+
+
+ON_TENSORFLOW = pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="lanes are TensorFlow's"
+)
+
+
+@ON_TENSORFLOW
+@pytest.mark.parametrize("parts, lanes", [(2, 2), (6, 3)])
+def test_lanes_give_the_step_of_the_whole(parts, lanes):
+    expected, logs = trained(1, "word")
+    found, own_logs = trained(parts, "word", lanes=lanes)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+    for name, value in logs.items():
+        np.testing.assert_allclose(own_logs[name], value, rtol=1e-5)
+
+
+def operations_before(operation):
+    """All that an operation of a graph waits for."""
+    found, ahead = set(), [operation]
+    while ahead:
+        one = ahead.pop()
+        inputs = [*one.control_inputs, *(tensor.op for tensor in one.inputs)]
+        ahead += set(inputs) - found
+        found |= set(inputs)
+    return found
+
+
+@ON_TENSORFLOW
+@pytest.mark.parametrize(
+    "lanes, waits",
+    [
+        (1, [[], [0], [0, 1], [0, 1, 2]]),
+        (2, [[], [], [0], [1]]),
+        (4, [[], [], [], []]),
+    ],
+)
+def test_a_part_waits_for_that_before_it_in_its_lane(monkeypatch, lanes, waits):
+    import tensorflow as tf
+
+    from luong_keras.models import batch_parts_tensorflow
+
+    found, ends = [], []
+
+    def part(model, rows):
+        before = operations_before(rows.op)
+        found.append([i for i, end in enumerate(ends) if end in before])
+        total = tf.reduce_sum(rows)
+        ends.append(total.op)
+        return total, None, [total], {}
+
+    monkeypatch.setattr(batch_parts_tensorflow, "_part", part)
+    model = types.SimpleNamespace(
+        trainable_variables=["weight"],
+        optimizer=types.SimpleNamespace(apply_gradients=list),
+        metrics=[keras.metrics.Mean("loss")],
+    )
+    tf.function(
+        lambda rows: batch_parts_tensorflow.train_step(model, rows, 4, lanes),
+        autograph=False,
+    )(tf.ones((8, 1)))
+    assert found == waits
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() == "tensorflow", reason="TensorFlow has lanes"
+)
+def test_lanes_are_refused_elsewhere():
+    with pytest.raises(ValueError, match="lanes=2 on (jax|torch)"):
+        trained(2, "word", steps=1, lanes=2)
 
 
 @pytest.mark.skipif(

@@ -98,6 +98,7 @@ DEFAULTS = {
     "training": {
         "batch_size": 128,
         "accumulate": 1,
+        "lanes": 1,
         "epochs": 12,
         "optimizer": "sgd",
         "learning_rate": 1.0,
@@ -178,6 +179,7 @@ SMALL_FAST = {
     "training": {
         "batch_size": 64,
         "accumulate": 1,
+        "lanes": 1,
         "epochs": 8,
         "optimizer": "adam",
         "learning_rate": 0.001,
@@ -250,6 +252,7 @@ DIFFERENCES = {
         "training": {
             "batch_size": 64,
             "accumulate": 1,
+            "lanes": 1,
             "epochs": 4,
             "optimizer": "adam",
             "learning_rate": 0.004,

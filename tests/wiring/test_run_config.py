@@ -90,6 +90,7 @@ class Run:
         self.data = noted["batches"].batches
         self.multiple = noted["batches"].share["row_multiple"]
         self.parts = noted["model"].parts
+        self.lanes = noted["model"].lanes
         self.optimizer = noted["model"].optimizer
         self.jit_compile = noted["model"].jit_compile
         self.loss = noted["model"]._compile_loss._user_loss["word"]
@@ -148,6 +149,7 @@ EXPECTED = {
     "loss.nominal_batch_size": None,
     "jit_compile": False,
     "parts": 1,
+    "lanes": 1,
     "multiple": 1,
     "validation.samples": 5,
     "tensorboard.histogram_freq": 0,
@@ -181,6 +183,10 @@ def seen(run):
 TRAINING_ROWS = {
     "batch_size": ({"batch_size": 7}, {"data.batch_size": 7}),
     "accumulate": ({"accumulate": 3}, {"parts": 3, "multiple": 3}),
+    "lanes": (
+        {"lanes": 2, "accumulate": 3},
+        {"lanes": 2, "parts": 6, "multiple": 6},
+    ),
     "epochs": ({"epochs": 3}, {"options.epochs": 3}),
     "optimizer": ({"optimizer": "adam"}, {"optimizer": "ClippedAdam"}),
     "learning_rate": ({"learning_rate": 0.25}, {}),
