@@ -29,7 +29,9 @@ def gradient_norm(gradients, variables, count_embeddings=True):
         for gradient, variable in zip(gradients, variables, strict=True)
         if count_embeddings or variable.name != "embeddings"
     ]
-    return ops.sqrt(sum(squares[1:], squares[0]))
+    # Not one after the other: TensorFlow would add them up in an order of its
+    # own, another one at every call, and no run could be repeated.
+    return ops.sqrt(ops.sum(ops.stack(squares)))
 
 
 # What a snapshot of a run does not hold, for each process counts anew.

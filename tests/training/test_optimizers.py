@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 
-from luong_keras.training.optimizers import make_optimizer
+from luong_keras.training.optimizers import gradient_norm, make_optimizer
 
 
 def test_the_norm_over_all_variables_is_clipped():
@@ -13,6 +13,26 @@ def test_the_norm_over_all_variables_is_clipped():
     optimizer.apply(gradients, variables)
     np.testing.assert_allclose(variables[0], [-3.0], rtol=1e-6)
     np.testing.assert_allclose(variables[1], [0.0, -4.0], rtol=1e-6)
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="a graph of TensorFlow"
+)
+def test_the_norm_is_added_up_in_one_order():
+    import tensorflow as tf
+
+    # TensorFlow makes one operation of several additions, whose order is
+    # another one now and then: the last bit of the norm, and with it the whole
+    # run, would be a matter of chance.
+    variables = [keras.Variable([0.0], name=f"kernel_{i}") for i in range(9)]
+    graph = (
+        tf.function(lambda *given: gradient_norm(given, variables))
+        .get_concrete_function(*[tf.ones((1,))] * 9)
+        .graph
+    )
+    kinds = [operation.type for operation in graph.get_operations()]
+    assert not {"Add", "AddV2", "AddN"} & set(kinds)
+    assert kinds.count("Sum") == 10
 
 
 def test_embeddings_can_be_left_out_of_the_norm_but_not_of_the_scale():
