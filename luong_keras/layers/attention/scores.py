@@ -177,7 +177,8 @@ class ConcatScore(Score):
         return ops.matmul(self._compared(projected, keys), vector)
 
     def query_gradient(self, query, keys, d_scores):
-        kernel = self._kernels()[0]
+        # On the way back Keras casts no variables to a mixed precision.
+        kernel = ops.cast(self._kernels()[0], query.dtype)
         compared = self._compared(ops.matmul(query, kernel), keys)
         d_scores = ops.expand_dims(ops.cast(d_scores, query.dtype), -1)
         slopes = ops.sum(d_scores * (1 - compared * compared), axis=-2)

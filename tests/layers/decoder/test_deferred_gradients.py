@@ -8,6 +8,7 @@ import pytest
 from keras import ops
 
 import luong_keras as lk
+from luong_keras.layers.attention.scores import CONCAT_FORMS
 from luong_keras.layers.decoder.lstm_sequence import lstm_sequence
 from luong_keras.ops.recurrence import lstm_step
 from tests.layer_checks import (
@@ -130,10 +131,21 @@ def test_an_lstm_layer_alone(mask, float64):
         np.testing.assert_allclose(one, other, **TIGHT)
 
 
-def test_half_precision_stays_near_single(float64):
+@pytest.mark.parametrize(
+    "score, options",
+    [
+        ("general", {}),
+        ("dot", {}),
+        ("location", {}),
+        *(("concat", {"concat_form": form}) for form in CONCAT_FORMS),
+    ],
+)
+def test_half_precision_stays_near_single(float64, score, options):
     def vectors(dtype):
         layer = lk.InputFeedingLSTM(
-            UNITS, attention=lk.LuongAttention(dtype=dtype), dtype=dtype
+            UNITS,
+            attention=lk.LuongAttention(score, dtype=dtype, **options),
+            dtype=dtype,
         )
         memory = random(BATCH, SOURCE, UNITS).astype("float32")
         inputs = random(BATCH, STEPS, 5).astype("float32")
