@@ -1,5 +1,7 @@
 """A batch in parts on TensorFlow: one after the other, or a few at once."""
 
+import functools
+
 import keras
 
 from luong_keras.ops import whole_batch
@@ -20,12 +22,14 @@ def train_step(model: keras.Model, data, parts: int, lanes: int) -> dict:
     """
     import tensorflow as tf
 
-    losses, numbers, gradients = [], [], []
-    done: list = []
+    losses, numbers = [], []
+    lane_sums: list = [None] * lanes
+    lane_ends: list = [[]] * lanes
     for first in range(parts):
-        # After a part before: else the device would hold them all.
-        before = done[first - lanes] if first >= lanes else []
-        with tf.control_dependencies(before):
+        lane = first % lanes
+        # After what this lane did before: else the device would hold all of
+        # the parts.
+        with tf.control_dependencies(lane_ends[lane]):
             rows = tf.nest.map_structure(
                 lambda x, first=first: (
                     None  # no sample weights, say
@@ -34,21 +38,31 @@ def train_step(model: keras.Model, data, parts: int, lanes: int) -> dict:
                 ),
                 data,
             )
-            loss, number, found, logs = _part(model, rows)
+            loss, number, gradients, logs = _part(model, rows)
         losses.append(loss)
         numbers.append(number)
-        gradients.append(found)
-        done.append(tf.nest.flatten([loss, found], expand_composites=True))
+        if lane_sums[lane] is not None:
+            gradients = [
+                _plus(*two)
+                for two in zip(lane_sums[lane], gradients, strict=True)
+            ]
+        lane_sums[lane] = gradients
+        lane_ends[lane] = tf.nest.flatten(
+            [loss, gradients], expand_composites=True
+        )
     share = 1.0
     if numbers[0] is not None:
-        share = 1 / tf.maximum(tf.add_n(numbers), 1)
+        share = 1 / tf.maximum(_total(numbers), 1)
     variables = model.trainable_variables
-    sums = [_summed(d, share) for d in zip(*gradients, strict=True)]
+    sums = [
+        _scaled(_total(of_one), share)
+        for of_one in zip(*lane_sums[:parts], strict=True)
+    ]
     model.optimizer.apply_gradients(zip(sums, variables, strict=True))
     # As in `keras.Model.train_step`, which weights by rows.
     tracker = next(item for item in model.metrics if item.name == "loss")
     tracker.update_state(
-        tf.add_n(losses) * share * replica_count(),
+        _total(losses) * share * replica_count(),
         sample_weight=tf.shape(tf.nest.flatten(data)[0])[0],
     )
     return {**logs, "loss": tracker.result()}
@@ -68,13 +82,38 @@ def _part(model, rows):
     return loss, part.number, gradients, logs
 
 
-def _summed(gradients, share):
-    """The sum of the parts' gradients of one variable, times the share."""
+def _plus(one, other):
+    """Two gradients of one variable, added up."""
     import tensorflow as tf
 
-    if isinstance(gradients[0], tf.IndexedSlices):
-        values = tf.concat([d.values for d in gradients], 0)
-        indices = tf.concat([d.indices for d in gradients], 0)
-        values *= tf.cast(share, values.dtype)
-        return tf.IndexedSlices(values, indices, gradients[0].dense_shape)
-    return tf.add_n(gradients) * tf.cast(share, gradients[0].dtype)
+    if not isinstance(one, tf.IndexedSlices):
+        return one + other
+    return tf.IndexedSlices(
+        tf.concat([one.values, other.values], 0),
+        tf.concat([one.indices, other.indices], 0),
+        one.dense_shape,
+    )
+
+
+def _total(tensors):
+    """Their sum, always in the same order.
+
+    TensorFlow makes one AddN of additions in a row, whose order is that in
+    which memory comes free: a run would not repeat to the bit. (`_plus` is
+    safe from that: the next part waits for its result.)
+    """
+    import tensorflow as tf
+
+    if isinstance(tensors[0], tf.IndexedSlices):
+        return functools.reduce(_plus, tensors)
+    return tf.reduce_sum(tf.stack(tensors), 0)
+
+
+def _scaled(gradient, share):
+    """The gradient times the share, which is kept sparse."""
+    import tensorflow as tf
+
+    if isinstance(gradient, tf.IndexedSlices):
+        values = gradient.values * tf.cast(share, gradient.dtype)
+        return tf.IndexedSlices(values, gradient.indices, gradient.dense_shape)
+    return gradient * tf.cast(share, gradient.dtype)

@@ -165,6 +165,51 @@ def test_a_part_waits_for_that_before_it_in_its_lane(monkeypatch, lanes, waits):
     assert found == waits
 
 
+@ON_TENSORFLOW
+@pytest.mark.parametrize("lanes", [1, 2, 3, 6])
+def test_parts_are_added_up_in_one_order(monkeypatch, lanes):
+    import tensorflow as tf
+    from tensorflow.python.eager import context
+
+    from luong_keras.models import batch_parts_tensorflow
+
+    # As with the norm of the gradients: an AddN of three and more adds them
+    # in another order now and then. TensorFlow makes them of additions when it
+    # optimizes a graph.
+    def part(model, rows):
+        total = tf.reduce_sum(rows)
+        return total, tf.square(total), [tf.exp(total), tf.sin(rows)], {}
+
+    monkeypatch.setattr(batch_parts_tensorflow, "_part", part)
+    applied = []
+    model = types.SimpleNamespace(
+        trainable_variables=["weight", "other"],
+        optimizer=types.SimpleNamespace(
+            apply_gradients=lambda pairs: applied.extend(d for d, _ in pairs)
+        ),
+        metrics=[keras.metrics.Mean("loss")],
+    )
+
+    @tf.function(autograph=False)
+    def step(rows):
+        logs = batch_parts_tensorflow.train_step(model, rows, 6, lanes)
+        return logs, *applied
+
+    context.enable_run_metadata()
+    try:
+        step(tf.ones((12, 1)))
+        graphs = context.export_run_metadata().function_graphs
+    finally:
+        context.disable_run_metadata()
+    widest = [
+        len(node.input)
+        for graph in graphs
+        for node in graph.post_optimization_graph.node
+        if node.op == "AddN"
+    ]
+    assert graphs and max(widest, default=2) == 2
+
+
 @pytest.mark.skipif(
     keras.backend.backend() == "tensorflow", reason="TensorFlow has lanes"
 )

@@ -751,7 +751,7 @@ MUTATIONS = [
     Mutation(
         "the parts of a batch are not divided by its words",
         "models/batch_parts_tensorflow.py",
-        "share = 1 / tf.maximum(tf.add_n(numbers), 1)",
+        "share = 1 / tf.maximum(_total(numbers), 1)",
         "share = 1 / tf.maximum(numbers[0], 1)",
         PARTS,
         "step_of_the_whole",
@@ -759,8 +759,8 @@ MUTATIONS = [
     Mutation(
         "sparse gradients of the first part alone",
         "models/batch_parts_tensorflow.py",
-        "values = tf.concat([d.values for d in gradients], 0)",
-        "values = tf.concat([gradients[0].values] * len(gradients), 0)",
+        "tf.concat([one.values, other.values], 0)",
+        "tf.concat([one.values, one.values], 0)",
         PARTS,
         "step_of_the_whole",
     ),
