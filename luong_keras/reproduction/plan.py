@@ -8,13 +8,20 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from luong_keras.config import RunConfig
-from luong_keras.config_values import with_values
+from luong_keras.config_values import (
+    config_to_dict,
+    leaf_values,
+    with_values,
+)
+from luong_keras.data.text_files import several
 from luong_keras.presets import PRESETS
 from luong_keras.reproduction.plan_files import (
     Claim,
@@ -33,6 +40,8 @@ _PLANS = Path(__file__).parent / "plans"
 SCALES = ("builtin", "multi30k", "wmt14")
 #: What stands for the folder of the text in the settings of a plan.
 DATA = "{data}"
+#: What stands for that of the training texts as teachers translate them.
+TAUGHT = "{taught}"
 OWN = "own"
 
 
@@ -46,6 +55,7 @@ class Row:
         models: how many decide together.
         after: the row that it was made of.
         changes: what it changes there.
+        teacher: the row whose models translate its training text.
     """
 
     name: str
@@ -53,6 +63,7 @@ class Row:
     models: int
     after: str | None
     changes: Mapping[str, Any]
+    teacher: str | None = None
 
     def with_seed(self, seed: int) -> RunConfig:
         """The settings with the seed of one model."""
@@ -156,8 +167,8 @@ def read_plan(
     if file.paper:
         paper = read_plan_file(_PLANS / "paper.yaml", PaperFile)
     entries, tables = paper.rows | file.rows, paper.tables | file.own_tables
-    for name, entry in entries.items():
-        if entry.models > 1:
+    for name, entry in paper.rows.items():
+        if entry.models > 1 and name not in file.rows:
             models = dataclasses.replace(entry, models=file.ensemble)
             entries[name] = models
     if own_rows is not None:
@@ -187,15 +198,39 @@ def read_plan(
     )
 
 
-def with_text(config: RunConfig, folder: str | Path | None) -> RunConfig:
-    """The settings with the folder of the text in them."""
+def with_text(
+    config: RunConfig,
+    folder: str | Path | None,
+    taught: str | Path | None = None,
+) -> RunConfig:
+    """The settings with the folders of the text and of taught texts in them."""
+
+    def filled(value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return tuple(filled(each) for each in value)
+        if not isinstance(value, str):
+            return value
+        return value.replace(DATA, str(folder)).replace(TAUGHT, str(taught))
+
     parts = {
-        f"data.{name}": value.replace(DATA, str(folder))
+        f"data.{name}": new
         for name in ("train", "dev", "test")
-        if isinstance(value := getattr(config.data, name), str)
-        and DATA in value
+        if (new := filled(old := getattr(config.data, name))) != old
     }
     return with_values(config, parts) if parts else config
+
+
+def taught_text(teacher: Row) -> str:
+    """The name of the file of a training text that was translated.
+
+    Other settings or models are another text, and so another name.
+    """
+    default = leaf_values(config_to_dict(RunConfig()))
+    own = leaf_values(config_to_dict(teacher.config))
+    changed = {name: v for name, v in own.items() if v != default[name]}
+    made_by = json.dumps([teacher.models, changed], sort_keys=True)
+    digest = hashlib.sha256(made_by.encode())
+    return f"{teacher.name}-{digest.hexdigest()[:8]}.tsv"
 
 
 def _resolved(
@@ -218,9 +253,10 @@ def _resolved(
                 f"The row {name!r} comes after itself: "
                 f"{' after '.join((*above, name))}."
             )
-        config = base
+        config, teacher = base, entry.teacher
         if entry.after is not None:
-            config = resolve(entry.after, (*above, name)).config
+            after = resolve(entry.after, (*above, name))
+            config, teacher = after.config, teacher or after.teacher
         try:
             config = with_values(config, entry.settings)
         except ValueError as error:
@@ -235,12 +271,39 @@ def _resolved(
             config, changes = with_values(config, turned), turned | changes
         if entry.models > 1:
             changes["models"] = entry.models
-        rows[name] = Row(name, config, entry.models, entry.after, changes)
+        if entry.teacher is not None:
+            told = resolve(entry.teacher, (*above, name))
+            config = _taught(name, config, told)
+            changes["teacher"] = entry.teacher
+        rows[name] = Row(
+            name, config, entry.models, entry.after, changes, teacher
+        )
         return rows[name]
 
     for name in entries:
         resolve(name, ())
     return rows
+
+
+def _taught(name: str, config: RunConfig, teacher: Row) -> RunConfig:
+    """The settings with the training text once more, as it was translated."""
+    data = config.data
+    if data.train is None or teacher.teacher is not None:
+        raise ValueError(
+            f"The row {name!r} has the teacher {teacher.name!r}. Expected: a "
+            "training text in files, and a teacher without one of its own. "
+            f"Received: data.train={data.train!r}, and {teacher.name!r} with "
+            f"the teacher {teacher.teacher!r}."
+        )
+    for of in ("train", "source_language", "target_language", "lowercase"):
+        own, other = getattr(data, of), getattr(teacher.config.data, of)
+        if own != other:
+            raise ValueError(
+                f"The row {name!r} and its teacher {teacher.name!r} read "
+                f"other text. Expected: data.{of}={own!r}. Received: {other!r}."
+            )
+    sources = (*several(data.train), f"{TAUGHT}/{taught_text(teacher)}")
+    return with_values(config, {"data.train": sources})
 
 
 def _check_names(

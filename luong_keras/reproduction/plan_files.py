@@ -21,12 +21,15 @@ class RowEntry:
         settings: what is changed, by full names.
         models: how many decide together, of as many seeds.
         turned: whether source and target language change places.
+        teacher: the row whose models translate the training text: it is then
+            read twice, as it is and with their translations.
     """
 
     after: str | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     models: int = 1
     turned: bool = False
+    teacher: str | None = None
 
     __pydantic_config__ = _STRICT
 
@@ -148,7 +151,7 @@ class ScaleFile:
     tables: list[str]
     paper: bool = True
     seeds: int = 1
-    ensemble: int = 4  # models
+    ensemble: int = 4  # models of the paper's
     files: str | None = None
     samples: list[Sample] = field(default_factory=list)
     rows: dict[str, RowEntry] = field(default_factory=dict)

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,10 +21,11 @@ from luong_keras.config_values import config_to_dict
 from luong_keras.files.folder_lock import locked
 from luong_keras.files.json_file import write_json
 from luong_keras.progress import live_line, terminal
-from luong_keras.reproduction.plan import Plan, Row
+from luong_keras.reproduction.plan import Plan, Row, taught_text
 from luong_keras.reproduction.progress import Progress
 from luong_keras.reproduction.tasks import (
     STOPPED,
+    Teacher,
     Text,
     Training,
     Work,
@@ -100,21 +101,38 @@ class Runs:
         with locked(self.folder), self._stopped_by_signals():
             progress = Progress(self.folder, work, time.monotonic())
             with self._shown(progress):
-                texts = self._texts(work.trainings)
-                failed = self._side_by_side(texts, progress)
-                if failed:  # Nothing can be trained on it.
-                    return failed
-                failed = self._side_by_side(work.trainings, progress)
-                bad = {failure.name for failure in failed}
-                ready = [e for e in work.ensembles if not bad & set(e.runs)]
+                alone = [t for t in work.trainings if t.teacher is None]
+                taught = [t for t in work.trainings if t.teacher is not None]
+                failed: list[Failure] = []
+                for trainings in (alone, taught):
+                    runs = {t.name: _runs_of(t.teacher) for t in trainings}
+                    ready = self._ready(trainings, runs, failed)
+                    unread = self._side_by_side(self._texts(ready), progress)
+                    if unread:  # Nothing can be trained on it.
+                        return failed + unread
+                    failed += self._side_by_side(ready, progress)
+                runs = {e.name: e.runs for e in work.ensembles}
+                ready = self._ready(work.ensembles, runs, failed)
                 failed += self._side_by_side(ready, progress)
-        for ensemble in work.ensembles:
-            lost = sorted(bad & set(ensemble.runs))
-            if lost:
-                why = f"needs {', '.join(lost)}, which did not end"
-                log = self.folder / f"{lost[0]}.log"
-                failed.append(Failure(ensemble.name, why, log, self.stopped))
         return failed
+
+    def _ready(
+        self,
+        tasks: Sequence[Any],
+        runs: Mapping[str, Sequence[str]],
+        failed: list[Failure],
+    ) -> list[Any]:
+        """Those whose runs have come to an end; the others have failed."""
+        bad, ready = {failure.name for failure in failed}, []
+        for task in tasks:
+            lost = sorted(bad & set(runs[task.name]))
+            if not lost:
+                ready.append(task)
+                continue
+            why = f"needs {', '.join(lost)}, which did not end"
+            log = self.folder / f"{lost[0]}.log"
+            failed.append(Failure(task.name, why, log, self.stopped))
+        return ready
 
     @property
     def stopped(self) -> bool:
@@ -147,7 +165,9 @@ class Runs:
             # A run that has begun has its own.
             begun = RunFolder(self.folder / training.name).data.exists()
             if not begun:
-                found[text] = Text(text.name, text, training.config)
+                found[text] = Text(
+                    text.name, text, training.config, training.teacher
+                )
         return list(found.values())
 
     def _text_of(self, config: RunConfig) -> Path:
@@ -190,9 +210,11 @@ class Runs:
     def _values(self, task: Any) -> dict[str, Any]:
         values: dict[str, Any] = {
             "prepare": None,
+            "teacher": None,
             "train": None,
             "text": None,
             "files": None if self.files is None else str(self.files),
+            "taught": str(self.folder / "taught"),
             "records": str(self.records),
             "samples": [sample.source for sample in self.plan.samples],
             "rows": {},
@@ -200,18 +222,27 @@ class Runs:
         if isinstance(task, Text):
             values["prepare"] = config_to_dict(task.config)
             values["text"] = str(task.folder)
+            if task.teacher is not None:
+                values["runs"] = self._folders(task.teacher.runs)
+                values["teacher"] = {
+                    "name": taught_text(task.teacher.row),
+                    "config": config_to_dict(task.teacher.row.config),
+                }
             return values
         rows: Sequence[Row] = (
             task.rows if isinstance(task, Training) else (task.row,)
         )
         values["rows"] = {row.name: config_to_dict(row.config) for row in rows}
         if isinstance(task, Training):
-            values["runs"] = [str(self.folder / task.name)]
+            values["runs"] = self._folders([task.name])
             values["train"] = config_to_dict(task.config)
             values["text"] = str(self._text_of(task.config))
         else:
-            values["runs"] = [str(self.folder / name) for name in task.runs]
+            values["runs"] = self._folders(task.runs)
         return values
+
+    def _folders(self, names: Sequence[str]) -> list[str]:
+        return [str(self.folder / name) for name in names]
 
     def _environment(self) -> dict[str, str]:
         from luong_keras.text.threads import available_cores
@@ -249,6 +280,10 @@ class Runs:
             return
         with live_line(console, progress.line):
             yield
+
+
+def _runs_of(teacher: Teacher | None) -> Sequence[str]:
+    return () if teacher is None else teacher.runs
 
 
 def _last(log: Path) -> str:

@@ -27,12 +27,28 @@ class Wanted:
 
 
 @dataclass(frozen=True)
+class Teacher:
+    """A row that translates training text, and the runs of its models."""
+
+    row: Row
+    runs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Text:
-    """A text to prepare for all runs that read it."""
+    """A text to prepare for all runs that read it.
+
+    Attributes:
+        name: that of its log.
+        folder: where.
+        config: of a run that reads it.
+        teacher: who translates it first, if anybody.
+    """
 
     name: str
     folder: Path
     config: RunConfig
+    teacher: Teacher | None = None
 
 
 @dataclass(frozen=True)
@@ -43,12 +59,14 @@ class Training:
         name: that of its folder.
         config: its settings.
         rows: what is scored when it is trained; none where it is only a part
-            of an ensemble.
+            of an ensemble or a teacher.
+        teacher: who translates its text, and is trained before.
     """
 
     name: str
     config: RunConfig
     rows: tuple[Row, ...]
+    teacher: Teacher | None = None
 
 
 @dataclass(frozen=True)
@@ -105,9 +123,15 @@ def work_of(plan: Plan, rows: Sequence[Row], seeds: int, records: Path) -> Work:
     trainings: dict[str, Training] = {}
     ensembles = []
     for wanted in missing:
-        names = [_add(plan, wanted, seed, trainings) for seed in wanted.seeds]
+        names = _add(plan, wanted.row, wanted.seeds, trainings)
         if wanted.row.models > 1:
-            ensembles.append(Ensemble(wanted.row, tuple(names)))
+            ensembles.append(Ensemble(wanted.row, names))
+            continue
+        for name in names:
+            known = trainings[name]
+            trainings[name] = dataclasses.replace(
+                known, rows=(*known.rows, wanted.row)
+            )
     return Work(
         tuple(finished),
         outdated,
@@ -141,21 +165,26 @@ def _differs(row: Row, path: Path) -> str | None:
 
 
 def _add(
-    plan: Plan, wanted: Wanted, seed: int, trainings: dict[str, Training]
-) -> str:
-    """Adds what trains one model of a row; the name of its run."""
-    row = wanted.row
+    plan: Plan,
+    row: Row,
+    seeds: Sequence[int],
+    trainings: dict[str, Training],
+) -> tuple[str, ...]:
+    """Adds what trains the models of a row; the names of their runs."""
     key = _training_key(row)
     # The first row of the plan that is this training chooses its best epoch,
     # so that it is the same run whatever else is asked for.
     first = next(r for r in plan.rows.values() if _training_key(r) == key)
-    name = f"{first.name}-{seed}"
-    known = trainings.get(name)
-    rows = () if known is None else known.rows
-    if row.models == 1:
-        rows = (*rows, row)
-    trainings[name] = Training(name, first.with_seed(seed), rows)
-    return name
+    teacher = None
+    if row.teacher is not None:
+        told = plan.rows[row.teacher]
+        (models,) = told.seeds_of(1)
+        teacher = Teacher(told, _add(plan, told, models, trainings))
+    names = tuple(f"{first.name}-{seed}" for seed in seeds)
+    for name, seed in zip(names, seeds, strict=True):
+        made = Training(name, first.with_seed(seed), (), teacher)
+        trainings.setdefault(name, made)
+    return names
 
 
 def _training_key(row: Row) -> str:

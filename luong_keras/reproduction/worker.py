@@ -25,6 +25,7 @@ from luong_keras.reproduction.plan import with_text
 from luong_keras.reproduction.record import write_record
 from luong_keras.reproduction.scoring import score_row
 from luong_keras.reproduction.tasks import STOPPED, TEST_TEXT
+from luong_keras.reproduction.taught_text import write_taught_text
 from luong_keras.training.run_folder import RunFolder
 
 _TEXT = ("corpus", "*_vocabulary.*")
@@ -39,8 +40,15 @@ def main(path: str) -> int:
     task = read_json(path, "a task", "Give the command again.")
 
     def config_of(values: dict[str, Any]) -> RunConfig:
-        return with_text(config_from_dict(values), task["files"])
+        config = config_from_dict(values)
+        return with_text(config, task["files"], task["taught"])
 
+    if task["teacher"] is not None:
+        write_taught_text(
+            Path(task["taught"], task["teacher"]["name"]),
+            config_of(task["teacher"]["config"]),
+            task["runs"],
+        )
     if task["prepare"] is not None:
         _prepare_text(config_of(task["prepare"]), RunFolder(task["text"]))
         return 0

@@ -15,6 +15,10 @@ from pathlib import Path
 
 def main(path):
     task = json.loads(Path(path).read_text())
+    if task["teacher"] is not None:
+        for run in task["runs"]:
+            assert Path(run, "trained").exists(), run
+        note(task, "taught", *[Path(run).name for run in task["runs"]])
     if task["prepare"] is not None:
         if os.environ.get("FAKE_FAILS") == "text":
             print("no such corpus")

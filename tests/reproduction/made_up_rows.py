@@ -36,6 +36,41 @@ own_tables:
 """
 
 
+TAUGHT_PLAN = """
+title: My text
+text: Sentences of mine.
+preset: small
+settings: {data.train: "{data}/train"}
+tables: [taught]
+paper: false
+rows:
+  plain: {}
+  teacher:
+    after: plain
+    models: 3
+    settings: {decoding.beam_size: 5}
+  pupil:
+    after: plain
+    teacher: teacher
+  pupils:
+    after: pupil
+    models: 3
+own_tables:
+  taught:
+    title: Taught
+    lines:
+      - {row: plain, name: as it is}
+      - {row: pupil, name: taught by three}
+"""
+
+
+def taught_plan(folder, **settings):
+    """A plan with a row that another one teaches."""
+    path = folder / "taught.yaml"
+    path.write_text(TAUGHT_PLAN)
+    return read_plan(str(path), None, settings)
+
+
 def own_plan(folder):
     """The plan above, written into a folder."""
     path = folder / "mine.yaml"

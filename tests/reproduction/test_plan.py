@@ -1,12 +1,19 @@
 """Plans: what a row is made of, and what is wrong in a file."""
 
+import dataclasses
+
 import pytest
 
 from luong_keras.config_values import override
 from luong_keras.presets import PRESETS
-from luong_keras.reproduction.plan import SCALES, read_plan, with_text
+from luong_keras.reproduction.plan import (
+    SCALES,
+    read_plan,
+    taught_text,
+    with_text,
+)
 from luong_keras.reproduction.plan_files import Claim
-from tests.reproduction.made_up_rows import own_plan
+from tests.reproduction.made_up_rows import TAUGHT_PLAN, own_plan, taught_plan
 
 
 @pytest.fixture(scope="module")
@@ -166,6 +173,60 @@ def test_an_unknown_scale_or_table(plan):
 def test_a_claim_is_a_sum():
     claim = Claim("c", "a-b - c + d-e", "5")
     assert claim.terms == [(1, "a-b"), (-1, "c"), (1, "d-e")]
+
+
+def test_what_a_teacher_translates_is_read_beside_the_text(tmp_path):
+    plan = taught_plan(tmp_path)
+    pupil = plan.rows["pupil"]
+    text, taught = pupil.config.data.train
+    assert text == "{data}/train"
+    assert taught == "{taught}/" + taught_text(plan.rows["teacher"])
+    assert pupil.teacher == plan.rows["pupils"].teacher == "teacher"
+    assert plan.rows["pupils"].config == pupil.config
+    assert plan.rows["plain"].teacher is None
+    assert pupil.changes == {"teacher": "teacher"}
+    # As many models as it says: the other number is for the paper's.
+    assert plan.rows["pupils"].models == 3
+    filled = with_text(pupil.config, "/texts", "/runs/taught").data.train
+    name = taught_text(plan.rows["teacher"])
+    assert filled == ("/texts/train", f"/runs/taught/{name}")
+    # Other translations are another text, and so are other settings.
+    wider = taught_plan(tmp_path, **{"model.units": 640}).rows
+    assert wider["pupil"].config.data.train[1] != taught
+    fewer = dataclasses.replace(plan.rows["teacher"], models=2)
+    assert taught_text(fewer) != name
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("{teacher: techer}", "'techer', which there is not. Did you mean"),
+        ("{teacher: x}", "comes after itself: x after x"),
+        ("{after: plain, teacher: pupil}", "a teacher without one of its own"),
+        (
+            "{after: plain, teacher: plain, turned: true}",
+            "other text. Expected: data.source_language='de'. Received: 'en'",
+        ),
+        (
+            "{teacher: plain, settings: {data.lowercase: true}}",
+            "Expected: data.lowercase=True. Received: False",
+        ),
+    ],
+)
+def test_a_teacher_that_cannot_teach(tmp_path, entry, message):
+    path = tmp_path / "taught.yaml"
+    path.write_text(
+        TAUGHT_PLAN.replace("  plain: {}", f"  plain: {{}}\n  x: {entry}")
+    )
+    with pytest.raises(ValueError, match=message):
+        read_plan(str(path))
+
+
+def test_the_builtin_corpus_cannot_be_taught(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("rows: {x: {after: feed, teacher: base}}")
+    with pytest.raises(ValueError, match="Expected: a training text in files"):
+        read_plan("builtin", path)
 
 
 def test_the_folder_of_the_text_is_filled_in(plan):

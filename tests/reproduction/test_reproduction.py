@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from luong_keras.data.phrasebook import split_pairs
+
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 
 OWN = """
@@ -92,3 +94,67 @@ def test_rows_from_the_command_to_the_page(tmp_path):
     assert reproduce().returncode == 0
     made = json.loads((output / "rows" / "feed-unk-1.json").read_text())
     assert made["scores"] == replaced["scores"]
+
+
+TAUGHT = """
+title: A trial of teachers
+text: Too small to say anything.
+preset: demo
+settings:
+  data.dataset: files
+  data.train: "{data}/train"
+  data.dev: "{data}/dev"
+  data.test: "{data}/test"
+  data.max_length: 60
+  model.units: 16
+  model.embedding_size: 16
+  training.epochs: 1
+  training.samples: 0
+  decoding.beam_size: 2
+files: train, dev and test
+tables: [taught]
+paper: false
+rows:
+  plain: {}
+  teacher:
+    after: plain
+    models: 2
+  pupil:
+    after: plain
+    teacher: teacher
+own_tables:
+  taught:
+    title: Taught
+    lines:
+      - {row: plain, name: as it is}
+      - {row: pupil, name: taught by two}
+"""
+
+
+def test_a_row_that_two_models_teach(tmp_path):
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    for part, size in (("train", 300), ("dev", 20), ("test", 20)):
+        pairs = split_pairs(part, size, seed=1)
+        for side, name in (("source", "en"), ("target", "de")):
+            lines = [getattr(pair, side) for pair in pairs]
+            (texts / f"{part}.{name}").write_text("\n".join(lines) + "\n")
+    plan = tmp_path / "taught.yaml"
+    plan.write_text(TAUGHT)
+    output = tmp_path / "out"
+    command = [sys.executable, "-m", "luong_keras", "reproduce", "--scale"]
+    command += [plan, "--files", texts, "--output", output, "--jobs", "2"]
+    done = subprocess.run(
+        list(map(str, command)), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = {p.name: json.loads(p.read_text()) for p in output.glob("rows/*")}
+    assert sorted(rows) == ["plain-1.json", "pupil-1.json"]
+    (taught,) = output.glob("runs/taught/*")
+    assert len(taught.read_text().splitlines()) == 300
+    settings = rows["pupil-1.json"]["settings"]
+    assert settings["data.train"] == ["{data}/train", "{taught}/" + taught.name]
+    log = (output / "runs" / "pupil-1.log").read_text()
+    text = rows["pupil-1.json"]["text"]
+    assert text != rows["plain-1.json"]["text"]
+    assert "600 training pairs" in log

@@ -12,17 +12,18 @@ from luong_keras.reproduction.record import record_path, write_record
 from luong_keras.reproduction.runs import Runs
 from luong_keras.reproduction.tasks import work_of
 from luong_keras.text.threads import available_cores
-from tests.reproduction.made_up_rows import builtin_plan, record
+from tests.reproduction.made_up_rows import builtin_plan, record, taught_plan
 
 
 @pytest.fixture
 def work_in(tmp_path, monkeypatch):
     """Runs rows with a worker that only takes notes."""
     monkeypatch.setattr(runs, "_MODULE", "tests.reproduction.fake_worker")
-    plan, records = builtin_plan(), tmp_path / "rows"
+    records = tmp_path / "rows"
     records.mkdir()
 
-    def work(*names, seeds=1, jobs=2):
+    def work(*names, seeds=1, jobs=2, plan=None):
+        plan = plan or builtin_plan()
         rows = [plan.rows[name] for name in names]
         made = Runs(
             plan, tmp_path / "runs", records, jobs=jobs, say=said.append
@@ -124,6 +125,46 @@ def test_one_that_fails_does_not_keep_the_others(work_in, monkeypatch):
     assert not any(failure.stopped for failure in failed)
     assert any(note.startswith("scored base") for note in notes)
     assert any(note.startswith("trained local-p-4") for note in notes)
+
+
+def test_a_teacher_is_trained_before_those_it_teaches(tmp_path):
+    plan = taught_plan(tmp_path)
+    rows = [plan.rows[name] for name in ("pupil", "pupils", "plain")]
+    work = work_of(plan, rows, 2, tmp_path)
+    assert {training.name for training in work.trainings} == {
+        *("plain-1", "plain-2", "plain-3", "pupil-1", "pupil-2", "pupil-3")
+    }
+    by_name = {training.name: training for training in work.trainings}
+    teacher = by_name["pupil-3"].teacher
+    assert teacher.row.name == "teacher"
+    assert teacher.runs == ("plain-1", "plain-2", "plain-3")
+    assert by_name["plain-3"].teacher is None
+    # It is a part of the teacher, and no row.
+    assert [r.name for r in by_name["plain-2"].rows] == ["plain"]
+    assert by_name["plain-3"].rows == by_name["pupil-3"].rows == ()
+
+
+def test_a_taught_text_is_made_between_the_trainings(work_in, tmp_path):
+    failed, notes = work_in("pupils", "plain", plan=taught_plan(tmp_path))
+    assert failed == []
+    words = [note.split()[:-1] for note in notes]
+    taught = words.index(["taught", "plain-1", "plain-2", "plain-3"])
+    assert [w[0] for w in words].count("taught") == 1
+    at = {w[1]: number for number, w in enumerate(words) if w[0] == "trained"}
+    for seed in "123":
+        assert at[f"plain-{seed}"] < taught < at[f"pupil-{seed}"]
+    assert words[-1] == ["scored", "pupils", *[f"pupil-{n}" for n in "123"]]
+
+
+def test_without_its_teacher_none_is_trained(work_in, tmp_path, monkeypatch):
+    monkeypatch.setenv("FAKE_FAILS", "plain-2")
+    failed, notes = work_in("pupil", "plain", plan=taught_plan(tmp_path))
+    assert {failure.name: failure.why for failure in failed} == {
+        "plain-2": "the memory is full",
+        "pupil-1": "needs plain-2, which did not end",
+    }
+    assert any(note.startswith("scored plain") for note in notes)
+    assert not any("taught" in note or "pupil" in note for note in notes)
 
 
 def test_nothing_is_trained_on_a_text_that_cannot_be_read(work_in, monkeypatch):
