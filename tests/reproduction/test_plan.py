@@ -175,6 +175,19 @@ def test_a_claim_is_a_sum():
     assert claim.terms == [(1, "a-b"), (-1, "c"), (1, "d-e")]
 
 
+def test_how_many_models_an_ensemble_has(tmp_path):
+    scale = "title: t\ntext: t\npreset: demo\nsettings: {}\ntables: [table1]\n"
+    path = tmp_path / "mine.yaml"
+    path.write_text(scale + "ensemble: 2\n")
+    assert read_plan(str(path)).rows["ensemble"].models == 2
+    # A row of the scale's own stands in the place of the paper's.
+    path.write_text(
+        scale + "ensemble: 2\nrows: {ensemble: {after: feed, models: 3}}\n"
+    )
+    row = read_plan(str(path)).rows["ensemble"]
+    assert (row.models, row.after) == (3, "feed")
+
+
 def test_what_a_teacher_translates_is_read_beside_the_text(tmp_path):
     plan = taught_plan(tmp_path)
     pupil = plan.rows["pupil"]
