@@ -1,5 +1,7 @@
 """The two optimizers of the presets, and how they clip the gradient."""
 
+import warnings
+
 import keras
 from keras import ops
 
@@ -134,6 +136,10 @@ class _Clipped:
             average.assign_add(ops.cast(share, average.dtype) * change)
 
     def apply(self, grads, trainable_variables=None):
+        if any(gradient is None for gradient in grads):
+            grads, trainable_variables = self._with_gradient(
+                grads, trainable_variables
+            )
         grads = sum_over_replicas(grads)
         if self.clip_norm is None and self.on_nonfinite is None:
             return self._update(grads, trainable_variables)
@@ -153,6 +159,27 @@ class _Clipped:
         if self.on_nonfinite == "skip":
             return self._apply_where(finite, grads, list(variables))
         return self._update(grads, trainable_variables)
+
+    def _with_gradient(self, grads, trainable_variables):
+        """Without the variables that have none: they stay, as Keras has it."""
+        if trainable_variables is None:
+            trainable_variables = self._trainable_variables
+        pairs = list(zip(grads, trainable_variables, strict=True))
+        kept = [(g, v) for g, v in pairs if g is not None]
+        without = [v.path for g, v in pairs if g is None]
+        if not kept:
+            raise ValueError(
+                "Expected: a loss that depends on some of the variables "
+                f"{', '.join(without)}. Received: no gradient of any."
+            )
+        warnings.warn(
+            "The loss does not depend on these variables, which stay as they "
+            f"are: {', '.join(without)}.",
+            stacklevel=3,
+        )
+        if not self.built:
+            self.build([variable for _, variable in pairs])
+        return [g for g, _ in kept], [v for _, v in kept]
 
     def _all_reduce_sum_gradients(self, grads_and_vars):
         """What Keras would do with the result of `apply`, which did it."""

@@ -92,3 +92,58 @@ def test_options_reach_the_optimizer():
 def test_an_unknown_name_is_refused():
     with pytest.raises(ValueError, match="name='adagrad'"):
         make_optimizer("adagrad")
+
+
+class _PartlyUsed(keras.layers.Layer):
+    """A layer of which the loss sees one of two variables."""
+
+    def build(self, shape):
+        self.used = self.add_weight(shape=(shape[-1], 1), name="used")
+        self.idle = self.add_weight(shape=(2,), name="idle")
+
+    def call(self, inputs):
+        return keras.ops.matmul(inputs, self.used)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"clip_norm": None},
+        {"clip_norm": 0.5},
+        {"clip_norm": 0.5, "average_decay": 0.9, "weight_decay": 0.01},
+        {"on_nonfinite": "skip"},
+    ],
+)
+@pytest.mark.filterwarnings("ignore:The loss does not depend on")
+def test_a_variable_without_a_gradient_stays(settings):
+    def trained(layer, first=None):
+        keras.utils.set_random_seed(3)
+        model = keras.Sequential([layer])
+        model.build((None, 3))
+        if first is not None:
+            model.set_weights([first])
+        before = model.get_weights()
+        model.compile(make_optimizer("adam", 0.1, **settings), "mse")
+        for _ in range(3):
+            model.train_on_batch(np.ones((4, 3)), np.ones((4, 1)))
+        return before, model.get_weights()
+
+    before, after = trained(_PartlyUsed())
+    _, expected = trained(keras.layers.Dense(1, use_bias=False), before[0])
+    np.testing.assert_allclose(after[0], expected[0], rtol=1e-6)
+    if keras.backend.backend() != "jax" or "weight_decay" not in settings:
+        np.testing.assert_array_equal(after[1], before[1])
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() == "jax", reason="gradients of zero, never None"
+)
+def test_variables_without_a_gradient_are_named():
+    layer = _PartlyUsed(name="partly")
+    layer.build((None, 3))
+    optimizer = make_optimizer("sgd", 1.0)
+    one = keras.ops.ones((3, 1))
+    with pytest.warns(UserWarning, match="which stay as they are: partly/idle"):
+        optimizer.apply([one, None], [layer.used, layer.idle])
+    with pytest.raises(ValueError, match="Expected: a loss that depends on"):
+        optimizer.apply([None, None], [layer.used, layer.idle])
