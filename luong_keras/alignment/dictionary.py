@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from luong_keras.alignment.word_pairs import WordPair
+from luong_keras.files.atomic_file import atomic_path
 
 
 class TranslationDictionary(NamedTuple):
@@ -85,7 +86,7 @@ def write_dictionary(
     r"""Writes aligned word pairs, a line each.
 
     Args:
-        path: the file to write; an old one is replaced.
+        path: the file to write; an old one is replaced when all is written.
         pairs: the lines, as `aligned_word_pairs` returns them.
         all_figures: whether lines have all seven fields, `source target
             p(t|s) p(s|t) mean pmi npmi`; otherwise the first three, which
@@ -99,7 +100,10 @@ def write_dictionary(
         >>> path.read_text("utf-8")
         'door Tür 0.5 1 0.75 0.25 0.5\n'
     """
-    with Path(path).open("w", encoding="utf-8", newline="\n") as file:
+    with (
+        atomic_path(path) as temporary,
+        temporary.open("w", encoding="utf-8", newline="\n") as file,
+    ):
         for source, target, _, *figures in pairs:
             shown = figures if all_figures else figures[:1]
             print(source, target, *(f"{x:g}" for x in shown), file=file)

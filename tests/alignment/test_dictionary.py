@@ -48,3 +48,18 @@ def test_bad_files(tmp_path):
     path.write_text("a x 0.5\nb y much\n")
     with pytest.raises(ValueError, match="'much' in line 2"):
         read_dictionary(path)
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "dictionary"
+    write_dictionary(path, PAIRS)
+    before = path.read_bytes()
+
+    def ends_midway():
+        yield PAIRS[0]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_dictionary(path, ends_midway())
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["dictionary"]
