@@ -21,7 +21,7 @@ _BATCHES = 32  # that are sorted by length together, and written
 
 
 def write_taught_text(
-    path: Path, config: RunConfig, runs: Sequence[str | os.PathLike[str]]
+    path: Path, config: RunConfig, runs: Sequence[str | Path]
 ) -> None:
     """Translates a training text, unless that is done; goes on where it ended.
 
