@@ -13,6 +13,7 @@ from luong_keras.config_checks import (
     check_averages,
     check_share,
     check_shared_embeddings,
+    check_two_passes,
 )
 from luong_keras.config_data import DataConfig, FilterConfig
 from luong_keras.config_decoding import DecodingConfig
@@ -200,6 +201,10 @@ class TrainingConfig:
     # how many words of the target vocabulary a step estimates its losses from,
     # other ones every time; for large vocabularies. All when None
     sampled_softmax: int | None = None
+    # every sentence goes through the model twice, each time with other
+    # dropout, and this weight is on how far the two disagree (R-Drop); 0 for
+    # once, 1 to 5 where there is little text
+    r_drop: float = 0.0
     seed: int = 1
     snapshot_steps: int = 1000
     jit_compile: bool = False
@@ -245,12 +250,19 @@ class TrainingConfig:
         )
         check_share(self, "label_smoothing")
         check_averages(self)
-        if self.sampled_softmax is not None and self.label_smoothing:
+        if self.r_drop < 0:
             raise ValueError(
-                "label_smoothing wants the logits of all words. Received: "
-                f"label_smoothing={self.label_smoothing} and "
-                f"sampled_softmax={self.sampled_softmax}. Set one of them to "
-                "0, or to null."
+                f"r_drop must be at least 0. Received: r_drop={self.r_drop}."
+            )
+        if self.sampled_softmax is not None and (
+            self.label_smoothing or self.r_drop
+        ):
+            raise ValueError(
+                "label_smoothing and r_drop want the logits of all words. "
+                f"Received: label_smoothing={self.label_smoothing}, "
+                f"r_drop={self.r_drop} and "
+                f"sampled_softmax={self.sampled_softmax}. Set it to null, or "
+                "the others to 0."
             )
         if self.nominal_batch_size and self.normalization == "word":
             raise ValueError(
@@ -297,6 +309,7 @@ class RunConfig:
                 "joint_vocabulary=true means one vocabulary, so both sizes "
                 f"must be equal. Received: {sizes[0]} and {sizes[1]}."
             )
+        check_two_passes(model, self.training)
         if model.shared_embeddings and not self.data.joint_vocabulary:
             raise ValueError(
                 "shared_embeddings=true means that an id is the same word on "

@@ -90,3 +90,14 @@ def check_text(data) -> None:
             "batching='authors' takes the lines in their order, so no source "
             "can come more often. Received: weights with it. Leave one out."
         )
+
+
+def check_two_passes(model, training) -> None:
+    """Raises where the two passes of a sentence would be the same."""
+    drops = (model.dropout, model.attention.dropout, model.word_dropout)
+    if training.r_drop and not any(drops):
+        raise ValueError(
+            "r_drop compares two passes with other dropout each. Received: "
+            f"r_drop={training.r_drop} and dropout=0. Set model.dropout, or "
+            "r_drop=0."
+        )

@@ -21,3 +21,4 @@ from .embedding import Embedding as Embedding
 from .encoder import Encoder as Encoder
 from .output_projection import OutputProjection as OutputProjection
 from .output_projection import WordLosses as WordLosses
+from .repeated_rows import RepeatedRows as RepeatedRows

@@ -4,7 +4,7 @@ import keras
 from keras import backend, ops
 
 from luong_keras.layers.argument_checks import check_numbers
-from luong_keras.ops import time_loop
+from luong_keras.ops import time_loop, two_passes
 from luong_keras.ops.chunked_loss import chunked_word_losses
 from luong_keras.ops.cross_entropy import check_smoothing, word_losses
 from luong_keras.ops.double_precision import check_float64
@@ -138,20 +138,30 @@ class OutputProjection(keras.layers.Layer):
         label_smoothing=0.0,
         pad_id=PAD_ID,
         training=False,
+        r_drop=0.0,
     ):
         """Loss and hit of every target word, without handing out logits.
 
         vectors (B, T, U), targets (B, T) ids; returns losses -log p (eq. 4)
         and hits, both (B, T) and 0 at padding. With `training` the gradients
         are made beside the losses, a chunk of real words after the other:
-        never are all logits held, and no padding is projected.
+        never are all logits held, and no padding is projected. With `r_drop`
+        vectors are (2 B, T, U), two passes of a row after each other, and the
+        losses those of `ops.two_passes`.
         """
         check_smoothing(label_smoothing)
         if not training or backend.backend() not in time_loop.BACKENDS:
             logits = self.call(vectors)
+            if r_drop:
+                return two_passes.word_losses(
+                    logits, targets, label_smoothing, pad_id, r_drop
+                )
             return word_losses(logits, targets, label_smoothing, pad_id)
         (*first, kernel), bias = self.loop_weights()
-        vectors = ops.reshape(vectors, (-1, vectors.shape[-1]))
+        if r_drop:
+            vectors = two_passes.in_turn(vectors)
+        else:
+            vectors = ops.reshape(vectors, (-1, vectors.shape[-1]))
         for between in first:
             vectors = product(vectors, between)
         found = chunked_word_losses(
@@ -161,6 +171,7 @@ class OutputProjection(keras.layers.Layer):
             ops.reshape(targets, (-1,)),
             label_smoothing,
             pad_id,
+            r_drop,
         )
         return tuple(ops.reshape(x, ops.shape(targets)) for x in found)
 
@@ -222,10 +233,14 @@ class WordLosses(keras.layers.Layer):
             estimated from (`ops.sampled_loss`); all where None, and where
             there are no more. The vocabulary is to be sorted by frequency.
         seed: of these words.
+        r_drop: in training, the weight of the divergence between two passes
+            with other dropout (R-Drop, Liang et al. 2021, eq. 4); 0 for one
+            pass.
         name, dtype, trainable: as in every Keras layer.
 
     Call arguments:
-        vectors: h̃, (B, T, U).
+        vectors: h̃, (B, T, U); in training with `r_drop` (2 B, T, U), the two
+            passes of a row after each other.
         targets: (B, T) ids.
 
     Output:
@@ -249,6 +264,7 @@ class WordLosses(keras.layers.Layer):
         pad_id=PAD_ID,
         sampled=None,
         seed=None,
+        r_drop=0.0,
         name=None,
         dtype=None,
         trainable=True,
@@ -256,12 +272,18 @@ class WordLosses(keras.layers.Layer):
         check_smoothing(label_smoothing)
         if sampled is not None:
             check_numbers(sampled=sampled)
-            if label_smoothing:
+            if label_smoothing or r_drop:
                 raise ValueError(
-                    "The smoothed loss wants the logits of all words. "
-                    f"Received: sampled={sampled} and "
-                    f"label_smoothing={label_smoothing}. Leave one out."
+                    "The smoothed loss wants the logits of all words, and so "
+                    "does the divergence of two passes. Received: "
+                    f"sampled={sampled}, label_smoothing={label_smoothing}, "
+                    f"r_drop={r_drop}. Leave `sampled` out, or the others."
                 )
+        if r_drop < 0:
+            raise ValueError(
+                "`r_drop` is the weight of a divergence, 0 or more. Received: "
+                f"r_drop={r_drop}. Use 1 to 5, for example."
+            )
         super().__init__(name=name, dtype=dtype, trainable=trainable)
         check_float64(self)
         self.supports_masking = True
@@ -270,6 +292,7 @@ class WordLosses(keras.layers.Layer):
         self.pad_id = pad_id
         self.sampled = sampled
         self.seed = seed
+        self.r_drop = r_drop
         self.seed_generator = None
         if self.estimates:
             self.seed_generator = keras.random.SeedGenerator(seed)
@@ -295,9 +318,13 @@ class WordLosses(keras.layers.Layer):
                 *(vectors, targets, self.sampled, self.seed_generator),
                 self.pad_id,
             )
-        smoothing = self.label_smoothing if training else 0.0
+        if not training:
+            return self.projection.word_losses(
+                vectors, targets, pad_id=self.pad_id
+            )
         return self.projection.word_losses(
-            vectors, targets, smoothing, self.pad_id, training
+            *(vectors, targets, self.label_smoothing, self.pad_id, True),
+            self.r_drop,
         )
 
     def get_config(self):
@@ -308,6 +335,7 @@ class WordLosses(keras.layers.Layer):
             "pad_id": self.pad_id,
             "sampled": self.sampled,
             "seed": self.seed,
+            "r_drop": self.r_drop,
         }
 
     @classmethod

@@ -24,6 +24,7 @@ from luong_keras.layers.decoder.memory_rnn import MemoryRNN
 from luong_keras.layers.embedding import Embedding
 from luong_keras.layers.encoder import Encoder
 from luong_keras.layers.output_projection import OutputProjection, WordLosses
+from luong_keras.layers.repeated_rows import RepeatedRows
 from luong_keras.models.decoding_step import DecodingStep
 from luong_keras.models.precision import decided
 from luong_keras.models.training_model import TrainingModel
@@ -45,6 +46,14 @@ class TranslationModel:
         h̄_1 ... h̄_S = encoder(x)
         h̃_t = decoder(y_<t, h̄)                           (eq. 5)
         p(y_t | y_<t, x) = softmax(W_s h̃_t)               (eq. 6)
+
+    Args:
+        config: a `ModelConfig`.
+        label_smoothing: of the losses in training.
+        sampled_softmax: how many words they are estimated from, or None.
+        r_drop: the weight of the divergence between two passes of every
+            sentence, each with dropout of its own; 0 for one pass
+            (`ops.two_passes`).
 
     Attributes:
         config: the `ModelConfig`, with what was chosen for
@@ -77,13 +86,16 @@ class TranslationModel:
         config: ModelConfig,
         label_smoothing: float = 0.0,
         sampled_softmax: int | None = None,
+        r_drop: float = 0.0,
     ):
         self.config = dataclasses.replace(
             config, precision=decided(config.precision)
         )
         self.label_smoothing = label_smoothing
         self.sampled_softmax = sampled_softmax
+        self.r_drop = r_drop
         self.folded_embedding = None
+        self._word_dropouts: dict[str, keras.layers.Layer] = {}
         self._make_layers()
         self._connect()
 
@@ -218,26 +230,22 @@ class TranslationModel:
     # Functional models.
 
     def _connect(self) -> None:
-        inputs, embedded, mask = self._source_inputs()
+        inputs = self._source_inputs()
         target_in = keras.Input((None,), dtype="int32", name="target_in")
         target_out = keras.Input((None,), dtype="int32", name="target_out")
-        memory, states = self._encode(embedded, mask)
-        attended = {}
-        if self.has_attention:
-            attended = {"memory": memory, "memory_mask": mask}
-        vectors = self.decoder(
-            self._without_words(self.target_embedding(target_in), "target"),
-            initial_state=states,
-            **attended,
-        )
+        vectors, memory, mask, states = self._read([*inputs, target_in])
         self.model = keras.Model(
             [*inputs, target_in], self.projection(vectors), name="translator"
         )
+        if self.r_drop:
+            twice = RepeatedRows(name="two_passes")
+            vectors, *_ = self._read([*map(twice, inputs), twice(target_in)])
         losses = WordLosses(
             self.projection,
             self.label_smoothing,
             self.config.target_pad_id,
             self.sampled_softmax,
+            r_drop=self.r_drop,
             dtype=self.config.precision,
             name="word_losses",
         )(vectors, target_out)
@@ -255,33 +263,55 @@ class TranslationModel:
     def _source_inputs(self):
         features = self.config.source_features
         if features is not None:
-            source = keras.Input((None, features), name="source")
-            mask = keras.Input((None,), dtype="bool", name="source_mask")
-            return [source, mask], source, mask
-        source = keras.Input((None,), dtype="int32", name="source")
-        return (
-            [source],
-            self._without_words(self.source_embedding(source), "source"),
-            ops.not_equal(source, self.config.source_pad_id),
+            return [
+                keras.Input((None, features), name="source"),
+                keras.Input((None,), dtype="bool", name="source_mask"),
+            ]
+        return [keras.Input((None,), dtype="int32", name="source")]
+
+    def _read(self, inputs):
+        """Vectors h̃ of the decoder, and the memory it looks at.
+
+        The memory comes with its mask and the decoder's first states.
+        """
+        *source, target_in = inputs
+        memory, mask, states = self._encode(*self._embedded(*source))
+        attended = {}
+        if self.has_attention:
+            attended = {"memory": memory, "memory_mask": mask}
+        vectors = self.decoder(
+            self._without_words(self.target_embedding(target_in), "target"),
+            initial_state=states,
+            **attended,
         )
+        return vectors, memory, mask, states
+
+    def _embedded(self, source, mask=None):
+        """What the encoder reads, and which of it is real."""
+        if self.source_embedding is None:
+            return source, mask
+        embedded = self._without_words(self.source_embedding(source), "source")
+        return embedded, ops.not_equal(source, self.config.source_pad_id)
 
     def _without_words(self, embedded, side):
         """In training, zeros where the words of a side are left out."""
         if not self.config.word_dropout:
             return embedded
-        return keras.layers.Dropout(
-            self.config.word_dropout,
-            noise_shape=(None, None, 1),
-            dtype=self.config.precision,
-            name=f"{side}_word_dropout",
-        )(embedded)
+        if side not in self._word_dropouts:
+            self._word_dropouts[side] = keras.layers.Dropout(
+                self.config.word_dropout,
+                noise_shape=(None, None, 1),
+                dtype=self.config.precision,
+                name=f"{side}_word_dropout",
+            )
+        return self._word_dropouts[side](embedded)
 
     def _encode(self, embedded, mask):
         memory, *states = self.encoder(embedded, mask=mask)
         if self.bridge is not None:
             per_layer = self.decoder.cell.states_per_layer
             states = self.bridge(states[-per_layer:])
-        return memory, states
+        return memory, mask, states
 
     @property
     def has_attention(self) -> bool:

@@ -10,7 +10,8 @@ e (see `cross_entropy.masked_cross_entropy`):
 
 so the gradients of x, W and b are known when the loss is, for an upstream
 gradient of 1. The objectives of this library give every word the same one,
-which then multiplies them; other weights take a second pass.
+which then multiplies them; other weights take a second pass. Two passes of a
+word with other dropout (`two_passes`) are projected together.
 """
 
 import functools
@@ -18,6 +19,7 @@ import operator
 
 from keras import backend, ops
 
+from luong_keras.ops import two_passes
 from luong_keras.ops.devices import has_gpu
 from luong_keras.ops.products import product
 from luong_keras.ops.time_loop import one_by_one, with_gradient
@@ -30,19 +32,24 @@ _LANES = 2
 
 
 def chunked_word_losses(
-    vectors, kernel, bias, targets, label_smoothing=0.0, pad_id=0
+    vectors, kernel, bias, targets, label_smoothing=0.0, pad_id=0, r_drop=0.0
 ):
     """Losses and hits of words, (N,) each, 0 at padding.
 
     vectors (N, U), kernel (U, V), bias (V,) or None, targets (N,) ids. The
-    same as `cross_entropy.word_losses` of the logits.
+    same as `cross_entropy.word_losses` of the logits. With `r_drop`, the
+    weight of their divergence, vectors (2 N, U) are of two passes in turn.
     """
+    if r_drop:
+        width = two_passes.PASSES * vectors.shape[-1]
+        vectors = ops.reshape(vectors, (-1, width))
     arguments = [vectors, kernel] if bias is None else [vectors, kernel, bias]
     words = _Words(
         [ops.stop_gradient(each) for each in arguments],
         ops.cast(targets, "int32"),
         label_smoothing,
         pad_id,
+        r_drop,
     )
     ones = ops.ones_like(targets, dtype=words.dtype)
     losses, hits, *unit_gradients = words.run(ones)
@@ -63,12 +70,16 @@ def chunked_word_losses(
 class _Words:
     """The words of a batch, real ones first, and what projects them."""
 
-    def __init__(self, arguments, targets, label_smoothing, pad_id):
+    def __init__(self, arguments, targets, label_smoothing, pad_id, r_drop):
         self.vectors, self.kernel, *biases = arguments
         self.bias = biases[0] if biases else None
         self.targets = targets
         self.label_smoothing = label_smoothing
-        self.dtype = product(self.vectors[:1], self.kernel).dtype
+        self.r_drop = r_drop
+        self.units, self.vocabulary = self.kernel.shape
+        self.passes = self.vectors.shape[-1] // self.units
+        first = self.vectors[:1, : self.units]
+        self.dtype = product(first, self.kernel).dtype
         self.count = ops.shape(targets)[0]
         self.real = ops.not_equal(targets, pad_id)
         real = ops.cast(self.real, "int32")
@@ -77,7 +88,7 @@ class _Words:
 
     def _cut_chunks(self, real):
         """How many chunks there are, and how many words each has."""
-        limit = max(_MOST_LOGITS // self.kernel.shape[-1], 1)
+        limit = max(_MOST_LOGITS // (self.vocabulary * self.passes), 1)
         self.lanes = 1
         if backend.backend() == "tensorflow":
             if not has_gpu():
@@ -160,12 +171,14 @@ class _Words:
         index = ops.minimum(rows, last)
         present = ops.logical_and(rows <= last, ops.take(self.real, index))
         weights = ops.where(present, ops.take(weights, index), 0.0)
+        weights = ops.repeat(weights, self.passes)
         vectors = ops.take(self.vectors, index, axis=0)
+        vectors = ops.reshape(vectors, (-1, self.units))
         logits = product(vectors, self.kernel)
         if self.bias is not None:
             logits = logits + ops.cast(self.bias, logits.dtype)
-        losses, hits, d_logits = losses_and_gradients(
-            logits, ops.take(self.targets, index), self.label_smoothing
+        losses, hits, d_logits = self._of_logits(
+            logits, ops.take(self.targets, index)
         )
         # The rows are weighted on the narrow side of the products.
         d_logits = ops.cast(d_logits, self.kernel.dtype)
@@ -177,7 +190,26 @@ class _Words:
             sums.append(product(row, d_logits)[0])
         # Transposed here, where TensorFlow makes it a part of the product.
         d_vectors = by_word * product(d_logits, ops.transpose(self.kernel))
+        d_vectors = ops.reshape(d_vectors, (-1, self.passes * self.units))
         return [losses, hits, d_vectors], sums
+
+    def _of_logits(self, logits, targets):
+        """Losses and hits of every word, and the losses' gradients."""
+        probabilities = ops.softmax(logits, axis=-1)
+        if self.passes == 1:
+            return losses_and_gradients(
+                logits, probabilities, targets, self.label_smoothing
+            )
+        losses, hits, d_logits = losses_and_gradients(
+            *(logits, probabilities, two_passes.twice(targets)),
+            self.label_smoothing,
+        )
+        apart, d_apart = two_passes.divergences_and_gradients(
+            logits, probabilities
+        )
+        losses = two_passes.means(losses) + self.r_drop / 2 * apart
+        d_logits = (d_logits + self.r_drop * d_apart) / 2
+        return losses, two_passes.means(hits), d_logits
 
 
 def _written(found, rows, by_word):
@@ -189,19 +221,20 @@ def _written(found, rows, by_word):
     ]
 
 
-def losses_and_gradients(logits, targets, label_smoothing):
+def losses_and_gradients(logits, probabilities, targets, label_smoothing):
     """Losses and hits (N,), and the losses' gradients of logits (N, V)."""
     count, vocabulary = ops.shape(logits)[0], logits.shape[-1]
     highest = ops.max(logits, axis=-1, keepdims=True)
-    d_logits = ops.softmax(logits, axis=-1)
     # The softmax of the highest logit is 1 / sum exp(l - highest).
-    log_total = highest - ops.log(ops.max(d_logits, axis=-1, keepdims=True))
+    of_highest = ops.max(probabilities, axis=-1, keepdims=True)
+    log_total = highest - ops.log(of_highest)
     row = ops.arange(count, dtype="int32")
     place = row * vocabulary + targets
     of_target, share = (
         ops.take(ops.reshape(x, (-1,)), place)[:, None]
-        for x in (logits, d_logits)
+        for x in (logits, probabilities)
     )
+    d_logits = probabilities
     losses = log_total - (1 - label_smoothing) * of_target
     if label_smoothing:
         mean = ops.mean(logits, axis=-1, keepdims=True)

@@ -105,6 +105,7 @@ def _run(
             config.model,
             config.training.label_smoothing,
             config.training.sampled_softmax,
+            config.training.r_drop,
         )
         translation_model.model.summary()
 

@@ -165,6 +165,7 @@ ARGUMENTS = {
             "sampled": 4,
             "seed": 3,
         },
+        {"projection": lambda: lk.OutputProjection(7), "r_drop": 2.0},
     ],
     lk.Bridge: [
         {

@@ -113,6 +113,7 @@ DEFAULTS = {
         "nominal_batch_size": False,
         "label_smoothing": 0.0,
         "sampled_softmax": None,
+        "r_drop": 0.0,
         "seed": 1,
         "snapshot_steps": 1000,
         "jit_compile": False,
