@@ -171,7 +171,8 @@ class _Words:
         index = ops.minimum(rows, last)
         present = ops.logical_and(rows <= last, ops.take(self.real, index))
         weights = ops.where(present, ops.take(weights, index), 0.0)
-        weights = ops.repeat(weights, self.passes)
+        if self.passes > 1:
+            weights = two_passes.twice(weights)
         vectors = ops.take(self.vectors, index, axis=0)
         vectors = ops.reshape(vectors, (-1, self.units))
         logits = product(vectors, self.kernel)
