@@ -41,8 +41,7 @@ def expected_losses(logits, targets, smoothing):
 
 
 @pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-@pytest.mark.parametrize("tied", [None, 4])
+@pytest.mark.parametrize("smoothing, tied", [(0.0, None), (0.1, 4)])
 def test_the_formula(training, smoothing, tied, float64):
     embedding = None
     if tied:
@@ -65,9 +64,10 @@ def test_the_formula(training, smoothing, tied, float64):
     np.testing.assert_array_equal(to_numpy(hits), expected)
 
 
-@pytest.mark.parametrize("rows", [1, 4, 100])
-@pytest.mark.parametrize("tied", [None, 4])
-@pytest.mark.parametrize("by_word", [0.3, random(3, 5)])
+@pytest.mark.parametrize(
+    "rows, tied, by_word",
+    [(1, None, 0.3), (4, 4, random(3, 5)), (4, 4, 0.3), (100, None, 0.3)],
+)
 def test_gradients_of_chunks(rows, tied, by_word, monkeypatch, float64):
     monkeypatch.setattr(chunked_loss, "_MOST_LOGITS", 2 * rows * VOCABULARY)
     embedding = None
@@ -186,8 +186,9 @@ def test_weights_are_those_of_a_model_that_reads_once():
 
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_training_brings_the_passes_together(jit_compile):
-    if jit_compile and keras.backend.backend() == "torch":
-        pytest.skip("Keras does not compile on torch")
+    backend = keras.backend.backend()
+    if backend == ("torch" if jit_compile else "jax"):
+        pytest.skip("Keras compiles on JAX, where it is slow without; not here")
     gaps = {}
     rows = batch(rows=16)
     for r_drop in (1e-6, 20.0):
