@@ -46,13 +46,11 @@ class Failure:
         name: of the run.
         why: the last line that it wrote, or what else is known.
         log: the file of all that it wrote.
-        stopped: whether it was asked to.
     """
 
     name: str
     why: str
     log: Path
-    stopped: bool = False
 
 
 class Runs:
@@ -131,13 +129,8 @@ class Runs:
                 continue
             why = f"needs {', '.join(lost)}, which did not end"
             log = self.folder / f"{lost[0]}.log"
-            failed.append(Failure(task.name, why, log, self.stopped))
+            failed.append(Failure(task.name, why, log))
         return ready
-
-    @property
-    def stopped(self) -> bool:
-        """Whether a signal asked for the end."""
-        return self._stopping.is_set()
 
     def _side_by_side(self, tasks: Sequence[Any], progress: Progress) -> list:
         failed: list[Failure] = []
@@ -178,7 +171,7 @@ class Runs:
         """Runs one part in a process of its own."""
         log = self.folder / f"{task.name}.log"
         if self._stopping.is_set():
-            return Failure(task.name, "not begun", log, stopped=True)
+            return Failure(task.name, "not begun", log)
         path = self.folder / f"{task.name}.task.json"
         write_json(path, self._values(task))
         progress.begin(task)
@@ -205,7 +198,7 @@ class Runs:
             return None
         stopped = status == STOPPED or self._stopping.is_set()
         why = "stopped; the same command goes on" if stopped else _last(log)
-        return Failure(task.name, why, log, stopped)
+        return Failure(task.name, why, log)
 
     def _values(self, task: Any) -> dict[str, Any]:
         values: dict[str, Any] = {

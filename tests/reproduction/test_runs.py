@@ -122,7 +122,6 @@ def test_one_that_fails_does_not_keep_the_others(work_in, monkeypatch):
     assert told["local-p-2"].why == "the memory is full"
     assert told["local-p-2"].log.read_text().startswith("the memory is full")
     assert told["ensemble"].why == "needs local-p-2, which did not end"
-    assert not any(failure.stopped for failure in failed)
     assert any(note.startswith("scored base") for note in notes)
     assert any(note.startswith("trained local-p-4") for note in notes)
 
@@ -189,7 +188,6 @@ def test_a_signal_stops_what_runs_and_begins_nothing_more(work_in, monkeypatch):
     failed, notes = work_in("base", "reverse", jobs=1)
     thread.join()
     assert signal.getsignal(signal.SIGINT) is before
-    assert all(failure.stopped for failure in failed)
     assert {failure.name: failure.why for failure in failed} == {
         "base-1": "stopped; the same command goes on",
         "reverse-1": "not begun",
