@@ -36,7 +36,7 @@ class Align:
     """
 
     # one file of both sides (.tsv, .csv, .jsonl, .tmx), or a source and a
-    # target file; plain or packed (.gz, .xz, .zst)
+    # target file; plain or packed (.gz, .xz, .zst, .bz2)
     files: Positional[tuple[Path, ...]]
     # the folder of the run
     run_dir: Path

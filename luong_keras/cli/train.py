@@ -63,7 +63,8 @@ class Train:
     """
 
     # your text: a file of both sides (.tsv, .csv, .jsonl, .tmx), or several
-    # of them, or a source and a target file; plain or packed (.gz, .xz, .zst)
+    # of them, or a source and a target file; plain or packed (.gz, .xz, .zst,
+    # .bz2)
     text: Annotated[
         Positional[tuple[str, ...]],
         arg(metavar="[TEXT [TEXT …]]", help_behavior_hint=""),

@@ -1,6 +1,5 @@
 """Models of ours that are the authors', from the meta of a golden case."""
 
-import keras
 import numpy as np
 
 from luong_keras import AttentionConfig, ModelConfig, TranslationModel
@@ -67,7 +66,3 @@ def gradient_arrays(model, gradients, authors_weights):
         )
     }
     return authors_weights(model, lambda v: by_variable[id(v)])
-
-
-def numpy_list(tensors):
-    return [np.asarray(keras.ops.convert_to_numpy(t)) for t in tensors]
