@@ -38,14 +38,13 @@ TRAIN = [
     "pyyaml>=6",
     "tyro>=1.0",
     "matplotlib>=3.8",
+    "jinja2>=3.1",  # the pages of `report` and `reproduce`
     "tensorflow-serving-api>=2.21,<2.22",  # the protocol of warm-up requests
 ]
 JAX = "jax>=0.10,<0.11"
 TORCH = "torch>=2.13,<2.14"  # read by `make test-torch` too
 # What asks a server by REST; by gRPC it needs the protocol too.
 SERVE = ["httpx>=0.28", "matplotlib>=3.8", "tyro>=1.0"]
-# What draws the page of a run; aligning its examples needs `train`.
-REPORT = ["jinja2>=3.1", "matplotlib>=3.8", "sacrebleu>=2.4", "tyro>=1.0"]
 
 setup(
     name="luong-keras",
@@ -107,12 +106,10 @@ setup(
         "jax": [JAX],
         "torch": [TORCH],
         "serve": SERVE,
-        "report": REPORT,
         "grpc": [*SERVE, "grpcio>=1.70", "tensorflow-serving-api>=2.21,<2.22"],
         "dev": [
             *TRAIN,
             *SERVE,
-            *REPORT,
             JAX,
             # Sources of text: their users have them, the tests need them.
             "pandas>=2.2",

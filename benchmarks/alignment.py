@@ -2,7 +2,7 @@
 
     LUONG_KERAS_DATA=folder python benchmarks/alignment.py --run-dir RUN
     python benchmarks/alignment.py builtin --train --run-dir runs/en-de \
-        --reverse-run-dir runs/de-en --eflomal .venv-align/bin/eflomal-align
+        --reverse-run-dir runs/de-en --eflomal .venv-of-align/bin/eflomal-align
 
 `europarl100`, the default, is `folder/alignments` with `.en.gz` and `.de.gz`
 and German-English links, 0-based and all sure: out of the domain of a run

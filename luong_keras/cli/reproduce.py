@@ -72,6 +72,7 @@ def run(arguments: Reproduce) -> int:
         value = getattr(arguments, name)
         if value is not None and value < 1:
             raise ValueError(f"--{name} must be at least 1. Received: {value}.")
+    from luong_keras.report.environment import environment
     from luong_keras.reproduction.plan import read_plan
     from luong_keras.reproduction.tasks import work_of
 
@@ -86,6 +87,7 @@ def run(arguments: Reproduce) -> int:
     _tell(work)
     if arguments.list:
         return 0
+    environment()  # without a package the page would fail, hours from now
     status = 0
     if not arguments.page and (work.trainings or work.ensembles):
         _check_files(plan, arguments.files)

@@ -128,7 +128,7 @@ class Train:
     layers: OwnInt = None
     # the share of what is set to zero in training
     dropout: OwnFloat = None
-    # float32, mixed_bfloat16, mixed_float16 or float64
+    # auto, float32, mixed_bfloat16, mixed_float16 or float64
     precision: Annotated[str | None, DisallowNone, _OWN] = None
     # words or subwords of each language, or of both together
     vocabulary_size: OwnInt = None

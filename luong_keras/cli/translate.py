@@ -43,7 +43,8 @@ class Translate:
         UseAppendAction[tuple[Path, ...]],
         arg(help_behavior_hint="(required)"),
     ]
-    # UTF-8 files, one sentence a line, also .gz; default: standard input
+    # UTF-8 files, one sentence a line, plain or packed (.gz, .xz, .zst, .bz2);
+    # default: standard input
     files: Own[Positional[tuple[Path, ...]]] = ()
     # best, last, average, exponential, or an epoch such as epoch-7; default:
     # what the run scored and exported, the best unless set otherwise

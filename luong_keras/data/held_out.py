@@ -12,12 +12,12 @@ SHARE = 0.02
 MOST = 1000  # pairs a part
 
 
-def held_out(
+def held_out_pairs(
     pairs: Iterable[tuple[str, str]],
     parts: int,
     filters: FilterConfig | None = None,
-) -> list[frozenset[int]]:
-    """Chooses the pairs of some parts by their hashes.
+) -> list[dict[int, tuple[str, str]]]:
+    """Chooses the pairs of some parts by their hashes, in one pass.
 
     The pairs with the smallest hashes: whatever the order of the text, the
     same ones, and with a pair all that are equal to it.
@@ -28,38 +28,17 @@ def held_out(
         filters: What is left out of the training text, and so not chosen.
 
     Returns:
-        The hashes of each part: 2 % of the different pairs, at least one and
-        at most 1,000.
+        By its hash each pair of each part, in the order of the text: 2 % of
+        the different pairs, at least one and at most 1,000.
 
     Raises:
         ValueError: There are too few pairs.
 
     Example:
         >>> pairs = [(str(i), str(i)) for i in range(200)]
-        >>> dev, test = held_out(pairs, 2)
-        >>> len(dev), len(test), len(dev & test)
+        >>> dev, test = held_out_pairs(pairs, 2)
+        >>> len(dev), len(test), len(dev.keys() & test.keys())
         (4, 4, 0)
-    """
-    return [frozenset(part) for part in held_out_pairs(pairs, parts, filters)]
-
-
-def held_out_pairs(
-    pairs: Iterable[tuple[str, str]],
-    parts: int,
-    filters: FilterConfig | None = None,
-) -> list[dict[int, tuple[str, str]]]:
-    """As `held_out`, in one pass over the pairs, and with the pairs.
-
-    Args:
-        pairs: As for `held_out`.
-        parts: Likewise.
-        filters: Likewise.
-
-    Returns:
-        By its hash each pair of each part, in the order of the text.
-
-    Raises:
-        ValueError: There are too few pairs.
     """
     most = parts * MOST
     # Of more different pairs than this no more are held out.

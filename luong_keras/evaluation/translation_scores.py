@@ -15,8 +15,6 @@ class TranslationScore(NamedTuple):
     metric: str
     score: float
     signature: str
-    #: TER counts mistakes.
-    higher_is_better: bool
 
 
 class PairedScore(NamedTuple):
@@ -68,13 +66,10 @@ def translation_scores(
     """
     check_sentences(hypotheses, references)
     found = []
-    for name, metric in _metrics(lowercase).items():
+    for metric in _metrics(lowercase).values():
         result = metric.corpus_score(list(hypotheses), [list(references)])
         signature = str(metric.get_signature())
-        better = name != "TER"
-        found.append(
-            TranslationScore(result.name, result.score, signature, better)
-        )
+        found.append(TranslationScore(result.name, result.score, signature))
     return found
 
 
@@ -162,7 +157,7 @@ def _metrics(lowercase: bool) -> dict[str, Any]:
         from sacrebleu.metrics.chrf import CHRF
         from sacrebleu.metrics.ter import TER
     except ImportError as error:
-        raise missing_package("sacrebleu", error, "report") from error
+        raise missing_package("sacrebleu", error) from error
     return {
         # `force` silences the warning about tokenised-looking text.
         "BLEU": BLEU(lowercase=lowercase, force=True),

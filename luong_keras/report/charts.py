@@ -161,7 +161,7 @@ class _style:
             import matplotlib
             from matplotlib.figure import Figure
         except ImportError as error:
-            raise missing_package("matplotlib", error, "report") from error
+            raise missing_package("matplotlib", error) from error
         self._context = matplotlib.rc_context(_RC)
         self._context.__enter__()
         axes = Figure(figsize=(4.6, 3.0), layout="constrained").add_subplot()

@@ -22,7 +22,7 @@ def environment(*packages: str) -> jinja2.Environment:
     try:
         import jinja2
     except ImportError as error:
-        raise missing_package("jinja2", error, "report") from error
+        raise missing_package("jinja2", error) from error
     loaders = [
         jinja2.PackageLoader(package)
         for package in (*packages, "luong_keras.report")

@@ -143,5 +143,5 @@ def _bleu() -> Any:
     try:
         from sacrebleu.metrics.bleu import BLEU
     except ImportError as error:
-        raise missing_package("sacrebleu", error, "report") from error
+        raise missing_package("sacrebleu", error) from error
     return BLEU

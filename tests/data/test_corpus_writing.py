@@ -12,7 +12,7 @@ from luong_keras.data import token_lengths as token_lengths_module
 from luong_keras.data.corpus import Corpus
 from luong_keras.data.corpus_files import NOTES_FILE
 from luong_keras.data.corpus_writer import write_corpus
-from luong_keras.data.held_out import held_out
+from luong_keras.data.held_out import held_out_pairs
 from luong_keras.data.pair_filters import filtered, is_of_script
 from luong_keras.data.pair_hashes import SeenHashes
 from luong_keras.data.sources.placed_pair import PlacedPair
@@ -139,9 +139,9 @@ def test_what_is_filtered_is_not_held_out():
     pairs = [(f"a {i}", f"a {i}") for i in range(150)]
     pairs += [(f"a {i}", f"b {i}") for i in range(50)]
     good = set(map(pair_checks.pair_hash, *zip(*pairs[150:], strict=True)))
-    (chosen,) = held_out(pairs, 1, FilterConfig(identical=True))
-    assert len(chosen) == 1 and chosen <= good
-    assert not set().union(*held_out(pairs, 3)) <= good
+    (chosen,) = held_out_pairs(pairs, 1, FilterConfig(identical=True))
+    assert len(chosen) == 1 and chosen.keys() <= good
+    assert not set().union(*held_out_pairs(pairs, 3)) <= good
 
 
 def test_seen_hashes_are_those_of_a_set():

@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from luong_keras.data.held_out import MOST, held_out, pair_hash
+from luong_keras.data.held_out import MOST, held_out_pairs, pair_hash
 
 
 def pairs_of(count):
@@ -13,23 +13,24 @@ def pairs_of(count):
     "count, size", [(3, 1), (40, 1), (200, 4), (49_000, 980), (60_000, MOST)]
 )
 def test_the_share_is_two_percent_within_bounds(count, size):
-    dev, test = held_out(pairs_of(count), 2)
+    dev, test = held_out_pairs(pairs_of(count), 2)
     assert len(dev) == len(test) == size
-    assert not dev & test
+    assert not dev.keys() & test.keys()
 
 
 def test_the_order_and_repetitions_do_not_matter():
     pairs = pairs_of(300)
     mixed = pairs * 2
     random.Random(0).shuffle(mixed)
-    assert held_out(pairs, 2) == held_out(mixed, 2)
+    assert held_out_pairs(pairs, 2) == held_out_pairs(mixed, 2)
     # The first part is that of a single one.
-    assert held_out(pairs, 2)[0] == held_out(pairs, 1)[0]
+    assert held_out_pairs(pairs, 2)[0] == held_out_pairs(pairs, 1)[0]
 
 
 def test_pairs_with_an_empty_side_are_not_held_out():
     bad = [("", "x"), ("x", " "), ("x", None), ("\udcff", "x")]
-    assert held_out(pairs_of(50) + bad * 9, 2) == held_out(pairs_of(50), 2)
+    found = held_out_pairs(pairs_of(50) + bad * 9, 2)
+    assert found == held_out_pairs(pairs_of(50), 2)
 
 
 def test_a_hash_knows_which_side_a_word_is_on():
@@ -39,4 +40,4 @@ def test_a_hash_knows_which_side_a_word_is_on():
 
 def test_too_few_pairs_are_refused():
     with pytest.raises(ValueError, match="at least 3 .* Received: 2"):
-        held_out(pairs_of(2) * 5, 2)
+        held_out_pairs(pairs_of(2) * 5, 2)
