@@ -91,9 +91,9 @@ def main() -> None:
     ]
     for name in options.programs:
         command, hypotheses = COMMANDS[name](folder, text, options)
-        found = followed(name, command, hypotheses, folder, options)
-        rows += [{"program": name, **row} for row in found]
-        write_rows(table, rows)
+        for row in followed(name, command, hypotheses, folder, options):
+            rows.append({"program": name, **row})
+            write_rows(table, rows)
     report(rows, options)
 
 
