@@ -30,8 +30,8 @@ class Reproduce:
     scale: Annotated[str, arg(help_behavior_hint="(default: builtin)")] = (
         "builtin"
     )
-    # tables to run, such as table1 table4; default: those that the scale
-    # names. `own` are the rows of --rows
+    # tables to run, such as table1 table4, and single rows, such as local-p;
+    # default: the tables that the scale names. `own` are the rows of --rows
     only: Own[tuple[str, ...]] = ()
     # run all tables
     all: FlagCreatePairsOff[bool] = False
@@ -79,8 +79,8 @@ def run(arguments: Reproduce) -> int:
     plan = read_plan(
         arguments.scale, arguments.rows, parse_assignments(arguments.settings)
     )
-    tables = list(plan.tables) if arguments.all else arguments.only
-    rows = plan.chosen(tables or plan.usual)
+    names = list(plan.tables) if arguments.all else arguments.only
+    rows = plan.chosen(names or plan.usual)
     output = arguments.output or Path("runs", "reproduction", plan.scale)
     records = output / "rows"
     work = work_of(plan, rows, arguments.seeds or plan.seeds, records)

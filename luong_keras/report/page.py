@@ -73,7 +73,7 @@ def write_page(
     Raises:
         FileNotFoundError: where there is no run.
         ValueError: where the test pairs of two runs are not the same.
-        ImportError: where a package of the extra `report` is missing.
+        ImportError: where a package of the extra `train` is missing.
     """
     templates = environment()
     runs = _read(folders)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import shlex
 import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -52,7 +53,7 @@ def write_pages(plan: Plan, records: Path, output: Path) -> list[Path]:
 
     Raises:
         ValueError: for a row that is damaged.
-        ImportError: where a package of the extra `report` is missing.
+        ImportError: where a package of the extra `train` is missing.
     """
     rows, left_out = _rows(plan, records)
     if not rows:
@@ -274,6 +275,7 @@ def _settings(
         "after": row.after,
         "changes": row.changes,
         "changed": changed,
+        "command": _command(plan, row, records),
         "trials": [
             {
                 "seeds": ", ".join(map(str, record.seeds)),
@@ -285,3 +287,12 @@ def _settings(
             for record in records
         ],
     }
+
+
+def _command(plan: Plan, row: Row, records: Sequence[Record]) -> str:
+    """What trains and scores a row as it was."""
+    words = [*plan.command, "--only", row.name]
+    if row.models == 1:
+        seeds = max(seed for record in records for seed in record.seeds)
+        words += ["--seeds", str(seeds)]
+    return shlex.join(words)

@@ -17,6 +17,7 @@ from typing import Any
 
 from luong_keras.config import RunConfig
 from luong_keras.config_values import (
+    assignment,
     config_to_dict,
     leaf_values,
     with_values,
@@ -94,6 +95,7 @@ class Plan:
         correlations: likewise.
         samples: sentences that every row translates for the page.
         paper: whether the systems of the paper are among the rows.
+        command: what runs it, without the names of rows.
     """
 
     scale: str
@@ -107,23 +109,31 @@ class Plan:
     claims: tuple[Claim, ...]
     correlations: tuple[Correlation, ...]
     samples: tuple[Sample, ...]
-    paper: bool = True
+    paper: bool
+    command: tuple[str, ...]
 
-    def chosen(self, tables: Iterable[str]) -> list[Row]:
-        """The rows of some tables, each once.
+    def chosen(self, names: Iterable[str]) -> list[Row]:
+        """The rows of some tables, and rows by their own names, each once.
+
+        Where a row has the name of a table, all of the table is meant.
 
         Raises:
-            ValueError: for a table that the plan has not.
+            ValueError: for a name that the plan has not.
         """
-        names: dict[str, None] = {}
-        for table in tables:
-            if table not in self.tables:
+        found: dict[str, None] = {}
+        for name in names:
+            if name in self.tables:
+                found |= dict.fromkeys(x.row for x in self.tables[name].lines)
+            elif name in self.rows:
+                found[name] = None
+            else:
+                known = (*self.tables, *self.rows)
                 raise ValueError(
-                    f"Expected: tables of {', '.join(self.tables)}. Received: "
-                    f"{table!r}.{_near(table, self.tables)}"
+                    f"Expected: tables of {', '.join(self.tables)}, or rows "
+                    f"such as {next(iter(self.rows))}. Received: {name!r}."
+                    f"{_near(name, known)}"
                 )
-            names |= dict.fromkeys(x.row for x in self.tables[table].lines)
-        return [self.rows[name] for name in names]
+        return [self.rows[name] for name in found]
 
 
 def read_plan(
@@ -195,6 +205,7 @@ def read_plan(
         correlations=tuple(paper.correlations),
         samples=tuple(file.samples),
         paper=file.paper,
+        command=_command(scale, file, own_rows, settings or {}),
     )
 
 
@@ -316,6 +327,23 @@ def _check_names(
     for told in paper.correlations:
         if told.table not in tables:
             raise ValueError(f"A plan names no table of its: {told.table!r}.")
+
+
+def _command(
+    scale: str,
+    file: ScaleFile,
+    own_rows: str | Path | None,
+    settings: Mapping[str, Any],
+) -> tuple[str, ...]:
+    """The words of the command line that make this plan."""
+    command = ["luong-keras", "reproduce", "--scale", scale]
+    if file.files is not None:
+        command += ["--files", "FOLDER"]
+    if own_rows is not None:
+        command += ["--rows", str(own_rows)]
+    if settings:
+        command += ["--set", *map(assignment, settings, settings.values())]
+    return tuple(command)
 
 
 def _near(name: str, names: Iterable[str]) -> str:

@@ -1106,6 +1106,13 @@ MUTATIONS = [
         REPRODUCED,
     ),
     Mutation(
+        "a command without the settings of its plan",
+        "reproduction/plan.py",
+        'command += ["--set", *map(assignment, settings, settings.values())]',
+        'command += ["--set", *settings]',
+        ("tests/reproduction/test_plan.py",),
+    ),
+    Mutation(
         "an unknown word scored as three",
         "reproduction/scoring.py",
         "text=found.text.replace(UNK, _UNKNOWN)",

@@ -67,6 +67,20 @@ def test_the_figures_stand_beside_the_papers(folder):
     assert "39.5 ± 0.7" in shown and "12.6" in shown
 
 
+def test_a_row_has_the_command_that_makes_it(folder):
+    text, _ = written(folder)
+    command = "luong-keras reproduce --scale builtin --only reverse --seeds 2"
+    assert f"Made by {command} " in " ".join(plain(text).split())
+    write_rows(folder / "rows", record("local-p-unk"))
+    made = dataclasses.replace(record("ensemble"), seeds=(1, 2, 3, 4))
+    write_rows(folder / "rows", made)
+    text, _ = written(folder)
+    shown = " ".join(plain(text).split())
+    assert "--only local-p-unk --seeds 1 " in shown
+    # It has the models that its plan says.
+    assert "--only ensemble Settings" in shown
+
+
 def test_claims_are_computed(folder):
     text, summary = written(folder)
     told = {c["claim"]: c for c in summary["claims"]}

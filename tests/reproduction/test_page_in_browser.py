@@ -1,5 +1,7 @@
 """The page of a reproduction in a real browser."""
 
+from pathlib import Path
+
 import pytest
 
 from luong_keras.reproduction.page import write_pages
@@ -7,6 +9,8 @@ from tests.browser_pages import IN_BROWSER, check_at_all_sizes
 from tests.reproduction.made_up_rows import builtin_plan, record, write_rows
 
 pytestmark = IN_BROWSER
+
+COMMITTED = Path(__file__).parents[2] / "docs" / "reproduction"
 
 
 @pytest.fixture(scope="module")
@@ -33,3 +37,19 @@ def test_a_cell_is_pointed_at(opened):
     tab.locator(".alignment tbody td").first.hover()
     chosen = tab.locator(".chosen").first.inner_text()
     assert chosen == "“a” looks at “a” with weight 90 %"
+
+
+class TestCommittedPages:
+    """Those of trainings, with every table and sample that they have."""
+
+    @pytest.fixture(scope="class")
+    def pages(self):
+        return COMMITTED
+
+    @pytest.mark.parametrize("scheme", ["light", "dark"])
+    @pytest.mark.parametrize(
+        "page", sorted(path.parent.name for path in COMMITTED.glob("*/*.html"))
+    )
+    def test_axe_finds_nothing_and_nothing_is_cut(self, opened, page, scheme):
+        for width in (320, 1400):
+            check_at_all_sizes(opened, f"{page}/index.html", width, scheme)

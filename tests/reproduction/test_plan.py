@@ -1,10 +1,12 @@
 """Plans: what a row is made of, and what is wrong in a file."""
 
 import dataclasses
+import shlex
 
 import pytest
 
-from luong_keras.config_values import override
+from luong_keras.cli import reproduce
+from luong_keras.config_values import override, parse_assignments
 from luong_keras.presets import PRESETS
 from luong_keras.reproduction.plan import (
     SCALES,
@@ -168,6 +170,48 @@ def test_an_unknown_scale_or_table(plan):
         read_plan("mine.yaml")
     with pytest.raises(ValueError, match="'table7'. Did you mean table"):
         plan.chosen(["table7"])
+
+
+def test_single_rows_are_chosen_by_name(plan, tmp_path):
+    chosen = plan.chosen(["local-m-dot", "table1", "base", "gru"])
+    names = [row.name for row in chosen]
+    assert names[:2] == ["local-m-dot", "base"] and names[-1] == "gru"
+    assert len(names) == len(set(names)) == 10
+    # Where a table has the name, it is meant.
+    text = TAUGHT_PLAN.replace("row: pupil,", "row: taught,")
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        text.replace("  pupil:", "  taught:").replace(": pupil", ": taught")
+    )
+    names = [row.name for row in read_plan(str(path)).chosen(["taught"])]
+    assert names == ["plain", "taught"]
+    with pytest.raises(ValueError, match="rows such as base. Received: 'grü'"):
+        plan.chosen(["grü"])
+
+
+def test_the_command_makes_the_same_plan(tmp_path):
+    own = tmp_path / "rows of mine.yaml"
+    own.write_text("rows: {wide: {after: feed, settings: {model.units: 640}}}")
+    settings = {
+        "training.epochs": 2,
+        "model.source_vocabulary_size": 500,
+        "data.train": ["one text", "another"],
+        "training.optimizer": "sgd",
+        "decoding.stack_size": None,
+        "data.lowercase": True,
+    }
+    plan = read_plan("multi30k", own, settings)
+    words = shlex.split(shlex.join([*plan.command, "--only", "wide"]))
+    assert words[:2] == ["luong-keras", "reproduce"]
+    asked = reproduce.parse(words[2:])
+    assert asked.files is not None and asked.rows == own
+    again = read_plan(
+        asked.scale, asked.rows, parse_assignments(asked.settings)
+    )
+    assert again == plan and again.chosen(asked.only) == [plan.rows["wide"]]
+    assert read_plan("builtin").command == (
+        *("luong-keras", "reproduce", "--scale", "builtin"),
+    )
 
 
 def test_a_claim_is_a_sum():
