@@ -23,7 +23,6 @@ table had stays, so that they can be measured one after the other.
 
 import argparse
 import csv
-import json
 import os
 import shutil
 import subprocess
@@ -31,6 +30,7 @@ import sys
 import time
 from pathlib import Path
 
+import yaml
 from speed import driver
 from speed.joeynmt_config import preset_model, run_config, subword_side
 from speed.worker import pin
@@ -183,8 +183,9 @@ def joeynmt(folder, text, options):
         "eval_metrics": ["bleu"],
         "sacrebleu_cfg": {"tokenize": "none"},
     }
-    path = folder / "joeynmt.json"
-    path.write_text(json.dumps(config, indent=2), encoding="utf-8")
+    path = folder / "joeynmt.yaml"
+    # Not JSON, whose 1e-05 is a text in YAML.
+    path.write_text(yaml.safe_dump(config), encoding="utf-8")
     command = ["-m", "speed.joeynmt_command", "train", str(path)]
     command += ["--skip-test"]
 
