@@ -26,13 +26,14 @@ from luong_keras.reproduction.comparison import (
 )
 from luong_keras.reproduction.figures import by_length, learning_curves
 from luong_keras.reproduction.measures import MEASURES
-from luong_keras.reproduction.plan import Plan, Row
+from luong_keras.reproduction.plan import Plan
 from luong_keras.reproduction.plan_files import Claim, Table
 from luong_keras.reproduction.record import (
     Record,
     comparable_settings,
     read_records,
 )
+from luong_keras.reproduction.rows import Row
 from luong_keras.reproduction.tasks import TEST_TEXT
 
 _SAMPLE_ALIGNMENTS = ("feed", "local-m-general", "local-p")

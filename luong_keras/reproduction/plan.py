@@ -7,22 +7,13 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
-import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from luong_keras.config import RunConfig
-from luong_keras.config_values import (
-    assignment,
-    config_to_dict,
-    leaf_values,
-    with_values,
-)
-from luong_keras.data.text_files import several
+from luong_keras.config_values import assignment, with_values
 from luong_keras.presets import PRESETS
 from luong_keras.reproduction.plan_files import (
     Claim,
@@ -30,51 +21,18 @@ from luong_keras.reproduction.plan_files import (
     Line,
     OwnRows,
     PaperFile,
-    RowEntry,
     Sample,
     ScaleFile,
     Table,
     read_plan_file,
 )
+from luong_keras.reproduction.rows import TAUGHT, Row, near, resolved
 
 _PLANS = Path(__file__).parent / "plans"
 SCALES = ("builtin", "multi30k", "wmt14")
 #: What stands for the folder of the text in the settings of a plan.
 DATA = "{data}"
-#: What stands for that of the training texts as teachers translate them.
-TAUGHT = "{taught}"
 OWN = "own"
-
-
-@dataclass(frozen=True)
-class Row:
-    """A system to train and to score.
-
-    Attributes:
-        name: its own.
-        config: its settings, with the folder of the text not yet in them.
-        models: how many decide together.
-        after: the row that it was made of.
-        changes: what it changes there.
-        teacher: the row whose models translate its training text.
-    """
-
-    name: str
-    config: RunConfig
-    models: int
-    after: str | None
-    changes: Mapping[str, Any]
-    teacher: str | None = None
-
-    def with_seed(self, seed: int) -> RunConfig:
-        """The settings with the seed of one model."""
-        return with_values(self.config, {"training.seed": seed})
-
-    def seeds_of(self, wanted: int) -> list[tuple[int, ...]]:
-        """The seeds of its models, for every time that it is tried."""
-        if self.models > 1:
-            return [tuple(range(1, self.models + 1))]
-        return [(seed,) for seed in range(1, wanted + 1)]
 
 
 @dataclass(frozen=True)
@@ -131,7 +89,7 @@ class Plan:
                 raise ValueError(
                     f"Expected: tables of {', '.join(self.tables)}, or rows "
                     f"such as {next(iter(self.rows))}. Received: {name!r}."
-                    f"{_near(name, known)}"
+                    f"{near(name, known)}"
                 )
         return [self.rows[name] for name in found]
 
@@ -165,7 +123,7 @@ def read_plan(
     else:
         raise ValueError(
             f"Expected: a scale of {', '.join(SCALES)}, or the path of a YAML "
-            f"file like theirs. Received: {scale!r}.{_near(scale, SCALES)}"
+            f"file like theirs. Received: {scale!r}.{near(scale, SCALES)}"
         )
     file = read_plan_file(path, ScaleFile)
     if file.preset not in PRESETS:
@@ -194,7 +152,7 @@ def read_plan(
     base = with_values(
         PRESETS[file.preset], paper.base | file.settings | (settings or {})
     )
-    rows = _resolved(entries, base)
+    rows = resolved(entries, base)
     _check_names(rows, tables, paper)
     return Plan(
         path.stem,
@@ -231,92 +189,6 @@ def with_text(
     return with_values(config, parts) if parts else config
 
 
-def taught_text(teacher: Row) -> str:
-    """The name of the file of a training text that was translated.
-
-    Other settings or models are another text, and so another name.
-    """
-    default = leaf_values(config_to_dict(RunConfig()))
-    own = leaf_values(config_to_dict(teacher.config))
-    changed = {name: v for name, v in own.items() if v != default[name]}
-    made_by = json.dumps([teacher.models, changed], sort_keys=True)
-    digest = hashlib.sha256(made_by.encode())
-    return f"{teacher.name}-{digest.hexdigest()[:8]}.tsv"
-
-
-def _resolved(
-    entries: Mapping[str, RowEntry], base: RunConfig
-) -> dict[str, Row]:
-    """The rows with all of their settings, those below others first."""
-    rows: dict[str, Row] = {}
-
-    def resolve(name: str, above: tuple[str, ...]) -> Row:
-        if name in rows:
-            return rows[name]
-        entry = entries.get(name)
-        if entry is None:
-            raise ValueError(
-                f"The row {above[-1]!r} comes after {name!r}, which there is "
-                f"not.{_near(name, entries)}"
-            )
-        if name in above:
-            raise ValueError(
-                f"The row {name!r} comes after itself: "
-                f"{' after '.join((*above, name))}."
-            )
-        config, teacher = base, entry.teacher
-        if entry.after is not None:
-            after = resolve(entry.after, (*above, name))
-            config, teacher = after.config, teacher or after.teacher
-        try:
-            config = with_values(config, entry.settings)
-        except ValueError as error:
-            raise ValueError(f"The row {name!r}: {error}") from None
-        changes = dict(entry.settings)
-        if entry.turned:
-            data = config.data
-            turned = {
-                "data.source_language": data.target_language,
-                "data.target_language": data.source_language,
-            }
-            config, changes = with_values(config, turned), turned | changes
-        if entry.models > 1:
-            changes["models"] = entry.models
-        if entry.teacher is not None:
-            told = resolve(entry.teacher, (*above, name))
-            config = _taught(name, config, told)
-            changes["teacher"] = entry.teacher
-        rows[name] = Row(
-            name, config, entry.models, entry.after, changes, teacher
-        )
-        return rows[name]
-
-    for name in entries:
-        resolve(name, ())
-    return rows
-
-
-def _taught(name: str, config: RunConfig, teacher: Row) -> RunConfig:
-    """The settings with the training text once more, as it was translated."""
-    data = config.data
-    if data.train is None or teacher.teacher is not None:
-        raise ValueError(
-            f"The row {name!r} has the teacher {teacher.name!r}. Expected: a "
-            "training text in files, and a teacher without one of its own. "
-            f"Received: data.train={data.train!r}, and {teacher.name!r} with "
-            f"the teacher {teacher.teacher!r}."
-        )
-    for of in ("train", "source_language", "target_language", "lowercase"):
-        own, other = getattr(data, of), getattr(teacher.config.data, of)
-        if own != other:
-            raise ValueError(
-                f"The row {name!r} and its teacher {teacher.name!r} read "
-                f"other text. Expected: data.{of}={own!r}. Received: {other!r}."
-            )
-    sources = (*several(data.train), f"{TAUGHT}/{taught_text(teacher)}")
-    return with_values(config, {"data.train": sources})
-
-
 def _check_names(
     rows: Mapping[str, Row], tables: Mapping[str, Table], paper: PaperFile
 ) -> None:
@@ -344,8 +216,3 @@ def _command(
     if settings:
         command += ["--set", *map(assignment, settings, settings.values())]
     return tuple(command)
-
-
-def _near(name: str, names: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(names), n=1)
-    return f" Did you mean {near[0]}?" if near else ""

@@ -21,8 +21,9 @@ from luong_keras.config_values import config_to_dict
 from luong_keras.files.folder_lock import locked
 from luong_keras.files.json_file import write_json
 from luong_keras.progress import live_line, terminal
-from luong_keras.reproduction.plan import Plan, Row, taught_text
+from luong_keras.reproduction.plan import Plan
 from luong_keras.reproduction.progress import Progress
+from luong_keras.reproduction.rows import Row, taught_text
 from luong_keras.reproduction.tasks import (
     STOPPED,
     Teacher,

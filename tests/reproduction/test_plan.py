@@ -11,10 +11,10 @@ from luong_keras.presets import PRESETS
 from luong_keras.reproduction.plan import (
     SCALES,
     read_plan,
-    taught_text,
     with_text,
 )
 from luong_keras.reproduction.plan_files import Claim
+from luong_keras.reproduction.rows import taught_text
 from tests.reproduction.made_up_rows import TAUGHT_PLAN, own_plan, taught_plan
 
 
