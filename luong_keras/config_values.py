@@ -12,6 +12,7 @@ from typing import Any
 
 from luong_keras.config import RunConfig
 from luong_keras.missing_package import missing_package
+from luong_keras.near_names import did_you_mean
 
 # What people change most, without the section; some are several settings.
 SHORT_NAMES = {
@@ -351,8 +352,7 @@ def _wrong_value(name: str, value) -> str:
             if typing.get_origin(part) is typing.Literal
             for choice in typing.get_args(part)
         ]
-        found = difflib.get_close_matches(value, choices, n=1)
-        near = f" Did you mean {found[0]!r}?" if found else ""
+        near = did_you_mean(value, choices)
     return (
         f"{name}: Expected {expected(annotation)}. Received: {value!r}.{near}"
     )

@@ -27,6 +27,7 @@ LEVELS = {
     "config_values": 0,
     "presets": 0,
     "missing_package": 0,
+    "near_names": 0,
     "moved": 0,
     "registration": 0,
     "progress": 0,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import os
 import sys
@@ -11,6 +10,7 @@ from collections.abc import Sequence
 import luong_keras
 from luong_keras.cli.startup_noise import without_startup_noise
 from luong_keras.client.server_error import TranslationServerError
+from luong_keras.near_names import did_you_mean
 
 COMMANDS = {
     "train": "train a translator, or go on with one",
@@ -51,12 +51,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     name = argv.pop(0)
     if name not in COMMANDS:
-        near = difflib.get_close_matches(name, COMMANDS, n=1)
-        hint = f" Did you mean {near[0]}?" if near else ""
         return _fail(
             "luong-keras",
             f"Expected a command, one of {', '.join(COMMANDS)}. Received: "
-            f"{name}.{hint}",
+            f"{name}.{did_you_mean(name, COMMANDS)}",
         )
     if not own_process:
         return _run(name, argv)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import io
 import re
 from collections.abc import Sequence
 from typing import Annotated, Any, TypeVar
 
 from luong_keras.missing_package import missing_package
+from luong_keras.near_names import did_you_mean
 
 try:
     import tyro
@@ -92,8 +92,7 @@ def _wrong_value(flag: str, expected: str, received: str) -> str:
     choices = [c for c in re.findall(r"'([^']*)'", expected) if c != "None"]
     if choices:
         expected = f"one of {', '.join(choices)}"
-    near = difflib.get_close_matches(received, choices, n=1)
-    hint = f" Did you mean {near[0]}?" if near else ""
+    hint = did_you_mean(received, choices)
     return f"{flag}: Expected {expected}. Received: {received}.{hint}"
 
 

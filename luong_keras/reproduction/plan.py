@@ -14,6 +14,7 @@ from typing import Any
 
 from luong_keras.config import RunConfig
 from luong_keras.config_values import assignment, with_values
+from luong_keras.near_names import did_you_mean
 from luong_keras.presets import PRESETS
 from luong_keras.reproduction.plan_files import (
     Claim,
@@ -26,7 +27,7 @@ from luong_keras.reproduction.plan_files import (
     Table,
     read_plan_file,
 )
-from luong_keras.reproduction.rows import TAUGHT, Row, near, resolved
+from luong_keras.reproduction.rows import TAUGHT, Row, resolved
 
 _PLANS = Path(__file__).parent / "plans"
 SCALES = ("builtin", "multi30k", "wmt14")
@@ -89,7 +90,7 @@ class Plan:
                 raise ValueError(
                     f"Expected: tables of {', '.join(self.tables)}, or rows "
                     f"such as {next(iter(self.rows))}. Received: {name!r}."
-                    f"{near(name, known)}"
+                    f"{did_you_mean(name, known)}"
                 )
         return [self.rows[name] for name in found]
 
@@ -123,7 +124,8 @@ def read_plan(
     else:
         raise ValueError(
             f"Expected: a scale of {', '.join(SCALES)}, or the path of a YAML "
-            f"file like theirs. Received: {scale!r}.{near(scale, SCALES)}"
+            f"file like theirs. Received: {scale!r}."
+            f"{did_you_mean(scale, SCALES)}"
         )
     file = read_plan_file(path, ScaleFile)
     if file.preset not in PRESETS:

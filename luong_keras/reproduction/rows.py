@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +15,7 @@ from luong_keras.config_values import (
     with_values,
 )
 from luong_keras.data.text_files import several
+from luong_keras.near_names import did_you_mean
 from luong_keras.reproduction.plan_files import RowEntry
 
 #: What stands for that of the training texts as teachers translate them.
@@ -66,7 +66,7 @@ def resolved(
         if entry is None:
             raise ValueError(
                 f"The row {above[-1]!r} comes after {name!r}, which there is "
-                f"not.{near(name, entries)}"
+                f"not.{did_you_mean(name, entries)}"
             )
         if name in above:
             raise ValueError(
@@ -116,12 +116,6 @@ def taught_text(teacher: Row) -> str:
     made_by = json.dumps([teacher.models, changed], sort_keys=True)
     digest = hashlib.sha256(made_by.encode())
     return f"{teacher.name}-{digest.hexdigest()[:8]}.tsv"
-
-
-def near(name: str, names: Iterable[str]) -> str:
-    """What an error says of the name that is most like a wrong one."""
-    close = difflib.get_close_matches(name, list(names), n=1)
-    return f" Did you mean {close[0]}?" if close else ""
 
 
 def _taught(name: str, config: RunConfig, teacher: Row) -> RunConfig:

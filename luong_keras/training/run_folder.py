@@ -1,6 +1,5 @@
 """The files of a training run and their names."""
 
-import difflib
 import json
 import os
 import re
@@ -10,6 +9,7 @@ from typing import Any
 
 from luong_keras.config_values import leaf_values
 from luong_keras.files.json_file import read_json, write_json
+from luong_keras.near_names import did_you_mean
 
 _RESTORE = "Put a copy in its place, or use a new folder for a new run."
 OTHER_TEXT = (
@@ -248,12 +248,10 @@ class RunFolder:
         """
         epoch = _EPOCH.fullmatch(name)
         if epoch is None and name not in WEIGHTS:
-            near = difflib.get_close_matches(name, WEIGHTS, n=1)
-            hint = f" Did you mean {near[0]}?" if near else ""
             raise ValueError(
                 f"Expected: weights named {', '.join(WEIGHTS)} or, such as "
-                f"epoch-7, those of an epoch. Received: {name}.{hint} "
-                f"{self._present_weights()}"
+                f"epoch-7, those of an epoch. Received: {name}."
+                f"{did_you_mean(name, WEIGHTS)} {self._present_weights()}"
             )
         path = self._weights(name)
         if not path.exists():

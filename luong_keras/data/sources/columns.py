@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from luong_keras.near_names import did_you_mean
 
 _SOURCE = {"source", "src"}
 _TARGET = {"target", "tgt", "trg"}
@@ -81,8 +82,7 @@ def named_columns(
         elif column.isdecimal() and 1 <= int(column) <= len(names):
             places.append(int(column) - 1)
         else:
-            near = difflib.get_close_matches(column, names, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+            hint = did_you_mean(column, names)
             raise ValueError(
                 f"There is no column {column!r} in {what}. Expected: two of "
                 f"{_shown(names)}, or their numbers from 1, as data.columns. "

@@ -1,0 +1,21 @@
+"""What an error says of a name that is like one that there is."""
+
+import difflib
+from collections.abc import Iterable
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """The question for the end of a message, or nothing.
+
+    Args:
+        name: what was given.
+        names: what there is.
+
+    Example:
+        >>> did_you_mean("trian", ["train", "translate"])
+        ' Did you mean train?'
+        >>> did_you_mean("paint", ["train", "translate"])
+        ''
+    """
+    near = difflib.get_close_matches(name, list(names), n=1)
+    return f" Did you mean {near[0]}?" if near else ""
