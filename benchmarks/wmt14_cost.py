@@ -12,6 +12,7 @@ random and the loss is that of random words: nothing is translated here.
 from __future__ import annotations
 
 import argparse
+import itertools
 import statistics
 import tempfile
 import time
@@ -34,6 +35,7 @@ class Steps(keras.callbacks.Callback):
 
     Attributes:
         times: when each step has ended.
+        busy: the processor time until then, of all cores together.
         losses: the mean loss of the epoch after each step.
         in_epoch: how many there are in an epoch.
     """
@@ -42,12 +44,14 @@ class Steps(keras.callbacks.Callback):
         super().__init__()
         self.count = count
         self.times: list[float] = []
+        self.busy: list[float] = []
         self.losses: list[float] = []
 
     def on_train_batch_end(self, batch, logs=None):
         """Notes the step."""
         self.in_epoch = self.params["steps"]
         self.times.append(time.perf_counter())
+        self.busy.append(time.process_time())
         self.losses.append(logs["loss"])
         done = len(self.times)
         if done % 20 == 0:
@@ -63,7 +67,7 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--pairs", type=int, default=4_500_000)
-    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--steps", type=int, default=200, help="at least 2")
     parser.add_argument("--row", default="local-p", help="the system")
     parser.add_argument("--text", type=Path, help="a .tsv of pairs instead")
     parser.add_argument("--folder", help="for text and run")
@@ -95,16 +99,17 @@ def main() -> None:
 
 def report(row: str, steps: Steps, began: float, epochs: list[int]) -> None:
     """Prints what was measured, and what follows from it."""
-    ends = steps.times[min(_WARMING_UP, len(steps.times) - 2) :]
-    times = [b - a for a, b in zip(ends, ends[1:], strict=False)]
+    skipped = min(_WARMING_UP, len(steps.times) - 1)
+    times = _each(steps.times[skipped - 1 :])
     mean = statistics.mean(times)
+    busy = statistics.mean(_each(steps.busy[skipped - 1 :]))
     epoch = mean * steps.in_epoch
     print(
         f"{row}: {len(steps.times)} steps, the first "
         f"{steps.times[0] - began:.0f} s after the text was there; from step "
-        f"{_WARMING_UP + 1} on {mean:.2f} s each ({min(times):.2f} to "
-        f"{max(times):.2f}); loss from {steps.losses[0]:.1f} to "
-        f"{steps.losses[-1]:.1f}"
+        f"{skipped + 1} on {mean:.2f} s each ({min(times):.2f} to "
+        f"{max(times):.2f}), {busy:.2f} s of processor time; loss from "
+        f"{steps.losses[0]:.1f} to {steps.losses[-1]:.1f}"
     )
     print(f"an epoch, {steps.in_epoch:,} steps: {epoch / 3600:,.0f} hours")
     print(
@@ -112,6 +117,10 @@ def report(row: str, steps: Steps, began: float, epochs: list[int]) -> None:
         f"{max(epochs)} epochs, if each step takes as long as these: "
         f"{sum(epochs) * epoch / 86400:,.0f} days on this machine"
     )
+
+
+def _each(ends: list[float]) -> list[float]:
+    return [b - a for a, b in itertools.pairwise(ends)]
 
 
 if __name__ == "__main__":
