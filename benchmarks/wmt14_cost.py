@@ -28,6 +28,7 @@ from luong_keras.reproduction.plan import read_plan
 from luong_keras.reproduction.tasks import work_of
 
 _WARMING_UP = 10  # steps
+_TOGETHER = 20  # steps, whose mean loss is told
 
 
 class Steps(keras.callbacks.Callback):
@@ -36,7 +37,7 @@ class Steps(keras.callbacks.Callback):
     Attributes:
         times: when each step has ended.
         busy: the processor time until then, of all cores together.
-        losses: the mean loss of the epoch after each step.
+        losses: that of a pair, summed over the steps until then.
         in_epoch: how many there are in an epoch.
     """
 
@@ -47,17 +48,29 @@ class Steps(keras.callbacks.Callback):
         self.busy: list[float] = []
         self.losses: list[float] = []
 
+    def on_epoch_begin(self, epoch, logs=None):
+        """Notes the losses of the epochs until then."""
+        self._before = self.losses[-1] if self.losses else 0.0
+
     def on_train_batch_end(self, batch, logs=None):
         """Notes the step."""
         self.in_epoch = self.params["steps"]
         self.times.append(time.perf_counter())
         self.busy.append(time.process_time())
-        self.losses.append(logs["loss"])
         done = len(self.times)
-        if done % 20 == 0:
-            print(f"\nstep {done}, loss {logs['loss']:.2f}", flush=True)
+        # Keras has the mean since the epoch began.
+        self.losses.append(self._before + logs["loss"] * (batch + 1))
+        if done % _TOGETHER == 0:
+            print(f"\nstep {done}, {self.recent_loss(done)}", flush=True)
         if done == self.count:
             self.model.stop_training = True
+
+    def recent_loss(self, step: int) -> str:
+        """The mean loss of some steps that end with one, in words."""
+        first = max(0, step - _TOGETHER)
+        before = self.losses[first - 1] if first else 0.0
+        mean = (self.losses[step - 1] - before) / (step - first)
+        return f"loss {mean:.1f} in steps {first + 1} to {step}"
 
 
 def main() -> None:
@@ -108,8 +121,9 @@ def report(row: str, steps: Steps, began: float, epochs: list[int]) -> None:
         f"{row}: {len(steps.times)} steps, the first "
         f"{steps.times[0] - began:.0f} s after the text was there; from step "
         f"{skipped + 1} on {mean:.2f} s each ({min(times):.2f} to "
-        f"{max(times):.2f}), {busy:.2f} s of processor time; loss from "
-        f"{steps.losses[0]:.1f} to {steps.losses[-1]:.1f}"
+        f"{max(times):.2f}), {busy:.2f} s of processor time; "
+        f"{steps.recent_loss(min(_TOGETHER, len(steps.times)))}, "
+        f"{steps.recent_loss(len(steps.times))}"
     )
     print(f"an epoch, {steps.in_epoch:,} steps: {epoch / 3600:,.0f} hours")
     print(
