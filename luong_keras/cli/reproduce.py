@@ -97,6 +97,11 @@ def run(arguments: Reproduce) -> int:
     paths = write_pages(plan, records, output)
     if paths:
         _tell_claims(paths[-1])
+    elif arguments.page:
+        raise FileNotFoundError(
+            f"--page: Expected: finished rows of {plan.scale} in {records}, "
+            "a folder of --output. Received: none."
+        )
     for path in paths:
         print(path)
     return status

@@ -59,6 +59,7 @@ def test_a_page_of_what_there_is(call, tmp_path):
         (["--jobs", "0"], "--jobs must be at least 1"),
         (["--rows", "mine.yaml"], "mine.yaml, which does not exist"),
         (["--set", "model.unit=1"], "Did you mean model.units?"),
+        (["--page"], "Expected: finished rows of builtin in "),
     ],
 )
 def test_what_is_wrong_is_one_line(call, arguments, message):
