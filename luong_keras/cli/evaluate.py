@@ -13,6 +13,7 @@ from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes
 
 from luong_keras.cli.parsing import Own, parse_arguments
 from luong_keras.cli.searching import SearchFlags, changed_search
+from luong_keras.config import DataConfig
 from luong_keras.recipe.run_settings import run_config
 
 
@@ -30,7 +31,7 @@ class Evaluate:
     weights: Own[str | None] = None
     # the pairs to score
     part: Literal["dev", "test"] = "test"
-    # sacreBLEU's name of another test set, such as wmt15
+    # of runs on WMT text: sacreBLEU's name of another test set, such as wmt15
     test_set: Own[str | None] = None
     # file of line numbers to keep
     test_subset: Own[str | None] = None
@@ -46,6 +47,7 @@ parse = functools.partial(parse_arguments, Evaluate, "luong-keras evaluate")
 def run(arguments: Evaluate) -> int:
     """Scores, prints and notes the results."""
     config = run_config(arguments.run_dir)
+    _check(arguments, config.data)
     decoding = changed_search(
         config.decoding,
         arguments.search,
@@ -82,3 +84,17 @@ def run(arguments: Evaluate) -> int:
     write_results(RunFolder(arguments.run_dir).results, results)
     print(json.dumps(results, ensure_ascii=False))
     return 0
+
+
+def _check(arguments: Evaluate, data: DataConfig) -> None:
+    """Refuses a test set that nothing would read."""
+    name = arguments.test_set
+    if name is not None and data.dataset in ("phrasebook", "files"):
+        languages = f"{data.source_language}-{data.target_language}"
+        raise ValueError(
+            "--test-set is another test set of a run on WMT text. Expected: "
+            "a run whose data.dataset is a builder of tensorflow_datasets. "
+            f"Received: --test-set {name} for a run with data.dataset="
+            f"{data.dataset}. Leave it out, or give `luong-keras translate` "
+            f"what `sacrebleu -t {name} -l {languages} --echo src` prints."
+        )

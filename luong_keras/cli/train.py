@@ -99,7 +99,8 @@ class Train:
     # of tensorflow, mirrored: on several devices of this machine, each with
     # a share of every batch
     strategy: Annotated[Literal["mirrored"] | None, DisallowNone, _SAID] = None
-    # how many devices of this machine; default: all GPUs, or the CPU as one
+    # how many devices of this machine, with --backend jax or --strategy
+    # mirrored; default: all GPUs, or the CPU as one. Otherwise one trains
     devices: Annotated[int | None, DisallowNone, _SAID] = None
     # settings in YAML or JSON, such as the config.json of another run
     config: Annotated[Path | None, DisallowNone, _SAID] = None

@@ -341,6 +341,13 @@ def test_scores_of_a_run_are_printed_and_kept(call, run, searched):
     assert json.loads(run.results.read_text().splitlines()[-1]) == found
 
 
+def test_a_test_set_that_the_run_would_not_read_is_refused(call, searched):
+    error = "\n".join(call("evaluate", "--test-set", "wmt15", status=2))
+    assert "Received: --test-set wmt15" in error
+    assert "data.dataset=files" in error and "Leave it out" in error
+    assert not searched
+
+
 def test_given_translations_are_scored(call, run, translator, capsys, tmp_path):
     columns = run.path.parent / "test.tsv"
     lines = call("score", columns)
