@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -45,12 +46,15 @@ class Verdict:
         verdict: one of the four.
         value: the sum that should be above zero, or the correlation.
         missing: the rows that would be needed.
+        trials: how often the row that was trained least was trained, 0 where
+            chance in training is not asked for.
     """
 
     claim: Claim | Correlation
     verdict: str
     value: Interval | None = None
     missing: tuple[str, ...] = ()
+    trials: int = 0
 
 
 class Resampling:
@@ -59,7 +63,8 @@ class Resampling:
     Each sample draws as many sentences as there are, with replacement (Koehn,
     2004), the same for every row; where a row was tried with several seeds it
     draws as many of its trials too, so that an interval has both sources of
-    chance in it.
+    chance in it. Rows that are the same trainings, as before and after unk
+    replacement, draw the same trials, of those that both have.
 
     Args:
         rows: with the same test text.
@@ -73,14 +78,11 @@ class Resampling:
 
     def score(self, row: str, of: str, over: str = "all") -> float:
         """A row's score of the text as it is, the mean of its trials."""
-        return float(np.mean(self._trials(row, of, over, self._ones(row))))
+        return self._score(self.rows[row], of, over)
 
     def scores(self, row: str, of: str, over: str = "all") -> np.ndarray:
         """Its scores of all samples."""
-        key = row, of, over
-        if key not in self._drawn:
-            self._drawn[key] = self._resampled(*key)
-        return self._drawn[key]
+        return self._scores(self.rows[row], of, over)
 
     def has(self, row: str, of: str) -> bool:
         """Whether a row has been tried and has this score."""
@@ -95,42 +97,78 @@ class Resampling:
         self, terms: Sequence[tuple[int, str]], of: str, over: str = "all"
     ) -> Interval:
         """A sum of scores with signs, and how sure it is."""
+        trials = self.paired({row for _, row in terms})
         parts = [
-            (one * other, row, part)
+            (one * other, trials[row], part)
             for one, row in terms
             for other, part in zip((1, -1), over.split(" - "), strict=False)
         ]
-        value = sum(sign * self.score(row, of, x) for sign, row, x in parts)
+        value = sum(sign * self._score(x, of, part) for sign, x, part in parts)
         found = np.zeros(self.samples)
-        for sign, row, part in parts:
-            found += sign * self.scores(row, of, part)
+        for sign, records, part in parts:
+            found += sign * self._scores(records, of, part)
         low, high = np.quantile(found, [_LEVEL / 2, 1 - _LEVEL / 2])
         return Interval(value, float(low), float(high))
 
-    def _resampled(self, row: str, of: str, over: str) -> np.ndarray:
-        count = self._ones(row).size
+    def paired(self, names: Iterable[str]) -> dict[str, tuple[Record, ...]]:
+        """The trials of rows; of the same training, those that all have."""
+        found = {name: tuple(self.rows[name]) for name in names}
+        alike = defaultdict(list)
+        for name, records in found.items():
+            alike[records[0].trained].append(name)
+        for same in alike.values():
+            seeds = [{r.seeds for r in found[name]} for name in same]
+            if common := set.intersection(*seeds):
+                for name in same:
+                    chosen = [r for r in found[name] if r.seeds in common]
+                    found[name] = tuple(chosen)
+        return found
+
+    def _score(self, records: Sequence[Record], of: str, over: str) -> float:
+        ones = np.ones((1, _sentences(records)))
+        return float(np.mean(_trials(records, of, over, ones)))
+
+    def _scores(
+        self, records: Sequence[Record], of: str, over: str
+    ) -> np.ndarray:
+        key = tuple((r.row, r.seeds) for r in records), of, over
+        if key not in self._drawn:
+            self._drawn[key] = self._resampled(records, of, over)
+        return self._drawn[key]
+
+    def _resampled(
+        self, records: Sequence[Record], of: str, over: str
+    ) -> np.ndarray:
+        count = _sentences(records)
         random = np.random.default_rng([_SEED, count])
         weights = random.multinomial(count, [1 / count] * count, self.samples)
-        trials = self._trials(row, of, over, weights)
-        # Other rows draw their trials by themselves.
-        random = np.random.default_rng([_SEED, *row.encode()])
-        drawn = random.integers(len(trials), size=(self.samples, len(trials)))
-        return trials[drawn, np.arange(self.samples)[:, None]].mean(axis=1)
+        scores = _trials(records, of, over, weights)
+        # Other trainings draw their trials by themselves.
+        drawn_by = repr((records[0].trained, [r.seeds for r in records]))
+        random = np.random.default_rng([_SEED, *drawn_by.encode()])
+        trials = len(records)
+        drawn = random.integers(trials, size=(self.samples, trials))
+        found = scores[drawn, np.arange(self.samples)[:, None]].mean(axis=1)
+        mean = scores.mean(axis=0)
+        # The mean of n that are drawn of n varies by (n - 1) / n of what the
+        # mean of n does.
+        return mean + (found - mean) * (trials / max(trials - 1, 1)) ** 0.5
 
-    def _trials(
-        self, row: str, of: str, over: str, weights: np.ndarray
-    ) -> np.ndarray:
-        """The scores of every trial, for rows of weights of the sentences."""
-        records = self.rows[row]
-        if over == "long":
-            lengths = np.array(records[0].sentences["source_lengths"])
-            weights = weights * is_long(lengths)
-        return np.array(
-            [scores_of(of, dict(r.sentences), weights) for r in records]
-        )
 
-    def _ones(self, row: str) -> np.ndarray:
-        return np.ones((1, len(self.rows[row][0].sentences["source_lengths"])))
+def _trials(
+    records: Sequence[Record], of: str, over: str, weights: np.ndarray
+) -> np.ndarray:
+    """The scores of every trial, for rows of weights of the sentences."""
+    if over == "long":
+        lengths = np.array(records[0].sentences["source_lengths"])
+        weights = weights * is_long(lengths)
+    return np.array(
+        [scores_of(of, dict(r.sentences), weights) for r in records]
+    )
+
+
+def _sentences(records: Sequence[Record]) -> int:
+    return len(records[0].sentences["source_lengths"])
 
 
 def is_long(lengths: np.ndarray) -> np.ndarray:
@@ -162,7 +200,8 @@ def _claim(claim: Claim, resampling: Resampling) -> Verdict:
     if missing:
         return Verdict(claim, NOT_TRIED, missing=tuple(missing))
     value = resampling.difference(claim.terms, claim.of, claim.over)
-    return Verdict(claim, _above_zero(value), value)
+    trials = min(map(len, resampling.paired(names).values()))
+    return Verdict(claim, _above_zero(value), value, trials=trials)
 
 
 def _above_zero(value: Interval) -> str:
@@ -174,10 +213,13 @@ def _above_zero(value: Interval) -> str:
 def _correlation(
     told: Correlation, table: Table, resampling: Resampling
 ) -> Verdict:
-    names = [line.row for line in table.lines]
-    names = [n for n in names if all(resampling.has(n, of) for of in told.of)]
+    rows = [line.row for line in table.lines]
+    names = [n for n in rows if all(resampling.has(n, of) for of in told.of)]
+    absent = tuple(name for name in rows if name not in names)
+    # Each training once: its other rows are nearly the same two scores.
+    trained = {resampling.rows[n][0].trained: n for n in reversed(names)}
+    names = list(reversed(trained.values()))
     if len(names) < 4:
-        absent = tuple(x.row for x in table.lines if x.row not in names)
         return Verdict(told, NOT_TRIED, missing=absent)
     xs, ys = (
         np.array([resampling.score(name, of) for name in names])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import shlex
 import statistics
@@ -27,11 +28,12 @@ from luong_keras.reproduction.comparison import (
 from luong_keras.reproduction.figures import by_length, learning_curves
 from luong_keras.reproduction.measures import MEASURES
 from luong_keras.reproduction.plan import Plan
-from luong_keras.reproduction.plan_files import Claim, Table
+from luong_keras.reproduction.plan_files import Claim, Line, Sample, Table
 from luong_keras.reproduction.record import (
     Record,
     comparable_settings,
     read_records,
+    record_path,
 )
 from luong_keras.reproduction.rows import Row
 from luong_keras.reproduction.tasks import TEST_TEXT
@@ -92,12 +94,21 @@ def _rows(plan: Plan, records: Path) -> tuple[Rows, list[str]]:
     """The records by their rows, in the order of the plan."""
     by_name = defaultdict(list)
     by_text = defaultdict(list)
-    for record in read_records(records):
-        if record.row in plan.rows:
-            data = plan.rows[record.row].config.data
-            named = (getattr(data, name) for name in TEST_TEXT)
-            by_text[data.source_language, *named].append(record)
     left_out = []
+    for path, record in read_records(records).items():
+        row = plan.rows.get(record.row)
+        if row is None:
+            continue
+        own_path = record_path(records, record.row, record.seeds)
+        if path != own_path:
+            left_out.append(f"{path.name}: not named {own_path.name}")
+        elif len(record.seeds) != max(row.models, 1):
+            left_out.append(f"{path.name}: {len(record.seeds)} models")
+        else:
+            data = row.config.data
+            named = [getattr(data, name) for name in TEST_TEXT]
+            languages = data.source_language, data.target_language
+            by_text[*languages, *named].append(record)
     for own in by_text.values():
         usual = statistics.mode(record.text["test"] for record in own)
         for record in own:
@@ -116,18 +127,32 @@ def _content(plan: Plan, rows: Rows) -> dict[str, Any]:
     resampling = Resampling(rows)
     return {
         "tables": [
-            _table(plan, table, resampling)
-            for table in plan.tables.values()
-            if _is_told(table, rows)
+            _table(plan, table, resampling) for table in _tables(plan, rows)
         ],
         "claims": [_told(verdict) for verdict in verdicts(plan, resampling)],
     }
 
 
-def _is_told(table: Table, rows: Rows) -> bool:
-    """Whether there is more to show of a table than rows of another one."""
-    tried = sum(line.row in rows for line in table.lines)
-    return 2 * tried >= len(table.lines)
+def _tables(plan: Plan, rows: Rows) -> list[Table]:
+    """The tables of which half was tried, and one of all other rows."""
+    found = [
+        table
+        for table in plan.tables.values()
+        if 2 * sum(x.row in rows for x in table.lines) >= len(table.lines)
+    ]
+    shown = {line.row for table in found for line in table.lines}
+    lines = [x for table in plan.tables.values() for x in table.lines]
+    papers = {line.row: line for line in reversed(lines)}
+    others = [
+        # What a line is called says something in its table alone.
+        dataclasses.replace(papers.get(name, Line(name, name)), name=name)
+        for name in rows
+        if name not in shown
+    ]
+    if others:
+        title = "Other rows" if found else "Rows"
+        found.append(Table(title, others))
+    return found
 
 
 def _table(plan: Plan, table: Table, resampling: Resampling) -> dict[str, Any]:
@@ -217,6 +242,7 @@ def _told(verdict: Verdict) -> dict[str, Any]:
         "computed": computed,
         "value": _number(verdict.value, digits, percent),
         "missing": list(verdict.missing),
+        "trials": verdict.trials,
     }
 
 
@@ -234,13 +260,13 @@ def _samples(plan: Plan, rows: Rows) -> list[dict[str, Any]]:
     """The plan's sentences, as the rows translate and align them."""
     found = []
     language = _first(plan).config.data.source_language
-    for place, sentence in enumerate(plan.samples):
+    for sentence in plan.samples:
         shown = []
         for name, records in rows.items():
             spoken = plan.rows[name].config.data.source_language
-            if spoken != language or not records[0].samples:
+            sample = _sample(records[0], sentence.source, plan.samples)
+            if spoken != language or sample is None:
                 continue
-            sample = records[0].samples[place]
             aligned = name in _SAMPLE_ALIGNMENTS and sample["percent"]
             shown.append(
                 {
@@ -258,6 +284,17 @@ def _samples(plan: Plan, rows: Rows) -> list[dict[str, Any]]:
         if shown:
             found.append({"sentence": sentence, "shown": shown})
     return found
+
+
+def _sample(
+    record: Record, source: str, known: Sequence[Sample]
+) -> Mapping[str, Any] | None:
+    """What a row makes of a sentence, if it was asked."""
+    for sample, asked in zip(record.samples, known, strict=False):
+        # Older rows have no sources: they were asked in the plan's order.
+        if sample.get("source", asked.source) == source:
+            return sample
+    return None
 
 
 def _settings(

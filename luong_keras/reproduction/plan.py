@@ -27,7 +27,7 @@ from luong_keras.reproduction.plan_files import (
     Table,
     read_plan_file,
 )
-from luong_keras.reproduction.rows import TAUGHT, Row, resolved
+from luong_keras.reproduction.rows import TAUGHT, Row, check_seed, resolved
 
 _PLANS = Path(__file__).parent / "plans"
 SCALES = ("builtin", "multi30k", "wmt14")
@@ -133,6 +133,11 @@ def read_plan(
             f"{path}: preset: Expected: one of {', '.join(PRESETS)}. "
             f"Received: {file.preset!r}."
         )
+    for name in ("seeds", "ensemble"):
+        if (value := getattr(file, name)) < 1:
+            raise ValueError(
+                f"{path}: {name}: Expected: at least 1. Received: {value}."
+            )
     paper = PaperFile()
     if file.paper:
         paper = read_plan_file(_PLANS / "paper.yaml", PaperFile)
@@ -154,6 +159,7 @@ def read_plan(
     base = with_values(
         PRESETS[file.preset], paper.base | file.settings | (settings or {})
     )
+    check_seed(base, PRESETS[file.preset])
     rows = resolved(entries, base)
     _check_names(rows, tables, paper)
     return Plan(

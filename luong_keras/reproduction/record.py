@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,17 @@ class Record:
     text: Mapping[str, Any]
     made: Mapping[str, Any]
 
+    @property
+    def trained(self) -> tuple:
+        """What its weights come of, but for the seeds.
+
+        Rows that differ in their search or their test text alone have the
+        same, and the same weights where their seeds are the same.
+        """
+        values = comparable_settings(RunConfig()) | dict(self.settings)
+        own = {n: v for n, v in values.items() if not _of_search(n)}
+        return len(self.seeds), json.dumps(own, sort_keys=True)
+
     def differences(self, config: RunConfig) -> dict[str, tuple[Any, Any]]:
         """Settings that are not those of `config`: the old and the new value.
 
@@ -73,12 +84,12 @@ class Record:
 
 def comparable_settings(config: RunConfig) -> dict[str, Any]:
     """The settings that decide a row, by full names, as JSON has them."""
-    leaves = leaf_values(config_to_dict(config))
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in leaves.items()
-        if name not in _OF_NO_ACCOUNT
-    }
+    leaves = json.loads(json.dumps(leaf_values(config_to_dict(config))))
+    return {n: value for n, value in leaves.items() if n not in _OF_NO_ACCOUNT}
+
+
+def _of_search(name: str) -> bool:
+    return name.startswith(("decoding.", "data.test"))
 
 
 def record_path(folder: Path, row: str, seeds: Sequence[int]) -> Path:
@@ -119,10 +130,9 @@ def read_record(path: Path) -> Record:
     return Record(**(found | {"seeds": tuple(found["seeds"])}))
 
 
-def read_records(folder: Path) -> Iterator[Record]:
-    """All rows of a folder, by the names of their files."""
-    for path in sorted(folder.glob("*.json")):
-        yield read_record(path)
+def read_records(folder: Path) -> dict[Path, Record]:
+    """All rows of a folder, but for what is being written there just now."""
+    return {p: read_record(p) for p in sorted(folder.glob("[!.]*.json"))}
 
 
 def _json(values: Mapping[str, Any]) -> str:

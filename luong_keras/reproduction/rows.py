@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -62,6 +63,7 @@ def resolved(
     def resolve(name: str, above: tuple[str, ...]) -> Row:
         if name in rows:
             return rows[name]
+        _check_name(name)
         entry = entries.get(name)
         if entry is None:
             raise ValueError(
@@ -77,8 +79,14 @@ def resolved(
         if entry.after is not None:
             after = resolve(entry.after, (*above, name))
             config, teacher = after.config, teacher or after.teacher
+        if entry.models < 1:
+            raise ValueError(
+                f"The row {name!r}: Expected: models of at least 1. Received: "
+                f"{entry.models}."
+            )
         try:
             config = with_values(config, entry.settings)
+            check_seed(config, base)
         except ValueError as error:
             raise ValueError(f"The row {name!r}: {error}") from None
         changes = dict(entry.settings)
@@ -105,6 +113,16 @@ def resolved(
     return rows
 
 
+def check_seed(config: RunConfig, before: RunConfig) -> None:
+    """Refuses a seed among the settings: every trial has its own."""
+    if config.training.seed != before.training.seed:
+        raise ValueError(
+            "training.seed is no setting of a row: its trials have the seeds "
+            "1, 2 and so on. Expected: --seeds N, how many. Received: "
+            f"training.seed={config.training.seed}."
+        )
+
+
 def taught_text(teacher: Row) -> str:
     """The name of the file of a training text that was translated.
 
@@ -116,6 +134,15 @@ def taught_text(teacher: Row) -> str:
     made_by = json.dumps([teacher.models, changed], sort_keys=True)
     digest = hashlib.sha256(made_by.encode())
     return f"{teacher.name}-{digest.hexdigest()[:8]}.tsv"
+
+
+def _check_name(name: str) -> None:
+    """A row's name is that of its file."""
+    if not re.fullmatch(r"\w[\w.-]*", name):
+        raise ValueError(
+            "Expected: rows named by letters, digits, _, - and . alone. "
+            f"Received: {name!r}."
+        )
 
 
 def _taught(name: str, config: RunConfig, teacher: Row) -> RunConfig:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import os
 import signal
@@ -21,7 +22,8 @@ from luong_keras.config_values import config_to_dict
 from luong_keras.files.folder_lock import locked
 from luong_keras.files.json_file import write_json
 from luong_keras.progress import live_line, terminal
-from luong_keras.reproduction.plan import Plan
+from luong_keras.reproduction.begun_runs import set_aside
+from luong_keras.reproduction.plan import Plan, with_text
 from luong_keras.reproduction.progress import Progress
 from luong_keras.reproduction.rows import Row, taught_text
 from luong_keras.reproduction.tasks import (
@@ -100,15 +102,14 @@ class Runs:
         with locked(self.folder), self._stopped_by_signals():
             progress = Progress(self.folder, work, time.monotonic())
             with self._shown(progress):
+                self._set_aside(work.trainings)
                 alone = [t for t in work.trainings if t.teacher is None]
                 taught = [t for t in work.trainings if t.teacher is not None]
                 failed: list[Failure] = []
                 for trainings in (alone, taught):
                     runs = {t.name: _runs_of(t.teacher) for t in trainings}
                     ready = self._ready(trainings, runs, failed)
-                    unread = self._side_by_side(self._texts(ready), progress)
-                    if unread:  # Nothing can be trained on it.
-                        return failed + unread
+                    ready = self._read(ready, progress, failed)
                     failed += self._side_by_side(ready, progress)
                 runs = {e.name: e.runs for e in work.ensembles}
                 ready = self._ready(work.ensembles, runs, failed)
@@ -131,6 +132,34 @@ class Runs:
             why = f"needs {', '.join(lost)}, which did not end"
             log = self.folder / f"{lost[0]}.log"
             failed.append(Failure(task.name, why, log))
+        return ready
+
+    def _set_aside(self, trainings: Sequence[Training]) -> None:
+        taught = self.folder / "taught"
+        for training in trainings:
+            config = with_text(training.config, self.files, taught)
+            told = set_aside(self.folder / training.name, config)
+            if told is not None:
+                self.say(f"{training.name}: {told}")
+
+    def _read(
+        self,
+        trainings: Sequence[Training],
+        progress: Progress,
+        failed: list[Failure],
+    ) -> list[Training]:
+        """Prepares texts; the trainings that have one, the others failed."""
+        texts = self._texts(trainings)
+        unread = {f.name: f for f in self._side_by_side(texts, progress)}
+        ready = []
+        for training in trainings:
+            text = self._text_of(training.config).name
+            begun = RunFolder(self.folder / training.name).data.exists()
+            if begun or text not in unread:
+                ready.append(training)
+                continue
+            failure = dataclasses.replace(unread[text], name=training.name)
+            failed.append(failure)
         return ready
 
     def _side_by_side(self, tasks: Sequence[Any], progress: Progress) -> list:
@@ -178,9 +207,11 @@ class Runs:
         progress.begin(task)
         try:
             with log.open("ab") as output:
+                begin = output.tell()
                 process = subprocess.Popen(
                     [sys.executable, "-m", _MODULE, str(path)],
-                    stdin=subprocess.DEVNULL,
+                    # It ends with this process, however that ends.
+                    stdin=subprocess.PIPE,
                     stdout=output,
                     stderr=output,
                     env=self._environment(),
@@ -192,13 +223,20 @@ class Runs:
                     process.terminate()
                 status = process.wait()
                 self._processes.discard(process)
+                if process.stdin is not None:
+                    process.stdin.close()
         finally:
             progress.end(task)
             path.unlink(missing_ok=True)
         if status == 0:
             return None
         stopped = status == STOPPED or self._stopping.is_set()
-        why = "stopped; the same command goes on" if stopped else _last(log)
+        if stopped:
+            why = "stopped; the same command goes on"
+        elif status < 0:
+            why = _signal(-status)
+        else:
+            why = _last(log, begin)
         return Failure(task.name, why, log)
 
     def _values(self, task: Any) -> dict[str, Any]:
@@ -256,10 +294,12 @@ class Runs:
             for process in list(self._processes):
                 process.send_signal(signal.SIGTERM)
 
-        before = {
-            number: signal.signal(number, stop)
-            for number in (signal.SIGINT, signal.SIGTERM)
-        }
+        numbers = [signal.SIGINT, signal.SIGTERM]
+        # That of a terminal that closes, unless `nohup` keeps it off.
+        hangup = getattr(signal, "SIGHUP", None)
+        if hangup and signal.getsignal(hangup) != signal.SIG_IGN:
+            numbers.append(hangup)
+        before = {number: signal.signal(number, stop) for number in numbers}
         try:
             yield
         finally:
@@ -280,8 +320,14 @@ def _runs_of(teacher: Teacher | None) -> Sequence[str]:
     return () if teacher is None else teacher.runs
 
 
-def _last(log: Path) -> str:
-    """The last line that says something."""
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+def _signal(number: int) -> str:
+    hint = ", perhaps as there was too little memory" if number == 9 else ""
+    return f"ended by signal {number}{hint}"
+
+
+def _last(log: Path, begin: int) -> str:
+    """The last line that says something, of those that are new."""
+    text = log.read_bytes()[begin:].decode("utf-8", errors="replace")
+    lines = text.splitlines()
     told = [line.strip() for line in lines if line.strip()]
     return told[-1] if told else "it wrote nothing"

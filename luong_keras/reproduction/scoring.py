@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -152,6 +153,7 @@ def _samples(
     attends = translator.translation_model.has_attention
     return [
         {
+            "source": source,
             "text": nbest[0].text,
             "source_tokens": nbest[0].source_tokens,
             "tokens": nbest[0].tokens,
@@ -159,7 +161,9 @@ def _samples(
             if attends
             else None,
         }
-        for nbest in translator.nbest(list(sources))
+        for source, nbest in zip(
+            sources, translator.nbest(list(sources)), strict=True
+        )
     ]
 
 
@@ -190,8 +194,10 @@ def _made(runs: Sequence[RunFolder]) -> dict[str, Any]:
     seconds = 0.0
     for run in runs:
         if run.sessions.exists():
-            lines = run.sessions.read_text(encoding="utf-8").splitlines()
-            seconds += sum(json.loads(line)["seconds"] for line in lines)
+            for line in run.sessions.read_text(encoding="utf-8").splitlines():
+                # One may have been cut off as the power was.
+                with contextlib.suppress(ValueError):
+                    seconds += json.loads(line)["seconds"]
     return {
         "training_seconds": round(seconds),
         "machine": machine(ONE_DEVICE),

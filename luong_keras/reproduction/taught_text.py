@@ -13,6 +13,7 @@ from pathlib import Path
 from luong_keras.config import RunConfig
 from luong_keras.data.datasets import load_datasets
 from luong_keras.data.sources.placed_pair import one_line
+from luong_keras.files.folder_lock import locked
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.progress import progress_bar
 from luong_keras.recipe.run_reading import load_run
@@ -29,10 +30,16 @@ def write_taught_text(
         path: of the file, a source and its translation a line.
         config: of the teacher, with its text and its search.
         runs: its trained models, which translate together.
+
+    Raises:
+        FolderInUseError: where another process writes it just now.
     """
-    if path.exists():
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
+    with locked(path.parent, path.name):
+        if not path.exists():
+            _write(path, config, runs)
+
+
+def _write(path: Path, config: RunConfig, runs: Sequence[str | Path]) -> None:
     partial = path.with_suffix(".partial")
     sources = [
         one_line(source)

@@ -10,13 +10,16 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 from luong_keras.config import RunConfig
 from luong_keras.config_values import config_from_dict
 from luong_keras.data.datasets import Datasets, load_datasets
+from luong_keras.files.atomic_file import write_text
 from luong_keras.files.json_file import read_json
 from luong_keras.recipe.preparation import prepare_text, read_text
 from luong_keras.recipe.run import run_recipe
@@ -28,7 +31,10 @@ from luong_keras.reproduction.tasks import STOPPED, TEST_TEXT
 from luong_keras.reproduction.taught_text import write_taught_text
 from luong_keras.training.run_folder import RunFolder
 
-_TEXT = ("corpus", "*_vocabulary.*")
+_VOCABULARIES = "*_vocabulary.*"
+_TEXT = ("corpus", _VOCABULARIES)
+# Which text the vocabularies are of.
+_READ = "fingerprint"
 
 
 def main(path: str) -> int:
@@ -67,10 +73,24 @@ def main(path: str) -> int:
     return 0
 
 
+def _end_with_parent() -> None:
+    """Stops this process, with a snapshot, when the one that began it ends."""
+    # Not by `sys.stdin`, whose lock would be held as the interpreter ends.
+    while os.read(0, 1):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 def _prepare_text(config: RunConfig, folder: RunFolder) -> None:
     """Checks the text and makes its vocabularies, for all runs that read it."""
     folder.path.mkdir(parents=True, exist_ok=True)
     _, corpus = prepare_text(config, folder)
+    note = folder.path / _READ
+    if not note.exists() or note.read_text() != corpus.fingerprint:
+        # Vocabularies of what the text was before.
+        for path in folder.path.glob(_VOCABULARIES):
+            path.unlink()
+        write_text(note, corpus.fingerprint)
     tokenizers = prepare_tokenizers(corpus, config, folder)
     count_lengths(corpus, tokenizers, config)
 
@@ -106,4 +126,5 @@ def _datasets(config: RunConfig, run: RunFolder) -> Datasets:
 
 
 if __name__ == "__main__":
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     sys.exit(main(sys.argv[1]))

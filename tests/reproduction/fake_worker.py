@@ -2,7 +2,7 @@
 
 What a task's training is called decides what becomes of it: `FAKE_FAILS` and
 `FAKE_WAITS` in the environment name one that fails and one that waits for a
-signal.
+signal, `FAKE_KILLED` one that is killed.
 """
 
 import json
@@ -20,10 +20,11 @@ def main(path):
             assert Path(run, "trained").exists(), run
         note(task, "taught", *[Path(run).name for run in task["runs"]])
     if task["prepare"] is not None:
-        if os.environ.get("FAKE_FAILS") == "text":
+        name = Path(task["text"]).name
+        if os.environ.get("FAKE_FAILS") in ("text", name):
             print("no such corpus")
             return 1
-        Path(task["text"]).mkdir(parents=True)
+        Path(task["text"]).mkdir(parents=True, exist_ok=True)
         note(task, "prepared", Path(task["text"]).name)
         return 0
     names = [Path(run).name for run in task["runs"]]
@@ -32,6 +33,8 @@ def main(path):
         if name == os.environ.get("FAKE_FAILS"):
             print("the memory is full\n")
             return 1
+        if name == os.environ.get("FAKE_KILLED"):
+            os.kill(os.getpid(), signal.SIGKILL)
         if name == os.environ.get("FAKE_WAITS"):
             signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))
             note(task, "waits", name)

@@ -152,3 +152,65 @@ def test_pairings_are_counted():
     assert permutation_p(xs, 2 * xs) == pytest.approx(2 / 6)
     assert permutation_p(np.arange(9.0), np.arange(9.0)) < 0.01
     assert comparison.correlation(xs, np.ones(3)) == 0.0
+
+
+def with_trials(row, *shares, seeds=None):
+    """A row that was trained with several seeds."""
+    seeds = seeds or range(1, len(shares) + 1)
+    return [record(row, n, x) for n, x in zip(seeds, shares, strict=True)]
+
+
+def better(records, row):
+    """The same trainings searched otherwise, all a little better."""
+    found = []
+    for one in records:
+        sentences = dict(one.sentences)
+        pairs = zip(sentences["matches_1"], sentences["length"], strict=True)
+        sentences["matches_1"] = [min(n + 1, length) for n, length in pairs]
+        settings = dict(one.settings) | {"decoding.replace_unknown": True}
+        found.append(
+            dataclasses.replace(
+                one, row=row, sentences=sentences, settings=settings
+            )
+        )
+    return found
+
+
+def test_rows_of_the_same_trainings_are_compared_seed_by_seed():
+    plain = with_trials("feed", 0.2, 0.5, 0.8)
+    found = {"feed": plain, "feed-unk": better(plain, "feed-unk")}
+    terms = [(1, "feed-unk"), (-1, "feed")]
+    value = Resampling(found, 200).difference(terms, "bleu")
+    assert 0 < value.low <= value.value <= value.high < 5
+    # The other row has one of the three seeds: it is compared with itself.
+    found["feed-unk"] = found["feed-unk"][:1]
+    one = {name: records[:1] for name, records in found.items()}
+    value = Resampling(found, 200).difference(terms, "bleu")
+    assert value == Resampling(one, 200).difference(terms, "bleu")
+    # Other seeds alone have nothing to do with each other.
+    found["feed"] = plain[1:]
+    value = Resampling(found, 200).difference(terms, "bleu")
+    assert value.value < -30
+
+
+def test_the_chance_of_few_seeds_is_not_made_small():
+    # Two trials that differ by d: their mean has a deviation of d / 2.
+    resampling = Resampling({"base": with_trials("base", 0.3, 0.7)}, 4000)
+    scores = resampling.scores("base", "bleu")
+    apart = np.ptp([r.scores["bleu"]["score"] for r in resampling.rows["base"]])
+    assert scores.std() == pytest.approx(apart / 2, rel=0.05)
+
+
+def test_a_verdict_says_how_many_seeds_it_rests_on():
+    found = rows(base=[0.5, 0.5], reverse=0.7)
+    assert verdict_of(Resampling(found), "Revers").trials == 1
+    found = rows(base=[0.5, 0.5], reverse=[0.7, 0.7, 0.7])
+    assert verdict_of(Resampling(found), "Revers").trials == 2
+
+
+def test_a_training_counts_once_in_a_correlation():
+    names = ("base", "reverse", "dropout")
+    found = {name: [record(name)] for name in names}
+    twin = dataclasses.replace(record("dropout"), row="local-p-unk")
+    told = verdict_of(Resampling(found | {"local-p-unk": [twin]}), "Progress")
+    assert told.verdict == "not tried" and "local-p-unk" not in told.missing

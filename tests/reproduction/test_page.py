@@ -7,9 +7,17 @@ import re
 
 import pytest
 
+from luong_keras.config_values import with_values
+from luong_keras.presets import PRESETS
 from luong_keras.reproduction.page import write_pages
-from luong_keras.reproduction.record import read_record, write_record
+from luong_keras.reproduction.plan import read_plan
+from luong_keras.reproduction.record import (
+    comparable_settings,
+    read_record,
+    write_record,
+)
 from tests.reproduction.made_up_rows import (
+    OWN_PLAN,
     builtin_plan,
     own_plan,
     record,
@@ -177,3 +185,78 @@ def test_a_damaged_row_is_named(tmp_path, text, message):
     with pytest.raises(ValueError, match=message) as caught:
         write_pages(builtin_plan(), tmp_path, tmp_path)
     assert "base-1.json" in str(caught.value)
+
+
+def test_rows_that_are_on_no_table_have_one(tmp_path):
+    rows = tmp_path / "rows"
+    write_rows(rows, record("local-p", share=0.4), record("gru", share=0.3))
+    text, summary = written(tmp_path)
+    (table,) = summary["tables"]
+    assert [line["name"] for line in table["lines"]] == ["local-p", "gru"]
+    assert [line["bleu"]["mean"] for line in table["lines"]] == [40, 30]
+    assert table["lines"][0]["paper"]["bleu"] == 19.0
+    assert "Other rows" not in plain(text)
+    write_rows(rows, *[record(name) for name in LADDER])
+    text, summary = written(tmp_path)
+    assert summary["tables"][-1]["title"] == "Other rows"
+    assert [x["row"] for x in summary["tables"][-1]["lines"]] == ["gru"]
+
+
+def test_records_that_are_no_trial_of_their_row(folder):
+    rows = folder / "rows"
+    # Of an ensemble with other models than the plan has now.
+    two = dataclasses.replace(record("ensemble"), seeds=(1, 2))
+    write_rows(rows, two)
+    (rows / "base-1 (1).json").write_bytes((rows / "base-1.json").read_bytes())
+    # Another program is writing it.
+    (rows / ".partial-elsewhere-1-base-3.json").write_text("{")
+    text, summary = written(folder)
+    shown = plain(text)
+    assert "ensemble-1to2.json: 2 models" in shown
+    assert "base-1 (1).json: not named base-1.json" in shown
+    lines = summary["tables"][0]["lines"]
+    assert lines[0]["trials"] == 2 and lines[-1]["trials"] == 0
+
+
+def test_translations_stand_under_their_own_sentences(folder):
+    plan = builtin_plan()
+    first, second, *_ = plan.samples
+    made = record("base")
+    samples = [
+        dict(made.samples[0], source=second.source, text="the second"),
+        dict(made.samples[0], source="another", text="of no sentence"),
+    ]
+    write_rows(folder / "rows", dataclasses.replace(made, samples=samples))
+    # Older rows were asked in the order of the plan, and have no sources.
+    short = record("reverse")
+    write_rows(
+        folder / "rows", dataclasses.replace(short, samples=short.samples[:1])
+    )
+    text, _ = written(folder)
+    one, two, three = re.findall(r"<article.*?</article>", text, re.S)[:3]
+    assert "the second" not in one and "the second" in two
+    assert "of no sentence" not in text
+    assert "reverse says" in one and "reverse says" not in two + three
+
+
+def test_other_target_languages_are_other_texts(tmp_path):
+    path = tmp_path / "plan.yaml"
+    path.write_text(
+        OWN_PLAN.replace("{model.units: 640}", "{data.target_language: fr}")
+    )
+    plan = read_plan(str(path))
+    small, wide = (record(name, plan=plan) for name in ("small", "wide"))
+    wide = dataclasses.replace(wide, text={"test": "french"})
+    write_rows(tmp_path / "rows", small, wide)
+    page, _ = write_pages(plan, tmp_path / "rows", tmp_path)
+    assert "Left out" not in plain(page.read_text(encoding="utf-8"))
+
+
+def test_a_row_of_several_texts_is_finished(tmp_path):
+    files = {"data.train": [["a.en", "a.de"], "b.tsv"]}
+    config = with_values(PRESETS["small"], {"data.dataset": "files"} | files)
+    made = dataclasses.replace(
+        record("base"), settings=comparable_settings(config)
+    )
+    path = write_record(tmp_path, made)
+    assert read_record(path).differences(config) == {}

@@ -15,7 +15,12 @@ from luong_keras.reproduction.plan import (
 )
 from luong_keras.reproduction.plan_files import Claim
 from luong_keras.reproduction.rows import taught_text
-from tests.reproduction.made_up_rows import TAUGHT_PLAN, own_plan, taught_plan
+from tests.reproduction.made_up_rows import (
+    OWN_PLAN,
+    TAUGHT_PLAN,
+    own_plan,
+    taught_plan,
+)
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +147,13 @@ def test_rows_of_ones_own(tmp_path):
         ("rows: {feed: {}}", "names rows that the paper's plan has: feed"),
         ("- x", "Expected in .*mine.yaml: rows. Received: list"),
         ("rows: {x: [", "is not YAML"),
+        ("rows: {a/b: {}}", "letters, digits, _, - and . alone. .*'a/b'"),
+        ("rows: {.x: {}}", "letters, digits"),
+        ("rows: {x: {models: 0}}", "The row 'x': .*at least 1. Received: 0"),
+        (
+            "rows: {x: {settings: {training.seed: 7}}}",
+            "The row 'x': training.seed is no setting .*training.seed=7",
+        ),
     ],
 )
 def test_what_is_wrong_in_a_file_is_named(tmp_path, text, message):
@@ -170,6 +182,19 @@ def test_an_unknown_scale_or_table(plan):
         read_plan("mine.yaml")
     with pytest.raises(ValueError, match="'table7'. Did you mean table"):
         plan.chosen(["table7"])
+
+
+def test_seeds_are_no_setting():
+    with pytest.raises(ValueError, match="^training.seed is no .*--seeds N"):
+        read_plan("builtin", None, {"training.seed": 7})
+
+
+@pytest.mark.parametrize("name", ["seeds", "ensemble"])
+def test_at_least_one_of_each(tmp_path, name):
+    path = tmp_path / "plan.yaml"
+    path.write_text(OWN_PLAN + f"{name}: 0\n")
+    with pytest.raises(ValueError, match=f"{name}: Expected: at least 1"):
+        read_plan(str(path))
 
 
 def test_single_rows_are_chosen_by_name(plan, tmp_path):

@@ -1,17 +1,23 @@
 """What is run, in which order, and what becomes of a part that fails."""
 
+import hashlib
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
 import pytest
 
+from luong_keras.config_values import with_values
+from luong_keras.recipe.resumption import write_config
 from luong_keras.reproduction import runs
 from luong_keras.reproduction.record import record_path, write_record
 from luong_keras.reproduction.runs import Runs
-from luong_keras.reproduction.tasks import work_of
+from luong_keras.reproduction.tasks import text_key, work_of
 from luong_keras.text.threads import available_cores
+from luong_keras.training.run_folder import RunFolder
 from tests.reproduction.made_up_rows import builtin_plan, record, taught_plan
 
 
@@ -169,30 +175,118 @@ def test_without_its_teacher_none_is_trained(work_in, tmp_path, monkeypatch):
 def test_nothing_is_trained_on_a_text_that_cannot_be_read(work_in, monkeypatch):
     monkeypatch.setenv("FAKE_FAILS", "text")
     work_in.records.joinpath("notes").touch()
-    (failure,), notes = work_in("base", "ensemble")
-    assert failure.why == "no such corpus" and notes == []
+    failed, notes = work_in("base", "ensemble", "gru")
+    told = {failure.name: failure.why for failure in failed}
+    assert notes == [] and told.pop("ensemble").startswith("needs local-p-1, ")
+    assert set(told) == {"base-1", "gru-1"} | {f"local-p-{n}" for n in "1234"}
+    assert set(told.values()) == {"no such corpus"}
 
 
-def test_a_signal_stops_what_runs_and_begins_nothing_more(work_in, monkeypatch):
+def test_a_text_that_cannot_be_read_keeps_nobody_else(work_in, monkeypatch):
+    plan = builtin_plan()
+    config = plan.rows["subwords"].config
+    digest = hashlib.sha256(text_key(config).encode()).hexdigest()[:12]
+    monkeypatch.setenv("FAKE_FAILS", digest)
+    (failure,), notes = work_in("base", "subwords", "ensemble")
+    assert (failure.name, failure.why) == ("subwords-1", "no such corpus")
+    assert failure.log.name == f"{digest}.log"
+    assert any(note.startswith("scored base") for note in notes)
+    assert any(note.startswith("scored ensemble") for note in notes)
+
+
+def test_one_that_is_killed_says_so(work_in, monkeypatch):
+    monkeypatch.setenv("FAKE_KILLED", "base-1")
+    work_in.folder.mkdir()
+    # What an earlier call has written is not what is wrong now.
+    (work_in.folder / "base-1.log").write_text("epoch 3\n")
+    (failure,), _ = work_in("base", "reverse")
+    assert failure.why.startswith("ended by signal 9, perhaps")
+    monkeypatch.delenv("FAKE_KILLED")
+    monkeypatch.setenv("FAKE_FAILS", "base-1")
+    monkeypatch.setattr(runs.sys, "executable", "/bin/false")
+    (failure, *_), _ = work_in("base")
+    assert failure.why == "it wrote nothing"
+
+
+def test_a_run_of_other_settings_is_put_aside(work_in):
+    plan = builtin_plan()
+    run = RunFolder(work_in.folder / "base-1")
+    run.path.mkdir(parents=True)
+    config = plan.rows["base"].with_seed(1)
+    other = with_values(config, {"model.units": 7})
+    write_config(other, run)
+    (run.path / "trained").touch()
+    failed, _ = work_in("base")
+    assert failed == []
+    told = work_in.said[0]
+    assert told.startswith("base-1: A run goes on with the configuration")
+    assert "model.units" in told and told.endswith("base-1.before-1.")
+    aside = RunFolder(work_in.folder / "base-1.before-1")
+    assert aside.config.exists() and (aside.path / "trained").exists()
+    assert not run.config.exists()
+    # The next one has the next name; one of the same settings goes on.
+    write_config(other, run)
+    assert work_in("base")[0] == []
+    assert (work_in.folder / "base-1.before-2").exists()
+    write_config(config, run)
+    assert work_in("base")[0] == [] and run.config.exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_a_signal_stops_what_runs_and_begins_nothing_more(
+    work_in, monkeypatch, number
+):
     monkeypatch.setenv("FAKE_WAITS", "base-1")
 
     def interrupt():
         notes = work_in.records / "notes"
         while not (notes.exists() and "waits" in notes.read_text()):
             time.sleep(0.05)
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), number)
 
     thread = threading.Thread(target=interrupt)
     thread.start()
-    before = signal.getsignal(signal.SIGINT)
+    before = signal.getsignal(number)
     failed, notes = work_in("base", "reverse", jobs=1)
     thread.join()
-    assert signal.getsignal(signal.SIGINT) is before
+    assert signal.getsignal(number) is before
     assert {failure.name: failure.why for failure in failed} == {
         "base-1": "stopped; the same command goes on",
         "reverse-1": "not begun",
     }
     assert not any("reverse" in note for note in notes)
+
+
+def test_a_terminal_that_closes_stops_nothing_under_nohup(work_in):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Runs(builtin_plan(), *[work_in.folder] * 2)._stopped_by_signals():
+            assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+            assert signal.getsignal(signal.SIGTERM) != signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_a_worker_ends_with_the_process_that_began_it(tmp_path):
+    code = (
+        "import signal, sys, threading, time\n"
+        "from luong_keras.reproduction import worker\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))\n"
+        "watch = worker._end_with_parent\n"
+        "threading.Thread(target=watch, daemon=True).start()\n"
+        "print('here', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout.readline() == b"here\n"
+    assert process.poll() is None
+    process.stdin.close()
+    assert process.wait(20) == 3
+    process.stdout.close()
 
 
 def test_files_of_rows(tmp_path):

@@ -6,6 +6,7 @@ import pytest
 
 from luong_keras.config import RunConfig
 from luong_keras.config_values import with_values
+from luong_keras.files.folder_lock import FolderInUseError, locked
 from luong_keras.reproduction import taught_text
 
 
@@ -51,7 +52,14 @@ def test_every_source_has_a_translation(write, tmp_path):
     assert write(path) == write.expected
     assert [len(lines) for lines in write.asked] == [2, 2, 2, 1]
     assert write(path) == write.expected and len(write.asked) == 4
-    assert [p.name for p in path.parent.iterdir()] == ["teacher.tsv"]
+    assert [p.name for p in path.parent.glob("[!.]*")] == ["teacher.tsv"]
+
+
+def test_one_process_alone_writes_it(write, tmp_path):
+    path = tmp_path / "teacher.tsv"
+    with locked(tmp_path, path.name), pytest.raises(FolderInUseError):
+        write(path)
+    assert write(path) == write.expected
 
 
 @pytest.mark.parametrize("cut", [0, 3])
