@@ -14,7 +14,7 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     Example:
         >>> did_you_mean("trian", ["train", "translate"])
         ' Did you mean train?'
-        >>> did_you_mean("paint", ["train", "translate"])
+        >>> did_you_mean("xyz", ["train", "translate"])
         ''
     """
     near = difflib.get_close_matches(name, list(names), n=1)
