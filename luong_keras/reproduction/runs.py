@@ -135,6 +135,7 @@ class Runs:
         return ready
 
     def _set_aside(self, trainings: Sequence[Training]) -> None:
+        """Makes room for runs that have other settings than were begun."""
         taught = self.folder / "taught"
         for training in trainings:
             config = with_text(training.config, self.files, taught)
@@ -149,18 +150,28 @@ class Runs:
         failed: list[Failure],
     ) -> list[Training]:
         """Prepares texts; the trainings that have one, the others failed."""
-        texts = self._texts(trainings)
-        unread = {f.name: f for f in self._side_by_side(texts, progress)}
-        ready = []
-        for training in trainings:
-            text = self._text_of(training.config).name
-            begun = RunFolder(self.folder / training.name).data.exists()
-            if begun or text not in unread:
-                ready.append(training)
-                continue
-            failure = dataclasses.replace(unread[text], name=training.name)
-            failed.append(failure)
-        return ready
+        # A run that has begun has its own.
+        reading = {
+            training.name: self._text_of(training.config)
+            for training in trainings
+            if not RunFolder(self.folder / training.name).data.exists()
+        }
+        texts = {
+            reading[t.name]: Text(
+                reading[t.name].name, reading[t.name], t.config, t.teacher
+            )
+            for t in trainings
+            if t.name in reading
+        }
+        ended = self._side_by_side(list(texts.values()), progress)
+        unread = {failure.name: failure for failure in ended}
+        lost = {
+            name: unread[text.name]
+            for name, text in reading.items()
+            if text.name in unread
+        }
+        failed += [dataclasses.replace(f, name=n) for n, f in lost.items()]
+        return [t for t in trainings if t.name not in lost]
 
     def _side_by_side(self, tasks: Sequence[Any], progress: Progress) -> list:
         failed: list[Failure] = []
@@ -179,19 +190,6 @@ class Runs:
                     elif not isinstance(task, Text):
                         self.say(f"{task.name}: done, {progress.told()}")
         return failed
-
-    def _texts(self, trainings: Sequence[Training]) -> list[Text]:
-        """The texts that are not prepared yet, each once."""
-        found = {}
-        for training in trainings:
-            text = self._text_of(training.config)
-            # A run that has begun has its own.
-            begun = RunFolder(self.folder / training.name).data.exists()
-            if not begun:
-                found[text] = Text(
-                    text.name, text, training.config, training.teacher
-                )
-        return list(found.values())
 
     def _text_of(self, config: RunConfig) -> Path:
         digest = hashlib.sha256(text_key(config).encode()).hexdigest()[:12]
