@@ -5,29 +5,23 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
-import os
-import signal
-import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from luong_keras.config import RunConfig
 from luong_keras.config_values import config_to_dict
 from luong_keras.files.folder_lock import locked
-from luong_keras.files.json_file import write_json
 from luong_keras.progress import live_line, terminal
 from luong_keras.reproduction.begun_runs import set_aside
 from luong_keras.reproduction.plan import Plan, with_text
+from luong_keras.reproduction.processes import Failure, Processes
 from luong_keras.reproduction.progress import Progress
 from luong_keras.reproduction.rows import Row, taught_text
 from luong_keras.reproduction.tasks import (
-    STOPPED,
     Teacher,
     Text,
     Training,
@@ -35,25 +29,6 @@ from luong_keras.reproduction.tasks import (
     text_key,
 )
 from luong_keras.training.run_folder import RunFolder
-
-_MODULE = "luong_keras.reproduction.worker"
-# Each process has its share of the cores.
-_THREADS = ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS")
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A part that came to no end.
-
-    Attributes:
-        name: of the run.
-        why: the last line that it wrote, or what else is known.
-        log: the file of all that it wrote.
-    """
-
-    name: str
-    why: str
-    log: Path
 
 
 class Runs:
@@ -83,8 +58,7 @@ class Runs:
         self.files = files
         self.jobs = jobs
         self.say = say
-        self._processes: set[subprocess.Popen] = set()
-        self._stopping = threading.Event()
+        self._processes = Processes(folder, jobs)
 
     def run(self, work: Work) -> list[Failure]:
         """Does the work; what fails does not keep the rest from it.
@@ -99,7 +73,7 @@ class Runs:
             FolderInUseError: where another process works in the folder.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        with locked(self.folder), self._stopped_by_signals():
+        with locked(self.folder), self._processes.stopped_by_signals():
             progress = Progress(self.folder, work, time.monotonic())
             with self._shown(progress):
                 self._set_aside(work.trainings)
@@ -196,46 +170,15 @@ class Runs:
         return self.folder / "text" / digest
 
     def _process(self, task: Any, progress: Progress) -> Failure | None:
-        """Runs one part in a process of its own."""
-        log = self.folder / f"{task.name}.log"
-        if self._stopping.is_set():
+        """Does one part."""
+        if self._processes.stopping:
+            log = self.folder / f"{task.name}.log"
             return Failure(task.name, "not begun", log)
-        path = self.folder / f"{task.name}.task.json"
-        write_json(path, self._values(task))
         progress.begin(task)
         try:
-            with log.open("ab") as output:
-                begin = output.tell()
-                process = subprocess.Popen(
-                    [sys.executable, "-m", _MODULE, str(path)],
-                    # It ends with this process, however that ends.
-                    stdin=subprocess.PIPE,
-                    stdout=output,
-                    stderr=output,
-                    env=self._environment(),
-                    # Ctrl-C reaches them through this process alone.
-                    start_new_session=True,
-                )
-                self._processes.add(process)
-                if self._stopping.is_set():  # since it was looked at above
-                    process.terminate()
-                status = process.wait()
-                self._processes.discard(process)
-                if process.stdin is not None:
-                    process.stdin.close()
+            return self._processes.run(task.name, self._values(task))
         finally:
             progress.end(task)
-            path.unlink(missing_ok=True)
-        if status == 0:
-            return None
-        stopped = status == STOPPED or self._stopping.is_set()
-        if stopped:
-            why = "stopped; the same command goes on"
-        elif status < 0:
-            why = _signal(-status)
-        else:
-            why = _last(log, begin)
-        return Failure(task.name, why, log)
 
     def _values(self, task: Any) -> dict[str, Any]:
         values: dict[str, Any] = {
@@ -274,36 +217,6 @@ class Runs:
     def _folders(self, names: Sequence[str]) -> list[str]:
         return [str(self.folder / name) for name in names]
 
-    def _environment(self) -> dict[str, str]:
-        from luong_keras.text.threads import available_cores
-
-        threads = str(max(1, available_cores() // self.jobs))
-        found = dict(os.environ)
-        found |= dict.fromkeys(_THREADS, threads)
-        found["KERAS_BACKEND"] = "tensorflow"
-        return found
-
-    @contextlib.contextmanager
-    def _stopped_by_signals(self) -> Iterator[None]:
-        """Passes the first signal on; the trainings make their snapshots."""
-
-        def stop(number, frame):
-            self._stopping.set()
-            for process in list(self._processes):
-                process.send_signal(signal.SIGTERM)
-
-        numbers = [signal.SIGINT, signal.SIGTERM]
-        # That of a terminal that closes, unless `nohup` keeps it off.
-        hangup = getattr(signal, "SIGHUP", None)
-        if hangup and signal.getsignal(hangup) != signal.SIG_IGN:
-            numbers.append(hangup)
-        before = {number: signal.signal(number, stop) for number in numbers}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
     @contextlib.contextmanager
     def _shown(self, progress: Progress) -> Iterator[None]:
         console = terminal(sys.stderr)
@@ -316,16 +229,3 @@ class Runs:
 
 def _runs_of(teacher: Teacher | None) -> Sequence[str]:
     return () if teacher is None else teacher.runs
-
-
-def _signal(number: int) -> str:
-    hint = ", perhaps as there was too little memory" if number == 9 else ""
-    return f"ended by signal {number}{hint}"
-
-
-def _last(log: Path, begin: int) -> str:
-    """The last line that says something, of those that are new."""
-    text = log.read_bytes()[begin:].decode("utf-8", errors="replace")
-    lines = text.splitlines()
-    told = [line.strip() for line in lines if line.strip()]
-    return told[-1] if told else "it wrote nothing"

@@ -2,7 +2,7 @@
 
     python -m luong_keras.reproduction.worker TASK.json
 
-It is started by `runs`, beside others.
+It is started by `processes`, beside others.
 """
 
 from __future__ import annotations

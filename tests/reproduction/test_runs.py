@@ -12,7 +12,8 @@ import pytest
 
 from luong_keras.config_values import with_values
 from luong_keras.recipe.resumption import write_config
-from luong_keras.reproduction import runs
+from luong_keras.reproduction import processes
+from luong_keras.reproduction.processes import Processes
 from luong_keras.reproduction.record import record_path, write_record
 from luong_keras.reproduction.runs import Runs
 from luong_keras.reproduction.tasks import text_key, work_of
@@ -24,7 +25,7 @@ from tests.reproduction.made_up_rows import builtin_plan, record, taught_plan
 @pytest.fixture
 def work_in(tmp_path, monkeypatch):
     """Runs rows with a worker that only takes notes."""
-    monkeypatch.setattr(runs, "_MODULE", "tests.reproduction.fake_worker")
+    monkeypatch.setattr(processes, "_MODULE", "tests.reproduction.fake_worker")
     records = tmp_path / "rows"
     records.mkdir()
 
@@ -203,7 +204,7 @@ def test_one_that_is_killed_says_so(work_in, monkeypatch):
     assert failure.why.startswith("ended by signal 9, perhaps")
     monkeypatch.delenv("FAKE_KILLED")
     monkeypatch.setenv("FAKE_FAILS", "base-1")
-    monkeypatch.setattr(runs.sys, "executable", "/bin/false")
+    monkeypatch.setattr(processes.sys, "executable", "/bin/false")
     (failure, *_), _ = work_in("base")
     assert failure.why == "it wrote nothing"
 
@@ -257,10 +258,10 @@ def test_a_signal_stops_what_runs_and_begins_nothing_more(
     assert not any("reverse" in note for note in notes)
 
 
-def test_a_terminal_that_closes_stops_nothing_under_nohup(work_in):
+def test_a_terminal_that_closes_stops_nothing_under_nohup(tmp_path):
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with Runs(builtin_plan(), *[work_in.folder] * 2)._stopped_by_signals():
+        with Processes(tmp_path, jobs=1).stopped_by_signals():
             assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
             assert signal.getsignal(signal.SIGTERM) != signal.SIG_DFL
     finally:
