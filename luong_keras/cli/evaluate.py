@@ -88,7 +88,15 @@ def run(arguments: Evaluate) -> int:
 
 def _check(arguments: Evaluate, data: DataConfig) -> None:
     """Refuses a test set that nothing would read."""
-    name = arguments.test_set
+    name, subset = arguments.test_set, arguments.test_subset
+    given = {"--test-set": name, "--test-subset": subset}
+    flags = [f"{flag} {value}" for flag, value in given.items() if value]
+    if arguments.part == "dev" and flags:
+        raise ValueError(
+            "Expected: --test-set and --test-subset with --part test (the "
+            f"default). Received: --part dev {' '.join(flags)}. Leave out "
+            "--part dev, or what is of the test set."
+        )
     if name is not None and data.dataset in ("phrasebook", "files"):
         languages = f"{data.source_language}-{data.target_language}"
         raise ValueError(

@@ -341,6 +341,12 @@ def test_scores_of_a_run_are_printed_and_kept(call, run, searched):
     assert json.loads(run.results.read_text().splitlines()[-1]) == found
 
 
+@pytest.mark.parametrize("flag", ["--test-set", "--test-subset"])
+def test_development_text_has_no_test_set(call, searched, flag):
+    error = call("evaluate", "--part", "dev", flag, "wmt15", status=2)
+    assert f"Received: --part dev {flag} wmt15." in "\n".join(error)
+
+
 def test_a_test_set_that_the_run_would_not_read_is_refused(call, searched):
     error = "\n".join(call("evaluate", "--test-set", "wmt15", status=2))
     assert "Received: --test-set wmt15" in error
