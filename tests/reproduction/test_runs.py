@@ -235,9 +235,12 @@ def test_a_run_of_other_settings_is_put_aside(work_in):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_a_signal_stops_what_runs_and_begins_nothing_more(
-    work_in, monkeypatch, number
+    work_in, monkeypatch, request, number
 ):
     monkeypatch.setenv("FAKE_WAITS", "base-1")
+    # As in a terminal, though the tests themselves may run under `nohup`.
+    outside = signal.signal(number, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(number, outside))
 
     def interrupt():
         notes = work_in.records / "notes"
