@@ -37,7 +37,7 @@ class Failure:
 
 
 class Processes:
-    """The processes of the parts.
+    """Processes of workers, a part each.
 
     Args:
         folder: of their logs.

@@ -32,7 +32,7 @@ from luong_keras.training.run_folder import RunFolder
 
 
 class Runs:
-    """The processes of a plan.
+    """What is left of a plan.
 
     Args:
         plan: what is to be run.
