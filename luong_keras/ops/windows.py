@@ -7,7 +7,7 @@ it is padded on the left, position 0 stands at another place of its row.
 
 from typing import Any, NamedTuple
 
-from keras import backend, ops
+from keras import ops
 
 from luong_keras.ops import masking
 
@@ -185,31 +185,6 @@ def spread(values, positions, source_length):
     )
     inside = ops.logical_and(offset >= 0, offset <= last)
     return ops.where(inside, found, ops.zeros((), dtype=found.dtype))
-
-
-def from_first(x, first, reach):
-    """The rows of x (B, S, ...) from `first` (B,) on, at most `reach`.
-
-    Behind the end of x stand copies of its last row, False in a mask.
-    """
-    length = ops.shape(x)[1]
-    places = first[:, None] + ops.arange(ops.shape(x[:, :reach])[1])
-    inside = places < length
-    flat = ops.reshape(x, (-1, *x.shape[2:]))
-    found = ops.take(
-        flat, _rows_in_batch(x, ops.minimum(places, length - 1)), axis=0
-    )
-    if backend.standardize_dtype(x.dtype) == "bool":
-        return ops.logical_and(found, inside)
-    return found
-
-
-def lengthened(weights, source_length):
-    """`weights` (B, T, <= S) with zeros at the end: (B, T, S)."""
-    batch, steps, width = ops.shape(weights)
-    missing = (batch, steps, source_length - width)
-    zeros = ops.zeros(missing, dtype=weights.dtype)
-    return ops.concatenate([weights, zeros], axis=-1)
 
 
 def window_mask(centre, half_width, positions):

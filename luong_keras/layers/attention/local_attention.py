@@ -184,15 +184,11 @@ class LocalAttention(Looking, LuongAttention):
             value_mask = ops.cast(value_mask, "bool")
         if 0 in (*query.shape, *value.shape):
             context, weights = self._nothing(query, value)
-        elif successive:
-            context, weights = self._look_in_succession(
-                query, keys, value, value_mask, dropout_mask, training
-            )
         else:
             span = windows.sentence_span(value, value_mask)
             place = self.place(query, span, position, value_mask)
             context, weights = self._look(
-                self._blocks(query, position),
+                self._blocks(query, position, successive),
                 *(query, keys, value, place, dropout_mask, training),
             )
         if query_mask is not None:

@@ -24,60 +24,11 @@ class Place(NamedTuple):
 
 
 class Looking:
-    """The ways of `LocalAttention`, which all give the same numbers.
+    """The two routes of `LocalAttention`, which give the same numbers.
 
     A short source is read as a whole, in one product, and what is outside of
     a window is masked; of a long one the windows are copied out first.
     """
-
-    def _look_in_succession(
-        self, query, keys, value, mask, dropout_mask, training
-    ):
-        """Monotonic alignment for all T: none looks beyond T + D words."""
-        steps, source_length = ops.shape(query)[1], ops.shape(value)[1]
-        span = windows.sentence_span(value, mask)
-        reach = steps + self.half_width
-        given = {"value": value, "mask": mask, "dropout": dropout_mask}
-        if keys is not value:
-            given["keys"] = keys
-        given = {name: x for name, x in given.items() if x is not None}
-
-        def near_words(cut):
-            found = {n: cut(x) for n, x in given.items() if n != "dropout"}
-            if dropout_mask is not None:
-                by_place = ops.swapaxes(dropout_mask, 1, 2)
-                found["dropout"] = ops.swapaxes(cut(by_place), 1, 2)
-            return found
-
-        # Padding on the left moves the words; else a slice will do.
-        moved = mask is not None and ops.any(span.first > 0)
-        near = _either(
-            moved,
-            lambda: near_words(
-                lambda x: windows.from_first(x, span.first, reach)
-            ),
-            lambda: near_words(lambda x: x[:, :reach]),
-        )
-        value = near["value"]
-        keys = near.get("keys", None if keys is None else value)
-        at_left = masking.Span(ops.zeros_like(span.first), span.length)
-        position = ops.arange(steps, dtype="int32")
-        place = self.place(query, at_left, position, near.get("mask"))
-        context, weights = self._look(
-            self._blocks(query, position, True),
-            *(query, keys, value, place, near.get("dropout"), training),
-        )
-        weights = _either(
-            moved,
-            lambda: windows.spread(
-                weights,
-                span.first[:, None, None]
-                + ops.arange(ops.shape(weights)[-1], dtype="int32"),
-                source_length,
-            ),
-            lambda: windows.lengthened(weights, source_length),
-        )
-        return context, weights
 
     def _blocks(self, query, position, successive=False):
         """The `Blocks`, and the source length from which they are gathered.
@@ -98,15 +49,28 @@ class Looking:
             return windows.Blocks(steps, 0), 2 * width
         return windows.SINGLE, 16 * width
 
-    def _look(self, blocks, query, keys, value, *others):
+    def _look(self, blocks, query, keys, value, place, dropout_mask, training):
         """Context (B, T, M) and weights (B, T, S)."""
         blocks, long = blocks
         keys = self.project_keys(value) if keys is None else keys
-        return _either(
-            ops.shape(value)[1] >= long,
-            lambda: self._look_in_windows(blocks, query, keys, value, *others),
-            lambda: self._look_at_all(query, keys, value, *others),
+        read = (query, keys, value, place, dropout_mask)
+        length = ops.shape(value)[1]
+        if long == 0 or (isinstance(length, int) and length >= long):
+            return self._look_in_windows(blocks, *read, training)
+        if isinstance(length, int):
+            return self._look_at_all(*read, training)
+        # The length is not known yet: one route gets all sentences, the other
+        # none. XLA and ONNX take no condition here, since its branches would
+        # differ in the shapes inside.
+        count = ops.where(length < long, ops.shape(query)[0], 0)
+        found = zip(
+            self._look_at_all(*_sentences(read, 0, count), training),
+            self._look_in_windows(
+                blocks, *_sentences(read, count, None), training
+            ),
+            strict=True,
         )
+        return tuple(ops.concatenate(parts, axis=0) for parts in found)
 
     def _look_at_all(self, query, keys, value, place, dropout_mask, training):
         """Context and weights, of the whole source."""
@@ -255,8 +219,18 @@ def _is_one(position):
     return len(position.shape) == 0 or position.shape[-1] == 1
 
 
-def _either(condition, when_true, when_false):
-    """`ops.cond`, of one side alone where the condition is known."""
-    if isinstance(condition, bool):
-        return when_true() if condition else when_false()
-    return ops.cond(condition, when_true, when_false)
+def _sentences(read, begin, end):
+    """The sentences from `begin` to `end` of all tensors (B, ...)."""
+
+    def cut(x):
+        return None if x is None else x[begin:end]
+
+    query, keys, value, place, dropout_mask = read
+    cut_value = cut(value)
+    return (
+        cut(query),
+        cut_value if keys is value else cut(keys),
+        cut_value,
+        Place(*map(cut, place)),
+        cut(dropout_mask),
+    )
