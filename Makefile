@@ -9,7 +9,8 @@ TORCH := .venv-torch
 TORCH_PIP ?=
 RUN := runs/demo
 
-.PHONY: demo test test-all test-torch golden lint types mutations clean
+.PHONY: demo test test-all test-torch test-versions golden lint types \
+	mutations clean
 
 demo: $(INSTALLED)
 	$(BIN)/luong-keras train --preset demo --run-dir $(RUN)
@@ -41,6 +42,42 @@ test-torch: $(TORCH)/installed
 	$(TORCH)/$(PYTEST_2) -m "not slow and not tensorflow"
 	$(TORCH)/$(PYTEST_2) -m "slow and not tensorflow" \
 		tests/layers/decoder tests/golden/test_training.py
+
+# The oldest versions that setup.py allows, and those of a hosted notebook,
+# each in an environment of its own (`PYTHON=python3.12` chooses another Python
+# for both). What one has saved, the other reads.
+VERSIONS := oldest colab
+VERSION_TESTS := tests/layers tests/ops tests/models tests/decoding \
+	tests/training tests/golden tests/saved_model tests/text
+test-versions: $(VERSIONS:%=.venv-%/installed)
+	rm -rf build/versions
+	set -e; for name in $(VERSIONS); do \
+		.venv-$$name/bin/python -m tests.versions.exchange write \
+			build/versions/$$name; \
+	done
+	set -e; for name in $(VERSIONS); do for other in $(VERSIONS); do \
+		.venv-$$name/bin/python -m tests.versions.exchange read \
+			build/versions/$$other; \
+	done; done
+	set -e; for name in $(VERSIONS); do \
+		KERAS_BACKEND=tensorflow .venv-$$name/$(PYTEST_2) \
+			-m "not slow" $(VERSION_TESTS); \
+		KERAS_BACKEND=jax .venv-$$name/$(PYTEST_2) \
+			-m "not slow and not tensorflow" \
+			tests/layers tests/ops tests/models tests/decoding; \
+	done
+
+.venv-%/installed: tests/versions/%.txt setup.py
+	$(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/python -m pip install --quiet --upgrade pip
+	.venv-$*/bin/python -m pip install --quiet -r $<
+	.venv-$*/bin/python -m pip install --quiet --dry-run \
+		--report .venv-$*/report.json ".[train]"
+	.venv-$*/bin/python tests/versions/check_install.py .venv-$*/report.json \
+		$(if $(filter oldest,$*),--bare)
+	.venv-$*/bin/python -m pip install --quiet -r tests/versions/test_tools.txt \
+		--constraint $< --editable ".[train,text]"
+	touch $@
 
 golden: $(INSTALLED)
 	KERAS_BACKEND=tensorflow $(PYTEST) tests/golden

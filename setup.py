@@ -20,16 +20,14 @@ def without_relative_links(text):
 
 # The layers need Keras and one of its backends; everything else is an extra.
 TRAIN = [
-    "tensorflow>=2.21,<2.22",
-    # 2.21.0 does not import; the minor version must be TensorFlow's.
-    "tensorflow-text>=2.21.1,<2.22",
-    "tensorflow-datasets>=4.9.10",
+    "tensorflow>=2.18",
+    "tensorflow-datasets>=4.9",
     "importlib_resources",  # tensorflow-datasets needs it and does not say so
     "tensorboard",
     "sentencepiece>=0.2",
     "lxml>=5",  # reads TMX
     # Text packed as `.zst`; in the standard library from Python 3.14 on.
-    "backports.zstd>=1",
+    "backports.zstd>=1; python_version < '3.14'",
     "sacrebleu>=2.4",
     "sacremoses>=0.1",
     "regex",  # scripts; sacremoses brings it too
@@ -39,10 +37,15 @@ TRAIN = [
     "tyro>=1.0",
     "matplotlib>=3.8",
     "jinja2>=3.1",  # the pages of `report` and `reproduce`
-    "tensorflow-serving-api>=2.21,<2.22",  # the protocol of warm-up requests
 ]
-JAX = "jax>=0.10,<0.11"
-TORCH = "torch>=2.13,<2.14"  # read by `make test-torch` too
+# Subwords inside the graph. It wants TensorFlow of its own minor version: pip
+# would move a TensorFlow that is there for it, so it is an extra of its own.
+# It has no wheels for Windows; 2.21.0 does not import.
+TEXT = "tensorflow-text>=2.18,!=2.21.0; platform_system != 'Windows'"
+JAX = "jax>=0.5"
+TORCH = "torch>=2.6"  # read by `make test-torch` too
+# The server's protocol. It wants TensorFlow of its own minor version.
+SERVING_API = "tensorflow-serving-api>=2.18"
 # What asks a server by REST; by gRPC it needs the protocol too.
 SERVE = ["httpx>=0.28", "matplotlib>=3.8", "tyro>=1.0"]
 
@@ -75,12 +78,13 @@ setup(
         "Programming Language :: Python :: 3.11",
         "Programming Language :: Python :: 3.12",
         "Programming Language :: Python :: 3.13",
+        "Programming Language :: Python :: 3.14",
         "Topic :: Scientific/Engineering :: Artificial Intelligence",
         "Topic :: Text Processing :: Linguistic",
         "Typing :: Typed",
     ],
     project_urls={"Paper": "https://arxiv.org/abs/1508.04025"},
-    python_requires=">=3.11,<3.14",
+    python_requires=">=3.11",
     packages=find_packages(include=["luong_keras", "luong_keras.*"]),
     package_data={
         "luong_keras": [
@@ -92,25 +96,32 @@ setup(
         ]
     },
     install_requires=[
-        "keras>=3.15,<3.16",
-        "filelock>=3.16",
-        "lazy_loader>=0.6",
-        "numpy>=2.0",
+        "keras>=3.10",
+        "filelock>=3.13",
+        "lazy_loader>=0.4",
+        "numpy>=1.26",
     ],
     entry_points={
         "console_scripts": ["luong-keras = luong_keras.cli.main:main"]
     },
     extras_require={
         "train": TRAIN,
-        "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
+        "text": [TEXT],
+        "gpu": ["tensorflow[and-cuda]>=2.18"],
         "jax": [JAX],
         "torch": [TORCH],
         "serve": SERVE,
-        "grpc": [*SERVE, "grpcio>=1.70", "tensorflow-serving-api>=2.21,<2.22"],
+        "grpc": [*SERVE, "grpcio>=1.68", SERVING_API],
         "dev": [
             *TRAIN,
             *SERVE,
+            TEXT,
             JAX,
+            SERVING_API,
+            "grpcio>=1.68",
+            # `model.export(path, format="onnx")`
+            "tf2onnx>=1.16",
+            "onnxruntime>=1.20",
             # Sources of text: their users have them, the tests need them.
             "pandas>=2.2",
             "datasets>=3",

@@ -1,5 +1,7 @@
 """The error for an optional package that is not installed."""
 
+import importlib.metadata
+
 
 def missing_package(
     name: str, error: ImportError, extra: str = "train"
@@ -20,8 +22,20 @@ def missing_package(
         This needs the package `sentencepiece`, which could not be imported \
 (not found). Install it with `pip install luong-keras[train]`.
     """
+    line = f"pip install luong-keras[{extra}]"
+    if name == "tensorflow-text":
+        line = f"pip install '{name}=={_version_of_tensorflow()}'"
     return ImportError(
         f"This needs the package `{name}`, which could not be imported "
-        f"({error}). Install it with `pip install luong-keras[{extra}]`.",
+        f"({error}). Install it with `{line}`.",
         name=name,
     )
+
+
+def _version_of_tensorflow() -> str:
+    """The minor version that is installed, which tensorflow-text must have."""
+    try:
+        version = importlib.metadata.version("tensorflow")
+    except importlib.metadata.PackageNotFoundError:
+        return "2.*"
+    return ".".join([*version.split(".")[:2], "*"])

@@ -6,6 +6,7 @@ import bz2
 import contextlib
 import gzip
 import lzma
+import sys
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,13 +15,20 @@ from typing import Any, BinaryIO, cast
 from luong_keras.missing_package import missing_package
 
 
+def _zstd() -> Any:
+    """The module, of the standard library from Python 3.14 on."""
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        try:
+            from backports import zstd
+        except ImportError as error:
+            raise missing_package("backports.zstd", error) from error
+    return zstd
+
+
 def _open_zstd(path: Path) -> Any:
-    # Of the standard library from Python 3.14 on.
-    try:
-        from backports import zstd
-    except ImportError as error:
-        raise missing_package("backports.zstd", error) from error
-    return zstd.open(path, "rb")
+    return _zstd().open(path, "rb")
 
 
 _OPENERS: dict[str, Callable[[Path], Any]] = {
@@ -81,9 +89,7 @@ _NAMES = {".gz": "gzip", ".xz": "xz", ".zst": "zstd", ".bz2": "bzip2"}
 def _damages(suffix: str) -> tuple[type[Exception], ...]:
     """What the reading of damaged data raises."""
     if suffix == ".zst":
-        from backports import zstd
-
-        return EOFError, zstd.ZstdError
+        return EOFError, _zstd().ZstdError
     if suffix == ".xz":
         return EOFError, lzma.LZMAError
     if suffix == ".gz":

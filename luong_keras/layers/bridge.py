@@ -3,6 +3,7 @@
 import keras
 
 from luong_keras.layers.argument_checks import check_numbers
+from luong_keras.layers.weight_format import check_format, note_format
 from luong_keras.ops.double_precision import check_float64
 
 
@@ -52,15 +53,22 @@ class Bridge(keras.layers.Layer):
         self.units = units
         self.num_states = num_states
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self.projections = [
-            keras.layers.Dense(
+        # One attribute a layer: `tf.train.Checkpoint` writes none of a list.
+        for i in range(num_states):
+            projection = keras.layers.Dense(
                 units,
                 activation="tanh",
                 kernel_initializer=self.kernel_initializer.clone(),
                 dtype=self.dtype_policy,
                 name=f"state_{i}",
             )
-            for i in range(num_states)
+            setattr(self, f"projection_{i}", projection)
+
+    @property
+    def projections(self):
+        """The dense layers, one a state."""
+        return [
+            getattr(self, f"projection_{i}") for i in range(self.num_states)
         ]
 
     def build(self, states_shape):
@@ -73,6 +81,12 @@ class Bridge(keras.layers.Layer):
             projection(states[i % len(states)])
             for i, projection in enumerate(self.projections)
         ]
+
+    def save_own_variables(self, store):
+        note_format(store)
+
+    def load_own_variables(self, store):
+        check_format(self, store)
 
     def get_config(self):
         return {

@@ -16,6 +16,7 @@ from luong_keras.layers.decoder.input_feeding_lstm_cell import (
 )
 from luong_keras.layers.decoder.lstm_sequence import lstm_sequence
 from luong_keras.layers.decoder.memory_rnn import DROPOUT_STYLES, MemoryRNN
+from luong_keras.layers.weight_format import check_format, note_format
 from luong_keras.ops import time_loop
 from luong_keras.ops.devices import has_gpu
 from luong_keras.ops.double_precision import check_float64
@@ -136,16 +137,26 @@ class Encoder(keras.layers.Layer):
         self.seed = seed
         if dropout > 0:
             self.seed_generator = keras.random.SeedGenerator(seed)
-        directions = ("forward", "backward") if bidirectional else ("forward",)
-        self.stacks = [
-            [self._layer(f"{name}_{i}") for name in directions]
-            for i in range(num_layers)
-        ]
+        self._directions = ("forward", "backward")[: 1 + bidirectional]
+        # One attribute a layer: of lists in lists, Keras before 3.15 writes no
+        # weights, and `tf.train.Checkpoint` none of any list.
+        for i in range(num_layers):
+            for direction in self._directions:
+                name = f"{direction}_{i}"
+                setattr(self, name, self._layer(name))
         # A tuple of functions: Keras would save the layers in it once more.
         self._readers = tuple(
             tuple(_without_cudnn(layer) for layer in layers)
             for layers in self.stacks
         )
+
+    @property
+    def stacks(self):
+        """The recurrent layers, from the lowest on, each direction apart."""
+        return [
+            [getattr(self, f"{name}_{i}") for name in self._directions]
+            for i in range(self.num_layers)
+        ]
 
     def _layer(self, name):
         kernel, recurrent = "glorot_uniform", keras.initializers.Orthogonal()
@@ -295,6 +306,12 @@ class Encoder(keras.layers.Layer):
                 for _ in range(self._states_per_layer * self.num_layers)
             ],
         )
+
+    def save_own_variables(self, store):
+        note_format(store)
+
+    def load_own_variables(self, store):
+        check_format(self, store)
 
     def get_config(self):
         return {

@@ -253,7 +253,13 @@ class TranslationModel:
         self._alignment_tensors = (memory, mask, states)
         self.training_model = TrainingModel(
             [*inputs, target_in, target_out],
-            {"word": losses[0], "hits": losses[1]},
+            # Named layers: Keras before 3.12 knows outputs by these alone.
+            {
+                name: keras.layers.Identity(dtype=output.dtype, name=name)(
+                    output
+                )
+                for name, output in zip(("word", "hits"), losses, strict=True)
+            },
             name="translator_training",
         )
         self.encoding_model = keras.Model(

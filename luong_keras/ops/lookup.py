@@ -1,4 +1,4 @@
-"""Rows of a variable, read without the rest of it."""
+"""Rows of a variable, and their gradients, without the rest of it."""
 
 import keras
 from keras import backend, ops
@@ -16,3 +16,14 @@ def rows(table, places):
 
     value = table.value if isinstance(table, keras.Variable) else table
     return tf.gather(value, places)
+
+
+def sum_equal_rows(slices):
+    """The rows of TensorFlow's `IndexedSlices`, equal indices added up.
+
+    The result is (R, ...), a row for each of R different indices.
+    """
+    import tensorflow as tf
+
+    found, places = tf.unique(slices.indices)
+    return tf.math.unsorted_segment_sum(slices.values, places, tf.size(found))

@@ -164,7 +164,7 @@ def in_blocks(x, size):
     """Blocks (B N, L, U) of `x` (B, T, U), zeros behind the last."""
     batch, steps, width = ops.shape(x)
     if size > 1:
-        zeros = ops.zeros((batch, -steps % size, width), dtype=x.dtype)
+        zeros = ops.zeros((batch, _missing(steps, size), width), dtype=x.dtype)
         x = ops.concatenate([x, zeros], axis=1)
     return ops.reshape(x, (-1, size, width))
 
@@ -172,8 +172,16 @@ def in_blocks(x, size):
 def out_of_blocks(x, batch, steps):
     """What `in_blocks` has arranged, back as (B, T, U)."""
     _, size, width = ops.shape(x)
-    rows = ops.reshape(x, (batch, steps + -steps % size, width))
+    rows = ops.reshape(x, (batch, steps + _missing(steps, size), width))
     return rows[:, :steps]
+
+
+def _missing(steps, size):
+    """How many steps the last block lacks.
+
+    Without `-steps % size`, which is negative in ONNX.
+    """
+    return (size - steps % size) % size
 
 
 def spread(values, positions, source_length):

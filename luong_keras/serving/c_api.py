@@ -106,9 +106,8 @@ class CApi:
     """The functions of the C API, their names without `TF_`."""
 
     def __init__(self):
-        folder, text_folder = map(
-            _package_folder, ("tensorflow", "tensorflow_text")
-        )
+        folder = _package_folder("tensorflow")
+        text_folder = _package_folder("tensorflow_text", optional=True)
         libraries = [
             ctypes.CDLL(str(folder / name), mode=ctypes.RTLD_GLOBAL)
             for name in (
@@ -123,7 +122,8 @@ class CApi:
             setattr(self, name.removeprefix("TF_"), function)
         # tensorflow::DisableXlaCompilation(), which the server calls.
         libraries[1]._ZN10tensorflow21DisableXlaCompilationEv()
-        for path in sorted(text_folder.glob("**/ops/*.so")):
+        text_libraries = text_folder.glob("**/ops/*.so") if text_folder else ()
+        for path in sorted(text_libraries):
             with Status(self) as status:
                 self.LoadLibrary(str(path).encode(), status)
 
@@ -172,9 +172,11 @@ class CApi:
         return int(np.prod(self._shape(tensor), dtype=np.int64))
 
 
-def _package_folder(name):
+def _package_folder(name, optional=False):
     """Where a package is installed; it is not imported."""
     package = importlib.util.find_spec(name)
+    if package is None and optional:
+        return None
     if package is None:
         raise OSError(
             f"Expected: the package {name}, whose libraries run a SavedModel. "

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import tensorflow as tf
-import tensorflow_text  # noqa: F401  (registers the ops of an export)
+
+# Registers the operations of SentencePiece; an export of words has none.
+with contextlib.suppress(ImportError):
+    import tensorflow_text  # noqa: F401
 
 
 def newest_version(folder: str | Path) -> Path:

@@ -6,6 +6,7 @@ them all.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -26,10 +27,13 @@ from luong_keras.serving.signatures import INPUTS
 
 try:
     import tensorflow as tf
-    import tensorflow_text  # noqa: F401  (registers its kernels)
     from tensorflow.python.framework import kernels
 except ImportError as error:
     raise missing_package("tensorflow", error) from error
+
+# Registers the kernels of SentencePiece; an export of words needs none.
+with contextlib.suppress(ImportError):
+    import tensorflow_text  # noqa: F401
 
 # Operations with a kernel here that a server of another process has not.
 _REFUSED = {

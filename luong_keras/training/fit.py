@@ -188,6 +188,11 @@ def _fit_from(
     return run.history
 
 
+# Of the batches of one execution, Keras tells callbacks the last one; before
+# 3.11 it told the first one.
+_NAMES_FIRST_BATCH = keras.__version__.startswith("3.10.")
+
+
 class _RunCallbacks(keras.callbacks.CallbackList):
     """Make one run of several calls of `fit`."""
 
@@ -247,6 +252,9 @@ class _RunCallbacks(keras.callbacks.CallbackList):
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
         batch += self._offset
+        if _NAMES_FIRST_BATCH:
+            together = self.model.steps_per_execution
+            batch = min(batch + together, self._steps) - 1
         self.position = self._epoch * self._steps + batch + 1
         super().on_train_batch_end(batch, logs)
 

@@ -5,6 +5,7 @@ import warnings
 import keras
 from keras import ops
 
+from luong_keras.ops.lookup import sum_equal_rows
 from luong_keras.ops.replicas import cond_of_replicas, sum_over_replicas
 
 
@@ -260,13 +261,8 @@ def _is_sparse(gradient):
 
 
 def _summed_rows(gradient):
-    """The gradient; of a sparse one the rows, what has one index added up."""
-    if not _is_sparse(gradient):
-        return gradient
-    rows, place = ops.unique(
-        gradient.indices, sorted=False, return_inverse=True
-    )
-    return ops.segment_sum(gradient.values, place, ops.shape(rows)[0])
+    """The gradient; of a sparse one the rows, equal indices added up."""
+    return sum_equal_rows(gradient) if _is_sparse(gradient) else gradient
 
 
 def _scaled(gradient, scale):

@@ -75,5 +75,5 @@ def stranger(tmp_path_factory):
     (wheel,) = folder.glob("luong_keras-*.whl")
     stranger = Stranger(folder)
     venv.create(stranger.environment, with_pip=True)
-    stranger.run("pip", "install", "--quiet", f"{wheel}[train]", "jedi")
+    stranger.run("pip", "install", "--quiet", f"{wheel}[train,text]", "jedi")
     return stranger

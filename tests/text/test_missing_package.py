@@ -1,10 +1,13 @@
 """A missing package names the line that installs it."""
 
+import importlib.metadata
 import subprocess
 import sys
 
 import pytest
 
+LINE = "pip install luong-keras[train]"
+TENSORFLOW = importlib.metadata.version("tensorflow").rpartition(".")[0]
 PROGRAM = """
 import sys
 sys.modules[{blocked!r}] = None
@@ -16,14 +19,19 @@ except ImportError as error:
 
 
 @pytest.mark.parametrize(
-    ("blocked", "module"),
+    ("blocked", "module", "line"),
     [
-        ("tensorflow", "luong_keras.text.word_tokenizer"),
-        ("tensorflow_text", "luong_keras.text.sentencepiece_tokenizer"),
-        ("tensorflow", "luong_keras.data.batching"),
+        ("tensorflow", "luong_keras.text.word_tokenizer", LINE),
+        (
+            "tensorflow_text",
+            "luong_keras.text.sentencepiece_tokenizer",
+            # Its minor version is TensorFlow's.
+            f"pip install 'tensorflow-text=={TENSORFLOW}.*'",
+        ),
+        ("tensorflow", "luong_keras.data.batching", LINE),
     ],
 )
-def test_the_install_line_is_in_the_error(blocked, module):
+def test_the_install_line_is_in_the_error(blocked, module, line):
     program = PROGRAM.format(blocked=blocked, module=module)
     run = subprocess.run(
         [sys.executable, "-c", program],
@@ -31,7 +39,7 @@ def test_the_install_line_is_in_the_error(blocked, module):
         text=True,
         check=True,
     )
-    assert "pip install luong-keras[train]" in run.stdout
+    assert line in run.stdout
     assert blocked.replace("_", "-") in run.stdout
 
 

@@ -61,8 +61,8 @@ def test_configuration(metric):
 def test_evaluate_gives_each_output_its_metric():
     losses, hits = keras.Input((3,)), keras.Input((3,))
     outputs = {
-        "word_losses": keras.layers.Identity()(losses),
-        "hits": keras.layers.Identity()(hits),
+        "word_losses": keras.layers.Identity(name="word_losses")(losses),
+        "hits": keras.layers.Identity(name="hits")(hits),
     }
     model = keras.Model([losses, hits], outputs)
     model.compile(

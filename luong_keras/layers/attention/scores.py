@@ -339,21 +339,13 @@ def at_places(by_position, first, source_length):
     """
     last = by_position.shape[-1] - 1
     places = ops.arange(source_length, dtype="int32")
-
-    def from_the_left():
-        index = ops.minimum(places, last)
-        return ops.take(by_position, index, axis=-1)
-
-    def from_first():
-        index = ops.clip(places - first[:, None], 0, last)
-        index = ops.broadcast_to(
-            index[:, None], (*ops.shape(by_position)[:2], source_length)
-        )
-        return ops.take_along_axis(by_position, index, axis=-1)
-
     if first is None:
-        return from_the_left()
-    return ops.cond(ops.any(first > 0), from_first, from_the_left)
+        return ops.take(by_position, ops.minimum(places, last), axis=-1)
+    index = ops.clip(places - first[:, None], 0, last)
+    index = ops.broadcast_to(
+        index[:, None], (*ops.shape(by_position)[:2], source_length)
+    )
+    return ops.take_along_axis(by_position, index, axis=-1)
 
 
 def places_within(max_length, first, source_length):

@@ -77,7 +77,6 @@ class CellWeights(keras.layers.Layer):
 
     def build(self, inputs_shape, states_shape=None, memory_shape=None):
         width = inputs_shape[-1]
-        self.kernels, self.recurrent_kernels, self.biases = [], [], []
         for layer in range(self.num_layers):
             self._build_layer(layer, width if layer == 0 else self.units)
         self._build_attention(memory_shape)
@@ -86,22 +85,40 @@ class CellWeights(keras.layers.Layer):
 
     def _build_layer(self, layer, input_width):
         gates = self.num_gates * self.units
-        self.kernels.append(
-            self.add_weight(
-                name=f"kernel_{layer}",
-                shape=(input_width, gates),
-                initializer=self.kernel_initializer.clone(),
-            )
+        kernel = self.add_weight(
+            name=f"kernel_{layer}",
+            shape=(input_width, gates),
+            initializer=self.kernel_initializer.clone(),
         )
-        self.recurrent_kernels.append(
-            self.add_weight(
-                name=f"recurrent_kernel_{layer}",
-                shape=(self.units, gates),
-                initializer=drawn_wide(self.recurrent_initializer),
-            )
+        recurrent_kernel = self.add_weight(
+            name=f"recurrent_kernel_{layer}",
+            shape=(self.units, gates),
+            initializer=drawn_wide(self.recurrent_initializer),
         )
+        # One attribute a weight: `tf.train.Checkpoint` writes none of a list.
+        setattr(self, f"kernel_{layer}", kernel)
+        setattr(self, f"recurrent_kernel_{layer}", recurrent_kernel)
         if self.use_bias:
-            self.biases.append(self._add_gate_bias(f"bias_{layer}"))
+            bias = self._add_gate_bias(f"bias_{layer}")
+            setattr(self, f"bias_{layer}", bias)
+
+    @property
+    def kernels(self):
+        """The input kernels, one a layer."""
+        return self._of_layers("kernel")
+
+    @property
+    def recurrent_kernels(self):
+        """The recurrent kernels, one a layer."""
+        return self._of_layers("recurrent_kernel")
+
+    @property
+    def biases(self):
+        """The biases of the gates, one a layer; none without `use_bias`."""
+        return self._of_layers("bias") if self.use_bias else []
+
+    def _of_layers(self, name):
+        return [getattr(self, f"{name}_{i}") for i in range(self.num_layers)]
 
     def _add_gate_bias(self, name):
         return self._add_bias(name, self.num_gates * self.units)

@@ -371,7 +371,7 @@ def watch_gathers(monkeypatch):
 
 
 @pytest.mark.parametrize("source", [8, 9, 10, 500])
-def test_a_long_source_is_read_in_windows(source, monkeypatch, float64):
+def test_monotonic_alignment_of_any_source_length(source, monkeypatch, float64):
     layer = make("monotonic", 2, score_mode="dot")
     query, memory = random(2, STEPS, 4), random(2, source, 4, seed=1)
     lengths = [source, 4]

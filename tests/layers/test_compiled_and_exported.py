@@ -1,0 +1,89 @@
+"""Every public layer, compiled by XLA on TensorFlow and as an ONNX file."""
+
+import keras
+import numpy as np
+import pytest
+
+from tests.layer_checks import LAYERS, UNITS, random, randomize
+
+pytestmark = pytest.mark.tensorflow
+every_layer = pytest.mark.parametrize("name", LAYERS)
+# (T, S): of one step, shorter and longer than a window, and a source so long
+# that windows are gathered from it.
+LENGTHS = [(1, 2), (3, 5), (4, 30), (30, 200)]
+
+
+class Counted(keras.layers.Layer):
+    """Counts how often Python runs it, which is once a trace."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    def call(self, x):
+        self.count += 1
+        return x
+
+
+def model_of(name):
+    make, apply = LAYERS[name]
+    query = keras.Input((None, UNITS), name="query")
+    memory = keras.Input((None, UNITS), name="memory")
+    mask = keras.Input((None,), dtype="bool", name="mask")
+    layer, counted = make("float32"), Counted()
+    outputs = apply(layer, counted(query), memory, memory_mask=mask)
+    randomize(layer)
+    return keras.Model([query, memory, mask], outputs), counted
+
+
+def inputs_of(steps, source):
+    return [
+        random(2, steps, UNITS).astype("float32"),
+        random(2, source, UNITS, seed=1).astype("float32"),
+        np.arange(source) < [[source], [source // 2]],
+    ]
+
+
+@every_layer
+def test_xla_trains_it_at_changing_lengths(name):
+    losses = {}
+    for compiled in (False, True):
+        keras.utils.set_random_seed(1)
+        model, counted = model_of(name)
+        model.compile(keras.optimizers.SGD(0.1), "mse", jit_compile=compiled)
+        inputs = [inputs_of(*lengths) for lengths in 2 * LENGTHS]
+        batches = [
+            (x, keras.tree.map_structure(np.zeros_like, model(x)))
+            for x in inputs
+        ]
+        counted.count = 0
+        losses[compiled] = [
+            float(model.train_on_batch(x, y)) for x, y in batches
+        ]
+        # One program for all lengths, after that of the first ones.
+        assert counted.count <= 3
+    np.testing.assert_allclose(losses[True], losses[False], rtol=1e-4)
+
+
+@every_layer
+def test_onnx_runs_it_at_any_length(name, tmp_path):
+    if name == "WordLosses":
+        pytest.skip("is for training alone")
+    onnxruntime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("tf2onnx")
+    model, _ = model_of(name)
+    model(inputs_of(3, 5))
+    path = str(tmp_path / "model.onnx")
+    model.export(path, format="onnx", verbose=False)
+    session = onnxruntime.InferenceSession(
+        path, providers=["CPUExecutionProvider"]
+    )
+    names = [each.name for each in session.get_inputs()]
+    for steps, source in LENGTHS:
+        arrays = inputs_of(steps, source)
+        given = dict(zip(("query", "memory", "mask"), arrays, strict=True))
+        found = session.run(None, {key: given[key] for key in names})
+        expected = keras.tree.flatten(model(arrays))
+        # A position in words takes up to source / 2 of the digits.
+        for ours, theirs in zip(expected, found, strict=True):
+            np.testing.assert_allclose(theirs, ours, atol=1e-7 * (100 + source))

@@ -1,0 +1,64 @@
+"""Checks what an installation into a filled environment would do.
+
+    pip install --dry-run --report REPORT ".[train]"
+    python tests/versions/check_install.py REPORT
+
+Fails if a package that is there would be moved to another version, or if more
+than 20 packages or 40 MB would be added. With `--bare` what is added does not
+count.
+"""
+
+import importlib.metadata
+import json
+import sys
+import urllib.request
+
+MOST_PACKAGES = 20
+MOST_BYTES = 40e6
+
+
+def normalized(name):
+    return name.lower().replace("_", "-").replace(".", "-")
+
+
+def size_of(package):
+    """The bytes of a wheel that pip would download."""
+    request = urllib.request.Request(
+        package["download_info"]["url"], method="HEAD"
+    )
+    with urllib.request.urlopen(request) as answer:
+        return int(answer.headers["Content-Length"])
+
+
+def main():
+    with open(sys.argv[1], encoding="utf-8") as file:
+        planned = json.load(file)["install"]
+    present = {
+        normalized(each.name): each.version
+        for each in importlib.metadata.distributions()
+    }
+    moved, added, total = [], [], 0
+    for package in planned:
+        name = normalized(package["metadata"]["name"])
+        version = package["metadata"]["version"]
+        if name == "luong-keras":
+            continue
+        if name in present:
+            moved.append(f"{name} {present[name]} -> {version}")
+        else:
+            size = size_of(package)
+            added.append(f"{name} {version} ({size / 1e6:.1f} MB)")
+            total += size
+    print(f"Added: {len(added)} packages, {total / 1e6:.1f} MB")
+    print("\n".join(f"  {line}" for line in sorted(added)))
+    print(f"Moved: {', '.join(moved) or 'none'}")
+    too_much = len(added) > MOST_PACKAGES or total > MOST_BYTES
+    if moved or (too_much and "--bare" not in sys.argv):
+        sys.exit(
+            f"Expected: no package moved, at most {MOST_PACKAGES} packages "
+            f"and {MOST_BYTES / 1e6:.0f} MB added."
+        )
+
+
+if __name__ == "__main__":
+    main()
