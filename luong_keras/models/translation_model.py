@@ -253,12 +253,9 @@ class TranslationModel:
         self._alignment_tensors = (memory, mask, states)
         self.training_model = TrainingModel(
             [*inputs, target_in, target_out],
-            # Named layers: Keras before 3.12 knows outputs by these alone.
             {
-                name: keras.layers.Identity(dtype=output.dtype, name=name)(
-                    output
-                )
-                for name, output in zip(("word", "hits"), losses, strict=True)
+                "word": _named("word", losses[0]),
+                "hits": _named("hits", losses[1]),
             },
             name="translator_training",
         )
@@ -402,3 +399,8 @@ class TranslationModel:
         at their places.
         """
         return DecodingStep(self, memory, mask, words)
+
+
+def _named(name, x):
+    """The output of a layer of this name, all that Keras 3.11 knows it by."""
+    return keras.layers.Identity(dtype=x.dtype, name=name)(x)

@@ -1,7 +1,6 @@
-"""Writes version_0_1_0.keras and .npz: a model saved by version 0.1.0.
+"""Writes version_0_1_0.keras: a model saved by version 0.1.0.
 
-Run with version 0.1.0 of luong_keras installed, on either backend. The
-arrays are the inputs of the model and the outputs it gave.
+Run with version 0.1.0 of luong_keras installed, on either backend.
 """
 
 from pathlib import Path
@@ -52,14 +51,7 @@ def main():
     for variable in model.weights:
         if "seed" not in variable.path:
             variable.assign(0.7 * generator.normal(size=variable.shape))
-    arrays = {
-        "source": generator.normal(size=(2, 6, 3)).astype("float32"),
-        "mask": np.arange(6) < [[6], [4]],
-        "target": generator.normal(size=(2, 3, 2)).astype("float32"),
-    }
     model.save(TARGET)
-    outputs = keras.ops.convert_to_numpy(model(list(arrays.values())))
-    np.savez(TARGET.with_suffix(".npz"), outputs=outputs, **arrays)
 
 
 if __name__ == "__main__":

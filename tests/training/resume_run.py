@@ -74,9 +74,13 @@ def build_model():
     x = keras.layers.Dense(8, "tanh")(x)
     logits = keras.layers.Dense(WORDS)(x)
     losses, hits = WordLosses()(logits, target_out)
+    # Keras before 3.12 knows outputs by the names of layers alone.
     model = keras.Model(
         {"source": source, "target_out": target_out},
-        {"word_losses": losses, "hits": hits},
+        {
+            "word_losses": keras.layers.Identity(name="word_losses")(losses),
+            "hits": keras.layers.Identity(name="hits")(hits),
+        },
     )
     model.compile(
         keras.optimizers.Adam(0.02, global_clipnorm=5.0),
