@@ -194,6 +194,7 @@ def test_a_metric_of_ones_own_chooses(tmp_path, quick, capsys):
     assert "mine" not in results(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "metric, key",
     [("loss", "val_loss"), ("token_accuracy", "val_hits_accuracy")],

@@ -335,6 +335,21 @@ def test_the_usual_training(run_of):
     assert run.folder.last_weights.exists()
 
 
+@pytest.mark.parametrize(
+    "metric, key, mode",
+    [
+        ("loss", "val_loss", "min"),
+        ("token_accuracy", "val_hits_accuracy", "max"),
+    ],
+)
+def test_a_result_of_the_validation_may_choose(run_of, metric, key, mode):
+    """The translations then have their BLEU beside it."""
+    changed = {f"{part}.monitor": key for part in MONITORS}
+    changed |= {f"{part}.mode": mode for part in MONITORS}
+    run = run_of(configured({"training": {"metric": metric}}))
+    assert seen(run) == EXPECTED | changed
+
+
 def test_averages_are_written_beside_the_best_weights(run_of):
     run = run_of(
         configured({"training": {"average_epochs": 2, "average_decay": 0.9}})
