@@ -103,6 +103,7 @@ def test_a_model_at_hand_is_taken(bare):
         (["walked", "sang", "two words"], "exact_match"),
         (["forty two", "ninety one", "seven"], "chrf"),
         (["we saw it", "they left", "a b c d e", "a b c d"], "bleu:13a"),
+        (["we saw it", "they left now", "a b c d"], "chrf"),
         (["好", "是", "不"], "exact_match"),
         (["你好", "我们", "那座房子很大。"], "chrf"),
     ],
