@@ -183,7 +183,7 @@ class TrainingConfig:
     # paper); after_epoch: halvings follow the batches of those epochs (the
     # authors' program)
     # by_iteration: their rule for epochs of iterations_per_epoch updates;
-    # plateau: after an epoch that did not improve the validation BLEU
+    # plateau: after an epoch that was not better by metric
     halving: Literal["start", "after_epoch", "by_iteration", "plateau"] = (
         "start"
     )
@@ -218,13 +218,19 @@ class TrainingConfig:
     # checkpoints/epoch-007.weights.h5
     keep: int = 0
     # average.weights.h5: the mean of the weights of so many epochs, the last
-    # ones or those of best validation BLEU
+    # ones or those that are best by metric
     average_epochs: int | None = None
     averaged: Literal["last", "best"] = "last"
     # exponential.weights.h5: after every update decay * average + (1 - decay)
     # * weights, with a smaller decay at the beginning; such as 0.999
     average_decay: float | None = None
-    # epochs in a row without a better validation BLEU that end the training
+    # what chooses the best epoch: bleu (in the tokenization of the target
+    # language, or in one of sacreBLEU's, as bleu:zh), chrf, ter, exact_match,
+    # token_accuracy, loss, or one of your own. auto: bleu; where most
+    # references are shorter than four tokens, exact_match or chrf. Of equal
+    # epochs the one of less validation loss is the better
+    metric: str = "auto"
+    # epochs in a row without a better one that end the training
     patience: int | None = None
     # which weights are scored and exported at the end
     final_weights: Literal["best", "last", "average", "exponential"] = "best"

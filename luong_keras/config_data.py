@@ -45,8 +45,11 @@ class DataConfig:
 
     # phrasebook (built in), files, or a tensorflow_datasets name
     dataset: str = "wmt14_translate"
-    source_language: str = "en"
-    target_language: str = "de"
+    # codes such as de; where None, the script of files tells Chinese, Japanese,
+    # Korean and the languages without spaces between words, and nothing else
+    # is known. Data sets by name are then English and German
+    source_language: str | None = None
+    target_language: str | None = None
     # files: a file of both sides (.tsv, .csv, .jsonl, .tmx), the paths of a
     # source and a target file, or a prefix to which the language codes are
     # appended (train -> train.en), each plain or packed (.gz, .xz, .zst,
@@ -98,6 +101,15 @@ class DataConfig:
     most_skipped: float = 0.05  # share of the training pairs
 
     __pydantic_config__ = {"extra": "forbid"}
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """Those that data sets, files and columns are looked for by."""
+        source, target = self.source_language, self.target_language
+        return (
+            source or ("de" if target == "en" else "en"),
+            target or ("en" if source == "de" else "de"),
+        )
 
     def __post_init__(self):
         check_at_least_one(

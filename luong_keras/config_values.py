@@ -21,6 +21,7 @@ SHORT_NAMES = {
     "learning_rate": ("training.learning_rate",),
     "optimizer": ("training.optimizer",),
     "seed": ("training.seed",),
+    "metric": ("training.metric",),
     "units": ("model.units",),
     "embedding_size": ("model.embedding_size",),
     "layers": ("model.encoder_layers", "model.decoder_layers"),

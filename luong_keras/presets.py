@@ -10,7 +10,7 @@ from luong_keras.config import (
 )
 from luong_keras.config_values import with_values
 
-_PAPER = RunConfig()
+_PAPER = RunConfig(data=DataConfig(source_language="en", target_language="de"))
 
 # For tens of thousands of sentence pairs, in less than half of the time of
 # `small`: chosen on Multi30k.
@@ -87,7 +87,13 @@ _DEMO = RunConfig(
         # are all but equal, and it finds the alignments epochs later.
         initial_range=0.25,
     ),
-    data=DataConfig(dataset="phrasebook", train_size=24_000, max_length=100),
+    data=DataConfig(
+        dataset="phrasebook",
+        source_language="en",
+        target_language="de",
+        train_size=24_000,
+        max_length=100,
+    ),
     training=TrainingConfig(
         batch_size=64,
         epochs=4,
@@ -113,7 +119,12 @@ _AUTHORS = RunConfig(
         cell_clip=50.0,
         gradient_clip=1000.0,
     ),
-    data=DataConfig(over_long="cut_read_last", batching="authors"),
+    data=DataConfig(
+        source_language="en",
+        target_language="de",
+        over_long="cut_read_last",
+        batching="authors",
+    ),
     training=TrainingConfig(
         clip_counts_embeddings=False,
         halving="after_epoch",
@@ -124,6 +135,18 @@ _AUTHORS = RunConfig(
         stack_size=100, stack_keeps="first", alignment_step="reads"
     ),
 )
+
+
+def of_own_text(config: RunConfig) -> RunConfig:
+    """A preset for files of one's own: the languages of its text are gone.
+
+    Example:
+        >>> of_own_text(PRESETS["paper"]).data.target_language is None
+        True
+    """
+    names = ("source_language", "target_language")
+    return with_values(config, {f"data.{name}": None for name in names})
+
 
 PRESETS = {
     "paper": _PAPER,

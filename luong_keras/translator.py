@@ -8,13 +8,14 @@ from typing import Any
 
 import keras
 
-from luong_keras.config import DecodingConfig, Precision
+from luong_keras.config import DataConfig, DecodingConfig, Precision
 from luong_keras.config_values import checked_values, with_values
 from luong_keras.data.sources.columns import Wanted
 from luong_keras.decoding.choice import Choice
 from luong_keras.decoding.scorers import Scorer
+from luong_keras.evaluation.metrics.registry import register_metric
 from luong_keras.inference.text_translator import TextTranslator
-from luong_keras.presets import PRESETS
+from luong_keras.presets import PRESETS, of_own_text
 from luong_keras.recipe.own_text import Text, text_settings
 from luong_keras.recipe.run import run_recipe
 from luong_keras.recipe.run_reading import load_run
@@ -125,13 +126,16 @@ class Translator(TextTranslator):
             test: the pairs to score; held out likewise when None.
             callbacks: further ones of Keras, such as those of a tracker of
                 experiments (docs/watching.md). They see the logs of an epoch
-                with the validation BLEU (`val_bleu`), the learning rate and
-                the speed in them. One that has `get_state` and `set_state`
-                has its state saved with the run.
+                with the validation score (such as `val_bleu`), the learning
+                rate and the speed in them. One that has `get_state` and
+                `set_state` has its state saved with the run.
             **settings: other settings: `epochs`, `batch_size`,
                 `learning_rate`, `units` and the like by the names of the
                 flags of `luong-keras train`, any other by its full name, as
-                in `**{"model.attention.kind": "global"}`.
+                in `**{"model.attention.kind": "global"}`. `metric` chooses
+                the best epoch: a name, or one of your own, a function of
+                (translations, references) or a
+                `luong_keras.evaluation.Metric`.
 
         Returns:
             The translator of the best epoch, or of what
@@ -153,20 +157,24 @@ class Translator(TextTranslator):
                 f"preset={preset!r}."
             )
         # Checked with the text: what is given of it may need the rest.
+        for name in ("metric", "training.metric"):
+            if name in settings and not isinstance(settings[name], str):
+                settings[name] = register_metric(settings[name])
         given = checked_values(settings)
-        data = {
-            name: given.get(f"data.{name}", getattr(PRESETS[preset].data, name))
-            for name in ("source_language", "target_language")
-        }
+        data = DataConfig(
+            source_language=given.get("data.source_language"),
+            target_language=given.get("data.target_language"),
+        )
         text = text_settings(
             RunFolder(run_dir),
             pairs,
             validation,
             test,
-            Wanted(tuple(data.values()), given.get("data.columns")),
+            Wanted(data.languages, given.get("data.columns")),
             weighted=given.get("data.weights") is not None,
         )
-        config = with_values(PRESETS[preset], {**text, **settings})
+        start = of_own_text(PRESETS[preset])
+        config = with_values(start, {**text, **settings})
         if not run_recipe(config, run_dir, callbacks=callbacks):
             raise InterruptedError(
                 f"The training in {run_dir} was stopped by a signal. The same "

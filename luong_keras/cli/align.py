@@ -120,8 +120,8 @@ def _reverse_config(arguments: Align, config: RunConfig) -> RunConfig | None:
             )
         return None
     found = run_config(arguments.reverse_run)
-    wanted = config.data.target_language, config.data.source_language
-    received = found.data.source_language, found.data.target_language
+    wanted = config.data.languages[::-1]
+    received = found.data.languages
     if received != wanted:
         raise ValueError(
             "Expected: as --reverse-run, a run of the other direction, from "

@@ -69,7 +69,7 @@ def run(arguments: Evaluate) -> int:
     translator = Translator.from_run(
         arguments.run_dir, arguments.weights, decoding
     )
-    evaluation = Evaluation(translator, data)
+    evaluation = Evaluation(translator, data, config.training.metric)
     results, _ = evaluation.scores(*map(list, zip(*pairs, strict=True)))
     results["perplexity"] = evaluation.perplexity(pairs)
     links = datasets.test_links if arguments.part == "test" else None
@@ -98,7 +98,7 @@ def _check(arguments: Evaluate, data: DataConfig) -> None:
             "--part dev, or what is of the test set."
         )
     if name is not None and data.dataset in ("phrasebook", "files"):
-        languages = f"{data.source_language}-{data.target_language}"
+        languages = "-".join(data.languages)
         raise ValueError(
             "--test-set is another test set of a run on WMT text. Expected: "
             "a run whose data.dataset is a builder of tensorflow_datasets. "

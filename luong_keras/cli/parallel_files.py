@@ -45,7 +45,7 @@ def given_pairs(
 
 def _found(files: tuple[Path, ...], data: DataConfig) -> list[TextSource]:
     given = [tuple(map(str, files))]
-    languages = (data.source_language, data.target_language)
+    languages = data.languages
     if data.columns is not None:
         with contextlib.suppress(ValueError):
             return text_sources(given, Wanted(languages, data.columns))

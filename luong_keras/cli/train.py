@@ -35,7 +35,7 @@ from luong_keras.data.text_files import (
     several,
     text_files,
 )
-from luong_keras.presets import PRESETS
+from luong_keras.presets import PRESETS, of_own_text
 from luong_keras.recipe.own_text import text_settings
 from luong_keras.training.run_folder import RunFolder
 
@@ -121,6 +121,9 @@ class Train:
     )
     # of the weights and of the order of the pairs
     seed: OwnInt = None
+    # what chooses the best epoch: auto, bleu, chrf, ter, exact_match,
+    # token_accuracy or loss; of bleu also the tokenization, as bleu:zh
+    metric: Annotated[str | None, DisallowNone, _OWN] = None
     # of the recurrent layers
     units: OwnInt = None
     # of the word vectors
@@ -151,10 +154,11 @@ def parse(argv: Sequence[str]) -> Call:
     preset = _value_of(argv, "--preset")
     arguments, values = _read(argv, preset or "demo")
     preset = arguments.preset
-    if preset is None and arguments.text:
-        preset = "small"
-        arguments, values = _read(argv, preset)
-    config = with_values(_start(argv, preset or "demo"), values)
+    own = bool(arguments.text)
+    if own:
+        preset = preset or "small"
+        arguments, values = _read(argv, preset, own)
+    config = with_values(_start(argv, preset or "demo", own), values)
     if preset is None and arguments.dataset is None:
         print(
             "No --preset: training the demo on the built-in corpus. For "
@@ -174,9 +178,11 @@ def parse(argv: Sequence[str]) -> Call:
     )
 
 
-def _read(argv: list[str], preset: str) -> tuple[Train, dict[str, Any]]:
+def _read(
+    argv: list[str], preset: str, own: bool = False
+) -> tuple[Train, dict[str, Any]]:
     """The command line as it reads on top of a preset, and its values."""
-    start = _start(argv, preset)
+    start = _start(argv, preset, own)
     values = checked_values(parse_assignments(_values_of(argv, "--set")))
     base = without_checks(start, values)
     if "--help" in argv or any(map(_SETTING_FLAG.match, argv)):
@@ -197,11 +203,13 @@ def _read(argv: list[str], preset: str) -> tuple[Train, dict[str, Any]]:
     return arguments, values
 
 
-def _start(argv: Sequence[str], preset: str) -> RunConfig:
+def _start(argv: Sequence[str], preset: str, own: bool) -> RunConfig:
     """The preset with the settings of a file, if one is given."""
     path = _value_of(argv, "--config")
     # The parser refuses another name in a moment.
     config = PRESETS.get(preset, RunConfig())
+    if own:
+        config = of_own_text(config)
     return config if path is None else with_values(config, read_values(path))
 
 

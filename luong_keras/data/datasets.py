@@ -71,7 +71,7 @@ def load_datasets(
 
 
 def _phrasebook(config: DataConfig) -> Datasets:
-    languages = (config.source_language, config.target_language)
+    languages = config.languages
     if sorted(languages) != ["de", "en"]:
         raise ValueError(
             "The phrasebook is English-German. Expected: source_language and "
@@ -114,8 +114,8 @@ def _files(
             "dataset='files' needs data.train. Expected: a file of both sides "
             "(such as `.tsv`), a source and a target file, or a prefix such "
             "as path/train, which stands for "
-            f"path/train.{config.source_language} and "
-            f"path/train.{config.target_language}. Received: None. Add "
+            f"path/train.{config.languages[0]} and "
+            f"path/train.{config.languages[1]}. Received: None. Add "
             "`--set data.train=path/train`."
         )
     sources = {
@@ -149,8 +149,7 @@ def _files(
 
 def wanted(config: DataConfig) -> Wanted:
     """What is looked for in the files of these settings."""
-    languages = (config.source_language, config.target_language)
-    return Wanted(languages, config.columns)
+    return Wanted(config.languages, config.columns)
 
 
 def _weighted(config: DataConfig, part: str) -> bool:
@@ -207,7 +206,7 @@ def _tensorflow_datasets(config: DataConfig) -> Datasets:
     from luong_keras.data.test_sets import select_lines, test_set
     from luong_keras.data.tfds_pairs import tfds_pairs
 
-    languages = (config.source_language, config.target_language)
+    languages = config.languages
     dev = list(zip(*test_set(config.dev_set, *languages), strict=True))
     test = list(zip(*test_set(config.test_set, *languages), strict=True))
     if config.test_subset is not None:
@@ -231,7 +230,7 @@ def pairs_key(config: DataConfig) -> str:
     Raises:
         FileNotFoundError: for a missing file.
     """
-    languages = (config.source_language, config.target_language)
+    languages = config.languages
     if config.dataset == "phrasebook":
         return f"phrasebook {config.train_size or 30_000} {languages}"
     if config.dataset != "files" or config.train is None:

@@ -64,13 +64,39 @@ def translation_scores(
         chrF2 100
         TER 0
     """
+    return [
+        translation_score(hypotheses, references, metric, lowercase)
+        for metric in _metrics(lowercase)
+    ]
+
+
+def translation_score(
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    metric: str = "chrF",
+    lowercase: bool = False,
+) -> TranslationScore:
+    """One of these scores.
+
+    Args:
+        hypotheses: detokenised translations.
+        references: one a hypothesis.
+        metric: `"BLEU"`, `"chrF"` or `"TER"`.
+        lowercase: as in `translation_scores`.
+
+    Raises:
+        ValueError: if there are no sentences, or not equally many.
+        ImportError: if sacreBLEU is not installed.
+
+    Example:
+        >>> translation_score(["ein Hund"], ["ein Hund"], "TER").score
+        0.0
+    """
     check_sentences(hypotheses, references)
-    found = []
-    for metric in _metrics(lowercase).values():
-        result = metric.corpus_score(list(hypotheses), [list(references)])
-        signature = str(metric.get_signature())
-        found.append(TranslationScore(result.name, result.score, signature))
-    return found
+    scorer = _metrics(lowercase)[metric]
+    result = scorer.corpus_score(list(hypotheses), [list(references)])
+    signature = str(scorer.get_signature())
+    return TranslationScore(result.name, result.score, signature)
 
 
 def sentence_chrf(

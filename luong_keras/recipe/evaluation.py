@@ -19,6 +19,8 @@ from luong_keras.config import DataConfig
 from luong_keras.evaluation.bleu import corpus_bleu
 from luong_keras.evaluation.bleu_scores import bleu_scores
 from luong_keras.evaluation.length_analysis import bleu_by_length
+from luong_keras.evaluation.metrics.metric import Target
+from luong_keras.evaluation.metrics.registry import find_metric
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.inference.translation import ScoredTranslation, Translation
 from luong_keras.recipe.in_steps import in_steps
@@ -34,11 +36,18 @@ class Evaluation:
     Args:
         translator: what to evaluate.
         data: the data settings of its run.
+        metric: that of its run, `training.metric`.
     """
 
-    def __init__(self, translator: TextTranslator, data: DataConfig) -> None:
+    def __init__(
+        self,
+        translator: TextTranslator,
+        data: DataConfig,
+        metric: str = "auto",
+    ) -> None:
         self.translator = translator
         self.data = data
+        self.metric = metric
         self._tokenizer = Preprocessor(
             data.target_language,
             lowercase=data.lowercase,
@@ -54,6 +63,8 @@ class Evaluation:
         `bleu_tokenized` compares the translations before detokenisation with
         references prepared as the training text was, where the run trained
         on tokenised text; with both sides tokenised by sacremoses elsewhere.
+        Under the name of their setting, such as `bleu:zh`, there are also
+        BLEU in the tokenization of the target language and the run's metric.
         """
         best = self.translations(sources)
         translations = [found.text for found in best]
@@ -68,9 +79,30 @@ class Evaluation:
         )
         return {
             **{name: s._asdict() for name, s in found.items()},
+            **self._own_scores(translations, references),
             "bleu_by_length": [g._asdict() for g in groups],
             "sentences": len(sources),
         }, translations
+
+    def _own_scores(
+        self, translations: Sequence[str], references: Sequence[str]
+    ) -> dict[str, dict[str, Any]]:
+        """What is suited to this language, and what chose the best epoch."""
+        data = self.data
+        target = Target(
+            data.target_language, data.lowercase, references=references
+        )
+        found = {}
+        for setting in ("bleu", self.metric):
+            try:
+                metric = find_metric(setting, target)
+            except (ValueError, ImportError, OSError) as error:
+                print(f"{setting} is left out of the scores. {error}")
+                continue
+            if metric.score is not None and metric.setting != "bleu:13a":
+                name = metric.setting
+                found[name] = metric.scored(translations, references)
+        return found
 
     def translations(self, sources: Sequence[str]) -> list[Translation]:
         """The best translation of every source."""

@@ -30,7 +30,7 @@ def report(datasets: Datasets, config: RunConfig, run: RunFolder) -> None:
     """Scores the final weights on the test pairs, exports, shows samples."""
     weights = config.training.final_weights
     translator = TextTranslator(*load_run(run.path, weights))
-    evaluation = Evaluation(translator, config.data)
+    evaluation = Evaluation(translator, config.data, config.training.metric)
     sources, references = map(list, zip(*datasets.test, strict=True))
     results, translations = evaluation.scores(sources, references)
     results["perplexity"] = evaluation.perplexity(datasets.test)
@@ -70,7 +70,7 @@ def word_for_word_bleu(config: RunConfig) -> float:
         phrasebook.split_pairs(*part)
         for part in (("train", size), ("test", 1000))
     ]
-    if config.data.source_language == "de":
+    if config.data.languages[0] == "de":
         parts = [[phrasebook.turned(pair) for pair in part] for part in parts]
     train, test = parts
     dictionary = word_for_word(train)

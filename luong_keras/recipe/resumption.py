@@ -5,9 +5,14 @@ from __future__ import annotations
 import dataclasses
 
 from luong_keras.config import DecodingConfig, RunConfig
-from luong_keras.config_values import config_from_dict, config_to_dict
+from luong_keras.config_values import (
+    config_from_dict,
+    config_to_dict,
+    with_values,
+)
 from luong_keras.files.json_file import read_json, write_json
 from luong_keras.models.precision import decided
+from luong_keras.recipe.decisions import OLDER_METRIC
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.recipe.run_word_lists import as_written
 from luong_keras.training.json_lines_log import JsonLinesLog
@@ -47,6 +52,11 @@ MAY_CHANGE = (
     "decoding",
 )
 
+# What the settings were of which an older run does not know.
+_OLDER = config_to_dict(
+    with_values(RunConfig(), {"training.metric": OLDER_METRIC})
+)
+
 
 def check_resumable(config: RunConfig, run: RunFolder) -> None:
     """Checks that a run, if there is one, can go on with these settings.
@@ -67,7 +77,7 @@ def check_resumable(config: RunConfig, run: RunFolder) -> None:
     run.check_config(
         config_to_dict(dataclasses.replace(config, model=model)),
         MAY_CHANGE,
-        config_to_dict(RunConfig()),
+        _OLDER,
     )
     trained = trained_epochs(run)
     if config.training.epochs < trained:
@@ -106,7 +116,7 @@ def write_config(config: RunConfig, run: RunFolder) -> None:
     run.write_config(
         config_to_dict(as_written(config, run)),
         MAY_CHANGE,
-        config_to_dict(RunConfig()),
+        _OLDER,
     )
 
 

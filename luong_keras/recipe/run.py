@@ -15,6 +15,12 @@ from luong_keras.data.batching import TrainingBatches
 from luong_keras.data.padding import WIDTHS
 from luong_keras.files.folder_lock import locked
 from luong_keras.models.translation_model import TranslationModel
+from luong_keras.recipe.decisions import (
+    decide_languages,
+    decide_metric,
+    kept_decisions,
+    run_metric,
+)
 from luong_keras.recipe.devices import (
     ONE_DEVICE,
     Devices,
@@ -125,10 +131,14 @@ def _run(
 
 def _prepare(config: RunConfig, run: RunFolder):
     """The settings, pairs, tokenizers and batches, made where need be."""
-    config = decide_precision(config, run)
+    config = kept_decisions(decide_precision(config, run), run)
     check_resumable(config, run)
+    run_metric(config)  # A wrong one is told before the text is read.
     config = bring_in(config, run)
+    config = decide_languages(config, run)
     datasets, corpus = prepare_text(config, run)
+    references = [target for _, target in datasets.dev]
+    config = decide_metric(config, run, references)
     tokenizers = prepare_tokenizers(corpus, config, run)
     config = fit_vocabulary_sizes(config, *tokenizers)
     write_config(config, run)
@@ -140,7 +150,7 @@ def _prepare(config: RunConfig, run: RunFolder):
 
 def _read_prepared(config: RunConfig, run: RunFolder):
     """The same in a process that writes nothing."""
-    config = decide_precision(config, run)
+    config = kept_decisions(decide_precision(config, run), run)
     check_resumable(config, run)
     datasets, corpus = read_text(run)
     tokenizers = prepare_tokenizers(corpus, config, run)

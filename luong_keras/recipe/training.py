@@ -15,6 +15,8 @@ from luong_keras.data.batching import TrainingBatches
 from luong_keras.data.corpus import Corpus
 from luong_keras.data.evaluation_batches import EvaluationBatches
 from luong_keras.data.padding import FEW_WIDTHS, WIDTHS, share_of_batch
+from luong_keras.evaluation.metrics.metric import Metric
+from luong_keras.recipe.decisions import run_metric
 from luong_keras.recipe.devices import ONE_DEVICE, Devices
 from luong_keras.recipe.sessions import session
 from luong_keras.recipe.watching import shown_progress, validation
@@ -118,10 +120,12 @@ def optimizer(config: RunConfig) -> keras.optimizers.Optimizer:
 
 def learning_rate_schedule(
     training: TrainingConfig,
+    metric: Metric,
 ) -> keras.callbacks.Callback:
     """The rule of the paper's text, one of its authors', or by results."""
     if training.halving == "plateau":
-        return ReduceOnPlateau("val_bleu", "max", training.halving_factor)
+        factor = training.halving_factor
+        return ReduceOnPlateau(metric.key, metric.mode, factor)
     if training.iterations_per_epoch is not None:  # "by_iteration" alone
         return LearningRateHalving.by_iteration(
             training.iterations_per_epoch,
@@ -178,6 +182,7 @@ def train(
     processes the first one alone has them.
     """
     training = config.training
+    metric = run_metric(config, [target for _, target in datasets.dev])
     model = translation_model.training_model
     model.parts = training.accumulate * training.lanes
     model.lanes = training.lanes
@@ -198,9 +203,9 @@ def train(
     started = time.perf_counter()
     with contextlib.ExitStack() as stack:
         parts = (translation_model, tokenizers, datasets.dev, config)
-        validated, logs = validation(*parts, run, devices)
+        validated, logs = validation(*parts, run, devices, metric)
         if devices.writes:
-            progress = stack.enter_context(shown_progress(run, dev))
+            progress = stack.enter_context(shown_progress(run, dev, metric))
             steps = functools.partial(getattr, progress, "steps_done")
             stack.enter_context(session(run.sessions, devices, steps))
             logs = [*logs, *callbacks, progress]
@@ -220,11 +225,15 @@ def train(
                 ),
                 TokensPerSecond(count="word_count"),
                 validated,
-                learning_rate_schedule(training),
+                learning_rate_schedule(training, metric),
                 *weight_files(
-                    translation_model.model, training, run, devices.writes
+                    translation_model.model,
+                    training,
+                    run,
+                    devices.writes,
+                    metric,
                 ),
-                StopOnPlateau(training.patience),
+                StopOnPlateau(training.patience, metric.key, metric.mode),
                 *logs,
                 stop,
             ],
@@ -242,7 +251,8 @@ def weight_files(
     model: keras.Model,
     training: TrainingConfig,
     run: RunFolder,
-    writes: bool = True,
+    writes: bool,
+    metric: Metric,
 ) -> list[keras.callbacks.Callback]:
     """The callbacks that write weights after an epoch.
 
@@ -252,14 +262,16 @@ def weight_files(
     found: list[keras.callbacks.Callback] = []
     if writes:
         found += [
-            BestWeights(run.best_weights, model=model),
+            BestWeights(run.best_weights, metric.key, metric.mode, model),
             EpochWeights(
                 run.checkpoints,
                 training.keep,
                 training.average_epochs,
                 training.averaged,
                 run.average_weights if averaging else None,
-                model=model,
+                metric.key,
+                metric.mode,
+                model,
             ),
         ]
     if training.average_decay is not None:

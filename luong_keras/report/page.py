@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from typing import Any
 
 import luong_keras
 from luong_keras.evaluation.length_analysis import bleu_by_length
+from luong_keras.evaluation.metrics.registry import find_metric
 from luong_keras.evaluation.translation_scores import (
     paired_bootstrap,
     translation_scores,
@@ -28,16 +30,15 @@ from luong_keras.report.run_record import (
 
 _LIMITS = (10, 20, 30, 40, 50)
 # The names in the logs of epochs, of a run of the recipe.
-_CURVES = (
+_PERPLEXITY = (
+    "Perplexity of a target token",
+    "perplexity",
     (
-        "Perplexity of a target token",
-        "perplexity",
-        (
-            ("word_perplexity", "training"),
-            ("val_word_perplexity", "validation"),
-        ),
+        ("word_perplexity", "training"),
+        ("val_word_perplexity", "validation"),
     ),
-    ("BLEU of the validation text", "BLEU", (("val_bleu", "BLEU"),)),
+)
+_CURVES = (
     ("Loss", "loss", (("loss", "training"), ("val_loss", "validation"))),
     ("Learning rate", "learning rate", (("learning_rate", "rate"),)),
     (
@@ -140,6 +141,7 @@ def _scores(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
                 run.translations, run.references, run.config.data.lowercase
             )
         told = [(s.metric, f"{s.score:.2f}", s.signature) for s in found]
+        told += _own_scores(run, [s.signature for s in found])
         for name, title, form in (
             ("perplexity", "perplexity of the references", "{:.2f}"),
             ("aer", "alignment error rate", "{:.1%}"),
@@ -155,6 +157,47 @@ def _scores(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
             if signature and signature not in row["signatures"]:
                 row["signatures"].append(signature)
     return list(rows.values())
+
+
+def _own_scores(
+    run: RunRecord, signatures: Sequence[str]
+) -> list[tuple[str, str, str]]:
+    """The scores of a run that are suited to its language and its metric."""
+    return [
+        (name, f"{value['score']:.2f}", value.get("signature", ""))
+        for name, value in run.results.items()
+        if isinstance(value, dict) and "score" in value
+        # Tokenized by its own rules, or without case, BLEU is none of them.
+        if name not in ("bleu", "bleu_lowercase", "bleu_tokenized")
+        and value.get("signature") not in signatures
+    ]
+
+
+def _tokenizer(run: RunRecord) -> str:
+    """That of BLEU in the target language, as the run was scored."""
+    for name in run.results:
+        if name.startswith("bleu:"):
+            with contextlib.suppress(ImportError, OSError):
+                return find_metric(name).variant or "13a"
+    return "13a"
+
+
+def _validation_curves(runs: Sequence[RunRecord]) -> list[Any]:
+    """BLEU, and what the runs have chosen their best epochs by."""
+    settings = ["bleu", *(run.config.training.metric for run in runs)]
+    found = {}
+    for setting in settings:
+        try:
+            metric = find_metric(setting.partition(":")[0])
+            key, title = metric.key, metric.title or metric.name
+        except ValueError:  # One that is not registered here.
+            key, title = f"val_{setting}", setting
+        if key != "val_loss":
+            found[key] = title
+    return [
+        (f"{title} of the validation text", title, ((key, title),))
+        for key, title in found.items()
+    ]
 
 
 def _compared(runs: Sequence[RunRecord], samples: int) -> list[Any]:
@@ -173,7 +216,11 @@ def _compared(runs: Sequence[RunRecord], samples: int) -> list[Any]:
 
 def _charts(runs: Sequence[RunRecord]) -> list[Chart]:
     found: list[Chart] = []
-    for title, y_name, parts in _CURVES:
+    for title, y_name, parts in (
+        _PERPLEXITY,
+        *_validation_curves(runs),
+        *_CURVES,
+    ):
         drawn = []
         for place, run in enumerate(runs):
             for number, (key, name) in enumerate(parts):
@@ -203,6 +250,7 @@ def _by_length(runs: Sequence[RunRecord]) -> Chart | None:
             run.translations,
             run.references,
             _LIMITS,
+            tokenize=_tokenizer(run),
             lowercase=run.config.data.lowercase,
         )
         # The same pairs, so the same groups.

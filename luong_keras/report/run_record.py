@@ -44,9 +44,9 @@ class RunRecord:
 
     @property
     def languages(self) -> tuple[str, str]:
-        """The codes of the source and of the target language."""
+        """The codes of both languages; `und` for one that is not known."""
         data = self.config.data
-        return data.source_language, data.target_language
+        return data.source_language or "und", data.target_language or "und"
 
     def epoch_values(self, name: str) -> list[tuple[int, float]]:
         """A result of the epochs that have it, by number.

@@ -73,7 +73,7 @@ def write_pages(plan: Plan, records: Path, output: Path) -> list[Path]:
         by_length=by_length(plan, rows),
         translated=_samples(plan, rows),
         settings=[_settings(plan, name, rows[name]) for name in rows],
-        languages=(data.source_language, data.target_language),
+        languages=data.languages,
         version=luong_keras.__version__,
         date=datetime.date.today().isoformat(),
         **found,
@@ -107,8 +107,7 @@ def _rows(plan: Plan, records: Path) -> tuple[Rows, list[str]]:
         else:
             data = row.config.data
             named = [getattr(data, name) for name in TEST_TEXT]
-            languages = data.source_language, data.target_language
-            by_text[*languages, *named].append(record)
+            by_text[*data.languages, *named].append(record)
     for own in by_text.values():
         usual = statistics.mode(record.text["test"] for record in own)
         for record in own:
@@ -167,11 +166,11 @@ def _number(value: Interval | None, digits: int, percent: bool) -> str | None:
 def _samples(plan: Plan, rows: Rows) -> list[dict[str, Any]]:
     """The plan's sentences, as the rows translate and align them."""
     found = []
-    language = _first(plan).config.data.source_language
+    language = _first(plan).config.data.languages[0]
     for sentence in plan.samples:
         shown = []
         for name, records in rows.items():
-            spoken = plan.rows[name].config.data.source_language
+            spoken = plan.rows[name].config.data.languages[0]
             sample = _sample(records[0], sentence.source, plan.samples)
             if spoken != language or sample is None:
                 continue

@@ -91,10 +91,10 @@ def resolved(
             raise ValueError(f"The row {name!r}: {error}") from None
         changes = dict(entry.settings)
         if entry.turned:
-            data = config.data
+            source, target = config.data.languages
             turned = {
-                "data.source_language": data.target_language,
-                "data.target_language": data.source_language,
+                "data.source_language": target,
+                "data.target_language": source,
             }
             config, changes = with_values(config, turned), turned | changes
         if entry.models > 1:
@@ -155,8 +155,13 @@ def _taught(name: str, config: RunConfig, teacher: Row) -> RunConfig:
             f"Received: data.train={data.train!r}, and {teacher.name!r} with "
             f"the teacher {teacher.teacher!r}."
         )
-    for of in ("train", "source_language", "target_language", "lowercase"):
-        own, other = getattr(data, of), getattr(teacher.config.data, of)
+    told = teacher.config.data
+    for of, own, other in (
+        ("train", data.train, told.train),
+        ("source_language", data.languages[0], told.languages[0]),
+        ("target_language", data.languages[1], told.languages[1]),
+        ("lowercase", data.lowercase, told.lowercase),
+    ):
         if own != other:
             raise ValueError(
                 f"The row {name!r} and its teacher {teacher.name!r} read "

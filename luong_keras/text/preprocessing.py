@@ -19,7 +19,8 @@ class Preprocessor:
     `MosesGraph` does the same in the graph of a translator.
 
     Args:
-        language: The language's code, such as `"de"`.
+        language: The language's code, such as `"de"`. Where it is not known,
+            None, the rules are those of English, as Moses has it.
         lowercase: Whether to lower-case.
         normalize_punctuation: Whether to unify quotation marks, dashes and
             spaces.
@@ -34,7 +35,7 @@ class Preprocessor:
         "it's new, isn't it?"
     """
 
-    language: str
+    language: str | None
     lowercase: bool = False
     normalize_punctuation: bool = True
     tokenize: bool = True
@@ -82,7 +83,7 @@ class Preprocessor:
         )
 
 
-def preprocessor(data: DataConfig, language: str) -> Preprocessor | None:
+def preprocessor(data: DataConfig, language: str | None) -> Preprocessor | None:
     """What prepares this language's text, or None for text as it is."""
     if not (data.lowercase or data.normalize_punctuation or data.tokenize):
         return None
@@ -105,8 +106,9 @@ def preprocessors(
 
 
 @functools.cache
-def moses_tools(language: str) -> dict[str, Any]:
+def moses_tools(language: str | None) -> dict[str, Any]:
     """The normalizer, tokenizer and detokenizer of a language, loaded once."""
+    language = language or "en"
     try:
         import sacremoses
     except ImportError as error:

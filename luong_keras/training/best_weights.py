@@ -7,15 +7,20 @@ from typing import Any
 import keras
 
 from luong_keras.files.atomic_file import atomic_path
-from luong_keras.training.monitoring import check_mode, is_better, monitored
+from luong_keras.training.monitoring import LOSS, BestEpoch
 from luong_keras.training.weight_files import check_name
 
+_EPOCHS_OF_ZERO = 3
 
-class BestWeights(keras.callbacks.Callback):
+
+class BestWeights(BestEpoch):
     """Save the weights whenever a monitored value reaches its best.
 
-    The file is replaced in one step. The best value is saved with the run, so
-    a resumed run does not overwrite better weights.
+    Of epochs with the same value the one with less `val_loss` is the better.
+    The file is replaced in one step. The best result is saved with the run,
+    so a resumed run does not overwrite better weights. Where a value of 0 is
+    all that there was while the loss fell, a line says so, after the third
+    epoch and at the end.
 
     Args:
         path: The file, ending in `.weights.h5`.
@@ -40,30 +45,47 @@ class BestWeights(keras.callbacks.Callback):
         mode: str = "max",
         model: keras.Model | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(monitor, mode)
         self.path = Path(path)
         check_name(self.path)
-        check_mode(mode)
-        self.monitor = monitor
-        self.mode = mode
-        self.best: float | None = None
+        # Whether the loss alone made the best epoch better than the others.
+        self._by_loss = False
+        self._epochs = 0
         self._saved_model = model
 
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Save the weights if the epoch was the best."""
-        value = monitored(logs, self.monitor)
-        if not is_better(value, self.best, self.mode):
-            return
-        with atomic_path(self.path) as temporary:
-            (self._saved_model or self.model).save_weights(temporary)
-        self.best = value
+        before = self.best
+        if self.improved(logs):
+            with atomic_path(self.path) as temporary:
+                (self._saved_model or self.model).save_weights(temporary)
+            self._by_loss = self.best == before
+        if epoch + 1 == _EPOCHS_OF_ZERO:
+            self._say_zero(epoch + 1)
+        self._epochs = epoch + 1
+
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+        """Say where the value has told nothing."""
+        if self._epochs not in (0, _EPOCHS_OF_ZERO):
+            self._say_zero(self._epochs)
+
+    def _say_zero(self, epochs: int) -> None:
+        if self.best == 0 and self.mode == "max" and self._by_loss:
+            print(
+                f"\n{self.monitor} has been 0 in all {epochs} epochs while "
+                f"{LOSS} fell, so the best epoch is that of the lowest "
+                f"{LOSS}. Another metric may say more (training.metric).",
+                flush=True,
+            )
 
     def get_state(self) -> dict[str, Any]:
-        """Return the best value so far."""
-        return {"best": self.best}
+        """Return the best result so far."""
+        by_loss = {"by_loss": True} if self._by_loss else {}
+        return super().get_state() | by_loss
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Take the best value of an earlier run."""
-        self.best = state["best"]
+        """Take the best result of an earlier run."""
+        super().set_state(state)
+        self._by_loss = state.get("by_loss", False)

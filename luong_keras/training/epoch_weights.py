@@ -1,5 +1,6 @@
 """The weights of single epochs, and their mean."""
 
+import math
 import os
 import re
 import warnings
@@ -9,7 +10,7 @@ from typing import Any
 import keras
 
 from luong_keras.files.atomic_file import atomic_path
-from luong_keras.training.monitoring import check_mode, monitored
+from luong_keras.training.monitoring import Result, check_mode
 from luong_keras.training.run_folder import epoch_path
 from luong_keras.training.weight_files import check_name, write_mean
 
@@ -30,8 +31,8 @@ class EpochWeights(keras.callbacks.Callback):
         average_epochs: The number of epochs to take the mean of, computed in
             float64; fewer, where there are no more. Their files stay as long
             as that needs them. `None` for no mean.
-        averaged: `"last"` or `"best"`: which epochs. Of equally good ones the
-            earlier counts.
+        averaged: `"last"` or `"best"`: which epochs. Of equally good ones
+            those of less `val_loss` count, then the earlier.
         average_path: Where the mean is written, ending in `.weights.h5`.
         monitor: The key of the value in the logs by which the best are found.
         mode: `"max"` or `"min"`, its better direction.
@@ -68,8 +69,8 @@ class EpochWeights(keras.callbacks.Callback):
         self.average_path = average_path
         self.monitor = monitor
         self.mode = mode
-        # The best epochs, counted from 1, and their values; best first.
-        self._best: list[tuple[int, float]] = []
+        # The best epochs, counted from 1, and their results; best first.
+        self._best: list[tuple[int, Result]] = []
         self._saved_model = model
 
     def on_epoch_end(
@@ -92,11 +93,11 @@ class EpochWeights(keras.callbacks.Callback):
             return []
         if self.averaged == "last":
             return _last(self.average_epochs, number)
-        value = monitored(logs, self.monitor)
-        if value == value:  # A NaN is never good.
+        result = Result.of(logs, self.monitor)
+        if result.is_better(None, self.mode):  # A NaN is never good.
             sign = -1 if self.mode == "max" else 1
-            ranked = [*self._best, (number, value)]
-            ranked.sort(key=lambda pair: sign * pair[1])
+            ranked = [*self._best, (number, result)]
+            ranked.sort(key=lambda pair: (sign * pair[1].value, pair[1].loss))
             self._best = ranked[: self.average_epochs]
         return sorted(number for number, _ in self._best)
 
@@ -122,12 +123,23 @@ class EpochWeights(keras.callbacks.Callback):
                 path.unlink(missing_ok=True)
 
     def get_state(self) -> dict[str, Any]:
-        """Return the best epochs and their values."""
-        return {"best": [list(pair) for pair in self._best]}
+        """Return the best epochs and their results."""
+        return {
+            "best": [
+                [
+                    number,
+                    *(result if math.isfinite(result.loss) else result[:1]),
+                ]
+                for number, result in self._best
+            ]
+        }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Take the best epochs of an earlier run."""
-        self._best = [(number, value) for number, value in state["best"]]
+        # Of older runs there is no loss.
+        self._best = [
+            (number, Result(*result)) for number, *result in state["best"]
+        ]
 
 
 def _last(count: int, number: int) -> list[int]:

@@ -23,10 +23,11 @@ class TrainingState:
         rate: the learning rate.
         epoch_left: the seconds to the end of the epoch's batches.
         run_left: those to the end of the run.
-        best: the best validation BLEU of the epochs before.
-        bleu: that of this epoch, which is over.
+        best: the best validation score of the epochs before.
+        score: that of this epoch, which is over.
         validation: the perplexity of the validation text, likewise.
         seconds: that the epoch has taken, likewise.
+        metric: what the score is called.
     """
 
     epoch: int
@@ -40,9 +41,10 @@ class TrainingState:
     epoch_left: float | None = None
     run_left: float | None = None
     best: float | None = None
-    bleu: float | None = None
+    score: float | None = None
     validation: float | None = None
     seconds: float | None = None
+    metric: str = "BLEU"
 
 
 # How the parts of a line are written, the longest wording first, and what
@@ -58,7 +60,7 @@ _RUNNING: Sequence[_Wording] = (
             "speed": "{speed} tokens/s",
             "rate": "learning rate {rate:.3g}",
             "run_left": "epoch ends in {epoch_left}, run in {run_left}",
-            "best": "best BLEU {best:.2f}",
+            "best": "best {metric} {best:.2f}",
         },
     ),
     (
@@ -70,7 +72,7 @@ _RUNNING: Sequence[_Wording] = (
             "speed": "{speed} tokens/s",
             "rate": "lr {rate:.3g}",
             "run_left": "ETA {epoch_left}, run {run_left}",
-            "best": "BLEU {best:.2f}",
+            "best": "{metric} {best:.2f}",
         },
     ),
     (
@@ -82,7 +84,7 @@ _RUNNING: Sequence[_Wording] = (
             "speed": "{speed} tok/s",
             "rate": "lr {rate:.3g}",
             "run_left": "ETA {epoch_left}/{run_left}",
-            "best": "BLEU {best:.1f}",
+            "best": "{metric} {best:.1f}",
         },
     ),
     (
@@ -94,7 +96,7 @@ _RUNNING: Sequence[_Wording] = (
             "speed": "{speed} tok/s",
             "rate": "lr {rate:.2g}",
             "run_left": "ETA {epoch_left}/{run_left}",
-            "best": "BLEU {best:.1f}",
+            "best": "{metric} {best:.1f}",
         },
     ),
     (
@@ -106,7 +108,7 @@ _RUNNING: Sequence[_Wording] = (
             "speed": "{speed} tok/s",
             "rate": "lr {rate:.2g}",
             "run_left": "{epoch_left}/{run_left}",
-            "best": "BLEU {best:.1f}",
+            "best": "{metric} {best:.1f}",
         },
     ),
     (
@@ -118,7 +120,7 @@ _RUNNING: Sequence[_Wording] = (
             "speed": "{speed}/s",
             "rate": "lr {rate:.2g}",
             "run_left": "{epoch_left}/{run_left}",
-            "best": "BLEU {best:.0f}",
+            "best": "{metric} {best:.0f}",
         },
     ),
 )
@@ -130,7 +132,7 @@ _OVER: Sequence[_Wording] = (
             "loss": "loss {loss:.4g}",
             "perplexity": "perplexity {perplexity:.4g}",
             "validation": "validation {validation:.4g}",
-            "bleu": "BLEU {bleu:.2f}",
+            "score": "{metric} {score:.2f}",
             "best": "best {best:.2f}",
             "speed": "{speed} tokens/s",
             "rate": "learning rate {rate:.3g}",
@@ -143,7 +145,7 @@ _OVER: Sequence[_Wording] = (
             "loss": "loss {loss:.3g}",
             "perplexity": "ppl {perplexity_short}",
             "validation": "val {validation_short}",
-            "bleu": "BLEU {bleu:.1f}",
+            "score": "{metric} {score:.1f}",
             "best": "best {best:.1f}",
             "speed": "{speed} tok/s",
             "rate": "lr {rate:.2g}",
@@ -188,7 +190,7 @@ def epoch_line(state: TrainingState, width: int) -> str:
 
     Example:
         >>> state = TrainingState(
-        ...     1, 4, 234, 234, 2.31, 9.81, bleu=31.2, seconds=83.0
+        ...     1, 4, 234, 234, 2.31, 9.81, score=31.2, seconds=83.0
         ... )
         >>> epoch_line(state, 80)
         'epoch 1/4 in 1:23, loss 2.31, perplexity 9.81, BLEU 31.20'

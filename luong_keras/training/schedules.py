@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from luong_keras.training.monitoring import check_mode
+from luong_keras.training.monitoring import BestEpoch
 
 
 def halved_rate(
@@ -301,10 +301,11 @@ class LearningRateHalving(keras.callbacks.Callback):
             self.initial_rate = state["initial_rate"]
 
 
-class ReduceOnPlateau(keras.callbacks.Callback):
+class ReduceOnPlateau(BestEpoch):
     """Lower the learning rate when a monitored value stops improving.
 
-    Unlike the Keras callback of this kind it has its best value and its
+    Of epochs with the same value the one with less `val_loss` is the better.
+    Unlike the Keras callback of this kind it has its best result and its
     patience saved with the run. Do not combine it with `LearningRateHalving`.
 
     Args:
@@ -332,15 +333,11 @@ class ReduceOnPlateau(keras.callbacks.Callback):
         min_delta: float = 0.0,
         min_rate: float = 0.0,
     ) -> None:
-        super().__init__()
-        check_mode(mode)
-        self.monitor = monitor
-        self.mode = mode
+        super().__init__(monitor, mode)
         self.factor = factor
         self.patience = patience
         self.min_delta = min_delta
         self.min_rate = min_rate
-        self.best: float | None = None
         self.waited = 0
 
     def on_epoch_end(
@@ -352,11 +349,8 @@ class ReduceOnPlateau(keras.callbacks.Callback):
         optimizer = self.model.optimizer
         rate = current_rate(optimizer)
         logs["learning_rate"] = rate
-        value = float(logs[self.monitor])
-        sign = 1.0 if self.mode == "max" else -1.0
-        best = -math.inf if self.best is None else sign * self.best
-        if sign * value > best + self.min_delta:
-            self.best, self.waited = value, 0
+        if self.improved(logs, self.min_delta):
+            self.waited = 0
             return
         self.waited += 1
         if self.waited > self.patience:
@@ -365,11 +359,12 @@ class ReduceOnPlateau(keras.callbacks.Callback):
 
     def get_state(self) -> dict[str, Any]:
         """Return what a resumed run needs; the optimizer keeps the rate."""
-        return {"best": self.best, "waited": self.waited}
+        return super().get_state() | {"waited": self.waited}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Take the state of an earlier run."""
-        self.best, self.waited = state["best"], state["waited"]
+        super().set_state(state)
+        self.waited = state["waited"]
 
 
 def current_rate(optimizer: keras.optimizers.Optimizer) -> float:

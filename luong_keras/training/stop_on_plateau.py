@@ -2,14 +2,13 @@
 
 from typing import Any
 
-import keras
-
-from luong_keras.training.monitoring import check_mode, is_better, monitored
+from luong_keras.training.monitoring import BestEpoch
 
 
-class StopOnPlateau(keras.callbacks.Callback):
+class StopOnPlateau(BestEpoch):
     """End the run after some epochs in a row that were not the best.
 
+    Of epochs with the same value the one with less `val_loss` is the better.
     Unlike `keras.callbacks.EarlyStopping` it has its best value and what it
     has waited saved with the run: `luong_keras.training.fit.fit` trains no
     more where it has ended, and goes on where the patience is larger now, as
@@ -35,26 +34,21 @@ class StopOnPlateau(keras.callbacks.Callback):
         monitor: str = "val_bleu",
         mode: str = "max",
     ) -> None:
-        super().__init__()
+        super().__init__(monitor, mode)
         if patience is not None and patience < 1:
             raise ValueError(
                 "`patience` is a number of epochs, at least 1. Received: "
                 f"patience={patience}. None never ends the run."
             )
-        check_mode(mode)
         self.patience = patience
-        self.monitor = monitor
-        self.mode = mode
-        self.best: float | None = None
         self.waited = 0
 
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Compare, and end the run when the patience is over."""
-        value = monitored(logs, self.monitor)
-        if is_better(value, self.best, self.mode):
-            self.best, self.waited = value, 0
+        if self.improved(logs):
+            self.waited = 0
         else:
             self.waited += 1
         if self.ended:
@@ -71,9 +65,10 @@ class StopOnPlateau(keras.callbacks.Callback):
         return self.patience is not None and self.waited >= self.patience
 
     def get_state(self) -> dict[str, Any]:
-        """Return the best value and the epochs since then."""
-        return {"best": self.best, "waited": self.waited}
+        """Return the best result and the epochs since then."""
+        return super().get_state() | {"waited": self.waited}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Take the state of an earlier run."""
-        self.best, self.waited = state["best"], state["waited"]
+        super().set_state(state)
+        self.waited = state["waited"]

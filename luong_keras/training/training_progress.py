@@ -18,7 +18,7 @@ from luong_keras.progress import (
     progress_bar,
     terminal,
 )
-from luong_keras.training.monitoring import is_better
+from luong_keras.training.monitoring import Result, check_mode
 from luong_keras.training.pace import Pace
 from luong_keras.training.progress_line import (
     TrainingState,
@@ -42,9 +42,9 @@ class TrainingProgress(keras.callbacks.Callback):
     On a terminal the line is redrawn four times a second, with the epoch and
     the step, the loss, the perplexity, the target tokens a second, the
     learning rate, the time that is left to the epoch and to the run, and the
-    best BLEU so far. Where nothing can be redrawn, in a file, on a terminal
-    without a cursor or of fewer than 60 columns, there is a line an epoch,
-    and within long epochs one every ten minutes.
+    best validation score so far. Where nothing can be redrawn, in a file, on
+    a terminal without a cursor or of fewer than 60 columns, there is a line
+    an epoch, and within long epochs one every ten minutes.
 
     It reads what Keras hands to every callback and the learning rate now and
     then, so it waits for the device no more than Keras' own bar does. Give
@@ -57,6 +57,11 @@ class TrainingProgress(keras.callbacks.Callback):
         count: The key of a `TokenCount` metric in the logs; the name of the
             output may stand before it.
         validation_batches: How many batches `validation_data` has.
+        mode: `"max"` or `"min"`, the better direction of the score.
+        title: What the score is called.
+
+    Raises:
+        ValueError: If `mode` is unknown.
 
     Example:
         >>> import numpy as np
@@ -77,9 +82,14 @@ class TrainingProgress(keras.callbacks.Callback):
         best: float | None = None,
         count: str = "count",
         validation_batches: int | None = None,
+        mode: str = "max",
+        title: str = "BLEU",
     ) -> None:
         super().__init__()
+        check_mode(mode)
         self.monitor = monitor
+        self.mode = mode
+        self.title = title
         self.best = best
         self.count = count
         self.validation_batches = validation_batches
@@ -123,6 +133,7 @@ class TrainingProgress(keras.callbacks.Callback):
             self.params.get("steps") or 0,
             speed=self._pace.tokens_a_second,
             best=self.best,
+            metric=self.title,
         )
         self._show()
 
@@ -202,9 +213,13 @@ class TrainingProgress(keras.callbacks.Callback):
         """Print what has come of the epoch."""
         self._shown.close()
         logs = logs or {}
-        bleu, best = logs.get(self.monitor), self.best
-        if bleu is not None and is_better(float(bleu), best, "max"):
-            self.best, best = float(bleu), None
+        score, best = logs.get(self.monitor), self.best
+        if score is not None:
+            result = Result(float(score))
+            if result.is_better(
+                None if best is None else Result(best), self.mode
+            ):
+                self.best, best = result.value, None
         state = dataclasses.replace(
             self._state,
             epoch=epoch + 1,
@@ -214,7 +229,7 @@ class TrainingProgress(keras.callbacks.Callback):
             rate=logs.get("learning_rate", self._state.rate),
             speed=logs.get("tokens_per_second", self._state.speed),
             seconds=time.monotonic() - self._began,
-            bleu=bleu,
+            score=score,
             best=best,
         )
         width = _WIDTH_OF_FILES

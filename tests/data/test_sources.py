@@ -246,6 +246,12 @@ def test_every_kind_is_among_the_sources(tmp_path):
         (["en", "en_text", "de"], "en de", None),  # two of one language
         (["a cat", "eine Katze"], "en de", None),
         (["in de tuin", "en de man"], "en de", None),
+        # A country is no second word, and nothing but a country is none.
+        (["text-EN", "text-DE"], "en de", (0, 1)),
+        (["en_US", "de_AT"], "en de", (0, 1)),
+        (["english name", "german name"], "en de", None),
+        (["my_en-US", "my_de-DE"], "en de", None),
+        (["en to de-DE", "de to en-US"], "en de", None),
     ],
 )
 def test_columns_are_guessed_by_their_names(names, languages, expected):

@@ -5,6 +5,7 @@ import pytest
 from luong_keras.config import RunConfig
 from luong_keras.config_values import config_to_dict, override
 from luong_keras.recipe import resumption
+from luong_keras.recipe.decisions import kept_decisions
 from luong_keras.recipe.resumption import (
     MAY_CHANGE,
     check_resumable,
@@ -166,3 +167,30 @@ def test_auto_is_decided_where_a_run_begins_and_kept(
     assert decide_precision(begun, run) == begun
     with pytest.raises(ValueError, match="precision: 'float32' → 'mixed_bfl"):
         check_resumable(begun, run)
+
+
+def test_what_a_run_has_decided_stays(tmp_path):
+    """Also that of an older run, which had BLEU and languages."""
+    run = RunFolder(tmp_path / "begun")
+    asked = override(RunConfig(), ["data.dataset=files"])
+    assert kept_decisions(asked, run) == asked
+    decided = ["data.target_language=zh", "training.metric=bleu:char"]
+    write_config(override(asked, decided), run)
+    for metric in ("auto", "bleu", "bleu:char"):
+        given = override(asked, [f"training.metric={metric}"])
+        kept = kept_decisions(given, run)
+        assert kept.training.metric == "bleu:char"
+        assert kept.data.target_language == "zh"
+        check_resumable(kept, run)
+    other = override(asked, ["training.metric=chrf"])
+    with pytest.raises(ValueError, match="training.metric: 'bleu:char' →"):
+        check_resumable(kept_decisions(other, run), run)
+    older = config_to_dict(override(asked, ["data.target_language=de"]))
+    del older["training"]["metric"]
+    run.config.write_text(json.dumps(older))
+    kept = kept_decisions(asked, run)
+    assert (kept.training.metric, kept.data.target_language) == (
+        "bleu:13a",
+        "de",
+    )
+    check_resumable(kept, run)

@@ -1,4 +1,5 @@
 import json
+import re
 import signal
 import time
 import types
@@ -8,7 +9,10 @@ import numpy as np
 import pytest
 
 from luong_keras.training.best_weights import BestWeights
+from luong_keras.training.epoch_weights import EpochWeights
 from luong_keras.training.json_lines_log import JsonLinesLog
+from luong_keras.training.schedules import ReduceOnPlateau
+from luong_keras.training.stop_on_plateau import StopOnPlateau
 from luong_keras.training.stop_on_signal import StopOnSignal
 from luong_keras.training.tokens_per_second import TokensPerSecond
 from luong_keras.training.translation_validation import TranslationValidation
@@ -105,6 +109,86 @@ def test_a_first_value_that_is_no_number_is_not_the_best(tmp_path, mode, sign):
         best.on_epoch_end(1, {"value": sign * value})
         assert best.get_state() == {"best": sign * -2.0}
     assert best.path.exists()
+
+
+EPOCHS = [(0, 5.0), (0, 4.0), (0, 4.5), (0, 4.0), (2, 9.0), (2, 8.0), (1, 1.0)]
+
+
+@pytest.mark.parametrize("mode, sign", [("max", 1), ("min", -1)])
+@pytest.mark.parametrize("stop", [None, 2, 4, 5])
+def test_of_equal_epochs_the_one_of_less_loss_is_the_best(
+    tmp_path, mode, sign, stop
+):
+    """Also in a run that was interrupted: states go through JSON."""
+
+    def make():
+        average = tmp_path / "average.weights.h5"
+        made = [
+            BestWeights(tmp_path / "best.weights.h5", "value", mode),
+            StopOnPlateau(None, "value", mode),
+            ReduceOnPlateau("value", mode, 0.5, patience=1),
+            EpochWeights(
+                tmp_path, 0, 3, "best", average, monitor="value", mode=mode
+            ),
+        ]
+        for callback in made:
+            callback.set_model(model)
+        return made
+
+    model = small_model()
+    model.optimizer.learning_rate = 1.0
+    callbacks = make()
+    seen = []
+    for epoch, (value, loss) in enumerate(EPOCHS):
+        if epoch == stop:
+            states = json.dumps([c.get_state() for c in callbacks])
+            callbacks = make()
+            for callback, state in zip(
+                callbacks, json.loads(states), strict=True
+            ):
+                callback.set_state(state)
+        model.set_weights([np.full((1, 1), float(epoch)), np.zeros(1)])
+        logs = {"value": sign * float(value), "val_loss": loss}
+        for callback in callbacks:
+            callback.on_epoch_end(epoch, logs)
+        kept = small_model()
+        kept.load_weights(tmp_path / "best.weights.h5")
+        best = int(kept.layers[0].kernel[0, 0])
+        rate = float(model.optimizer.learning_rate)
+        mean = sorted(n for n, *_ in callbacks[3].get_state()["best"])
+        seen.append((best, callbacks[1].waited, rate, mean))
+    assert seen == [
+        (0, 0, 1, [1]),
+        (1, 0, 1, [1, 2]),
+        (1, 1, 1, [1, 2, 3]),
+        (1, 2, 0.5, [2, 3, 4]),
+        (4, 0, 0.5, [2, 4, 5]),
+        (5, 0, 0.5, [2, 5, 6]),
+        (5, 1, 0.5, [5, 6, 7]),
+    ]
+
+
+@pytest.mark.parametrize(
+    "scores, losses, said",
+    [
+        ([0, 0, 0, 0], [4, 3, 2, 1], [3, 4]),
+        ([0, 0, 0], [4, 3, 2], [3]),
+        ([0, 0], [4, 3], [2]),
+        ([0, 0, 0, 1], [4, 3, 2, 1], [3]),
+        ([0, 0, 0, 0], [4, 5, 6, 7], []),
+        ([0, 1, 0, 0], [4, 3, 2, 1], []),
+        ([5, 5, 5, 5], [4, 3, 2, 1], []),
+    ],
+)
+def test_a_score_that_stays_0_is_told(tmp_path, capsys, scores, losses, said):
+    best = BestWeights(tmp_path / "best.weights.h5")
+    best.set_model(small_model())
+    for epoch, (score, loss) in enumerate(zip(scores, losses, strict=True)):
+        best.on_epoch_end(epoch, {"val_bleu": score, "val_loss": loss})
+    best.on_train_end()
+    printed = capsys.readouterr().out
+    found = re.findall(r"val_bleu has been 0 in all (\d) epochs", printed)
+    assert [int(number) for number in found] == said
 
 
 def test_best_weights_of_a_model_that_shares_layers(tmp_path):

@@ -78,6 +78,17 @@ def test_the_callback_sets_the_rate_before_each_batch():
     assert seen.rates == [0.0625, 0.03125]
 
 
+def test_a_schedule_of_two_fits_sets_the_rate_of_either():
+    """A new optimizer has not the rate that the old one was given."""
+    schedule, x = LearningRateHalving(first_halved_epoch=1), np.zeros((4, 1))
+    for initial in (1.0, 7.0):
+        seen = Rates()
+        small_model(initial).fit(
+            x, x, batch_size=2, callbacks=[schedule, seen], verbose=0
+        )
+        assert seen.rates == [0.5, 0.5]
+
+
 def test_a_halving_before_the_first_epoch_is_refused():
     with pytest.raises(ValueError, match="first_halved_epoch=0"):
         LearningRateHalving(first_halved_epoch=0)

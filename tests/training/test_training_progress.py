@@ -84,14 +84,14 @@ def test_the_line_fits_and_says_what_it_can(width):
 def test_what_is_not_known_is_not_said():
     state = TrainingState(1, 2, 0, 10)
     assert running_line(state, 80)[0] == "epoch 1/2, step 0/10"
-    over = dataclasses.replace(state, seconds=3.0, loss=2.5, bleu=0.0)
+    over = dataclasses.replace(state, seconds=3.0, loss=2.5, score=0.0)
     assert epoch_line(over, 80) == "epoch 1/2 in 0:03, loss 2.5, BLEU 0.00"
 
 
 @pytest.mark.parametrize("width", [40, 60, 80])
 def test_an_epoch_that_is_over_fits(width):
     state = dataclasses.replace(
-        LONG, bleu=27.3, validation=1234.5, seconds=35_999.0
+        LONG, score=27.3, validation=1234.5, seconds=35_999.0
     )
     line = epoch_line(state, width)
     assert len(line) <= width and line.startswith("epoch 100/100 in 9h59m")

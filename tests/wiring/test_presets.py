@@ -63,8 +63,8 @@ DEFAULTS = {
     },
     "data": {
         "dataset": "wmt14_translate",
-        "source_language": "en",
-        "target_language": "de",
+        "source_language": None,
+        "target_language": None,
         "train": None,
         "dev": None,
         "test": None,
@@ -125,6 +125,7 @@ DEFAULTS = {
         "average_epochs": None,
         "averaged": "last",
         "average_decay": None,
+        "metric": "auto",
         "patience": None,
         "final_weights": "best",
     },
@@ -197,9 +198,10 @@ SMALL_FAST = {
     },
 }
 
+ENGLISH_GERMAN = {"source_language": "en", "target_language": "de"}
 # What each preset changes.
 DIFFERENCES = {
-    "paper": {},
+    "paper": {"data": ENGLISH_GERMAN},
     "authors": {
         "model": {
             "attention": {"concat_form": "query_only", "mask_location": False},
@@ -208,7 +210,11 @@ DIFFERENCES = {
             "cell_clip": 50.0,
             "gradient_clip": 1000.0,
         },
-        "data": {"over_long": "cut_read_last", "batching": "authors"},
+        "data": {
+            **ENGLISH_GERMAN,
+            "over_long": "cut_read_last",
+            "batching": "authors",
+        },
         "training": {
             "clip_counts_embeddings": False,
             "halving": "after_epoch",
@@ -247,6 +253,7 @@ DIFFERENCES = {
         },
         "data": {
             "dataset": "phrasebook",
+            **ENGLISH_GERMAN,
             "train_size": 24_000,
             "max_length": 100,
         },

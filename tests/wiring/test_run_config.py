@@ -21,7 +21,6 @@ import luong_keras.recipe.training as training_part
 import luong_keras.recipe.vocabularies as vocabularies
 from luong_keras.config import (
     DataConfig,
-    DecodingConfig,
     FilterConfig,
     ModelConfig,
     RunConfig,
@@ -30,6 +29,7 @@ from luong_keras.config import (
 from luong_keras.data import phrasebook
 from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.data.datasets import Datasets, load_datasets
+from luong_keras.evaluation.metrics.registry import find_metric
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder
@@ -47,7 +47,8 @@ MODEL = ModelConfig(
     encoder_layers=1,
     decoder_layers=1,
 )
-SAME = RunConfig(model=MODEL)
+ENGLISH_GERMAN = {"source_language": "en", "target_language": "de"}
+SAME = RunConfig(model=MODEL, data=DataConfig(**ENGLISH_GERMAN))
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +111,7 @@ class Run:
         self.epochs = by_kind["EpochWeights"]
         self.exponential = by_kind.get("ExponentialWeights")
         self.plateau = by_kind["StopOnPlateau"]
+        self.progress = by_kind["TrainingProgress"]
         self.nonfinite = by_kind["StopOnNonFinite"]
         self.schedule = callbacks[4]
         self.validation_batches = list(noted["validation_data"])
@@ -166,8 +168,15 @@ EXPECTED = {
     "epochs.averaged": "last",
     "plateau.patience": None,
     "plateau.monitor": "val_bleu",
+    "plateau.mode": "max",
+    "epochs.monitor": "val_bleu",
+    "epochs.mode": "max",
+    "progress.monitor": "val_bleu",
+    "progress.mode": "max",
     "schedule": "LearningRateHalving",
 }
+
+MONITORS = ("best", "plateau", "epochs", "progress")
 
 
 def seen(run):
@@ -234,6 +243,15 @@ TRAINING_ROWS = {
         {"average_decay": 0.9},
         {"optimizer.average_decay": 0.9},
     ),
+    "metric": (
+        {"metric": "ter"},
+        {
+            "validation.name": "val_ter",
+            "scorer.lowercase": None,
+            **{f"{part}.monitor": "val_ter" for part in MONITORS},
+            **{f"{part}.mode": "min" for part in MONITORS},
+        },
+    ),
     "patience": ({"patience": 2}, {"plateau.patience": 2}),
     # What comes after the training has it.
     "final_weights": ({"final_weights": "last"}, {}),
@@ -270,17 +288,15 @@ ROWS = [
     for name, (values, differences) in rows.items()
     if differences
 ]
-SECTIONS = {
-    "training": TrainingConfig,
-    "data": DataConfig,
-    "decoding": DecodingConfig,
-}
 
 
 def configured(changes):
     return dataclasses.replace(
         SAME,
-        **{name: SECTIONS[name](**values) for name, values in changes.items()},
+        **{
+            name: dataclasses.replace(getattr(SAME, name), **values)
+            for name, values in changes.items()
+        },
     )
 
 
@@ -317,6 +333,21 @@ def test_the_usual_training(run_of):
     assert run.validation.sources == [source for source, _ in DEV]
     assert run.validation.references == [target for _, target in DEV]
     assert run.folder.last_weights.exists()
+
+
+@pytest.mark.parametrize(
+    "metric, key, mode",
+    [
+        ("loss", "val_loss", "min"),
+        ("token_accuracy", "val_hits_accuracy", "max"),
+    ],
+)
+def test_a_result_of_the_validation_may_choose(run_of, metric, key, mode):
+    """The translations then have their BLEU beside it."""
+    changed = {f"{part}.monitor": key for part in MONITORS}
+    changed |= {f"{part}.mode": mode for part in MONITORS}
+    run = run_of(configured({"training": {"metric": metric}}))
+    assert seen(run) == EXPECTED | changed
 
 
 def test_averages_are_written_beside_the_best_weights(run_of):
@@ -375,7 +406,9 @@ def rates(training, epochs=4, steps=4):
     holder = types.SimpleNamespace(
         learning_rate=float(training_part.optimizer(config).learning_rate)
     )
-    schedule = training_part.learning_rate_schedule(training)
+    schedule = training_part.learning_rate_schedule(
+        training, find_metric("bleu")
+    )
     schedule.set_model(types.SimpleNamespace(optimizer=holder))
     schedule.set_params({"steps": steps})
     schedule.on_train_begin()
@@ -666,7 +699,7 @@ def test_the_built_in_corpus_is_of_the_settings(monkeypatch):
 
 
 def corpus_of(tmp_path, pairs, **changes):
-    config = RunConfig(data=DataConfig(**changes))
+    config = RunConfig(data=DataConfig(**ENGLISH_GERMAN, **changes))
     datasets = Datasets(lambda: pairs, "lines", DEV, DEV)
     corpus = preparation.prepare_corpus(datasets, config, tmp_path)
     return [list(corpus.side_lines(side)) for side in ("source", "target")]

@@ -1,0 +1,143 @@
+"""BLEU, tokenised as the target language wants it."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Sequence
+
+from luong_keras.evaluation.bleu import corpus_bleu
+from luong_keras.evaluation.metrics.metric import Metric, Target
+from luong_keras.missing_package import missing_package
+from luong_keras.text.scripts import language_of_script
+
+# By the first part of a language's code; of all others it is 13a.
+_TOKENIZERS = {
+    **dict.fromkeys(("zh", "zho", "chi", "cmn", "yue", "lzh"), "zh"),
+    **dict.fromkeys(("ja", "jpn"), "ja-mecab"),
+    **dict.fromkeys(("ko", "kor"), "ko-mecab"),
+}
+# Nothing stands between words, and sacreBLEU has no tokenizer of the language.
+_WITHOUT_SPACES = (
+    *("th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bur"),
+    *("bo", "bod", "tib"),
+)
+_SUBWORDS = "flores200"
+_EXTRAS = {"ja-mecab": "ja", "ko-mecab": "ko"}
+
+
+def metric(target: Target) -> Metric:
+    """The metric of a run's text; its variant is sacreBLEU's tokenizer.
+
+    Raises:
+        ValueError: if sacreBLEU has no such tokenizer.
+        ImportError: if the tokenizer's package is missing.
+        FileNotFoundError: if its model is.
+    """
+    variant = target.variant
+    if variant is None:
+        variant, _ = tokenizer_of(target)
+    else:
+        tokenizer(variant)
+    score = functools.partial(
+        corpus_bleu, tokenize=variant, lowercase=target.lowercase
+    )
+    return Metric("bleu", score, title="BLEU", variant=variant)
+
+
+def tokenizer_of(target: Target) -> tuple[str, str]:
+    """Chooses sacreBLEU's tokenizer, and says why.
+
+    Args:
+        target: the language decides; where it is unknown or has no tokenizer
+            of its own, the script of the references.
+
+    Returns:
+        The name of a tokenizer that works here, and the reason in words.
+    """
+    code = (target.language or "").replace("_", "-").split("-")[0].lower()
+    why = f"the target language is {target.language}"
+    if code not in (*_TOKENIZERS, *_WITHOUT_SPACES):
+        by_script = language_of_script(target.references)
+        if by_script is None and not code:
+            why = "the target text has spaces between words"
+        elif by_script is not None:
+            code, why = by_script, f"the target text looks like {by_script}"
+    if code in _WITHOUT_SPACES:
+        at_hand = os.path.exists(_model_path(_SUBWORDS))
+        return (_SUBWORDS if at_hand else "char"), why
+    name = _TOKENIZERS.get(code, "13a")
+    try:
+        tokenizer(name)
+    except ImportError as error:
+        return "char", f"{why}, but {error}"
+    return name, why
+
+
+def tokenizer(name: str) -> Callable[[str], str]:
+    """Makes one of sacreBLEU's tokenizers.
+
+    Args:
+        name: sacreBLEU's, such as `"13a"` or `"zh"`.
+
+    Returns:
+        A function from a line to its tokens with spaces between them.
+
+    Raises:
+        ValueError: if sacreBLEU has no tokenizer of this name.
+        ImportError: if its package is missing.
+        FileNotFoundError: if its model is.
+    """
+    try:
+        from sacrebleu.metrics.bleu import BLEU
+    except ImportError as error:
+        raise missing_package("sacrebleu", error) from error
+    known = sorted(BLEU.TOKENIZERS)
+    if name not in known:
+        raise ValueError(
+            "BLEU's variant is a tokenizer of sacreBLEU. Expected: one of "
+            f"{', '.join(known)}. Received: {name!r}."
+        )
+    path = _model_path(name)
+    if path and not os.path.exists(path):
+        raise FileNotFoundError(
+            f"The tokenizer {name} needs its model. Expected: {path}. "
+            "Received: no such file. sacreBLEU downloads it the first time "
+            f"that it scores with --tokenize {name}."
+        )
+    try:
+        made: Callable[[str], str] = BLEU(tokenize=name, force=True).tokenizer
+    except (ImportError, RuntimeError) as error:
+        extra = _EXTRAS.get(name)
+        raise ImportError(
+            f"the tokenizer {name} cannot be made "
+            f"({str(error).strip().splitlines()[0]}); "
+            + (f"pip install 'sacrebleu[{extra}]'" if extra else "")
+        ) from error
+    return made
+
+
+def token_counts(name: str, lines: Sequence[str]) -> list[int]:
+    """Counts the tokens of each line.
+
+    Args:
+        name: of sacreBLEU's tokenizer.
+        lines: the text.
+
+    Example:
+        >>> token_counts("13a", ["Ein Hund.", ""]), token_counts("zh", ["我们"])
+        ([3, 0], [2])
+    """
+    split = tokenizer(name)
+    return [len(split(line).split()) for line in lines]
+
+
+def _model_path(name: str) -> str:
+    """Where sacreBLEU keeps the model of a tokenizer; empty without one."""
+    from sacrebleu.tokenizers.tokenizer_spm import SPM_MODELS
+    from sacrebleu.utils import SACREBLEU_DIR
+
+    if name not in SPM_MODELS:
+        return ""
+    file = os.path.basename(SPM_MODELS[name]["url"])
+    return os.path.join(SACREBLEU_DIR, "models", file)

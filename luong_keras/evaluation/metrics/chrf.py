@@ -1,0 +1,16 @@
+"""ChrF: the n-grams of characters that translation and reference share."""
+
+from __future__ import annotations
+
+import functools
+
+from luong_keras.evaluation.metrics.metric import Metric, Target
+from luong_keras.evaluation.translation_scores import translation_score
+
+
+def metric(target: Target) -> Metric:
+    """The metric of a run's text."""
+    score = functools.partial(
+        translation_score, metric="chrF", lowercase=target.lowercase
+    )
+    return Metric("chrf", score, title="chrF")

@@ -1,0 +1,44 @@
+"""The share of translations that are their reference."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from luong_keras.evaluation.bleu import check_sentences
+from luong_keras.evaluation.metrics.metric import Metric, Target
+
+
+def exact_match(
+    translations: Sequence[str],
+    references: Sequence[str],
+    lowercase: bool = False,
+) -> float:
+    """Counts translations that are their reference, in percent.
+
+    Args:
+        translations: in the order of `references`.
+        references: one a translation.
+        lowercase: whether case is ignored. Of white space nothing counts but
+            where it is.
+
+    Raises:
+        ValueError: if there are no sentences, or not equally many.
+
+    Example:
+        >>> exact_match(["ran ", "Ran"], ["ran", "ran"])
+        50.0
+    """
+    check_sentences(translations, references)
+    sides = [
+        [" ".join((t.lower() if lowercase else t).split()) for t in side]
+        for side in (translations, references)
+    ]
+    right = sum(map(str.__eq__, *sides))
+    return 100 * right / len(references)
+
+
+def metric(target: Target) -> Metric:
+    """The metric of a run's text."""
+    score = functools.partial(exact_match, lowercase=target.lowercase)
+    return Metric("exact_match", score, title="exact match")

@@ -1,0 +1,100 @@
+"""A metric that says which epoch of a training is the best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+Score = Callable[[Sequence[str], Sequence[str]], Any]
+
+
+class Target(NamedTuple):
+    """What a metric may depend on.
+
+    Attributes:
+        language: the code of the target language, None where it is unknown.
+        lowercase: whether the run ignores case.
+        variant: what a setting names behind a colon, as `zh` in `bleu:zh`.
+        references: translations to compare with, whose script is looked at
+            where the language says nothing.
+    """
+
+    language: str | None = None
+    lowercase: bool = False
+    variant: str | None = None
+    references: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A score of translations, and which direction is better.
+
+    Args:
+        name: its name; the logs of an epoch have it as `val_NAME`.
+        score: a function of (translations, references) that returns a number
+            or an object with a `score` and maybe a `signature`. None for a
+            value that the validation computes anyway.
+        mode: `"max"` or `"min"`, the better direction.
+        title: what it is called on charts; the name when empty.
+        variant: what tells it from others of its name, such as a tokenizer.
+        logged: the key of its value in the logs of an epoch, where `score`
+            is None.
+
+    Raises:
+        ValueError: if `mode` is another word, or if the metric has neither
+            `score` nor `logged`, or both.
+
+    Example:
+        >>> length = Metric("length", lambda ours, theirs: len(ours), "min")
+        >>> length.key, length.setting, length.score(["a b"], ["a"])
+        ('val_length', 'length', 1)
+    """
+
+    name: str
+    score: Score | None = None
+    mode: Literal["max", "min"] = "max"
+    title: str = ""
+    variant: str | None = None
+    logged: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.mode not in ("max", "min"):
+            raise ValueError(
+                "`mode` must be 'max' or 'min', the better direction. "
+                f"Received: mode={self.mode!r}."
+            )
+        if (self.score is None) == (self.logged is None):
+            raise ValueError(
+                "A metric has either `score`, a function of (translations, "
+                "references), or `logged`, a key of the logs. Received: "
+                f"score={self.score!r}, logged={self.logged!r}."
+            )
+
+    @property
+    def key(self) -> str:
+        """Its key in the logs of an epoch."""
+        return self.logged or f"val_{self.name}"
+
+    @property
+    def setting(self) -> str:
+        """The value of `training.metric` that stands for it."""
+        return f"{self.name}:{self.variant}" if self.variant else self.name
+
+    def scored(
+        self, translations: Sequence[str], references: Sequence[str]
+    ) -> dict[str, Any]:
+        """The score as a file of results has it.
+
+        Args:
+            translations: in the order of `references`.
+            references: one a translation.
+
+        Returns:
+            `score` and, where the score has one, `signature`.
+        """
+        assert self.score is not None  # else there is nothing to compare
+        found: Any = self.score(translations, references)
+        told: dict[str, Any] = {"score": float(getattr(found, "score", found))}
+        signature = getattr(found, "signature", None)
+        return told | ({"signature": signature} if signature else {})

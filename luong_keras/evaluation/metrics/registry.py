@@ -1,0 +1,142 @@
+"""All metrics by name. A new one is a module here and a line below."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from luong_keras.evaluation.metrics import (
+    bleu,
+    chrf,
+    exact_match,
+    loss,
+    ter,
+    token_accuracy,
+)
+from luong_keras.evaluation.metrics.metric import Metric, Score, Target
+from luong_keras.near_names import did_you_mean
+
+AUTO = "auto"
+_MAKERS: dict[str, Callable[[Target], Metric]] = {
+    "bleu": bleu.metric,
+    "chrf": chrf.metric,
+    "ter": ter.metric,
+    "exact_match": exact_match.metric,
+    "token_accuracy": token_accuracy.metric,
+    "loss": loss.metric,
+}
+
+
+def register_metric(metric: Metric | Score, name: str | None = None) -> str:
+    """Makes a metric of one's own known by its name.
+
+    Args:
+        metric: a `Metric`; or a function of (translations, references) that
+            returns a number, the higher the better, or an object with a
+            `score`.
+        name: of a function, where it is not to be its own.
+
+    Returns:
+        The value of `training.metric` that stands for it.
+
+    Raises:
+        ValueError: for a name that is no identifier, or is that of one of
+            this library's metrics.
+        TypeError: for what is neither.
+
+    Example:
+        >>> def first_word(translations, references):
+        ...     pairs = zip(translations, references, strict=True)
+        ...     return sum(a.split()[:1] == b.split()[:1] for a, b in pairs)
+        >>> register_metric(first_word)
+        'first_word'
+    """
+    if not isinstance(metric, Metric):
+        if not callable(metric):
+            raise TypeError(
+                "Expected: a Metric, or a function of (translations, "
+                f"references). Received: {metric!r}."
+            )
+        own: str = getattr(metric, "__name__", type(metric).__name__)
+        metric = Metric(name or own, metric)
+    if not metric.name.isidentifier() or metric.name in (AUTO, *BUILT_IN):
+        raise ValueError(
+            "The name of a metric must be an identifier, and none of "
+            f"{', '.join((AUTO, *BUILT_IN))}. Received: {metric.name!r}. Give "
+            "a function that has no name of its own one: "
+            "register_metric(function, 'my_metric')."
+        )
+    made = metric
+    _MAKERS[metric.name] = lambda target: made
+    return metric.name
+
+
+BUILT_IN = tuple(_MAKERS)
+
+
+def find_metric(setting: str, target: Target = Target()) -> Metric:  # noqa: B008
+    """The metric that a setting names.
+
+    Args:
+        setting: a name, or a name and a variant such as `bleu:zh`. `auto`
+            is BLEU, where nothing has been chosen.
+        target: the run's text.
+
+    Raises:
+        ValueError: for an unknown name or variant.
+        ImportError: if the variant's package is missing.
+
+    Example:
+        >>> find_metric("ter").mode, find_metric("bleu:zh").key
+        ('min', 'val_bleu')
+    """
+    name, colon, variant = setting.partition(":")
+    name = "bleu" if name == AUTO else name
+    if name not in _MAKERS:
+        raise ValueError(
+            f"There is no metric {name!r}. Expected: as training.metric one "
+            f"of {', '.join((AUTO, *_MAKERS))}. Received: {setting!r}."
+            f"{did_you_mean(name, _MAKERS)} One of your own is registered "
+            "first: luong_keras.evaluation.register_metric."
+        )
+    found = _MAKERS[name](target._replace(variant=variant or None))
+    if colon and found.variant != variant:
+        raise ValueError(
+            f"The metric {name} has no variants. Received: {setting!r}."
+        )
+    return found
+
+
+def choose_metric(setting: str, target: Target) -> tuple[Metric, str]:
+    """Decides by which metric a run chooses its best epoch, and says why.
+
+    Args:
+        setting: as in `find_metric`; `auto` is BLEU in the target language's
+            tokenization. Where most references have fewer than four tokens,
+            BLEU says nothing: then it is the exact match of single words,
+            and chrF otherwise.
+        target: the run's text, with the references of its validation.
+
+    Returns:
+        The metric, and one line for the user.
+
+    Example:
+        >>> choose_metric("auto", Target(references=["ran", "saw"]))[0].name
+        'exact_match'
+    """
+    name, _, variant = setting.partition(":")
+    why = "as training.metric says"
+    if name in (AUTO, "bleu") and not variant:
+        variant, why = bleu.tokenizer_of(target)
+        setting = f"bleu:{variant}"
+    if name == AUTO:
+        counts = bleu.token_counts(variant, target.references)
+        short = sum(count < 4 for count in counts)
+        if 2 * short > len(counts):
+            single = 2 * sum(count < 2 for count in counts) > len(counts)
+            setting = "exact_match" if single else "chrf"
+            why = (
+                f"{short} of {len(counts)} references have fewer than four "
+                f"tokens ({variant}), too few for BLEU"
+            )
+    metric = find_metric(setting, target)
+    return metric, f"the best epoch is chosen by {metric.setting}: {why}"

@@ -1,0 +1,133 @@
+"""What a run decides when it begins: its languages and its metric."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from luong_keras.config import RunConfig
+from luong_keras.data.datasets import wanted
+from luong_keras.data.text_files import is_columns, read_text, text_sources
+from luong_keras.evaluation.metrics.metric import Metric, Target
+from luong_keras.evaluation.metrics.registry import (
+    AUTO,
+    choose_metric,
+    find_metric,
+)
+from luong_keras.text.scripts import language_of_script
+from luong_keras.training.run_folder import RunFolder
+
+# Runs of before there was a choice.
+OLDER_METRIC = "bleu:13a"
+_LANGUAGES = ("source_language", "target_language")
+_LINES = 1000  # of each source, for the script
+
+
+def kept_decisions(config: RunConfig, run: RunFolder) -> RunConfig:
+    """The settings with what a run that has begun decided then."""
+    if not run.config.exists():
+        return config
+    old: dict[str, Any] = run.read_config()
+    languages = {
+        name: getattr(config.data, name) or old["data"].get(name)
+        for name in _LANGUAGES
+    }
+    metric = config.training.metric
+    before = old["training"].get("metric", OLDER_METRIC)
+    if metric == AUTO or before.startswith(f"{metric}:"):
+        metric = before
+    return _changed(config, languages, metric)
+
+
+def decide_languages(config: RunConfig, run: RunFolder) -> RunConfig:
+    """The settings with the languages that the beginning of the text tells.
+
+    Those of a data set with a name are known; of files they are what their
+    script tells, if it does, and otherwise stay unknown.
+    """
+    data = config.data
+    unknown = [name for name in _LANGUAGES if getattr(data, name) is None]
+    if not unknown or run.config.exists():
+        return config
+    if data.dataset != "files" or _is_prefix(data.train):
+        known = dict(zip(_LANGUAGES, data.languages, strict=True))
+        return _changed(config, known, config.training.metric)
+    if data.train is None:
+        return config  # The error is that of whoever reads it.
+    sources = text_sources(data.train, wanted(data), data.weights is not None)
+    pairs = [
+        pair
+        for source in sources
+        for pair in itertools.islice(read_text([source], True), _LINES)
+        if None not in pair
+    ]
+    found = {}
+    for side, name in enumerate(_LANGUAGES):
+        if name in unknown:
+            found[name] = language_of_script(pair[side] for pair in pairs)
+            if found[name] is not None:
+                print(f"data.{name} is {found[name]}, by the text's script")
+    return _changed(config, found, config.training.metric)
+
+
+def decide_metric(
+    config: RunConfig, run: RunFolder, references: Sequence[str]
+) -> RunConfig:
+    """The settings with the metric that this run keeps.
+
+    Args:
+        config: the settings, with the languages.
+        run: where one that has begun has its own.
+        references: of the validation.
+    """
+    if run.config.exists():
+        return config
+    metric, line = choose_metric(
+        config.training.metric, _target(config, references)
+    )
+    print(line)
+    return _changed(config, {}, metric.setting)
+
+
+def run_metric(
+    config: RunConfig,
+    references: Sequence[str] = (),
+    setting: str | None = None,
+) -> Metric:
+    """The metric of a run, or another one for its text.
+
+    Args:
+        config: the settings, with the languages.
+        references: of the text, where its script is to be looked at.
+        setting: of another metric.
+
+    Raises:
+        ValueError: where it is of nobody who is here.
+        ImportError: where its package is missing.
+    """
+    setting = setting or config.training.metric
+    return find_metric(setting, _target(config, references))
+
+
+def _target(config: RunConfig, references: Sequence[str]) -> Target:
+    data = config.data
+    return Target(
+        data.target_language, data.lowercase, references=list(references)
+    )
+
+
+def _changed(
+    config: RunConfig, languages: dict[str, Any], metric: str
+) -> RunConfig:
+    return dataclasses.replace(
+        config,
+        data=dataclasses.replace(config.data, **languages),
+        training=dataclasses.replace(config.training, metric=metric),
+    )
+
+
+def _is_prefix(train: Any) -> bool:
+    """Whether the files are named by the languages."""
+    return isinstance(train, str) and not is_columns(train)

@@ -1,0 +1,258 @@
+"""The epoch that is exported, whatever the target language is."""
+
+import json
+import random
+
+import h5py
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from luong_keras.cli.main import main
+from luong_keras.evaluation import Metric
+from luong_keras.evaluation.metrics import registry
+from luong_keras.recipe import report
+from luong_keras.recipe.run_settings import run_config
+from luong_keras.recipe.watching import shown_progress
+from luong_keras.report.page import write_page
+from luong_keras.training.run_folder import RunFolder
+from luong_keras.translator import Translator
+
+pytestmark = pytest.mark.tensorflow
+TINY = {
+    "units": 8,
+    "embedding_size": 6,
+    "batch_size": 64,
+    "beam_size": 1,
+    "training.samples": 0,
+}
+
+
+def inflected(count):
+    """A stem and a tag, and the form, which is one word."""
+    draw = random.Random(1)
+    endings = {"PAST": "ed", "PLURAL": "s", "GERUND": "ing"}
+    stems = {
+        "".join(draw.choices("abdegiklmnoprstu", k=6)) for _ in range(count)
+    }
+    tags = [draw.choice(list(endings)) for _ in stems]
+    return [
+        (f"{stem} {tag}", stem + endings[tag])
+        for stem, tag in zip(sorted(stems), tags, strict=True)
+    ]
+
+
+def chinese(count):
+    """Sentences of a few words, with nothing between them in Chinese."""
+    draw = random.Random(2)
+    parts = [
+        {"the man": "那个男人", "my sister": "我的姐姐", "a horse": "一匹马"},
+        {"sees": "看见", "draws": "画", "wants": "想要"},
+        {"the bridge": "那座桥", "a lamp": "一盏灯", "old shoes": "旧鞋"},
+        {"today": "今天", "at night": "晚上", "again": "又"},
+    ]
+    pairs = set()
+    while len(pairs) < count:
+        who, what, whom, when = (draw.choice(list(part)) for part in parts)
+        number = draw.randint(2, 99)
+        target = parts[0][who] + parts[3][when] + parts[1][what]
+        target += f"{parts[2][whom]}{number}次。"
+        pairs.add((f"{who} {what} {whom} {number} times {when}.", target))
+    return sorted(pairs)
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Without graphs, of a few steps each, and without exports."""
+
+    def export(translator, folder, say):
+        folder.mkdir(parents=True)
+        return folder
+
+    monkeypatch.setattr(report, "export_saved_model", export)
+    monkeypatch.setattr(report, "plot_alignment", lambda *_: None)
+    monkeypatch.setattr(registry, "_MAKERS", dict(registry._MAKERS))
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+def logs(folder):
+    lines = RunFolder(folder).log.read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def results(folder):
+    return json.loads(RunFolder(folder).results.read_text().splitlines()[-1])
+
+
+def arrays(path):
+    found = {}
+
+    def note(name, thing):
+        if isinstance(thing, h5py.Dataset):
+            found[name] = np.array(thing)
+
+    with h5py.File(path) as file:
+        file.visititems(note)
+    return found
+
+
+def same(first, second):
+    first, second = arrays(first), arrays(second)
+    return all(np.array_equal(first[name], second[name]) for name in first)
+
+
+def test_where_the_score_says_nothing_the_loss_decides(tmp_path, quick, capsys):
+    """Of one-word answers BLEU is 0 in every epoch."""
+    pairs = inflected(60)
+    keep = {"training.keep": 3, "metric": "bleu"}
+    Translator.fit(pairs, run_dir=tmp_path, epochs=3, **TINY, **keep)
+    found = logs(tmp_path)
+    assert [line["val_bleu"] for line in found] == [0, 0, 0]
+    losses = [line["val_loss"] for line in found]
+    assert losses == sorted(losses, reverse=True)
+    run = RunFolder(tmp_path)
+    assert same(run.best_weights, run.weights("epoch-3"))
+    assert not same(run.best_weights, run.weights("epoch-1"))
+    printed = capsys.readouterr().out
+    assert printed.count("val_bleu has been 0 in all 3 epochs") == 1
+
+
+def test_one_word_answers_are_compared_as_wholes(tmp_path, quick, capsys):
+    pairs = inflected(60)
+    Translator.fit(pairs, run_dir=tmp_path, epochs=1, **TINY)
+    printed = capsys.readouterr().out
+    (line,) = [x for x in printed.splitlines() if "best epoch is chosen" in x]
+    assert "by exact_match: 1 of 1 references have fewer than four" in line
+    assert ", exact match 0.00," in printed
+    config = run_config(tmp_path)
+    assert config.training.metric == "exact_match"
+    assert config.data.target_language is None
+    assert "val_exact_match" in logs(tmp_path)[0]
+    assert results(tmp_path)["exact_match"] == {"score": 0.0}
+    # The same call goes on with the metric that the run has chosen.
+    Translator.fit(pairs, run_dir=tmp_path, epochs=2, **TINY)
+    assert "best epoch is chosen" not in capsys.readouterr().out
+    assert run_config(tmp_path).training.metric == "exact_match"
+    with pytest.raises(ValueError, match="metric: 'exact_match' → 'chrf'"):
+        Translator.fit(pairs, run_dir=tmp_path, epochs=2, metric="chrf", **TINY)
+
+
+def test_chinese_is_scored_as_chinese(tmp_path, quick, capsys):
+    pairs = chinese(60)
+    Translator.fit(pairs, run_dir=tmp_path, epochs=1, **TINY)
+    printed = capsys.readouterr().out
+    assert "data.target_language is zh, by the text's script" in printed
+    assert "data.source_language" not in printed
+    assert (
+        "best epoch is chosen by bleu:zh: the target language is zh" in printed
+    )
+    config = run_config(tmp_path)
+    assert config.training.metric == "bleu:zh"
+    assert config.data.languages == ("en", "zh")
+    assert "val_bleu" in logs(tmp_path)[0]
+    scores = results(tmp_path)
+    assert "|tok:zh|" in scores["bleu:zh"]["signature"]
+    assert "|tok:13a|" in scores["bleu"]["signature"]
+    page = write_page([tmp_path], tmp_path / "page.html", alignments=False)
+    assert "|tok:zh|" in page.read_text()
+    assert main(["evaluate", "--run-dir", str(tmp_path)]) == 0
+    assert "|tok:zh|" in results(tmp_path)["bleu:zh"]["signature"]
+
+
+def test_a_language_that_is_given_is_not_looked_for(tmp_path, quick, capsys):
+    given = {"data.source_language": "en", "data.target_language": "yue"}
+    Translator.fit(
+        chinese(60), run_dir=tmp_path, preset="small", epochs=1, **TINY, **given
+    )
+    assert "script" not in capsys.readouterr().out
+    config = run_config(tmp_path)
+    assert config.data.target_language == "yue"
+    assert config.training.metric == "bleu:zh"
+
+
+def test_a_metric_of_ones_own_chooses(tmp_path, quick, capsys):
+    scores = iter([5.0, 3.0, 4.0, 2.5])  # three epochs, and the test
+    mine = Metric("mine", lambda ours, theirs: next(scores), "min", "my score")
+    keep = {"training.keep": 3, "metric": mine}
+    pairs = inflected(60)
+    Translator.fit(pairs, run_dir=tmp_path, epochs=3, **TINY, **keep)
+    assert [line["val_mine"] for line in logs(tmp_path)] == [5, 3, 4]
+    run = RunFolder(tmp_path)
+    assert same(run.best_weights, run.weights("epoch-2"))
+    assert results(tmp_path)["mine"] == {"score": 2.5}
+    printed = capsys.readouterr().out
+    assert "my score 4.0" in printed and "best 3.0" in printed
+    assert run_config(tmp_path).training.metric == "mine"
+    page = write_page([tmp_path], tmp_path / "page.html", alignments=False)
+    assert "my score of the validation text" in page.read_text()
+    # Where nobody has registered it, the run can still be scored.
+    del registry._MAKERS["mine"]
+    assert main(["evaluate", "--run-dir", str(tmp_path)]) == 0
+    assert "mine is left out of the scores" in capsys.readouterr().out
+    assert "mine" not in results(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "metric, key",
+    [("loss", "val_loss"), ("token_accuracy", "val_hits_accuracy")],
+)
+def test_a_result_of_the_validation_chooses(tmp_path, quick, metric, key):
+    settings = TINY | {"training.keep": 2, "metric": metric}
+    Translator.fit(chinese(60), run_dir=tmp_path, epochs=2, **settings)
+    found = [(line[key], line["val_loss"]) for line in logs(tmp_path)]
+    sign = 1 if metric == "loss" else -1
+    best = min((0, 1), key=lambda i: (sign * found[i][0], found[i][1]))
+    run = RunFolder(tmp_path)
+    assert same(run.best_weights, run.weights(f"epoch-{best + 1}"))
+
+
+@pytest.mark.parametrize("metric, best", [("bleu", 30.0), ("ter", 5.0)])
+def test_a_resumed_run_shows_its_best_so_far(tmp_path, metric, best):
+    run = RunFolder(tmp_path)
+    scores = [20.0, 30.0, None, 5.0, 10.0]
+    lines = [
+        {"epoch": number, f"val_{metric}": score}
+        for number, score in enumerate(scores, start=1)
+    ]
+    found = registry.find_metric(metric)
+    batches = tf.data.Dataset.range(3)
+    assert shown_progress(run, batches, found).best is None
+    run.log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert shown_progress(run, batches, found).best == best
+
+
+def test_an_unknown_metric_is_told_before_the_text_is_read(tmp_path, quick):
+    with pytest.raises(ValueError, match="Did you mean chrf"):
+        Translator.fit(inflected(60), run_dir=tmp_path, metric="chfr", **TINY)
+    assert not RunFolder(tmp_path).corpus.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:No font of this machine", "ignore:Glyph")
+@pytest.mark.parametrize("text", [chinese, inflected])
+def test_the_command_exports_the_best_epoch(tmp_path, text, capsys):
+    """Trained in earnest: what is exported scores as the best epoch did."""
+    pairs = text(600)
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"{s}\t{t}\n" for s, t in pairs))
+    command = f"train {path} --run-dir {tmp_path}/run --preset small-fast"
+    command += " --units 64 --embedding-size 64 --dropout 0 --batch-size 16"
+    command += " --learning-rate 0.004 --vocabulary-size 200 --epochs 12"
+    assert main(command.split()) == 0
+    folder = tmp_path / "run"
+    config = run_config(folder)
+    metric = registry.find_metric(config.training.metric)
+    scores = [line[metric.key] for line in logs(folder)]
+    assert max(scores) > max(scores[0], 5)
+    greedy = config.decoding.with_(beam_size=1)
+    translator = Translator.from_run(folder, decoding=greedy)
+    dev = [
+        json.loads(line)
+        for line in RunFolder(folder).dev.read_text().splitlines()
+    ]
+    translations = translator.translate([source for source, _ in dev])
+    found = metric.scored(translations, [target for _, target in dev])
+    assert abs(found["score"] - max(scores)) < 2
