@@ -89,3 +89,14 @@ class TrainingModel(keras.Model):
                 f"Received: lanes={self.lanes} on {keras.backend.backend()}. "
                 "Use lanes=1."
             )
+
+
+def named_outputs(**outputs):
+    """Outputs by name, each of a layer of that name.
+
+    Keras before 3.12 finds metrics by the names of layers alone.
+    """
+    return {
+        name: keras.layers.Identity(dtype=output.dtype, name=name)(output)
+        for name, output in outputs.items()
+    }

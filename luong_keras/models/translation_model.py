@@ -27,7 +27,7 @@ from luong_keras.layers.output_projection import OutputProjection, WordLosses
 from luong_keras.layers.repeated_rows import RepeatedRows
 from luong_keras.models.decoding_step import DecodingStep
 from luong_keras.models.precision import decided
-from luong_keras.models.training_model import TrainingModel
+from luong_keras.models.training_model import TrainingModel, named_outputs
 from luong_keras.ops.lookup import rows
 
 _CELLS = {
@@ -253,10 +253,7 @@ class TranslationModel:
         self._alignment_tensors = (memory, mask, states)
         self.training_model = TrainingModel(
             [*inputs, target_in, target_out],
-            {
-                "word": _named("word", losses[0]),
-                "hits": _named("hits", losses[1]),
-            },
+            named_outputs(word=losses[0], hits=losses[1]),
             name="translator_training",
         )
         self.encoding_model = keras.Model(
@@ -399,8 +396,3 @@ class TranslationModel:
         at their places.
         """
         return DecodingStep(self, memory, mask, words)
-
-
-def _named(name, x):
-    """The output of a layer of this name, all that Keras 3.11 knows it by."""
-    return keras.layers.Identity(dtype=x.dtype, name=name)(x)
