@@ -9,8 +9,8 @@ TORCH := .venv-torch
 TORCH_PIP ?=
 RUN := runs/demo
 
-.PHONY: demo test test-all test-torch test-versions golden lint types \
-	mutations clean
+.PHONY: demo test test-all test-optimized test-torch test-versions golden lint \
+	types mutations clean
 
 demo: $(INSTALLED)
 	$(BIN)/luong-keras train --preset demo --run-dir $(RUN)
@@ -30,10 +30,17 @@ test: lint types
 test-all: lint types
 	KERAS_BACKEND=tensorflow $(PYTEST)
 	KERAS_BACKEND=jax $(PYTEST) -m "not tensorflow"
+	$(MAKE) test-optimized
 	$(MAKE) test-torch
 	$(BIN)/python -m pytest -m stranger tests/stranger
 	$(MAKE) demo RUN=$(RUN)-test-all
 	$(MAKE) mutations
+
+# All golden numbers and trainings on JAX as users have it: elsewhere most of
+# its optimisations are off, with which every program takes longer to compile.
+test-optimized: export JAX_DISABLE_MOST_OPTIMIZATIONS = 0
+test-optimized: $(INSTALLED)
+	KERAS_BACKEND=jax $(PYTEST) tests/golden tests/training -m "not tensorflow"
 
 # What `make test` has on JAX, with all golden numbers; and every gradient that
 # is written by hand.

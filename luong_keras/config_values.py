@@ -210,7 +210,7 @@ def read_yaml(path: Path) -> Any:
 def _parsed_json(path, text):
     try:
         return json.loads(text)
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{path} is not JSON: {error}.") from None
 
 
@@ -220,8 +220,16 @@ def _parsed_yaml(path, text):
     except ImportError as error:
         raise missing_package("pyyaml", error) from error
     try:
+        # A few nested aliases of them could stand for more than memory holds.
+        for event in yaml.parse(text):
+            if isinstance(event, yaml.CollectionStartEvent) and event.anchor:
+                raise ValueError(
+                    f"Expected: in {path} anchors of single values alone. "
+                    f"Received: `&{event.anchor:.80}` of a list or section, in "
+                    f"line {event.start_mark.line + 1}. Write it out."
+                )
         return yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError) as error:
         message = " ".join(str(error).split())
         raise ValueError(f"{path} is not YAML: {message}.") from None
 

@@ -74,7 +74,9 @@ def pytest_collection_finish():
 def _quick_compilation():
     import keras
 
-    if keras.backend.backend() == "jax":
+    # As the environment says; `make test-optimized` has what a user gets.
+    said = "JAX_DISABLE_MOST_OPTIMIZATIONS" in os.environ
+    if keras.backend.backend() == "jax" and not said:
         import jax
 
         # The programs are tiny: compiling them takes longer than running them.
@@ -122,6 +124,22 @@ def float64():
 
     with double_precision():
         yield
+
+
+@pytest.fixture
+def real_data():
+    """Finds real data, which are not shipped, or skips the test."""
+
+    def find(*names):
+        folder = os.environ.get("LUONG_KERAS_DATA")
+        if not folder:
+            pytest.skip("set LUONG_KERAS_DATA to the folder of the real data")
+        path = Path(folder, *names)
+        if not path.exists():
+            pytest.skip(f"LUONG_KERAS_DATA has no {'/'.join(names)}")
+        return path
+
+    return find
 
 
 # For the folders of what serves and of what asks.

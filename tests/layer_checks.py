@@ -48,6 +48,16 @@ def random(*shape, seed=0):
     return np.random.default_rng(seed).normal(size=shape)
 
 
+# By what share of a number its nearest neighbour in the format differs.
+ROUNDOFF = {"float16": 2.0**-11, "bfloat16": 2.0**-8}
+
+
+def rounded(x, dtype):
+    """The nearest numbers that a format has, in float32."""
+    x = ops.cast(ops.cast(np.asarray(x, "float32"), dtype), "float32")
+    return to_numpy(x).astype("float32")
+
+
 def prefix_mask(lengths, max_length):
     return np.arange(max_length) < np.array(lengths)[:, None]
 
@@ -66,6 +76,13 @@ def randomize(layer, seed=0):
     for variable in layer.weights:
         if "seed" not in variable.name:
             variable.assign(0.7 * generator.normal(size=variable.shape))
+    return layer
+
+
+def round_weights(layer, dtype):
+    """Random weights that a format has: nothing is lost where it is read."""
+    for variable in randomize(layer).trainable_variables:
+        variable.assign(rounded(to_numpy(variable), dtype))
     return layer
 
 

@@ -149,6 +149,21 @@ def test_a_file_of_settings(tmp_path, name, text):
         ("a.yaml", "a: [", "is not YAML"),
         ("a.yaml", "- 1", "sections of settings"),
         ("a.json", '{"model": {"unit": 3}}', "Did you mean model.units"),
+        ("a.json", "[" * 100_000, "is not JSON"),
+        ("a.yaml", "[" * 5_000, "is not YAML"),
+        ("a.yaml", "model: &a {units: *a}", "`&a` of a list or section"),
+        (
+            "a.yaml",
+            # 3 ** 40 words, as lists and as sections.
+            "a: &a [x, x, x]\n"
+            + "".join(f"b{n}: &b{n} [*a, *a, *a]\n" for n in range(40)),
+            "`&a` .* line 1. Write",
+        ),
+        (
+            "a.yaml",
+            "model:\n  a: {&a x: 1, <<: &b {units: 3}}\n  <<: *b",
+            "`&b` .* line 2",
+        ),
     ],
 )
 def test_a_damaged_file_of_settings(tmp_path, name, text, message):
@@ -157,3 +172,10 @@ def test_a_damaged_file_of_settings(tmp_path, name, text, message):
         read_values(tmp_path / name)
     with pytest.raises(FileNotFoundError, match="does not exist"):
         read_values(tmp_path / "other.yaml")
+
+
+def test_an_alias_of_a_single_value(tmp_path):
+    path = tmp_path / "a.yaml"
+    path.write_text("model: {units: &u 64, embedding_size: *u}")
+    values = read_values(path)
+    assert values == {"model.units": 64, "model.embedding_size": 64}

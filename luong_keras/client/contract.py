@@ -39,6 +39,7 @@ def contract_of(arrays: Mapping[str, np.ndarray]) -> Contract:
 
     Raises:
         TranslationServerError: where it is another than this client's.
+        ValueError: where a limit is below 1.
 
     Example:
         >>> contract_of({"version": np.array([3])})
@@ -48,9 +49,10 @@ def contract_of(arrays: Mapping[str, np.ndarray]) -> Contract:
     version = int(arrays["version"][0])
     if version != SPOKEN:
         raise TranslationServerError(f"contract {version}", "CONTRACT")
-    return Contract(
-        **{x.name: int(arrays[x.name][0]) for x in fields(Contract)}
-    )
+    limits = {x.name: int(arrays[x.name][0]) for x in fields(Contract)}
+    if min(limits.values()) < 1:
+        raise ValueError(f"limits of at least 1 expected, not {limits}")
+    return Contract(**limits)
 
 
 def has_no_contract(error: TranslationServerError) -> bool:

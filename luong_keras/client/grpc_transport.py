@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 
 from luong_keras.client.server_address import ServerAddress
-from luong_keras.client.server_error import TranslationServerError
+from luong_keras.client.server_error import (
+    UNREADABLE,
+    TranslationServerError,
+)
 from luong_keras.client.tls_files import TlsFiles
 from luong_keras.missing_package import missing_package
 
@@ -82,10 +85,13 @@ class GrpcTransport:
         for name, array in inputs.items():
             request.inputs[name].CopyFrom(_tensor(array))
         response = await self._call(self._predict, request, timeout)
-        return {
-            name: tf.make_ndarray(tensor)
-            for name, tensor in response.outputs.items()
-        }
+        try:
+            return {
+                name: tf.make_ndarray(tensor)
+                for name, tensor in response.outputs.items()
+            }
+        except UNREADABLE as error:
+            raise TranslationServerError(repr(error), "MALFORMED") from None
 
     async def status(self, timeout: float) -> dict[int, str]:
         """The state of every version."""
@@ -125,7 +131,7 @@ def _failure(error: Any) -> TranslationServerError:
         # To gRPC a certificate that is refused is a server that is away.
         code = "UNAUTHENTICATED"
     pushback = dict(error.trailing_metadata() or ()).get(_PUSHBACK, "")
-    wait = int(pushback) / 1000 if str(pushback).isdecimal() else None
+    wait = float(pushback) / 1000 if str(pushback).isdecimal() else None
     return TranslationServerError(told, code, wait)
 
 

@@ -15,7 +15,10 @@ import numpy as np
 
 from luong_keras.client.answer_columns import answer_columns
 from luong_keras.client.server_address import ServerAddress
-from luong_keras.client.server_error import TranslationServerError
+from luong_keras.client.server_error import (
+    UNREADABLE,
+    TranslationServerError,
+)
 from luong_keras.client.tls_files import TlsFiles
 from luong_keras.missing_package import missing_package
 
@@ -85,7 +88,7 @@ class RestTransport:
         answer = await self._request("POST", ":predict", body)
         try:
             return answer_columns(answer["predictions"], outputs)
-        except (LookupError, TypeError, ValueError, AttributeError):
+        except UNREADABLE:
             raise _malformed(answer) from None
 
     async def status(self, timeout: float) -> dict[int, str]:
@@ -97,7 +100,7 @@ class RestTransport:
                 int(version["version"]): version["state"]
                 for version in answer["model_version_status"]
             }
-        except (LookupError, TypeError, ValueError):
+        except UNREADABLE:
             raise _malformed(answer) from None
 
     async def aclose(self) -> None:
@@ -158,7 +161,7 @@ def _answer(response: httpx.Response) -> Any:
     content = response.content
     try:
         answer = json.loads(content)
-    except ValueError:
+    except UNREADABLE:
         answer = content
     if response.status_code == 200:
         return answer
@@ -186,11 +189,11 @@ def seconds_to_wait(value: str | None) -> float | None:
         return float(value)
     try:
         date = email.utils.parsedate_to_datetime(value)
-    except ValueError:
+        if date.tzinfo is None:
+            date = date.replace(tzinfo=datetime.UTC)
+        left = date - datetime.datetime.now(datetime.UTC)
+    except UNREADABLE:
         return None
-    if date.tzinfo is None:
-        date = date.replace(tzinfo=datetime.UTC)
-    left = date - datetime.datetime.now(datetime.UTC)
     return max(left.total_seconds(), 0.0)
 
 

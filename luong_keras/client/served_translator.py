@@ -31,7 +31,10 @@ from luong_keras.client.row_requests import (
     Rows,
 )
 from luong_keras.client.server_address import ServerAddress
-from luong_keras.client.server_error import TranslationServerError
+from luong_keras.client.server_error import (
+    UNREADABLE,
+    TranslationServerError,
+)
 
 
 class Transport(Protocol):
@@ -246,5 +249,5 @@ def _checked(read: Callable[[], Answer]) -> Answer:
     """What an answer says; an error where it cannot be read."""
     try:
         return read()
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+    except UNREADABLE as error:
         raise TranslationServerError(repr(error), "MALFORMED") from None

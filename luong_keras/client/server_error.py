@@ -64,6 +64,12 @@ _ADVICE = {
     "HTTP_413": "Pass a smaller `batch_size`.",
 }
 
+# What reading a malformed answer raises.
+UNREADABLE = (
+    *(LookupError, TypeError, ValueError, AttributeError),
+    *(ArithmeticError, RecursionError),
+)
+
 
 class TranslationServerError(RuntimeError):
     """A server gave no answer, or not the one that was asked for.

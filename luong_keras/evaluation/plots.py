@@ -161,18 +161,20 @@ def plot_length_analysis(
         )
     figure = _figure(6.4, 4.2)
     axes = figure.add_subplot()
-    for index, (name, groups) in enumerate(systems.items()):
+    for index, groups in enumerate(systems.values()):
         axes.plot(
             [group.mean_length for group in groups],
             [group.bleu for group in groups],
             marker=_MARKERS[index % len(_MARKERS)],
-            label=name,
+            label=str(index),
         )
     axes.set_xlabel("source length (mean words of each group)")
     axes.set_ylabel("BLEU")
     axes.set_ylim(bottom=0.0)
     axes.grid(alpha=0.3)
-    axes.legend()
+    # As a label, a name with a "_" in front would be left out.
+    for text, name in zip(axes.legend().get_texts(), systems, strict=True):
+        text.set_text(_plain(name))
     axes.set_title(title or "BLEU by source length")
     return _save(figure, path)
 
@@ -206,14 +208,17 @@ def _label_words(
     axes: "Axes", source_tokens: Sequence[str], target_tokens: Sequence[str]
 ) -> None:
     """Writes the source words above and the target words to the left."""
-    # A dollar sign would start a formula.
-    source = [token.replace("$", r"\$") for token in source_tokens]
-    target = [token.replace("$", r"\$") for token in target_tokens]
-    axes.set_xticks(range(len(source)), source, rotation=90)
-    axes.set_yticks(range(len(target)), target)
+    source, target = map(_plain, source_tokens), map(_plain, target_tokens)
+    axes.set_xticks(range(len(source_tokens)), [*source], rotation=90)
+    axes.set_yticks(range(len(target_tokens)), [*target])
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
     axes.tick_params(length=0)
+
+
+def _plain(text: str) -> str:
+    """Text in which dollar signs do not start a formula."""
+    return text.replace("$", r"\$")
 
 
 def _frame(i: int, j: int) -> "Rectangle":

@@ -69,9 +69,10 @@ class Devices:
             return value
         from jax.experimental import multihost_utils
 
-        # As two float32, the type that JAX has without being told.
+        # As two float32, the type that JAX has without being told. The
+        # difference of a Python float and a float32 would be a float32.
         high = np.float32(value)
-        parts = np.array([high, value - high], np.float32)
+        parts = np.array([high, np.float64(value) - high], np.float32)
         parts = multihost_utils.broadcast_one_to_all(parts)
         return float(np.float64(parts[0]) + np.float64(parts[1]))
 

@@ -27,6 +27,7 @@ _COLOURS = {
 }
 _RC: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text
+    "text.parse_math": False,  # a name may have dollar signs
     "svg.hashsalt": "luong_keras",
     "font.size": 9,
     **{f"{name}.color": _INK for name in ("text", "xtick", "ytick")},
@@ -99,14 +100,14 @@ def curves(
                 linestyle="--" if curve.dashed else "-",
                 marker="s" if curve.dashed else _MARKERS[curve.run],
                 markersize=3.5,
-                label=curve.name,
+                label=str(number),
             )
             for x, y in curve.points:
                 label = f"{curve.name}, {x_name} {x:g}: {y:.4g}"
                 _target(axes, x, y, f"{number}-{x:g}", label)
         whole = all(float(x).is_integer() for c in drawn for x, _ in c.points)
         axes.locator_params(axis="x", integer=whole)
-        _legend(axes, len(drawn))
+        _legend(axes, [curve.name for curve in drawn])
         svg = _drawn(axes, title, x_name, y_name, key)
     return Chart(title, svg, *_numbers(x_name, drawn))
 
@@ -138,15 +139,14 @@ def bars(
                 [y for _, y in curve.points],
                 width=0.92 * width,
                 color=_SERIES[curve.run],
-                label=curve.name,
+                label=str(number),
             )
             for x, y in curve.points:
                 label = f"{curve.name}, {groups[int(x)]}: {y:.1f}"
                 _target(axes, x + shift, y, f"{number}-{x:g}", label)
         axes.set_xticks(range(len(groups)), groups)
         axes.set_ylim(bottom=0)
-        if len(drawn) > 1:
-            axes.legend(frameon=True, framealpha=0.8)
+        _legend(axes, [curve.name for curve in drawn])
         svg = _drawn(axes, title, x_name, y_name, key)
     head, rows = _numbers(x_name, drawn)
     rows = [[groups[int(float(row[0]))], *row[1:]] for row in rows]
@@ -173,13 +173,22 @@ class _style:
         self._context.__exit__(None, None, None)
 
 
-def _legend(axes: Axes, count: int) -> None:
-    if count > _FEW:
+def _legend(axes: Axes, names: Sequence[str]) -> None:
+    """Names all that was drawn, whatever the names begin with."""
+    if len(names) == 1:
+        return
+    if len(names) > _FEW:
         figure = cast("Figure", axes.figure)
-        figure.set_figheight(figure.get_figheight() + 0.2 * ((count + 1) // 2))
-        figure.legend(loc="outside lower center", ncols=2, frameon=False)
-    elif count > 1:
-        axes.legend(frameon=True, framealpha=0.8)
+        rows = (len(names) + 1) // 2
+        figure.set_figheight(figure.get_figheight() + 0.2 * rows)
+        legend = figure.legend(
+            loc="outside lower center", ncols=2, frameon=False
+        )
+    else:
+        legend = axes.legend(frameon=True, framealpha=0.8)
+    # As a label, a name with a "_" in front would be left out.
+    for text, name in zip(legend.get_texts(), names, strict=True):
+        text.set_text(name)
 
 
 def _target(axes: Axes, x: float, y: float, place: str, label: str) -> None:

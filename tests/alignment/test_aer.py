@@ -1,8 +1,6 @@
 """Alignment error rate: hand-computed and published values, parsing."""
 
 import gzip
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -100,15 +98,16 @@ def test_best_links_need_enough_weights(shape):
         best_links(np.zeros(shape), 3, 4)
 
 
-def real_lines(name):
-    folder = os.environ.get("LUONG_KERAS_DATA")
-    if not folder:
-        pytest.skip("LUONG_KERAS_DATA names no folder with alignments")
-    path = Path(folder) / "alignments" / f"{name}.gz"
-    return gzip.decompress(path.read_bytes()).decode("utf-8-sig").splitlines()
+@pytest.fixture
+def real_lines(real_data):
+    def read(name):
+        content = real_data("alignments", f"{name}.gz").read_bytes()
+        return gzip.decompress(content).decode("utf-8-sig").splitlines()
+
+    return read
 
 
-def test_published_rate_of_a_real_system():
+def test_published_rate_of_a_real_system(real_lines):
     gold = parse_alignments(real_lines("enfr.gold"), one_based=True)
     system = parse_alignments(real_lines("enfr.awesome-align.out"))
     assert len(gold) == 447
@@ -116,7 +115,7 @@ def test_published_rate_of_a_real_system():
     assert rate == pytest.approx(0.041, abs=0.0005)
 
 
-def test_sure_links_by_hand_of_real_text():
+def test_sure_links_by_hand_of_real_text(real_lines):
     gold = parse_alignments(real_lines("europarl100.de-en"))
     assert sum(len(links.sure) for links in gold) == 1233
     assert all(links.sure == links.possible for links in gold)

@@ -7,6 +7,7 @@ import threading
 import time
 
 import pytest
+import tensorflow as tf
 
 from luong_keras.client import (
     TextTooLongError,
@@ -15,7 +16,14 @@ from luong_keras.client import (
     TruncationWarning,
 )
 from luong_keras.client.rest_transport import seconds_to_wait
-from tests.client.fake_servers import Refusal, answered, rest_server, shout
+from tests.client import fake_servers
+from tests.client.fake_servers import (
+    LIMITS,
+    Refusal,
+    answered,
+    grpc_server,
+    shout,
+)
 
 TEXTS = ["a", "bb", "ccc", "dddd", "eeeee"]
 LOUD = [text.upper() for text in TEXTS]
@@ -226,7 +234,12 @@ def test_each_wait_is_longer(connect, model, waits):
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [(None, None), ("0", 0), (" 9 ", 9), ("soon", None), ("-3", None)],
+    [
+        *((None, None), ("0", 0), (" 9 ", 9), ("soon", None), ("-3", None)),
+        ("Wed, 21 Oct 99999999999999999999 07:28:00 GMT", None),
+        ("Wed, 21 Oct 2030 07:28:00 +99999999999999", None),
+        ("9" * 5000, float("inf")),
+    ],
 )
 def test_values_of_retry_after(value, expected):
     assert seconds_to_wait(value) == expected
@@ -376,6 +389,21 @@ def test_lines_that_were_cut(connect, model):
 # Another contract, or another answer.
 
 
+@pytest.mark.parametrize("name", list(LIMITS)[1:])
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_contract_of_nothing(connect, model, name, limit):
+    model.limits = {**LIMITS, name: limit}
+    for ask in (
+        lambda client: client.translate(["a"]),
+        lambda client: client.score(["a"], ["b"]),
+        lambda client: list(client.translate_lines(["a", "b"])),
+    ):
+        with pytest.raises(TranslationServerError, match=name) as caught:
+            ask(connect())
+        assert caught.value.code == "MALFORMED"
+    assert model.asked == []
+
+
 @pytest.mark.parametrize("limits", [None, {"version": 3, "rows": 9}])
 def test_another_contract(connect, model, limits):
     model.limits = limits
@@ -398,6 +426,7 @@ def test_another_contract(connect, model, limits):
         [answered(translation="A", score=0)] * 2,
         [answered(translation=1, score=0)],
         [answered(translation="A", score="low")],
+        [answered(translation="A", score=10**400)],
         [answered(translation=["A"], score=0)],
         [answered(translation="A", score=0) | {"status": "ODD"}],
     ],
@@ -413,17 +442,29 @@ def test_another_answer_is_an_error(model, rest, rows):
     assert len(model.asked) == 1
 
 
-def test_what_is_no_json(model):
-    def page(*_):
-        return lambda handler: handler.say(200, b"<html>")
+@pytest.mark.parametrize("status", [200, 500])
+@pytest.mark.parametrize("body", [b"<html>", b"[" * 100_000])
+def test_what_is_no_json(model, rest, status, body):
+    model.rows = lambda *_: lambda handler: handler.say(status, body)
+    with TranslationClient(rest.url) as client:
+        for ask in (lambda: client.translate(["a"]), client.contract):
+            with pytest.raises(TranslationServerError) as caught:
+                ask()
+            assert body[:6].decode() in str(caught.value)
+            assert len(str(caught.value)) < 1000
 
-    model.rows = page
+
+def test_what_is_no_tensor(model, monkeypatch):
+    proto = tf.make_tensor_proto(1)
+    proto.dtype = 21  # A variant, which is no array.
+    monkeypatch.setattr(fake_servers, "_tensor", lambda _: proto)
     with (
-        rest_server(model) as server,
-        TranslationClient(server.url) as client,
-        pytest.raises(TranslationServerError, match="<html>"),
+        grpc_server(model) as server,
+        TranslationClient(server.url, "demo") as client,
+        pytest.raises(TranslationServerError, match="TensorFlow") as caught,
     ):
         client.translate(["a"])
+    assert caught.value.code == "MALFORMED"
 
 
 # Arguments.

@@ -176,6 +176,19 @@ def test_processes_change_nothing(tmp_path, small_chunks):
             write(tmp_path / "strict", pairs, **strict)
 
 
+def test_pairs_without_a_place_are_counted_through(tmp_path, small_chunks):
+    pairs = [(f"a {i}", f"b {i}") for i in range(350)]
+    pairs[123] = ("", "x")
+    pairs[249] = ("same", "same")
+    corpus = write_corpus(
+        iter(pairs), tmp_path / "a", filters=FilterConfig(identical=True)
+    )
+    assert corpus.skipped["empty source"]["first_lines"] == [124]
+    assert corpus.filtered["identical sides"]["first_lines"] == [250]
+    with pytest.raises(ValueError, match="Pair 124 cannot be used"):
+        write_corpus(iter(pairs), tmp_path / "b", on_bad_line="error")
+
+
 def test_chunks_are_few_at_a_time(monkeypatch):
     given = []
 

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import lzma
+import re
 import sys
 from xml.sax.saxutils import escape
 
@@ -307,6 +308,13 @@ def test_columns_of_a_file(tmp_path, name, content, columns, pairs):
     "name, content, message, skipped",
     [
         ("a.csv", b"en,de\nx,y\nz\n", "Line 3 of .* has not 2 columns", None),
+        # Lines, not records: the first pair takes two.
+        (
+            "a.csv",
+            b'en,de\n"two\nlines",y\nz\n',
+            "Line 4 of .* has not 2 columns",
+            None,
+        ),
         ("a.jsonl", b'["x", "y"]\n{\n', "Line 2 of .* is no JSON", "no record"),
         # The fields are found by the first line that can be read.
         ("a.jsonl", b'{\n["x", "y"]\n', "Line 1 of .* is no JSON", "no record"),
@@ -334,7 +342,8 @@ def test_a_bad_record_is_named_or_marked(
     _, found = read(tmp_path / name, content, skip=True)
     (bad,) = [pair for pair in found if None in pair]
     assert bad.problem == skipped
-    assert bad.place.startswith(f"{name}:")
+    place = re.search(r"[Ll]ine (\d+)", message)[1]
+    assert bad.place == f"{name}:{place}"
 
 
 def test_entities_of_a_memory_are_refused(tmp_path):

@@ -1,6 +1,5 @@
 """Test sets by name and their subsets, without the network."""
 
-import os
 import urllib.error
 
 import pytest
@@ -93,11 +92,8 @@ def test_bad_lists_are_refused_by_line(tmp_path, content, message):
         test_sets.select_lines(LINES, path)
 
 
-def test_the_2737_sentences_of_newstest2014():
-    folder = os.environ.get("LUONG_KERAS_DATA")
-    if not folder:
-        pytest.skip("set LUONG_KERAS_DATA to the folder of the real data")
-    path = os.path.join(folder, "wmt14", "newstest2014.2737.ids.gz")
+def test_the_2737_sentences_of_newstest2014(real_data):
+    path = real_data("wmt14", "newstest2014.2737.ids.gz")
     chosen = test_sets.select_lines(range(3003), path)
     assert len(set(chosen)) == 2737
     assert chosen[:3] == [2221, 2222, 2223]

@@ -54,11 +54,12 @@ def test_alignment_has_the_source_across_and_the_target_down(tmp_path, figures):
 
 def test_length_analysis_has_a_line_a_system(tmp_path, figures):
     path = tmp_path / "lengths.svg"
-    systems = {"global": GROUPS, "local-p": GROUPS[:1]}
+    systems = {"_global $1$": GROUPS, "local-p$\\bad{$": GROUPS[:1]}
     assert plot_length_analysis(systems, str(path)) == path
-    assert "<svg" in path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
+    assert "<svg" in text
+    assert all(f"<!-- {name} -->" in text for name in systems)
     axes = figures[0].axes[0]
-    assert _texts(axes.get_legend().get_texts()) == ["global", "local-p"]
     lines = [line.get_xydata().tolist() for line in axes.lines]
     assert lines == [[[7.0, 30.0], [15.0, 20.0]], [[7.0, 30.0]]]
 

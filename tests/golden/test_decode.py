@@ -75,7 +75,8 @@ def decode(task, run, entries, **options):
         bos_id=config.bos_id,
         eos_id=config.eos_id,
         pad_id=config.eos_id,
-        **{"stack_size": stack, **options},
+        # The rule of their stack.
+        **{"stack_size": stack, "stack_keeps": "first", **options},
         **prefix,
     )
     return [np.asarray(ops.convert_to_numpy(part)) for part in found]
@@ -125,7 +126,6 @@ def test_a_small_stack_holds_what_finished_first(name, compare, float64):
     ids, lengths, scores, weights = decode(
         *(task, "beam4_stack100", runs[1]),
         stack_size=size,
-        stack_keeps="first",
     )
     for row, entry in enumerate(runs[1]):
         kept = entry["nbest"][:size]

@@ -87,6 +87,23 @@ def test_a_process_that_is_alone_asks_nobody():
         raise ValueError("as it is")
 
 
+def test_processes_take_the_first_ones_number(monkeypatch):
+    # `value - float32(value)` of a Python float is a float32, and zero.
+    utils = pytest.importorskip("jax.experimental.multihost_utils")
+    said = []
+
+    def broadcast(parts):
+        if not said:
+            said.append(np.asarray(parts, "float32"))  # JAX has no float64.
+        return said[0]
+
+    monkeypatch.setattr(utils, "broadcast_one_to_all", broadcast)
+    value = 23.456789012345
+    for rank, own in enumerate([value, 0.0]):
+        found = Devices(rank=rank, world=2).from_first(own)
+        assert found == pytest.approx(value, rel=2.0**-45, abs=0)
+
+
 def test_what_tensorflow_has():
     assert tensorflow_devices(None, None) == ONE_DEVICE
     assert tensorflow_devices(None, 1) == ONE_DEVICE

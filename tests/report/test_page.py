@@ -131,6 +131,25 @@ def test_two_runs_stand_side_by_side(two):
     assert re.search(r"training\.seed\s*\d+\s*9", differing)
 
 
+def test_names_of_runs_are_no_formulas(tmp_path):
+    names = ["a$\\bad{$", "_cost$5_vs$6"]
+    folders = [tmp_path / name for name in names]
+    for folder in folders:
+        made_up_run(folder, GOOD)
+    path = write_page(
+        folders, tmp_path / "x.html", alignments=False, samples=50
+    )
+    drawings = re.findall(r"<svg.*?</svg>", path.read_text(), re.S)
+    legends = [
+        svg
+        for svg in (re.sub(r"<title>.*?</title>", "", d) for d in drawings)
+        if "legend_1" in svg
+    ]
+    assert legends
+    for name in names:
+        assert all(name in Elements(svg).text for svg in legends)
+
+
 def test_two_runs_need_the_same_test_pairs(tmp_path):
     made_up_run(tmp_path / "a", GOOD)
     made_up_run(tmp_path / "b", GOOD[::-1], pairs=PAIRS[::-1])

@@ -3,8 +3,6 @@
 import functools
 import gzip
 import itertools
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -198,11 +196,8 @@ def test_a_class_of_characters_has_those_and_no_others():
 
 
 @pytest.mark.parametrize("language", ["en", "de"])
-def test_real_text(language):
-    folder = os.environ.get("LUONG_KERAS_DATA")
-    if not folder:
-        pytest.skip("set LUONG_KERAS_DATA to the folder of the real data")
-    path = Path(folder, "multi30k", f"train.{language}.gz")
+def test_real_text(language, real_data):
+    path = real_data("multi30k", f"train.{language}.gz")
     with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
         lines = [line.rstrip("\n") for line in itertools.islice(file, 500)]
     check_equal(lines, language)

@@ -1,8 +1,6 @@
 """Words in the graph against sacreBLEU's own tokenisation."""
 
 import gzip
-import os
-from pathlib import Path
 
 import pytest
 import tensorflow as tf
@@ -75,12 +73,9 @@ def test_a_sentence_in_usual_spelling_survives(sentence):
     assert joined.numpy()[0].decode() == sentence
 
 
-def test_real_text():
-    folder = os.environ.get("LUONG_KERAS_DATA")
-    if not folder:
-        pytest.skip("set LUONG_KERAS_DATA to the folder of the real data")
+def test_real_text(real_data):
     for language in "en", "de":
-        path = Path(folder, "multi30k", f"train.{language}.gz")
+        path = real_data("multi30k", f"train.{language}.gz")
         with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
             lines = [next(file).rstrip("\n") for _ in range(4000)]
         words = split_13a(tf.constant(lines))

@@ -7,6 +7,7 @@ from luong_keras import LocalAttention, LuongAttention
 from luong_keras.ops import windows
 from tests.layer_checks import (
     EXACT,
+    ROUNDOFF,
     check_gradients,
     few_on_jax,
     gradients,
@@ -14,6 +15,8 @@ from tests.layer_checks import (
     prefix_mask,
     random,
     randomize,
+    round_weights,
+    rounded,
     sigmoid,
     softmax,
     to_numpy,
@@ -472,3 +475,48 @@ def test_one_position_serves_all_hypotheses(source, monkeypatch, float64):
     for k in range(3):
         alone = to_numpy(layer(query[:, k], memory, position=3))
         np.testing.assert_allclose(found[:, k], alone, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "alignment, gaussian",
+    few_on_jax(
+        [(a, g) for a in ALIGNMENTS for g in GAUSSIANS],
+        [("predictive", "after_softmax")],
+    ),
+)
+def test_half_precision_keeps_every_position(alignment, gaussian):
+    """bfloat16 has no position 257; a window of another one is far off.
+
+    It has all inputs and weights, so that only what is computed is rounded. A
+    score is a sum of 8 products; as many roundings may add up in it.
+    """
+    units, tolerance = 8, 8 * ROUNDOFF["bfloat16"]
+    query = rounded(random(2, 500, units), "bfloat16")
+    memory = rounded(random(2, 600, units, seed=1), "bfloat16")
+    mask = prefix_mask([600, 598], 600)
+    upstream = random(*query.shape, seed=2)
+    found = []
+    for dtype in ("mixed_bfloat16", "float32"):
+        layer = LocalAttention(
+            alignment, half_width=3, gaussian=gaussian, dtype=dtype
+        )
+        layer.build(query.shape, memory.shape)
+        round_weights(layer, "bfloat16")
+
+        def attend(layer=layer):
+            return layer(
+                query, memory, value_mask=mask, return_attention_scores=True
+            )
+
+        _, changes = loss_and_gradients(
+            lambda attend=attend: weighted_sum(
+                ops.cast(attend()[0], "float32"), upstream
+            ),
+            layer.trainable_variables,
+        )
+        found.append([*map(to_numpy, attend()), *changes])
+    for half, single in zip(*found, strict=True):
+        scale = np.abs(single).max() or 1.0
+        np.testing.assert_allclose(
+            half / scale, single / scale, rtol=0, atol=tolerance
+        )

@@ -7,10 +7,14 @@ from keras import ops
 import luong_keras as lk
 from luong_keras.layers.attention.score import Score
 from tests.layer_checks import (
+    ROUNDOFF,
     loss_and_gradients,
     prefix_mask,
     random,
     randomize,
+    round_weights,
+    rounded,
+    to_numpy,
     weighted_sum,
 )
 
@@ -203,3 +207,40 @@ def assert_equal(**options):
     np.testing.assert_allclose(by_hand, automatic, **TIGHT)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, **TIGHT)
+
+
+def assert_half_is_near_single(make, **arguments):
+    """Compares mixed bfloat16 with float32, from the same numbers.
+
+    bfloat16 has all inputs and weights, so that only what is computed is
+    rounded: the vector of each step, whose entries are at most 1, once on its
+    way from step to step, and what comes back to it in a gradient once more.
+    All of these roundings may add up.
+    """
+    tolerance = STEPS * ROUNDOFF["bfloat16"]
+    inputs = rounded(random(BATCH, STEPS, 5), "bfloat16")
+    memory = rounded(random(BATCH, SOURCE, UNITS), "bfloat16")
+
+    def found(dtype):
+        layer = make(dtype)
+        layer.build(inputs.shape, memory.shape)
+        round_weights(layer, "bfloat16")
+
+        def vectors():
+            found = layer(inputs, memory=memory, training=True, **arguments)
+            return ops.cast(found, "float32")
+
+        _, gradients = loss_and_gradients(
+            lambda: ops.sum(vectors()), layer.trainable_variables
+        )
+        return to_numpy(vectors()), gradients
+
+    (half, gradients), (single, expected) = map(
+        found, ("mixed_bfloat16", "float32")
+    )
+    np.testing.assert_allclose(half, single, rtol=0, atol=tolerance)
+    for one, other in zip(gradients, expected, strict=True):
+        scale = np.abs(other).max()
+        np.testing.assert_allclose(
+            one / scale, other / scale, rtol=0, atol=2 * tolerance
+        )

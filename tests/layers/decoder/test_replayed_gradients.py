@@ -13,20 +13,17 @@ from luong_keras.ops.products import product
 from tests.layer_checks import (
     few_at_first,
     few_on_jax,
-    loss_and_gradients,
     random,
-    randomize,
 )
 from tests.layers.decoder.gradient_cases import (
     ATTENTIONS,
-    BATCH,
     CELLS,
-    SOURCE,
     SOURCE_MASK,
     STEP_MASK,
     STEPS,
     UNITS,
     assert_equal,
+    assert_half_is_near_single,
 )
 
 
@@ -187,26 +184,14 @@ def test_padding_and_alignments(decoder, drop, padding, attention, float64):
     "decoder", few_on_jax([lk.InputFeedingGRU, lk.BahdanauGRU], [])
 )
 def test_half_precision_stays_near_single(decoder):
-    def found(deferred, dtype):
-        layer = decoder(UNITS, dtype=dtype, deferred_gradients=deferred)
-        memory = random(BATCH, SOURCE, UNITS).astype("float32")
-        inputs = random(BATCH, STEPS, 5).astype("float32")
-        layer.build(inputs.shape, memory.shape)
-        randomize(layer)
+    def made(dtype, deferred="auto"):
+        # Half precision is differentiated automatically.
+        deferred = deferred if dtype == "mixed_bfloat16" else False
+        return decoder(UNITS, dtype=dtype, deferred_gradients=deferred)
 
-        def loss():
-            vectors = layer(inputs, memory=memory, training=True)
-            return ops.sum(ops.cast(vectors, "float32"))
-
-        return loss_and_gradients(loss, layer.trainable_variables)[1]
-
-    # Differentiated automatically.
-    half, single = found("auto", "mixed_bfloat16"), found(False, "float32")
+    assert_half_is_near_single(made)
     with pytest.raises(ValueError, match="in mixed_bfloat16 on"):
-        found(True, "mixed_bfloat16")
-    for one, other in zip(half, single, strict=True):
-        scale = np.abs(other).max()
-        np.testing.assert_allclose(one / scale, other / scale, atol=0.1)
+        assert_half_is_near_single(lambda dtype: made(dtype, True))
 
 
 # What the loop leaves for later.
