@@ -6,6 +6,7 @@ function and works for symbolic tensors.
 
 import numbers
 
+import numpy as np
 from keras import backend
 
 
@@ -106,6 +107,36 @@ def check_states(name, states, count):
             f"`{name}` must hold {count} tensors (or all but the last, the "
             "attentional vector), one for each of the cell's states, in a "
             f"list. Received: {received}."
+        )
+
+
+def counts_steps(attention):
+    """Whether what an attention layer finds depends on the decoder's step."""
+    return (
+        attention is not None
+        and attention.uses_position
+        and getattr(attention, "alignment", None) != "predictive"
+    )
+
+
+def check_step(name, step, inputs):
+    """Raises unless a decoder's step is an integer, or has one a sentence."""
+    if isinstance(step, numbers.Integral):
+        check_numbers(least=0, **{name: step})
+        return
+    shape = tuple(getattr(step, "shape", (None, None)))
+    dtype = backend.standardize_dtype(getattr(step, "dtype", "float32"))
+    if "int" not in dtype or not (
+        shape == () or _agree(shape, tuple(inputs.shape[:1]))
+    ):
+        raise ValueError(
+            f"`{name}` must be an integer, or an integer tensor () or (B,). "
+            f"Expected: () or {tuple(inputs.shape[:1])}. Received: "
+            f"{name}={step!r}."
+        )
+    if isinstance(step, np.ndarray) and (step < 0).any():
+        raise ValueError(
+            f"`{name}` counts from 0. Received: {name}={step!r}."
         )
 
 
