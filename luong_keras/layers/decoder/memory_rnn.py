@@ -13,6 +13,7 @@ from luong_keras.layers.argument_checks import (
     check_step,
     counts_steps,
 )
+from luong_keras.layers.checked_layer import CheckedLayer
 from luong_keras.layers.decoder import decoder_loops
 from luong_keras.layers.decoder.input_feeding_cell import (
     InputFeedingCell,
@@ -26,7 +27,7 @@ DROPOUT_STYLES = ("zaremba", "authors", "sequence")
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
-class MemoryRNN(keras.layers.Layer):
+class MemoryRNN(CheckedLayer):
     """Runs a cell that attends to a memory over all target steps.
 
     What `keras.layers.RNN` is to its cells, with the memory as an input of
@@ -161,11 +162,6 @@ class MemoryRNN(keras.layers.Layer):
         dropout_masks=None,
         start_position=None,
     ):
-        self._check_call(
-            *(inputs, memory, initial_state, mask, inputs_mask, memory_mask),
-            return_attention_scores,
-            start_position,
-        )
         masks = dropout_masks
         if masks is None:
             masks = self._draw_masks(inputs, memory, training)
@@ -247,33 +243,29 @@ class MemoryRNN(keras.layers.Layer):
     def _check_call(
         self,
         inputs,
-        memory,
-        initial_state,
-        mask,
-        inputs_mask,
-        memory_mask,
-        return_attention_scores,
-        start_position,
+        memory=None,
+        initial_state=None,
+        mask=None,
+        inputs_mask=None,
+        memory_mask=None,
+        return_attention_scores=False,
+        start_position=None,
+        **others,
     ):
-        """Refuses what does not fit together."""
         self.cell._check_memory(memory)
-        if len(inputs.shape) != 3:
-            raise ValueError(
-                f"`{type(self).__name__}` reads vectors (B, T, E). Received: "
-                f"inputs.shape={tuple(inputs.shape)}. Embed ids first."
-            )
-        check_floats("inputs", inputs)
+        check_floats("inputs", inputs, ranks=(3,))
         check_mask("mask", mask, "inputs", inputs)
         check_mask("inputs_mask", inputs_mask, "inputs", inputs)
-        check_same_batch(inputs=inputs, memory=memory)
         if memory is not None:
-            check_floats("memory", memory)
+            check_floats("memory", memory, ranks=(3,))
+            check_same_batch(inputs=inputs, memory=memory)
             check_mask("memory_mask", memory_mask, "memory", memory)
         if initial_state is not None:
             check_states(
-                "initial_state", initial_state, len(self.cell.state_size)
+                *("initial_state", initial_state, self.cell.state_size),
+                inputs.shape[:1],
             )
-            check_same_batch(inputs=inputs, initial_state=initial_state[0])
+        self.cell._check_widths(inputs, memory)
         self._check_start(inputs, initial_state, start_position)
         if return_attention_scores and self.cell.attention is None:
             raise ValueError(
@@ -333,11 +325,6 @@ class MemoryRNN(keras.layers.Layer):
         dropout_masks=None,
         start_position=None,
     ):
-        self._check_call(
-            *(inputs, memory, initial_state, mask, inputs_mask, memory_mask),
-            return_attention_scores,
-            start_position,
-        )
         batch, steps = inputs.shape[:2]
         units = self.cell.units
         dtype = self.compute_dtype

@@ -384,7 +384,7 @@ def test_the_first_step_is_asked_for_where_it_matters():
 
 
 @pytest.mark.parametrize(
-    "start", [-1, True, 1.0, "1", np.ones(3, int), [0, 1]]
+    "start", [-1, True, 1.0, "1", np.ones(3, int), np.array([0, -1])]
 )
 def test_a_first_step_is_a_number(start):
     with pytest.raises(ValueError, match="`start_position`.*Received"):
@@ -410,7 +410,11 @@ def test_a_model_that_continues_is_saved(start, tmp_path):
         return_attention_scores=True,
     )
     model = keras.Model([inputs, memory, *states, *more], results)
-    arrays = [INPUTS, random(2, 9, 6), *(random(2, 4, seed=i) for i in range(3))]
+    arrays = [
+        INPUTS,
+        random(2, 9, 6),
+        *(random(2, 4, seed=i) for i in range(3)),
+    ]
     arrays = [array.astype("float32") for array in arrays]
     given = [*arrays, start.astype("int32")] if more else arrays
     model.save(tmp_path / "model.keras")
