@@ -6,7 +6,10 @@ function and works for symbolic tensors.
 
 import numbers
 
+import numpy as np
 from keras import backend
+
+_FORMS = {2: "(B, U)", 3: "(B, T, E)"}
 
 
 def check_numbers(least=1, **given):
@@ -59,17 +62,23 @@ def check_mask(name, mask, of, x):
 
     Args:
         name: of the mask.
-        mask: boolean, or integers of 0 and 1; None is no mask.
+        mask: boolean; None is no mask.
         of: the name of what it masks.
         x: a tensor.
     """
-    if mask is None or not hasattr(mask, "shape"):
+    if mask is None:
         return
-    if backend.is_float_dtype(backend.standardize_dtype(mask.dtype)):
+    if not hasattr(mask, "shape"):
         raise ValueError(
-            f"`{name}` must be boolean, True = use. Received: dtype "
-            f"{backend.standardize_dtype(mask.dtype)}. Pass `mask > -1` for "
-            "an additive mask of 0 and -1e9, `mask > 0` for one of 1 and 0."
+            f"`{name}` must be a boolean tensor. Received: {name}={mask!r}."
+        )
+    dtype = backend.standardize_dtype(mask.dtype)
+    if dtype != "bool":
+        raise ValueError(
+            f"`{name}` must be boolean, True = use. Received: dtype {dtype}, "
+            f"shape {tuple(mask.shape)}. Pass `mask > -1` for an additive "
+            "mask of 0 and -1e9, `mask > 0` for one of 1 and 0, "
+            "`keras.ops.arange(S) < lengths[:, None]` for lengths (B,)."
         )
     wanted = tuple(x.shape[: len(x.shape) - 1])
     if not _agree(tuple(mask.shape), wanted):
@@ -80,8 +89,23 @@ def check_mask(name, mask, of, x):
         )
 
 
-def check_floats(name, x):
-    """Raises where ids are given in place of vectors."""
+def check_floats(name, x, ranks=None):
+    """Raises where ids are given in place of vectors.
+
+    `ranks`: those that the tensor may have; any where None.
+    """
+    if not hasattr(x, "shape"):
+        raise ValueError(
+            f"`{name}` must be a tensor of floats. Received: {name}={x!r}."
+        )
+    if ranks is not None and len(x.shape) not in ranks:
+        forms = " or ".join(_FORMS[rank] for rank in ranks)
+        raise ValueError(
+            f"`{name}` has another rank: the layer reads vectors {forms}. "
+            f"Received: {name}.shape={tuple(x.shape)}. Embed ids first, for example by "
+            "`keras.layers.Embedding`; a recurrent layer returns one vector a "
+            "word with `return_sequences=True`."
+        )
     dtype = backend.standardize_dtype(x.dtype)
     if not backend.is_float_dtype(dtype):
         raise ValueError(
@@ -91,22 +115,62 @@ def check_floats(name, x):
         )
 
 
-def check_states(name, states, count):
-    """Raises unless there is a list of `count` states, or of one less.
+def check_states(name, states, widths, rows):
+    """Raises unless there is a list of states (*rows, width) each.
 
     The last, the attentional vector, may be left out.
     """
+    count = len(widths)
     if not isinstance(states, (list, tuple)) or not (
         count - 1 <= len(states) <= count
     ):
         received = f"{len(states)} tensors"
         if not isinstance(states, (list, tuple)):
             received = f"one tensor of shape {tuple(states.shape)}"
+            if not hasattr(states, "shape"):
+                received = f"{states!r}"
         raise ValueError(
             f"`{name}` must hold {count} tensors (or all but the last, the "
             "attentional vector), one for each of the cell's states, in a "
             f"list. Received: {received}."
         )
+    for i, (state, width) in enumerate(zip(states, widths, strict=False)):
+        check_floats(f"{name}[{i}]", state)
+        if not _agree(tuple(state.shape), (*rows, width)):
+            raise ValueError(
+                f"`{name}[{i}]` must be (B, U), as the cell's `state_size` "
+                f"says. Expected: {(*rows, width)}. Received: "
+                f"{tuple(state.shape)}. `Bridge(units, num_states)` makes "
+                "states of this width from those of an encoder of another."
+            )
+
+
+def counts_steps(attention):
+    """Whether what an attention layer finds depends on the decoder's step."""
+    return (
+        attention is not None
+        and attention.uses_position
+        and getattr(attention, "alignment", None) != "predictive"
+    )
+
+
+def check_step(name, step, inputs):
+    """Raises unless a decoder's step is an integer, or has one a sentence."""
+    if isinstance(step, numbers.Integral):
+        check_numbers(least=0, **{name: step})
+        return
+    shape = tuple(getattr(step, "shape", (None, None)))
+    dtype = backend.standardize_dtype(getattr(step, "dtype", "float32"))
+    if "int" not in dtype or not (
+        shape == () or _agree(shape, tuple(inputs.shape[:1]))
+    ):
+        raise ValueError(
+            f"`{name}` must be an integer, or an integer tensor () or (B,). "
+            f"Expected: () or {tuple(inputs.shape[:1])}. Received: "
+            f"{name}={step!r}."
+        )
+    if isinstance(step, np.ndarray) and (step < 0).any():
+        raise ValueError(f"`{name}` counts from 0. Received: {name}={step!r}.")
 
 
 def check_same_batch(**tensors):
@@ -121,17 +185,25 @@ def check_same_batch(**tensors):
         )
 
 
-def check_call(layer, query, value, query_mask, value_mask, keys):
+def check_call(layer, query, value, query_mask, value_mask, keys, position):
     """Raises where the arguments of an attention layer do not fit."""
+    check_floats("query", query)
+    check_floats("value", value)
     if len(query.shape) not in (2, 3) or len(value.shape) != 3:
         raise ValueError(
             f"`{type(layer).__name__}` attends from a query (B, T, U) or "
             "(B, U) to a value (B, S, M). Received: "
             f"query.shape={tuple(query.shape)}, "
-            f"value.shape={tuple(value.shape)}."
+            f"value.shape={tuple(value.shape)}. A recurrent layer returns one "
+            "vector a word with `return_sequences=True`."
         )
-    check_floats("query", query)
-    check_floats("value", value)
+    if position is None and len(query.shape) == 2 and counts_steps(layer):
+        raise ValueError(
+            "Monotonic alignment needs to know the decoder step t of a "
+            "single query. Expected: `position=t` with a query (B, U), "
+            "or a query (B, T, U) of all steps. Received: "
+            f"query.shape={tuple(query.shape)}, position=None."
+        )
     check_same_batch(query=query, value=value, keys=keys)
     check_mask("query_mask", query_mask, "query", query)
     check_mask("value_mask", value_mask, "value", value)

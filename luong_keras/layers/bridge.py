@@ -2,13 +2,18 @@
 
 import keras
 
-from luong_keras.layers.argument_checks import check_numbers
+from luong_keras.layers.argument_checks import (
+    check_floats,
+    check_numbers,
+    check_same_batch,
+)
+from luong_keras.layers.checked_layer import CheckedLayer
 from luong_keras.layers.weight_format import check_format, note_format
 from luong_keras.ops.double_precision import check_float64
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
-class Bridge(keras.layers.Layer):
+class Bridge(CheckedLayer):
     """Learned initial states: tanh(W s + b) for every state.
 
     The paper hands the last states over unchanged, which needs equal stacks;
@@ -75,6 +80,17 @@ class Bridge(keras.layers.Layer):
         for i, projection in enumerate(self.projections):
             projection.build(states_shape[i % len(states_shape)])
         self.built = True
+
+    def _check_call(self, states):
+        if not isinstance(states, (list, tuple)) or not states:
+            raise ValueError(
+                "`states` must be a list of the last states of the encoder's "
+                "highest layer, (B, M) each. Received: "
+                f"states={states!r}. Pass `[h, c]`, or `[h]` of a GRU."
+            )
+        for state in states:
+            check_floats("states", state, ranks=(2,))
+        check_same_batch(**{f"states[{i}]": s for i, s in enumerate(states)})
 
     def call(self, states):
         return [

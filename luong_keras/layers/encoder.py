@@ -10,6 +10,7 @@ from luong_keras.layers.argument_checks import (
     check_numbers,
     check_share,
 )
+from luong_keras.layers.checked_layer import CheckedLayer
 from luong_keras.layers.decoder.cell_weights import drawn_wide
 from luong_keras.layers.decoder.input_feeding_lstm_cell import (
     InputFeedingLSTMCell,
@@ -29,7 +30,7 @@ _RECURRENCES = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
-class Encoder(keras.layers.Layer):
+class Encoder(CheckedLayer):
     """Reads a padded sequence and returns its memory and last states.
 
     Stacked `keras.layers.LSTM` or `GRU` (section 3 of Luong et al. 2015),
@@ -205,9 +206,11 @@ class Encoder(keras.layers.Layer):
         states = self._states_per_layer * self.num_layers
         return (previous_mask, *[None] * states)
 
-    def call(self, inputs, mask=None, training=False, dropout_masks=None):
-        check_floats("inputs", inputs)
+    def _check_call(self, inputs, mask=None, **others):
+        check_floats("inputs", inputs, ranks=(3,))
         check_mask("mask", mask, "inputs", inputs)
+
+    def call(self, inputs, mask=None, training=False, dropout_masks=None):
         if 0 in inputs.shape:
             return self._nothing(inputs)
         if mask is not None:
@@ -295,8 +298,6 @@ class Encoder(keras.layers.Layer):
     def compute_output_spec(
         self, inputs, mask=None, training=False, dropout_masks=None
     ):
-        check_floats("inputs", inputs)
-        check_mask("mask", mask, "inputs", inputs)
         batch, length = inputs.shape[:2]
         dtype = self.compute_dtype
         return (

@@ -3,7 +3,8 @@
 import keras
 from keras import backend, ops
 
-from luong_keras.layers.argument_checks import check_numbers
+from luong_keras.layers.argument_checks import check_floats, check_numbers
+from luong_keras.layers.checked_layer import CheckedLayer
 from luong_keras.ops import time_loop, two_passes
 from luong_keras.ops.chunked_loss import chunked_word_losses
 from luong_keras.ops.cross_entropy import check_smoothing, word_losses
@@ -18,7 +19,7 @@ from luong_keras.special_tokens import PAD_ID
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
-class OutputProjection(keras.layers.Layer):
+class OutputProjection(CheckedLayer):
     """Logits over the target vocabulary, W_s h̃_t.
 
     p(y_t | y_<t, x) = softmax(W_s h̃_t)  (eq. 6). With a tied embedding the
@@ -95,6 +96,9 @@ class OutputProjection(keras.layers.Layer):
                 initializer="zeros",
             )
         self.built = True
+
+    def _check_call(self, vectors):
+        check_floats("vectors", vectors)
 
     def call(self, vectors):
         return self.logits(vectors, self.loop_weights())
@@ -221,7 +225,7 @@ class OutputProjection(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
-class WordLosses(keras.layers.Layer):
+class WordLosses(CheckedLayer):
     """`OutputProjection.word_losses` as a step of a functional model.
 
     Args:

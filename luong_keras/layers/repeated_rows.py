@@ -2,11 +2,12 @@
 
 import keras
 
+from luong_keras.layers.checked_layer import CheckedLayer
 from luong_keras.ops.two_passes import PASSES, twice
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
-class RepeatedRows(keras.layers.Layer):
+class RepeatedRows(CheckedLayer):
     """In training every row of a batch twice, two of a kind in a row.
 
     What `WordLosses` with `r_drop` expects of its vectors: behind this layer

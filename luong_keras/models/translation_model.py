@@ -282,6 +282,7 @@ class TranslationModel:
         vectors = self.decoder(
             self._without_words(self.target_embedding(target_in), "target"),
             initial_state=states,
+            start_position=0,
             **attended,
         )
         return vectors, memory, mask, states
@@ -343,6 +344,7 @@ class TranslationModel:
         _, alignments = driver(
             self.target_embedding(target_in),
             initial_state=states,
+            start_position=0,
             memory=memory,
             memory_mask=mask,
             return_attention_scores=True,

@@ -69,6 +69,7 @@ class Case:
         vectors = model.decoder(
             model.target_embedding(self.target_in),
             initial_state=states,
+            start_position=0,
             dropout_masks=self.dropout_masks()[1],
             **attended,
         )

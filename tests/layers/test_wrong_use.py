@@ -463,3 +463,257 @@ def test_float64_is_refused_or_right():
         [sys.executable, "-c", FLOAT64], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+# What those write who know Keras or TensorFlow Addons.
+
+STATES = [np.zeros((2, 4))] * 3
+FOREIGN_CALLS = {
+    # States.
+    "states of another width": (
+        lambda x, m: decode(initial_state=[np.zeros((2, 6))] * 3),
+        r"`initial_state\[0\]`.*Expected: \(2, 4\).*\(2, 6\).*`Bridge",
+    ),
+    "states of another batch": (
+        lambda x, m: decode(initial_state=[np.zeros((3, 4))] * 3),
+        r"Expected: \(2, 4\). Received: \(3, 4\)",
+    ),
+    "states of a cell": (
+        lambda x, m: lk.InputFeedingGRUCell(4)(
+            x[:, 0], [np.zeros((2, 6))] * 2, memory=m
+        ),
+        r"`states\[0\]`.*Received: \(2, 6\)",
+    ),
+    "one state to a bridge": (
+        lambda x, m: lk.Bridge(4, 2)(x[:, 0]),
+        r"`states` must be a list",
+    ),
+    # The memory.
+    "an encoder's tuple": (
+        lambda x, m: lk.InputFeedingLSTM(4)(x, memory=lk.Encoder(4)(m)),
+        r"`memory` must be one tensor.*tuple of 3.*memory, \*states",
+    ),
+    "an encoder's tuple as value": (
+        lambda x, m: lk.LuongAttention()(x, lk.Encoder(4)(m)),
+        r"`value` must be one tensor.*tuple of 3",
+    ),
+    "a last state as memory": (
+        lambda x, m: lk.InputFeedingLSTM(4)(x, memory=m[:, 0]),
+        r"`memory`.*\(B, T, E\).*`return_sequences=True`",
+    ),
+    "a last state as value": (
+        lambda x, m: lk.LuongAttention()(x, m[:, 0]),
+        "value.shape=.*`return_sequences=True`",
+    ),
+    "ids as memory": (
+        lambda x, m: lk.InputFeedingLSTM(4)(x, memory=IDS[..., None]),
+        "`memory` must hold vectors of floats.*int32",
+    ),
+    # Names.
+    "stateful": (
+        lambda x, m: lk.InputFeedingLSTM(4, stateful=True),
+        "no argument `stateful`.*`initial_state=`",
+    ),
+    "recurrent dropout": (
+        lambda x, m: lk.BahdanauGRU(4, recurrent_dropout=0.1),
+        "no argument `recurrent_dropout`.*`dropout=`",
+    ),
+    "regularizer": (
+        lambda x, m: lk.Encoder(4, kernel_regularizer="l2"),
+        "no argument `kernel_regularizer`.*`weight_decay`",
+    ),
+    "constants": (
+        lambda x, m: lk.InputFeedingLSTM(4)(x, constants=m),
+        "no argument `constants`.*`memory=`",
+    ),
+    "states at the call": (
+        lambda x, m: lk.InputFeedingLSTM(4)(x, memory=m, return_state=True),
+        "no argument `return_state`.*constructor",
+    ),
+    "lengths of the memory": (
+        lambda x, m: lk.InputFeedingLSTM(4)(
+            x, memory=m, memory_sequence_length=[5, 2]
+        ),
+        "no argument `memory_sequence_length`.*arange.*`memory_mask=`",
+    ),
+    "a mask of attention": (
+        lambda x, m: lk.LuongAttention()(x, m, mask=np.ones((2, 5), bool)),
+        "no argument `mask`.*`value_mask=`",
+    ),
+    "an attention mask": (
+        lambda x, m: lk.LocalAttention()(x, m, attention_mask=IDS),
+        "no argument `attention_mask`.*`value_mask=`",
+    ),
+    "a causal mask": (
+        lambda x, m: lk.LuongAttention()(x, m, use_causal_mask=True),
+        "no argument `use_causal_mask`.*keras.layers.Attention",
+    ),
+    "heads": (
+        lambda x, m: lk.LuongAttention(num_heads=8),
+        "no argument `num_heads`.*MultiHeadAttention",
+    ),
+    "a scale": (
+        lambda x, m: lk.LuongAttention(scale=True),
+        "no argument `scale`.*`use_scale`",
+    ),
+    "a key": (
+        lambda x, m: lk.LuongAttention()(x, m, key=m),
+        "no argument `key`.*project_keys",
+    ),
+    "a mechanism": (
+        lambda x, m: lk.InputFeedingLSTM(4, attention_mechanism="dot"),
+        "no argument `attention_mechanism`.*`attention`",
+    ),
+    "units and memory": (
+        lambda x, m: lk.LuongAttention(8, m),
+        r"`score_mode`.*score_mode=8.*\(query, memory\)",
+    ),
+    "memory by name": (
+        lambda x, m: lk.LuongAttention("dot", memory=m),
+        "no argument `memory`.*call",
+    ),
+    "units and memory, additive": (
+        lambda x, m: lk.BahdanauAttention(8, m),
+        r"`normalize` must be.*\(query, memory\)",
+    ),
+    # Values in the place of tensors.
+    "a list as memory": (
+        lambda x, m: lk.InputFeedingLSTM(4)(x, memory=MEMORY.tolist()),
+        "`memory` must be one tensor.*list of 2.*numpy.asarray",
+    ),
+    "a list as inputs": (
+        lambda x, m: lk.Encoder(4)(MEMORY.tolist()),
+        "`inputs` must be one tensor",
+    ),
+    "a number as memory": (
+        lambda x, m: lk.InputFeedingLSTM(4)(x, memory=3),
+        "`memory` must be a tensor",
+    ),
+    "rows of different lengths": (
+        lambda x, m: lk.LuongAttention()(
+            x, np.array([np.ones((1, 4)), np.ones((2, 4))], object)
+        ),
+        "`value` must be a dense tensor.*object.*pad_sequences",
+    ),
+    "ids to project": (
+        lambda x, m: lk.OutputProjection(4)(IDS),
+        "`vectors` must hold vectors of floats",
+    ),
+    # Masks.
+    "a mask of integers": (
+        lambda x, m: lk.LuongAttention()(x, m, value_mask=np.ones((2, 5), int)),
+        "`value_mask` must be boolean.*int64.*`mask > 0`",
+    ),
+    "lengths as a mask": (
+        lambda x, m: lk.LuongAttention()(x, m, value_mask=np.array([5, 2])),
+        r"`value_mask` must be boolean.*shape \(2,\).*lengths",
+    ),
+    "a mask for every query": (
+        lambda x, m: lk.LuongAttention()(
+            x, m, value_mask=np.ones((2, 3, 5), bool)
+        ),
+        r"Expected: shape \(2, 5\). Received: \(2, 3, 5\)",
+    ),
+    "a list as mask": (
+        lambda x, m: decode(memory_mask=[[True] * 5] * 2),
+        "`memory_mask` must be one tensor",
+    ),
+    "a flag as mask": (
+        lambda x, m: decode(mask=True),
+        "`mask` must be a boolean tensor",
+    ),
+    # A step without its number.
+    "one step of monotonic attention": (
+        lambda x, m: lk.LocalAttention("monotonic")(x[:, 0], m),
+        "`position=t`.*Received",
+    ),
+    "one step of a cell": (
+        lambda x, m: lk.InputFeedingLSTMCell(4, attention="local-m")(
+            x[:, 0], STATES, memory=m
+        ),
+        "`position=t`.*Received",
+    ),
+    "hypotheses of a cell": (
+        lambda x, m: lk.InputFeedingLSTMCell(4, attention="local-m")(
+            x, [np.zeros((2, 3, 4))] * 3, memory=m
+        ),
+        "`position=t`.*Received",
+    ),
+}
+
+
+@pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.parametrize(
+    "call, message", FOREIGN_CALLS.values(), ids=list(FOREIGN_CALLS)
+)
+def test_a_habit_of_another_library_is_told(call, message, symbolic):
+    x, m = random(2, 3, 4).astype("float32"), MEMORY.astype("float32")
+    if symbolic:
+        x, m = (keras.Input(batch_shape=array.shape) for array in (x, m))
+    with pytest.raises(ValueError, match=f"(?s){message}"):
+        call(x, m)
+
+
+@pytest.mark.parametrize(
+    "name, meant",
+    [
+        ("Dot", "'dot'"),
+        ("scaled-dot", "'scaled_dot'"),
+        ("multiplicative", "'general'"),
+        ("additive", "'concat'"),
+        ("genral", "general"),
+    ],
+)
+def test_a_score_of_another_name_is_told(name, meant):
+    for call in (
+        lambda: lk.LuongAttention(name),
+        lambda: lk.LocalAttention(score_mode=name),
+        lambda: lk.InputFeedingLSTM(4, attention=name),
+    ):
+        with pytest.raises(ValueError, match=f"Received: .*{name}.*{meant}"):
+            call()
+
+
+def test_a_function_as_score_is_told():
+    with pytest.raises(ValueError, match=r"class Mine\(Score\)"):
+        lk.LuongAttention(lambda query, keys: query)
+
+
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_other_widths_than_the_first_are_told(symbolic):
+    layer = lk.InputFeedingLSTM(4)
+    layer(INPUTS, memory=MEMORY)
+    wider = np.ones((2, 3, 9)), np.ones((2, 5, 7))
+    if symbolic:
+        wider = tuple(keras.Input(batch_shape=x.shape) for x in wider)
+    with pytest.raises(ValueError, match=r"`inputs`.*\(..., 6\).*\(2, 3, 9\)"):
+        layer(wider[0], memory=MEMORY)
+    with pytest.raises(ValueError, match=r"`memory`.*\(..., 4\).*\(2, 5, 7\)"):
+        layer(INPUTS, memory=wider[1])
+
+
+@pytest.mark.tensorflow
+def test_ragged_and_sparse_tensors_are_told():
+    import tensorflow as tf
+
+    ragged = tf.RaggedTensor.from_tensor(MEMORY, lengths=[5, 2])
+    sparse = tf.sparse.from_dense(MEMORY)
+    for given, fix in ((ragged, "to_tensor"), (sparse, "to_dense")):
+        for call in (
+            lambda x: lk.InputFeedingLSTM(4)(INPUTS, memory=x),
+            lambda x: lk.LuongAttention()(QUERY, x),
+            lambda x: lk.Encoder(4)(x),
+        ):
+            with pytest.raises(ValueError, match=f"dense tensor.*{fix}"):
+                call(given)
+    symbolic = keras.Input((5, 4), batch_size=2, sparse=True)
+    with pytest.raises(ValueError, match="dense tensor.*to_dense"):
+        lk.Encoder(4)(symbolic)
+
+
+def test_a_refused_call_builds_nothing():
+    layer = lk.InputFeedingLSTM(4)
+    with pytest.raises(ValueError, match="`memory`"):
+        layer(INPUTS, memory=MEMORY[:, 0])
+    assert not layer.built
+    assert layer(INPUTS, memory=MEMORY).shape == (2, 3, 4)

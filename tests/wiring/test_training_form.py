@@ -230,6 +230,7 @@ def test_every_decoder(name):
         found = decoder(
             inputs + 0,
             initial_state=[state + 0 for state in states],
+            start_position=0,
             mask=STEP_MASK,
             training=training,
             **reads,

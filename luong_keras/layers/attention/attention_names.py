@@ -6,7 +6,8 @@ from luong_keras.layers.attention.bahdanau_attention import BahdanauAttention
 from luong_keras.layers.attention.local_attention import LocalAttention
 from luong_keras.layers.attention.luong_attention import LuongAttention
 from luong_keras.layers.attention.score import Score
-from luong_keras.layers.attention.scores import SCORES
+from luong_keras.layers.attention.scores import OTHER_NAMES, SCORES
+from luong_keras.near_names import did_you_mean
 
 
 def _with_alignment(alignment):
@@ -57,8 +58,21 @@ def attention_of(attention, dtype=None):
         fix = 'Pass "dot", which gives the same numbers.'
     elif isinstance(attention, keras.layers.Layer):
         fix = "Derive yours from `LuongAttention`, or make it a `Score`."
+    elif isinstance(attention, str):
+        fix = _spelled(attention)
     raise ValueError(
         "`attention` must be a `LuongAttention`, `LocalAttention` or "
         f"`BahdanauAttention`, one of the names {tuple(ATTENTIONS)}, or None. "
         f"Received: attention={attention!r}. {fix}"
     )
+
+
+def _spelled(name):
+    """The name that the giver of an unknown one may have meant."""
+    plain = name.lower().replace(" ", "-").replace("_", "-")
+    others = {**OTHER_NAMES, "scaled-dot": "scaled_dot"}
+    others |= {"monotonic": "local-m", "predictive": "local-p"}
+    for known in (plain, others.get(plain)):
+        if known in ATTENTIONS:
+            return f"Write {known!r}."
+    return f"Pass one of them.{did_you_mean(plain, ATTENTIONS)}"

@@ -63,6 +63,12 @@ class BahdanauAttention(LuongAttention):
         dtype=None,
         trainable=True,
     ):
+        if not isinstance(normalize, bool):
+            raise ValueError(
+                "`normalize` must be True or False. Received: normalize="
+                f"{normalize!r}. The memory is an argument of the call: "
+                "`BahdanauAttention(units)(query, memory)`."
+            )
         if normalize and use_scale:
             raise ValueError(
                 "`normalize=True` has a learned gain already, so a second "

@@ -6,7 +6,6 @@ import keras
 from keras import ops
 
 from luong_keras.layers.argument_checks import (
-    check_call,
     check_choice,
     check_numbers,
 )
@@ -170,7 +169,6 @@ class LocalAttention(Looking, LuongAttention):
         if value is None:
             value = query
             value_mask = query_mask if value_mask is None else value_mask
-        check_call(self, query, value, query_mask, value_mask, keys)
         single_step = len(query.shape) == 2
         successive = self.alignment == "monotonic" and position is None
         position = self.step_position(query, position, single_step)

@@ -13,13 +13,14 @@ from luong_keras.layers.attention.attention_step import (
     AttentionStep,
     GlobalStep,
 )
+from luong_keras.layers.checked_layer import CheckedLayer
 from luong_keras.ops import masking
 from luong_keras.ops.double_precision import check_float64
 from luong_keras.ops.dropout import dropout
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
-class LuongAttention(keras.layers.Layer):
+class LuongAttention(CheckedLayer):
     """Attention over all source positions, with the paper's scores.
 
     For every query h_t and memory vector h̄_s:
@@ -123,8 +124,6 @@ class LuongAttention(keras.layers.Layer):
         dtype=None,
         trainable=True,
     ):
-        check_numbers(units=units, max_length=max_length)
-        check_share(dropout=dropout)
         if isinstance(score_mode, dict):  # as a saved configuration has it
             score_mode = keras.saving.deserialize_keras_object(score_mode)
         score = scores.score_of(
@@ -137,6 +136,8 @@ class LuongAttention(keras.layers.Layer):
                 "mask_location": None if mask_location else False,
             },
         )
+        check_numbers(units=units, max_length=max_length)
+        check_share(dropout=dropout)
         super().__init__(name=name, dtype=dtype, trainable=trainable)
         check_float64(self)
         self.supports_masking = True
@@ -229,7 +230,6 @@ class LuongAttention(keras.layers.Layer):
         if value is None:
             value = query
             value_mask = query_mask if value_mask is None else value_mask
-        check_call(self, query, value, query_mask, value_mask, keys)
         single_step = len(query.shape) == 2
         if single_step:
             query = ops.expand_dims(query, 1)
@@ -312,6 +312,19 @@ class LuongAttention(keras.layers.Layer):
             return dropout(weights, self.dropout, self.seed_generator)
         return weights
 
+    def _check_call(
+        self,
+        query,
+        value=None,
+        query_mask=None,
+        value_mask=None,
+        keys=None,
+        position=None,
+        **others,
+    ):
+        value = query if value is None else value
+        check_call(self, query, value, query_mask, value_mask, keys, position)
+
     def compute_output_shape(self, query_shape, value_shape=None):
         value_shape = query_shape if value_shape is None else value_shape
         return (*query_shape[:-1], value_shape[-1])
@@ -327,7 +340,6 @@ class LuongAttention(keras.layers.Layer):
         **kwargs,
     ):
         value = query if value is None else value
-        check_call(self, query, value, query_mask, value_mask, keys)
         steps = tuple(query.shape[:-1])
         dtype = self.compute_dtype
         context = keras.KerasTensor((*steps, value.shape[-1]), dtype=dtype)

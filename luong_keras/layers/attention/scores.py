@@ -9,9 +9,12 @@ To add a score: a subclass of `Score` here and its name in `SCORES`. For one
 of your own nothing has to be added: attention layers take the object.
 """
 
+import numbers
+
 from keras import ops
 
 from luong_keras.layers.attention.score import Score
+from luong_keras.near_names import did_you_mean
 from luong_keras.ops import masking
 from luong_keras.ops.products import product
 
@@ -252,6 +255,15 @@ class LocationScore(Score):
         return ops.matmul(query, self.location_kernel)
 
 
+# What other texts and libraries call them.
+OTHER_NAMES = {
+    "multiplicative": "general",
+    "bilinear": "general",
+    "luong": "general",
+    "additive": "concat",
+    "mlp": "concat",
+    "bahdanau": "concat",
+}
 SCORES = {
     "dot": DotScore,
     "scaled_dot": ScaledDotScore,
@@ -287,10 +299,35 @@ def score_of(score_mode, options):
         raise ValueError(
             f"`score_mode` must be one of {tuple(SCORES)}, or an object of a "
             f"subclass of `Score`. Received: score_mode={score_mode!r}."
+            + _advice(score_mode)
         )
     kind = SCORES[score_mode]
     _check_options(score_mode, kind.options, given)
     return kind(**given)
+
+
+def _advice(score_mode):
+    """What the giver of an unknown score may have meant."""
+    if isinstance(score_mode, str):
+        name = score_mode.lower().replace("-", "_").replace(" ", "_")
+        if name in OTHER_NAMES:
+            found = OTHER_NAMES[name]
+            return f" {score_mode!r} is {found!r} in the words of the paper."
+        if name in SCORES:
+            return f" Write {name!r}."
+        return did_you_mean(score_mode, SCORES)
+    if isinstance(score_mode, numbers.Number):
+        return (
+            " The first argument is the score, not the units, and the memory "
+            "is an argument of the call: `LuongAttention('general')(query, "
+            "memory)`."
+        )
+    if callable(score_mode):
+        return (
+            " Of a function make a class: `class Mine(Score)` with `def "
+            "__call__(self, query, keys)`, and pass `Mine()`."
+        )
+    return ""
 
 
 def _check_options(score, own, given):

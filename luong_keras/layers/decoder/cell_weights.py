@@ -5,11 +5,12 @@ from keras import ops
 
 from luong_keras.layers.argument_checks import check_numbers
 from luong_keras.layers.attention.attention_names import attention_of
+from luong_keras.layers.checked_layer import CheckedLayer
 from luong_keras.ops import masking
 from luong_keras.ops.double_precision import check_float64
 
 
-class CellWeights(keras.layers.Layer):
+class CellWeights(CheckedLayer):
     """The weights of a stack of recurrent layers under an attention layer.
 
     `InputFeedingCell` computes with them. Subclasses give `num_gates`,

@@ -39,6 +39,7 @@ class Sequence(NamedTuple):
         memory_mask: boolean (B, S) or None.
         states: the cell's first states, (B, U) each.
         mask: boolean (B, T) or None; False carries the states over.
+        positions: the number of every step, (B, T), from `step_numbers`.
         masks: dropout masks by name, (T or 1, B, ...).
         with_alignments: whether the alignments are wanted.
     """
@@ -48,6 +49,7 @@ class Sequence(NamedTuple):
     memory_mask: Any
     states: list
     mask: Any
+    positions: Any
     masks: dict
     with_alignments: bool
 
@@ -106,7 +108,7 @@ def attend_in_loop(cell, sequence):
         return new
 
     sequences = _scan_states(
-        one_step, sequence.states, projected, stepwise, sequence.mask
+        one_step, sequence.states, projected, stepwise, sequence
     )
     top = cell.top_hidden(sequences)
     return (
@@ -150,7 +152,7 @@ def _run_of(kind, cell, sequence, projected_memory, masks):
         sequence.memory_mask,
         _swapped(sequence.mask),
         masks,
-        _real_steps(sequence.mask),
+        sequence.positions,
     )
 
 
@@ -162,7 +164,7 @@ def _attend_behind_loop(recur, cell, sequence):
         top,
         cell.project_memory(sequence.memory),
         sequence.memory_mask,
-        _real_steps(sequence.mask),
+        sequence.positions,
         _swapped(sequence.masks.get("attention")),
     )
     return vectors, alignments, [*last, vectors[:, -1]]
@@ -179,7 +181,7 @@ def _recurrence(cell, sequence):
         return cell.recur(weights, projected, old, {**repeated, **masks})
 
     sequences = _scan_states(
-        one_step, sequence.states[:-1], projected, stepwise, sequence.mask
+        one_step, sequence.states[:-1], projected, stepwise, sequence
     )
     return cell.top_hidden(sequences), [each[:, -1] for each in sequences]
 
@@ -223,7 +225,7 @@ def _alignments(cell, sequence, projected_memory, top):
         cell.alignment_queries(top, first),
         projected_memory,
         sequence.memory_mask,
-        _real_steps(sequence.mask),
+        sequence.positions,
         _swapped(sequence.masks.get("attention")),
     )
     return alignments
@@ -243,15 +245,25 @@ def _project_inputs(cell, sequence, time_first=False):
     return cell.project_inputs(inputs), masks
 
 
-def _real_steps(mask):
+def step_numbers(inputs, mask, start):
     """The number of every step, (B, T), which masked ones do not raise.
 
-    None where no step is masked.
+    `start` is that of the first one: an integer, an integer tensor () or
+    (B,), or None for 0. None for 0 ... T - 1.
     """
+    at_zero = start is None or (isinstance(start, int) and start == 0)
     if mask is None:
-        return None
-    real = ops.cumsum(ops.cast(mask, "int32"), axis=1)
-    return ops.maximum(real - 1, 0)
+        if at_zero:
+            return None
+        batch, steps = ops.shape(inputs)[:2]
+        numbers = ops.arange(steps, dtype="int32")
+        numbers = ops.broadcast_to(numbers[None], (batch, steps))
+    else:
+        numbers = ops.cumsum(ops.cast(mask, "int32"), axis=1) - 1
+    if not at_zero:
+        numbers = numbers + ops.reshape(ops.cast(start, "int32"), (-1, 1))
+    # Before the first real step there is none.
+    return ops.maximum(numbers, 0)
 
 
 def _swapped(x):
@@ -259,14 +271,14 @@ def _swapped(x):
     return None if x is None else ops.swapaxes(x, 0, 1)
 
 
-def _scan_states(one_step, states, projected, masks, mask):
+def _scan_states(one_step, states, projected, masks, sequence):
     """Every state at every step, (B, T, U) each."""
-    steps = ops.shape(projected)[1]
+    steps, mask = ops.shape(projected)[1], sequence.mask
     xs = {"projected": projected}
     xs |= {name: ops.swapaxes(m, 0, 1) for name, m in masks.items()}
     if mask is not None:
         xs["mask"] = ops.expand_dims(mask, -1)
-    position = _real_steps(mask)
+    position = sequence.positions
     if position is None:
         position = ops.arange(steps, dtype="int32")
     xs["position"] = ops.broadcast_to(

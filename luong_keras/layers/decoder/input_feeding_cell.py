@@ -8,6 +8,7 @@ from luong_keras.layers.argument_checks import (
     check_mask,
     check_same_batch,
     check_states,
+    counts_steps,
 )
 from luong_keras.layers.attention.attention_step import call_for_masks
 from luong_keras.layers.attention.deferred_attention import DeferredMemory
@@ -249,7 +250,6 @@ class InputFeedingCell(CellWeights):
         return_attention_scores=False,
     ):
         masks = dropout_masks or {}
-        self._check_call(inputs, states, memory, memory_mask)
         states = [masking.widen(state) for state in states]
         if len(states) < len(self.state_size):
             states.append(ops.zeros_like(states[0]))
@@ -278,14 +278,45 @@ class InputFeedingCell(CellWeights):
             alignments = alignments[..., :places]
         return outputs, new_states, alignments
 
-    def _check_call(self, inputs, states, memory, memory_mask):
+    def _check_call(
+        self,
+        inputs,
+        states,
+        memory=None,
+        memory_mask=None,
+        position=None,
+        **others,
+    ):
         self._check_memory(memory)
-        check_floats("inputs", inputs)
-        check_states("states", states, len(self.state_size))
-        check_same_batch(inputs=inputs, memory=memory, states=states[0])
+        check_floats("inputs", inputs, ranks=(2, 3))
+        check_states("states", states, self.state_size, inputs.shape[:-1])
         if memory is not None:
-            check_floats("memory", memory)
+            check_floats("memory", memory, ranks=(3,))
+            check_same_batch(inputs=inputs, memory=memory)
             check_mask("memory_mask", memory_mask, "memory", memory)
+        self._check_widths(inputs, memory)
+        if position is None and counts_steps(self.attention):
+            raise ValueError(
+                "Monotonic attention needs to know the decoder step t of a "
+                "single step. Expected: `position=t`. Received: "
+                "position=None."
+            )
+
+    def _check_widths(self, inputs, memory):
+        """Raises for other widths than those the weights were made for."""
+        if not self.built:
+            return
+        widths = {"inputs": (inputs, self.kernels[0].shape[0])}
+        if memory is not None:
+            width = self.attentional_kernel.shape[0] - self.units
+            widths["memory"] = (memory, width)
+        for name, (x, width) in widths.items():
+            if x.shape[-1] != width:
+                raise ValueError(
+                    f"`{name}` must have the width that this layer was built "
+                    f"for. Expected: (..., {width}). Received: "
+                    f"{name}.shape={tuple(x.shape)}."
+                )
 
     def compute_output_spec(
         self,
@@ -296,7 +327,6 @@ class InputFeedingCell(CellWeights):
         return_attention_scores=False,
         **kwargs,
     ):
-        self._check_call(inputs, states, memory, memory_mask)
         rows = tuple(inputs.shape[:-1])
         dtype = self.compute_dtype
         wide = masking.wider_dtype(dtype)

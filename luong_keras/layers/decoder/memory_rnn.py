@@ -10,7 +10,10 @@ from luong_keras.layers.argument_checks import (
     check_same_batch,
     check_share,
     check_states,
+    check_step,
+    counts_steps,
 )
+from luong_keras.layers.checked_layer import CheckedLayer
 from luong_keras.layers.decoder import decoder_loops
 from luong_keras.layers.decoder.input_feeding_cell import (
     InputFeedingCell,
@@ -24,7 +27,7 @@ DROPOUT_STYLES = ("zaremba", "authors", "sequence")
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
-class MemoryRNN(keras.layers.Layer):
+class MemoryRNN(CheckedLayer):
     """Runs a cell that attends to a memory over all target steps.
 
     What `keras.layers.RNN` is to its cells, with the memory as an input of
@@ -74,6 +77,12 @@ class MemoryRNN(keras.layers.Layer):
         dropout_masks: dict of masks (T, B, ...) or (1, B, ...), named as in
             the cell's call, with `"outputs"` for the returned vectors; used
             in place of drawn ones.
+        start_position: number of the first step, counted from 0: an integer,
+            or an integer tensor () or (B,). Required where a cell with
+            monotonic attention gets an `initial_state`: 0 behind an encoder,
+            t where t steps (masked ones are none) have been made. 0 when
+            None. Other attention reads no step, and its result does not
+            depend on it.
 
     Output:
         vectors h̃ (B, T, U), or (B, U) without `return_sequences`; then
@@ -151,11 +160,8 @@ class MemoryRNN(keras.layers.Layer):
         training=False,
         return_attention_scores=False,
         dropout_masks=None,
+        start_position=None,
     ):
-        self._check_call(
-            *(inputs, memory, initial_state, mask, inputs_mask, memory_mask),
-            return_attention_scores,
-        )
         masks = dropout_masks
         if masks is None:
             masks = self._draw_masks(inputs, memory, training)
@@ -176,6 +182,7 @@ class MemoryRNN(keras.layers.Layer):
             *with_a_place(memory, memory_mask),
             states,
             mask,
+            decoder_loops.step_numbers(inputs, mask, start_position),
             masks,
             return_attention_scores,
         )
@@ -236,36 +243,48 @@ class MemoryRNN(keras.layers.Layer):
     def _check_call(
         self,
         inputs,
-        memory,
-        initial_state,
-        mask,
-        inputs_mask,
-        memory_mask,
-        return_attention_scores,
+        memory=None,
+        initial_state=None,
+        mask=None,
+        inputs_mask=None,
+        memory_mask=None,
+        return_attention_scores=False,
+        start_position=None,
+        **others,
     ):
-        """Refuses what does not fit together."""
         self.cell._check_memory(memory)
-        if len(inputs.shape) != 3:
-            raise ValueError(
-                f"`{type(self).__name__}` reads vectors (B, T, E). Received: "
-                f"inputs.shape={tuple(inputs.shape)}. Embed ids first."
-            )
-        check_floats("inputs", inputs)
+        check_floats("inputs", inputs, ranks=(3,))
         check_mask("mask", mask, "inputs", inputs)
         check_mask("inputs_mask", inputs_mask, "inputs", inputs)
-        check_same_batch(inputs=inputs, memory=memory)
         if memory is not None:
-            check_floats("memory", memory)
+            check_floats("memory", memory, ranks=(3,))
+            check_same_batch(inputs=inputs, memory=memory)
             check_mask("memory_mask", memory_mask, "memory", memory)
         if initial_state is not None:
             check_states(
-                "initial_state", initial_state, len(self.cell.state_size)
+                *("initial_state", initial_state, self.cell.state_size),
+                inputs.shape[:1],
             )
-            check_same_batch(inputs=inputs, initial_state=initial_state[0])
+        self.cell._check_widths(inputs, memory)
+        self._check_start(inputs, initial_state, start_position)
         if return_attention_scores and self.cell.attention is None:
             raise ValueError(
                 "`return_attention_scores=True` needs a cell with an "
                 "attention layer. Received: cell.attention=None."
+            )
+
+    def _check_start(self, inputs, initial_state, start_position):
+        """Refuses states whose step is not known, where it matters."""
+        if start_position is not None:
+            check_step("start_position", start_position, inputs)
+        elif initial_state is not None and counts_steps(self.cell.attention):
+            raise ValueError(
+                "Monotonic attention looks where the number of the step says, "
+                "and given states do not tell that number. Expected: "
+                "`start_position=0` where a sequence begins, as behind an "
+                "encoder, or the number of steps made before, where it is "
+                "continued. Received: `initial_state` with "
+                "start_position=None. Pass `start_position=`."
             )
 
     def _draw_masks(self, inputs, memory, training):
@@ -304,11 +323,8 @@ class MemoryRNN(keras.layers.Layer):
         training=False,
         return_attention_scores=False,
         dropout_masks=None,
+        start_position=None,
     ):
-        self._check_call(
-            *(inputs, memory, initial_state, mask, inputs_mask, memory_mask),
-            return_attention_scores,
-        )
         batch, steps = inputs.shape[:2]
         units = self.cell.units
         dtype = self.compute_dtype

@@ -145,6 +145,7 @@ def results(
     with_alignments=False,
     source_mask=SOURCE_MASK,
     decoder=lk.InputFeedingLSTM,
+    start=0,
 ):
     """Loss, and the gradients of every weight, state and input."""
     layer = decoder(
@@ -173,6 +174,7 @@ def results(
         found = layer(
             inputs + 0,
             initial_state=[state + 0 for state in states],
+            start_position=start,
             mask=mask,
             dropout_masks=masks,
             return_attention_scores=with_alignments,

@@ -48,6 +48,11 @@ def test_every_attention(attention, float64):
     assert_equal(attention=attention, drop=STEPS)
 
 
+def test_a_continued_sequence(float64):
+    attention = "monotonic-renormalized-1"
+    assert_equal(attention=attention, start=np.array([1, 0, 2]))
+
+
 @pytest.mark.parametrize(
     "cell",
     few_at_first(

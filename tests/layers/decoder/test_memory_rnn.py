@@ -1,3 +1,5 @@
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -302,3 +304,149 @@ def test_arguments_are_checked():
         lk.MemoryRNN(cell, dropout=1.0)
     with pytest.raises(ValueError, match="cell.attention=None"):
         lk.MemoryRNN(cell)(INPUTS, return_attention_scores=True)
+
+
+# Continued sequences.
+
+DRIVERS = {
+    "lstm": lk.InputFeedingLSTM,
+    "gru": lk.InputFeedingGRU,
+    "bahdanau-lstm": lk.BahdanauLSTM,
+    "bahdanau-gru": lk.BahdanauGRU,
+    "without feeding": functools.partial(
+        lk.InputFeedingLSTM, input_feeding=False
+    ),
+}
+LONG = random(2, 6, 5, seed=3)
+# Masked steps are none: at the first place, inside and at the end.
+LONG_MASK = np.array([[0, 1, 1, 0, 1, 1], [1, 1, 1, 1, 1, 0]], bool)
+
+
+def monotonic(kind="lstm", **options):
+    attention = lk.LocalAttention("monotonic", half_width=1)
+    return DRIVERS[kind](
+        4, attention=attention, return_state=True, seed=1, **options
+    )
+
+
+def in_parts(layer, ends, start, mask=None, **options):
+    """The calls of a layer over parts of LONG, the states handed on."""
+    parts, states, first = [], None, 0
+    for end in ends:
+        vectors, alignments, *states = layer(
+            LONG[:, first:end],
+            memory=random(2, 9, 6, seed=9),
+            mask=None if mask is None else mask[:, first:end],
+            initial_state=states,
+            start_position=start(first),
+            return_attention_scores=True,
+            **options,
+        )
+        parts.append([to_numpy(vectors), to_numpy(alignments)])
+        first = end
+    together = [np.concatenate(each, 1) for each in zip(*parts, strict=True)]
+    return [*together, *map(to_numpy, states)]
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("kind", DRIVERS)
+def test_a_continued_sequence_is_the_whole_one(kind, training, masked):
+    layer = monotonic(kind)
+    mask = LONG_MASK if masked else None
+    options = {"mask": mask, "training": training}
+    expected = in_parts(layer, [6], lambda first: None, **options)
+    assert len({tuple(row.nonzero()[0]) for row in expected[1][1]}) > 3
+
+    def start(first):
+        return LONG_MASK[:, :first].sum(1) if masked else first
+
+    for ends in ([2, 6], range(1, 7)):
+        found = in_parts(layer, ends, start, **options)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+def test_the_first_step_is_asked_for_where_it_matters():
+    states = [np.zeros((2, 4))] * 3
+    options = {"memory": MEMORY, "initial_state": states}
+    for kind in DRIVERS:
+        layer = monotonic(kind)
+        given = states[: len(layer.cell.state_size)]
+        for inputs in (INPUTS, keras.Input((STEPS, 5), batch_size=2)):
+            with pytest.raises(ValueError, match="`start_position=0` where"):
+                layer(inputs, memory=MEMORY, initial_state=given)
+    for attention in ("general", "local-p", lk.LocalAttention()):
+        layer = lk.InputFeedingLSTM(4, attention=attention)
+        np.testing.assert_array_equal(
+            layer(INPUTS, **options), layer(INPUTS, start_position=3, **options)
+        )
+
+
+@pytest.mark.parametrize(
+    "start", [-1, True, 1.0, "1", np.ones(3, int), np.array([0, -1])]
+)
+def test_a_first_step_is_a_number(start):
+    with pytest.raises(ValueError, match="`start_position`.*Received"):
+        monotonic()(INPUTS, memory=MEMORY, start_position=start)
+
+
+@pytest.mark.parametrize("start", ["a number", "one a sentence", "one for all"])
+def test_a_model_that_continues_is_saved(start, tmp_path):
+    inputs, memory = keras.Input((STEPS, 5)), keras.Input((9, 6))
+    states = [keras.Input((4,)) for _ in range(3)]
+    more, position = [], 4
+    if start != "a number":
+        shape = {"shape": ()} if "sentence" in start else {"batch_shape": ()}
+        position = keras.Input(**shape, dtype="int32")
+        more = [position]
+        start = np.array([4, 4]) if "sentence" in start else np.array(4)
+    layer = monotonic()
+    results = layer(
+        inputs,
+        memory=memory,
+        initial_state=states,
+        start_position=position,
+        return_attention_scores=True,
+    )
+    model = keras.Model([inputs, memory, *states, *more], results)
+    arrays = [
+        INPUTS,
+        random(2, 9, 6),
+        *(random(2, 4, seed=i) for i in range(3)),
+    ]
+    arrays = [array.astype("float32") for array in arrays]
+    given = [*arrays, start.astype("int32")] if more else arrays
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    expected = layer(
+        arrays[0],
+        memory=arrays[1],
+        initial_state=arrays[2:],
+        start_position=4,
+        return_attention_scores=True,
+    )
+    assert to_numpy(expected[1])[0, 0].nonzero()[0].tolist() == [3, 4, 5]
+    for found in (model(given), loaded(given)):
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+@pytest.mark.tensorflow
+def test_a_model_that_continues_is_exported(tmp_path):
+    import tensorflow as tf
+
+    inputs, memory = keras.Input((None, 5)), keras.Input((None, 6))
+    states = [keras.Input((4,)) for _ in range(3)]
+    position = keras.Input((), dtype="int32")
+    results = monotonic()(
+        inputs, memory=memory, initial_state=states, start_position=position
+    )
+    model = keras.Model([inputs, memory, *states, position], results)
+    model.export(str(tmp_path), verbose=False)
+    loaded = tf.saved_model.load(str(tmp_path))
+    arrays = [INPUTS, MEMORY, *(random(2, 4, seed=i) for i in range(3))]
+    arrays = [array.astype("float32") for array in arrays]
+    arrays.append(np.array([1, 3], "int32"))
+    for one, other in zip(loaded.serve(arrays), model(arrays), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)

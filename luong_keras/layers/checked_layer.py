@@ -1,0 +1,204 @@
+"""The base of the layers: wrong arguments raise before anything is built."""
+
+import functools
+import inspect
+
+import keras
+from keras import tree
+
+# Arguments that hold several tensors; all others are one.
+STRUCTURES = ("states", "initial_state", "dropout_masks")
+_CONSTRUCTOR = (
+    "Decoders have it in their constructor. An `Encoder` always returns the "
+    "memory of all words and the last states."
+)
+_MASK = (
+    "Masks are boolean, True = use: `value_mask=` (B, S) and `query_mask=` "
+    "(B, T) in attention layers, `memory_mask=` (B, S) in decoders and cells."
+)
+_LENGTHS = (
+    "Make a mask of the lengths, `keras.ops.arange(S) < lengths[:, None]`. "
+    + _MASK
+)
+_MEMORY = (
+    "The memory is an argument of the call: `layer(query, memory)` for "
+    "attention layers, `memory=` in the call of decoders and cells."
+)
+_NO_CAUSE = (
+    "Attention from a decoder to a source has no later words to hide. "
+    "`keras.layers.Attention` has a causal mask, for attention to itself."
+)
+_HEADS = (
+    "There is one head, as in the paper. `keras.layers.MultiHeadAttention` "
+    "has several."
+)
+_FIXED = (
+    "The gates are sigmoid and tanh. `attentional_activation=` of a decoder "
+    "is that of the attentional vector."
+)
+_WITHOUT = "There is none: leave it out."
+_PENALTY = (
+    "There is none: leave it out, and use `weight_decay` of the optimizer, "
+    "or `model.add_loss`."
+)
+_RESULTS = (
+    "`return_attention_scores=True` in the call returns the weights of all "
+    "steps."
+)
+# What those write who know other layers -> what to write here.
+FOREIGN = {
+    # keras.layers.RNN, LSTM and GRU.
+    "stateful": "No layer keeps states between calls: take them by "
+    "`return_state=True`, and pass them as `initial_state=` (and "
+    "`start_position=`, the number of steps made).",
+    "recurrent_dropout": "`dropout=` drops the input of every recurrent layer; "
+    "with `dropout_style='sequence'` one mask serves all steps.",
+    "constants": "What every step attends to is `memory=`.",
+    "go_backwards": "`Encoder(reverse=True)` reads from the last word to the "
+    "first, `Encoder(bidirectional=True)` both ways.",
+    **dict.fromkeys(("sequence", "sequences"), "It is called `inputs`."),
+    **dict.fromkeys(("activation", "recurrent_activation"), _FIXED),
+    **dict.fromkeys(("return_sequences", "return_state"), _CONSTRUCTOR),
+    **dict.fromkeys(
+        (
+            *("unroll", "time_major", "implementation", "use_cudnn"),
+            *("reset_after", "zero_output_for_mask", "batch_input_shape"),
+            *("cell_input_fn", "output_attention", "probability_fn"),
+            *("sigmoid_noise", "score_bias_init", "output_shape"),
+        ),
+        _WITHOUT,
+    ),
+    **dict.fromkeys(
+        (
+            f"{what}_{kind}"
+            for what in ("kernel", "recurrent", "bias", "activity")
+            for kind in ("regularizer", "constraint")
+        ),
+        _PENALTY,
+    ),
+    # keras.layers.Attention, AdditiveAttention and MultiHeadAttention.
+    **dict.fromkeys(("mask", "attention_mask", "key_mask"), _MASK),
+    **dict.fromkeys(("use_causal_mask", "causal"), _NO_CAUSE),
+    **dict.fromkeys(
+        ("num_heads", "key_dim", "value_dim", "attention_axes"), _HEADS
+    ),
+    "key": "Keys are made of the value: `layer(query, value)`; "
+    "`keys=layer.project_keys(value)` makes them once for many calls.",
+    "return_attention_scores": "It is an argument of the call, not of the "
+    "constructor.",
+    # tfa.seq2seq.
+    **dict.fromkeys(("memory", "value"), _MEMORY),
+    **dict.fromkeys(
+        ("memory_sequence_length", "sequence_length", "lengths"), _LENGTHS
+    ),
+    "value_mask": _MASK,
+    "memory_mask": _MASK,
+    "query_mask": "It is called `mask`, boolean (B, T).",
+    "scale": "It is called `use_scale`.",
+    "normalize": "`BahdanauAttention(normalize=True)` has it.",
+    "num_units": "It is called `units`.",
+    "attention_mechanism": "It is called `attention`.",
+    "attention_layer_size": "The attentional vector has the width `units`.",
+    "attention_layer": "`attentional_activation=` and `attentional_bias=` "
+    "say what the attentional vector is made by.",
+    "alignment_history": _RESULTS,
+    **dict.fromkeys(
+        ("initial_cell_state", "initial_states", "encoder_state"),
+        "It is called `initial_state`, a list of tensors.",
+    ),
+    "encoder_outputs": "It is called `memory`.",
+    "num_hidden": "It is called `units`.",
+}
+
+
+class CheckedLayer(keras.layers.Layer):
+    """A Keras layer that refuses wrong arguments before it is built.
+
+    Names that other libraries have, and ragged, sparse or nested values in
+    the place of a tensor, raise here; a layer says by `_check_call`, which
+    gets the arguments of a call by name, what else does not fit.
+    """
+
+    def __new__(cls, *args, **kwargs):
+        _refuse_foreign(cls, cls.__init__, kwargs)
+        return super().__new__(cls, *args, **kwargs)
+
+    def __call__(self, *args, **kwargs):
+        _refuse_foreign(type(self), type(self).call, kwargs)
+        try:
+            given = _parameters(type(self).call).bind(self, *args, **kwargs)
+        except TypeError:
+            # Keras says what is missing or unknown.
+            return super().__call__(*args, **kwargs)
+        given = dict(list(given.arguments.items())[1:])
+        for name, value in given.items():
+            _check_tensors(name, value)
+        self._check_call(**given)
+        return super().__call__(*args, **kwargs)
+
+    def _check_call(self, **arguments):
+        """Raises where the arguments of a call do not fit together."""
+
+
+@functools.cache
+def _parameters(function):
+    return inspect.signature(function)
+
+
+def _refuse_foreign(kind, function, given):
+    """Raises for names that other layers have, with those of this one."""
+    parameters = _parameters(function).parameters
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return
+    for name in given:
+        if name in FOREIGN and name not in parameters:
+            raise ValueError(
+                f"`{kind.__name__}.{function.__name__}` has no argument "
+                f"`{name}`. {FOREIGN[name]} Received: `{name}=`."
+            )
+
+
+def _check_tensors(name, value):
+    """Raises for what is no tensor, or no dense one."""
+    if isinstance(value, (list, tuple, dict)):
+        if name not in STRUCTURES:
+            raise ValueError(
+                f"`{name}` must be one tensor. Received: a "
+                f"{type(value).__name__} of {len(value)}. Of numbers make an "
+                "array, `numpy.asarray(...)`; an `Encoder`, or a layer with "
+                "`return_state=True`, returns several tensors: write "
+                "`memory, *states = encoder(x)`, and pass "
+                f"`{name}=memory`."
+            )
+        for each in tree.flatten(value):
+            _check_tensors(name, each)
+        return
+    kind = type(value).__name__
+    fix = None
+    if kind == "RaggedTensor" or getattr(value, "ragged", False):
+        fix = (
+            "Pad it, `x.to_tensor()`, and pass a mask, "
+            "`tf.sequence_mask(x.row_lengths())`."
+        )
+        kind = "a ragged tensor"
+    elif (
+        kind in ("SparseTensor", "IndexedSlices")
+        or hasattr(value, "todense")
+        or any(
+            getattr(value, flag, False) is True
+            for flag in ("sparse", "is_sparse", "is_nested")
+        )
+    ):
+        fix = "Make it dense, for example by `tf.sparse.to_dense(x)`."
+        kind = "a sparse tensor"
+    elif getattr(getattr(value, "dtype", None), "kind", "f") in "OSU":
+        fix = (
+            "Rows of different lengths are padded, for example by "
+            "`keras.utils.pad_sequences(rows, padding='post')`."
+        )
+        kind = f"an array of dtype {value.dtype}"
+    if fix:
+        raise ValueError(
+            f"`{name}` must be a dense tensor of numbers. Received: {kind} of "
+            f"shape {tuple(value.shape)}. {fix}"
+        )
