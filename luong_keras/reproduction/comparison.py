@@ -1,4 +1,4 @@
-"""What finished rows say of the paper's claims, by resampling."""
+"""Verdicts of finished rows on the paper's claims."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from luong_keras.reproduction.intervals import equal_variances_p, half_width
 from luong_keras.reproduction.measures import MEASURES, scores_of
 from luong_keras.reproduction.plan import Plan
 from luong_keras.reproduction.plan_files import Claim, Correlation, Table
@@ -30,11 +31,33 @@ Rows = Mapping[str, Sequence[Record]]
 
 
 class Interval(NamedTuple):
-    """A number with its 95 % confidence interval."""
+    """A number with its 95 % confidence interval.
+
+    Attributes:
+        value: the number.
+        low: the lower bound; None where nothing says how trials differ.
+        high: the upper bound, likewise.
+        basis: where the spread of the trials comes from.
+    """
 
     value: float
-    low: float
-    high: float
+    low: float | None = None
+    high: float | None = None
+    basis: str = ""
+
+
+class Spread(NamedTuple):
+    """How trials of one row, or of one difference, vary.
+
+    Attributes:
+        variance: between trials, on the same test sentences.
+        degrees: of freedom of the variance.
+        sentences: the part of it that other sentences would change.
+    """
+
+    variance: float
+    degrees: int
+    sentences: float
 
 
 @dataclass(frozen=True)
@@ -58,31 +81,34 @@ class Verdict:
 
 
 class Resampling:
-    """Scores of the same resampled test sentences, for all rows.
+    """Scores of rows, and intervals of their sums.
 
-    Each sample draws as many sentences as there are, with replacement (Koehn,
-    2004), the same for every row; where a row was tried with several seeds it
-    draws as many of its trials too, so that an interval has both sources of
-    chance in it. Rows that are the same trainings, as before and after unk
-    replacement, draw the same trials, of those that both have.
+    Two sources of chance are in an interval: the choice of the test sentences,
+    by resampling them with replacement (Koehn, 2004), the same ones for every
+    row; and the seeds, by the t of as many trials as there are. Rows are
+    compared seed by seed, so that the trials of a difference are differences
+    and need no equal variances of the rows. A row of one trial is judged by
+    the deviation of the trials of the other rows, pooled, where these do not
+    differ (Bartlett's test); there is no interval otherwise.
 
     Args:
-        rows: with the same test text.
-        samples: how many.
+        rows: those of a page.
+        samples: how many times the sentences are resampled.
     """
 
     def __init__(self, rows: Rows, samples: int = SAMPLES) -> None:
         self.rows = rows
         self.samples = samples
-        self._drawn: dict[tuple, np.ndarray] = {}
+        self._values: dict[tuple, np.ndarray] = {}
+        self._pools: dict[tuple[str, str], tuple[Spread, str] | None] = {}
 
     def score(self, row: str, of: str, over: str = "all") -> float:
         """A row's score of the text as it is, the mean of its trials."""
-        return self._score(self.rows[row], of, over)
+        return float(self._of(self.rows[row], of, over)[:, 0].mean())
 
     def scores(self, row: str, of: str, over: str = "all") -> np.ndarray:
-        """Its scores of all samples."""
-        return self._scores(self.rows[row], of, over)
+        """Its scores of all resampled texts, likewise."""
+        return self._of(self.rows[row], of, over)[:, 1:].mean(axis=0)
 
     def has(self, row: str, of: str) -> bool:
         """Whether a row has been tried and has this score."""
@@ -98,77 +124,152 @@ class Resampling:
     ) -> Interval:
         """A sum of scores with signs, and how sure it is."""
         trials = self.paired({row for _, row in terms})
-        parts = [
-            (one * other, trials[row], part)
-            for one, row in terms
-            for other, part in zip((1, -1), over.split(" - "), strict=False)
-        ]
-        value = sum(sign * self._score(x, of, part) for sign, x, part in parts)
-        found = np.zeros(self.samples)
-        for sign, records, part in parts:
-            found += sign * self._scores(records, of, part)
-        low, high = np.quantile(found, [_LEVEL / 2, 1 - _LEVEL / 2])
-        return Interval(value, float(low), float(high))
+        fewest = min(map(len, trials.values()))
+        if fewest == 1:
+            return self._by_pooled(terms, trials, of, over)
+        found = np.zeros((fewest, 1 + self.samples))
+        for sign, row in terms:
+            found += sign * self._of(trials[row][:fewest], of, over)
+        spread = spread_of(found)
+        return _interval(found.mean(axis=0), spread, 1 / fewest, "")
 
-    def paired(self, names: Iterable[str]) -> dict[str, tuple[Record, ...]]:
-        """The trials of rows; of the same training, those that all have."""
-        found = {name: tuple(self.rows[name]) for name in names}
+    def paired(self, names: Iterable[str]) -> dict[str, list[Record]]:
+        """The trials of rows, in the order of their seeds.
+
+        Of the same training only the seeds that all have; of others too,
+        where these are two or more.
+        """
+        found = {
+            name: sorted(self.rows[name], key=lambda record: record.seeds)
+            for name in names
+        }
         alike = defaultdict(list)
         for name, records in found.items():
             alike[records[0].trained].append(name)
         for same in alike.values():
-            seeds = [{r.seeds for r in found[name]} for name in same]
-            if common := set.intersection(*seeds):
-                for name in same:
-                    chosen = [r for r in found[name] if r.seeds in common]
-                    found[name] = tuple(chosen)
+            _keep_common(found, same, 1)
+        _keep_common(found, list(found), 2)
         return found
 
-    def _score(self, records: Sequence[Record], of: str, over: str) -> float:
-        ones = np.ones((1, _sentences(records)))
-        return float(np.mean(_trials(records, of, over, ones)))
+    def _by_pooled(
+        self,
+        terms: Sequence[tuple[int, str]],
+        trials: Mapping[str, Sequence[Record]],
+        of: str,
+        over: str,
+    ) -> Interval:
+        """A sum of which a row has one trial."""
+        parts = [(x, self._of(trials[row], of, over)) for x, row in terms]
+        means = sum(sign * values.mean(axis=0) for sign, values in parts)
+        # How scores of one training differ is another spread.
+        alone = {trials[row][0].trained for _, row in terms}
+        pool = self._pooled(of, over)
+        if pool is None or len(alone) < len(terms):
+            return Interval(float(means[0]))
+        share = sum(1 / len(values) for _, values in parts)
+        return _interval(means, pool[0], share, pool[1])
 
-    def _scores(
-        self, records: Sequence[Record], of: str, over: str
-    ) -> np.ndarray:
-        key = tuple((r.row, r.seeds) for r in records), of, over
-        if key not in self._drawn:
-            self._drawn[key] = self._resampled(records, of, over)
-        return self._drawn[key]
+    def _pooled(self, of: str, over: str) -> tuple[Spread, str] | None:
+        """The spread of all rows with several trials, if it is one."""
+        if (of, over) not in self._pools:
+            trained = {
+                records[0].trained: name
+                for name, records in list(self.rows.items())[::-1]
+                if len(records) > 1 and self.has(name, of)
+            }
+            names = list(trained.values())[::-1]
+            spreads = [
+                spread_of(self._of(self.rows[name], of, over)) for name in names
+            ]
+            told = f"pooled deviation of {', '.join(names)}"
+            pool = pooled(spreads)
+            self._pools[of, over] = None if pool is None else (pool, told)
+        return self._pools[of, over]
 
-    def _resampled(
-        self, records: Sequence[Record], of: str, over: str
-    ) -> np.ndarray:
-        count = _sentences(records)
-        random = np.random.default_rng([_SEED, count])
-        weights = random.multinomial(count, [1 / count] * count, self.samples)
-        scores = _trials(records, of, over, weights)
-        # Other trainings draw their trials by themselves.
-        drawn_by = repr((records[0].trained, [r.seeds for r in records]))
-        random = np.random.default_rng([_SEED, *drawn_by.encode()])
-        trials = len(records)
-        drawn = random.integers(trials, size=(self.samples, trials))
-        found = scores[drawn, np.arange(self.samples)[:, None]].mean(axis=1)
-        mean = scores.mean(axis=0)
-        # The mean of n that are drawn of n varies by (n - 1) / n of what the
-        # mean of n does.
-        return mean + (found - mean) * (trials / max(trials - 1, 1)) ** 0.5
+    def _of(self, records: Sequence[Record], of: str, over: str) -> np.ndarray:
+        """Scores (trials, 1 + samples): of the text, and of the resampled."""
+        return np.array([self._scores(record, of, over) for record in records])
+
+    def _scores(self, record: Record, of: str, over: str) -> np.ndarray:
+        key = record.row, record.seeds, of, over
+        if key not in self._values:
+            count = len(record.sentences["source_lengths"])
+            random = np.random.default_rng([_SEED, count])
+            drawn = random.multinomial(count, [1 / count] * count, self.samples)
+            weights = np.concatenate([np.ones((1, count)), drawn])
+            first, *others = (
+                _of_part(record, of, part, weights)
+                for part in over.split(" - ")
+            )
+            self._values[key] = first - sum(others)
+        return self._values[key]
 
 
-def _trials(
-    records: Sequence[Record], of: str, over: str, weights: np.ndarray
-) -> np.ndarray:
-    """The scores of every trial, for rows of weights of the sentences."""
-    if over == "long":
-        lengths = np.array(records[0].sentences["source_lengths"])
-        weights = weights * is_long(lengths)
-    return np.array(
-        [scores_of(of, dict(r.sentences), weights) for r in records]
+def _keep_common(
+    found: dict[str, list[Record]], names: Sequence[str], least: int
+) -> None:
+    """Keeps the trials of the seeds that all rows have, if these are enough."""
+    common = set.intersection(*({r.seeds for r in found[n]} for n in names))
+    if len(common) >= least:
+        for name in names:
+            found[name] = [r for r in found[name] if r.seeds in common]
+
+
+def spread_of(scores: np.ndarray) -> Spread:
+    """The spread of trials.
+
+    Args:
+        scores: (trials, 1 + samples), of the text and of resampled ones, with
+            two trials or more.
+    """
+    trials = len(scores)
+    resampled = np.cov(scores[:, 1:])
+    own = np.trace(resampled) / trials
+    shared = (resampled.sum() - np.trace(resampled)) / (trials * (trials - 1))
+    variance = float(scores[:, 0].var(ddof=1))
+    return Spread(variance, trials - 1, float(own - shared))
+
+
+def pooled(spreads: Sequence[Spread]) -> Spread | None:
+    """One spread of several rows; None of fewer than two, or unequal ones."""
+    degrees = [spread.degrees for spread in spreads]
+    variances = [spread.variance for spread in spreads]
+    if len(spreads) < 2 or equal_variances_p(variances, degrees) < _LEVEL:
+        return None
+    sentences = [spread.sentences for spread in spreads]
+    return Spread(
+        float(np.average(variances, weights=degrees)),
+        sum(degrees),
+        float(np.average(sentences, weights=degrees)),
     )
 
 
-def _sentences(records: Sequence[Record]) -> int:
-    return len(records[0].sentences["source_lengths"])
+def _interval(
+    means: np.ndarray, spread: Spread, share: float, basis: str
+) -> Interval:
+    """An interval around a mean of trials.
+
+    Args:
+        means: (1 + samples,) of the text and of resampled ones.
+        spread: of the trials.
+        share: the variance of the mean, where that of a trial is 1.
+        basis: of the spread.
+    """
+    # What is of the sentences in the spread of the trials is not twice there.
+    known = max(means[1:].var() - share * spread.sentences, 0)
+    half = float(half_width(share * spread.variance, spread.degrees, known))
+    value = float(means[0])
+    return Interval(value, value - half, value + half, basis)
+
+
+def _of_part(
+    record: Record, of: str, over: str, weights: np.ndarray
+) -> np.ndarray:
+    """The scores of a trial, for rows of weights of the sentences."""
+    if over == "long":
+        lengths = np.array(record.sentences["source_lengths"])
+        weights = weights * is_long(lengths)
+    return scores_of(of, dict(record.sentences), weights)
 
 
 def is_long(lengths: np.ndarray) -> np.ndarray:
@@ -205,6 +306,8 @@ def _claim(claim: Claim, resampling: Resampling) -> Verdict:
 
 
 def _above_zero(value: Interval) -> str:
+    if value.low is None or value.high is None:
+        return NOT_DECIDED
     if value.low > 0:
         return HOLDS
     return DOES_NOT_HOLD if value.high < 0 else NOT_DECIDED

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import luong_keras
-from luong_keras.config import RunConfig
 from luong_keras.files.atomic_file import write_text
 from luong_keras.files.json_file import write_json
 from luong_keras.progress import progress_bar
@@ -30,7 +29,7 @@ from luong_keras.reproduction.plan import Plan
 from luong_keras.reproduction.plan_files import Claim, Sample
 from luong_keras.reproduction.record import (
     Record,
-    comparable_settings,
+    default_settings,
     read_records,
     record_path,
 )
@@ -150,6 +149,7 @@ def _told(verdict: Verdict) -> dict[str, Any]:
         "value": _number(verdict.value, digits, percent),
         "missing": list(verdict.missing),
         "trials": verdict.trials,
+        "basis": verdict.value.basis if verdict.value else "",
     }
 
 
@@ -157,8 +157,13 @@ def _number(value: Interval | None, digits: int, percent: bool) -> str | None:
     if value is None:
         return None
     scale, unit = (100, " %") if percent else (1, "")
-    texts = [f"{scale * x:+.{digits}f}".replace("-", "−") for x in value]
-    if value.low == value.high:
+    low, high = value.low, value.high
+    texts = [
+        f"{scale * x:+.{digits}f}".replace("-", "−")
+        for x in (value.value, low, high)
+        if x is not None
+    ]
+    if low == high:
         return texts[0] + unit
     return f"{texts[0]}{unit} ({texts[1]} to {texts[2]})"
 
@@ -209,7 +214,7 @@ def _settings(
 ) -> dict[str, Any]:
     """A row's settings and where it was made."""
     row = plan.rows[name]
-    default = comparable_settings(RunConfig())
+    default = default_settings()
     changed = {
         setting: value
         for setting, value in records[0].settings.items()

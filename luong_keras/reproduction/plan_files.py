@@ -49,11 +49,19 @@ class Line:
 
 @dataclass(frozen=True)
 class Table:
-    """Lines under one title."""
+    """Lines under one title.
+
+    Attributes:
+        title: for a reader.
+        lines: the rows.
+        section: of the paper.
+        source: the paper and the tables that have the figures of the lines.
+    """
 
     title: str
     lines: list[Line]
-    section: str | None = None  # of the paper
+    section: str | None = None
+    source: str | None = None
 
     __pydantic_config__ = _STRICT
 

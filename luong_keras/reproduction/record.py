@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -64,7 +65,7 @@ class Record:
         Rows that differ in their search or their test text alone have the
         same, and the same weights where their seeds are the same.
         """
-        values = comparable_settings(RunConfig()) | dict(self.settings)
+        values = default_settings() | dict(self.settings)
         own = {n: v for n, v in values.items() if not _of_search(n)}
         return len(self.seeds), json.dumps(own, sort_keys=True)
 
@@ -73,7 +74,7 @@ class Record:
 
         A setting that came later has its default in older records.
         """
-        default = comparable_settings(RunConfig())
+        default = default_settings()
         wanted = comparable_settings(config)
         return {
             name: (old, value)
@@ -86,6 +87,12 @@ def comparable_settings(config: RunConfig) -> dict[str, Any]:
     """The settings that decide a row, by full names, as JSON has them."""
     leaves = json.loads(json.dumps(leaf_values(config_to_dict(config))))
     return {n: value for n, value in leaves.items() if n not in _OF_NO_ACCOUNT}
+
+
+@functools.cache
+def default_settings() -> dict[str, Any]:
+    """Those of a row where nothing is said."""
+    return comparable_settings(RunConfig())
 
 
 def _of_search(name: str) -> bool:

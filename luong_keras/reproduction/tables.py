@@ -31,15 +31,21 @@ def _shown(plan: Plan, rows: Rows) -> list[Table]:
     on_them = {line.row for table in found for line in table.lines}
     lines = [x for table in plan.tables.values() for x in table.lines]
     papers = {line.row: line for line in reversed(lines)}
-    others = [
-        # What a line is called says something in its table alone.
-        dataclasses.replace(papers.get(name, Line(name, name)), name=name)
+    given = [
+        papers.get(name, Line(name, name))
         for name in rows
         if name not in on_them
     ]
+    # What a line is called says something in its table alone.
+    others = [dataclasses.replace(line, name=line.row) for line in given]
     if others:
         title = "Other rows" if found else "Rows"
-        found.append(Table(title, others))
+        sources = [
+            table.source
+            for table in plan.tables.values()
+            if table.source and any(line in table.lines for line in given)
+        ]
+        found.append(Table(title, others, source="; ".join(sources) or None))
     return found
 
 
@@ -70,6 +76,7 @@ def _content(
     return {
         "title": table.title,
         "section": table.section,
+        "source": table.source if columns["paper"] else None,
         "lines": lines,
         "columns": columns,
     }

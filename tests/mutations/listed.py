@@ -32,6 +32,7 @@ REFUSALS = ("tests/client/test_refusals.py",)
 ACCESS = ("tests/client/test_access.py",)
 STREAMS = ("tests/client/test_line_streams.py",)
 COMPARISON = ("tests/reproduction/test_comparison.py",)
+INTERVALS = ("tests/reproduction/test_intervals.py",)
 REPRODUCED = ("tests/reproduction/test_runs.py",)
 SAMPLED = ("tests/ops/test_sampled_loss.py",)
 SYMMETRIZATION = ("tests/alignment/test_symmetrization.py",)
@@ -1081,7 +1082,7 @@ MUTATIONS = [
         "rows compared on different resamplings",
         "reproduction/comparison.py",
         "random = np.random.default_rng([_SEED, count])",
-        "random = np.random.default_rng([_SEED, *row.encode()])",
+        "random = np.random.default_rng([_SEED, *record.row.encode()])",
         COMPARISON,
     ),
     Mutation(
@@ -1113,18 +1114,39 @@ MUTATIONS = [
         ("tests/reproduction/test_plan.py",),
     ),
     Mutation(
-        "trials of the same training drawn apart",
+        "trials of other seeds compared",
         "reproduction/comparison.py",
-        "*drawn_by.encode()",
-        "*records[0].row.encode()",
-        ("tests/reproduction/test_comparison.py",),
+        "key=lambda record: record.seeds",
+        "key=lambda record: record.made['version']",
+        COMPARISON,
     ),
     Mutation(
-        "the chance of few seeds as resampling has it",
+        "the chance of few seeds as of many",
+        "reproduction/intervals.py",
+        "student = student_quantile(degrees)",
+        "student = normal",
+        INTERVALS,
+    ),
+    Mutation(
+        "intervals of 90 percent",
+        "reproduction/intervals.py",
+        "LEVEL = 0.95",
+        "LEVEL = 0.90",
+        INTERVALS,
+    ),
+    Mutation(
+        "unequal deviations pooled",
         "reproduction/comparison.py",
-        "(trials / max(trials - 1, 1)) ** 0.5",
-        "1",
-        ("tests/reproduction/test_comparison.py",),
+        "equal_variances_p(variances, degrees) < _LEVEL",
+        "not degrees",
+        COMPARISON,
+    ),
+    Mutation(
+        "chance of the sentences counted twice",
+        "reproduction/comparison.py",
+        "means[1:].var() - share * spread.sentences",
+        "means[1:].var()",
+        COMPARISON,
     ),
     Mutation(
         "vocabularies of what the text was before",

@@ -43,7 +43,8 @@ def verdict_of(resampling, start):
 def test_a_claim_holds_where_the_interval_is_above_zero(
     base, reverse, expected
 ):
-    found = verdict_of(Resampling(rows(base=base, reverse=reverse)), "Revers")
+    found = rows(base=[base] * 3, reverse=[reverse] * 3)
+    found = verdict_of(Resampling(found), "Revers")
     assert found.verdict.startswith(expected)
     assert found.value.low <= found.value.value <= found.value.high
 
@@ -54,15 +55,80 @@ def test_rows_that_were_not_run_are_named():
 
 
 def test_trials_that_disagree_decide_nothing():
-    # Each pair of trials alone would decide.
-    found = rows(base=[0.4, 0.7], reverse=[0.5, 0.65])
+    found = rows(base=[0.4, 0.7, 0.5], reverse=[0.5, 0.65, 0.9])
     assert verdict_of(Resampling(found), "Revers").verdict == "not decided"
-    alone = {name: records[:1] for name, records in found.items()}
-    assert verdict_of(Resampling(alone), "Revers").verdict == "holds"
+    # As far apart on average, seed by seed.
+    found = rows(base=[0.4, 0.7, 0.5], reverse=[0.55, 0.85, 0.65])
+    assert verdict_of(Resampling(found), "Revers").verdict == "holds"
+
+
+def test_one_trial_decides_nothing():
+    found = rows(base=0.1, reverse=0.9)
+    told = verdict_of(Resampling(found), "Revers")
+    assert told.verdict == "not decided" and told.trials == 1
+    assert told.value.value > 70 and told.value[1:] == (None, None, "")
+    # Nor does the deviation of one other row, which cannot be tested.
+    found |= rows(dropout=[0.5, 0.52, 0.54])
+    assert verdict_of(Resampling(found), "Revers").verdict == "not decided"
+
+
+def test_one_trial_is_judged_by_the_deviation_of_the_other_rows():
+    found = rows(
+        base=0.1, reverse=0.9, dropout=[0.5, 0.52, 0.48], feed=[0.7, 0.71, 0.67]
+    )
+    told = verdict_of(Resampling(found), "Revers")
+    assert told.verdict == "holds"
+    assert told.value.basis == "pooled deviation of dropout, feed"
+    # Of rows whose deviations are others there is none.
+    unequal = found | rows(feed=[0.1, 0.5, 0.9, 0.2], dropout=[0.5] * 4)
+    told = verdict_of(Resampling(unequal), "Revers")
+    assert told.verdict == "not decided" and told.value.low is None
+    # Trials of one training differ by other amounts than rows do.
+    found["base"] = with_trials("base", 0.1)
+    twins = better(found["base"], "reverse")
+    told = verdict_of(Resampling(found | {"reverse": twins}), "Revers")
+    assert told.verdict == "not decided" and told.value.low is None
+
+
+def test_a_pooled_interval_is_students():
+    # Trials of the same sentences: what differs is all by the seed.
+    def trials(row, *costs):
+        return [record(row, 1, likelihood=x) for x in costs]
+
+    def numbered(records):
+        return [
+            dataclasses.replace(one, seeds=(n,))
+            for n, one in enumerate(records, start=1)
+        ]
+
+    found = {
+        row: numbered(trials(row, *costs))
+        for row, costs in {
+            "base": [1.5],
+            "reverse": [1.0],
+            "dropout": [1.0, 1.1, 1.3],
+            "feed": [1.0, 1.2, 1.1],
+        }.items()
+    }
+    value = Resampling(found, 50).difference(
+        [(1, "base"), (-1, "reverse")], "perplexity"
+    )
+    spread = np.mean(
+        [np.exp(x).var(ddof=1) for x in ([1, 1.1, 1.3], [1, 1.2, 1.1])]
+    )
+    assert value.value == pytest.approx(np.exp(1.5) - np.e)
+    # t of 4 degrees of freedom, of two means of one trial.
+    half = 2.776 * (2 * spread) ** 0.5
+    assert value.high - value.value == pytest.approx(half, rel=1e-3)
 
 
 def test_a_gain_is_a_difference_of_differences():
-    found = rows(feed=0.5, feed_unk=0.52, global_dot=0.5, global_dot_unk=0.7)
+    found = rows(
+        feed=[0.5] * 3,
+        feed_unk=[0.52] * 3,
+        global_dot=[0.5] * 3,
+        global_dot_unk=[0.7] * 3,
+    )
     told = verdict_of(Resampling(found), "Location-based")
     assert told.verdict == "holds"
     parts = [
@@ -76,8 +142,8 @@ def test_a_gain_is_a_difference_of_differences():
 
 def test_errors_count_with_the_sign_that_the_claim_gives():
     found = {
-        "feed": [record("feed", aer=0.4)],
-        "local-p": [record("local-p", aer=0.3)],
+        name: [record(name, seed, aer=errors) for seed in (1, 2)]
+        for name, errors in (("feed", 0.4), ("local-p", 0.3))
     }
     start = "Local attention aligns better than global (location) does: local-"
     assert verdict_of(Resampling(found), start + "p").verdict == "holds"
@@ -89,11 +155,12 @@ def test_errors_count_with_the_sign_that_the_claim_gives():
 def test_rows_are_compared_on_the_same_sentences():
     # What one row has right, the other has too: no draw tells them apart.
     one = record("base")
-    twin = dataclasses.replace(one, row="reverse")
-    found = Resampling({"base": [one], "reverse": [twin]}, 50)
+    ones = [one, dataclasses.replace(one, seeds=(2,))]
+    twins = [dataclasses.replace(one, row="reverse") for one in ones]
+    found = Resampling({"base": ones, "reverse": twins}, 50)
     assert found.scores("base", "bleu").std() > 0
     value = found.difference([(1, "reverse"), (-1, "base")], "bleu")
-    assert value == (0, 0, 0)
+    assert value == (0, 0, 0, "")
 
 
 def test_long_sentences_are_scored_by_themselves():
@@ -194,11 +261,45 @@ def test_rows_of_the_same_trainings_are_compared_seed_by_seed():
 
 
 def test_the_chance_of_few_seeds_is_not_made_small():
-    # Two trials that differ by d: their mean has a deviation of d / 2.
-    resampling = Resampling({"base": with_trials("base", 0.3, 0.7)}, 4000)
-    scores = resampling.scores("base", "bleu")
-    apart = np.ptp([r.scores["bleu"]["score"] for r in resampling.rows["base"]])
-    assert scores.std() == pytest.approx(apart / 2, rel=0.05)
+    # Two trials that differ by d: their mean has a deviation of d / 2, and
+    # Student's t of one degree of freedom is 12.71.
+    trials = [
+        record("base", 1, likelihood=1.0),
+        record("base", 2, likelihood=2),
+    ]
+    value = Resampling({"base": trials}).difference([(1, "base")], "perplexity")
+    half = 12.706 * (np.exp(2) - np.e) / 2
+    assert value.high - value.value == pytest.approx(half, rel=1e-4)
+    assert value.value - value.low == pytest.approx(half, rel=1e-4)
+
+
+def test_sentences_count_once():
+    # The trials differ by their sentences alone: other sentences say as much.
+    random = np.random.default_rng(4)
+    trials = []
+    for seed in range(1, 41):
+        made = record("base", seed)
+        count = len(made.sentences["tokens"])
+        made.sentences["tokens"] = [1] * count
+        costs = random.normal(1, 0.1, count)
+        made.sentences["negative_log_likelihood"] = costs.tolist()
+        trials.append(made)
+    value = Resampling({"base": trials}).difference([(1, "base")], "perplexity")
+    half = 1.96 * np.e * 0.1 / (40 * count) ** 0.5
+    assert value.high - value.value == pytest.approx(half, rel=0.15)
+
+
+def test_rows_are_compared_seed_by_seed():
+    # What a seed does to all rows is in no difference.
+    found = rows(base=[0.3, 0.5, 0.7], reverse=[0.4, 0.6, 0.8])
+    terms = [(1, "reverse"), (-1, "base")]
+    value = Resampling(found).difference(terms, "bleu")
+    assert value.low > 0 and value.high < 20
+    # In whatever order they are read, and whatever more one of them has.
+    turned = found | {"base": found["base"][::-1]}
+    assert Resampling(turned).difference(terms, "bleu") == value
+    found["base"].append(record("base", 0, 0.1))
+    assert Resampling(found).difference(terms, "bleu") == value
 
 
 def test_a_verdict_says_how_many_seeds_it_rests_on():

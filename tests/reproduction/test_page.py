@@ -69,6 +69,8 @@ def test_the_figures_stand_beside_the_papers(folder):
     assert unk["paper_change"] == 1.9
     assert table["lines"][0]["paper_change"] is None
     assert reverse["trials"] == 2 and reverse["change"]["over"] == "base"
+    source = "Luong, Pham and Manning (2015), table 1, newstest2014"
+    assert table["source"] == source and source in plain(text)
     ensemble = table["lines"][-1]
     assert ensemble["bleu"] is None and ensemble["trials"] == 0
     shown = " ".join(plain(text).split())
@@ -195,6 +197,8 @@ def test_rows_that_are_on_no_table_have_one(tmp_path):
     assert [line["name"] for line in table["lines"]] == ["local-p", "gru"]
     assert [line["bleu"]["mean"] for line in table["lines"]] == [40, 30]
     assert table["lines"][0]["paper"]["bleu"] == 19.0
+    # Of both tables that have this row.
+    assert "table 1, newstest2014" in table["source"]
     assert "Other rows" not in plain(text)
     write_rows(rows, *[record(name) for name in LADDER])
     text, summary = written(tmp_path)

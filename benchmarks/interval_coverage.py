@@ -1,0 +1,112 @@
+"""Coverage of the intervals of `luong-keras reproduce`, by simulation.
+
+    python benchmarks/interval_coverage.py
+
+Trials are normal with a standard deviation of 1, or of 1 and `ratio` for the
+two rows of a difference. `sentences` is the variance by the choice of the test
+sentences over that by the seeds, of the mean. Widths are medians. It takes
+15 seconds on one core.
+"""
+
+import argparse
+
+import numpy as np
+
+from luong_keras.reproduction.comparison import Spread, pooled
+from luong_keras.reproduction.intervals import half_width
+
+TRIALS = (2, 3, 5, 10)
+RATIOS = (1 / 3, 1, 3)
+SENTENCES = (0, 0.1, 0.5, 1, 4)
+
+
+def main() -> None:
+    """Prints a table each of rows, of differences and of pooled deviations."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--experiments", type=int, default=40_000)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    random = np.random.default_rng(arguments.seed)
+    print("A row\n\ntrials  sentences  coverage  width")
+    for trials in TRIALS:
+        for share in SENTENCES:
+            scores = random.normal(size=(arguments.experiments, trials))
+            covered, width = of_trials(scores, share / trials, random)
+            print(f"{trials:6}  {share:9}  {covered:8.1%}  {width:5.2f}")
+    print("\nA difference\n\ntrials  ratio  sentences  coverage  width")
+    for first in TRIALS:
+        for second in [n for n in TRIALS if n >= first]:
+            for ratio in RATIOS if second > first else RATIOS[1:]:
+                for share in (0, 1):
+                    told = difference(
+                        (first, second), ratio, share, random, arguments
+                    )
+                    print(
+                        f"{first}, {second:2}   {ratio:5.2f}  {share:9}  "
+                        f"{told[0]:8.1%}  {told[1]:5.2f}"
+                    )
+    print(
+        "\nA difference of two rows of one trial, by the deviation of others\n"
+        "\nrows of 3  ratio  pooled  coverage  width"
+    )
+    for others in (2, 4, 6):
+        for ratio in RATIOS[1:]:
+            counted, covered, width = by_others(others, ratio, random)
+            print(
+                f"{others:9}  {ratio:5.2f}  {counted:6.1%}  {covered:8.1%}  "
+                f"{width:5.2f}"
+            )
+
+
+def of_trials(scores, known, random):
+    """Coverage of zero, and the median width.
+
+    Args:
+        scores: (experiments, trials), of which zero is the mean.
+        known: variance of the mean by the choice of the sentences.
+        random: generator.
+    """
+    trials = scores.shape[1]
+    drawn = random.normal(scale=known**0.5, size=len(scores))
+    half = half_width(scores.var(axis=1, ddof=1) / trials, trials - 1, known)
+    covered = np.abs(scores.mean(axis=1) + drawn) <= half
+    return covered.mean(), 2 * np.median(half)
+
+
+def difference(trials, ratio, share, random, arguments):
+    """The same of the trials of two rows whose seeds both have."""
+    common = min(trials)
+    deviations = np.array([1, ratio])
+    rows = [
+        random.normal(scale=scale, size=(arguments.experiments, n))[:, :common]
+        for scale, n in zip(deviations, trials, strict=True)
+    ]
+    known = share * float((deviations**2).sum()) / common
+    return of_trials(rows[0] - rows[1], known, random)
+
+
+def by_others(others, ratio, random, experiments=2_000):
+    """How often deviations are pooled, and coverage and width of these.
+
+    One half of the other rows, and one of the two, has the ratio.
+    """
+    found = []
+    for _ in range(experiments):
+        scales = np.resize([1, ratio], others)
+        scores = random.normal(scale=scales[:, None], size=(others, 3))
+        spread = pooled(
+            [Spread(float(v), 2, 0.0) for v in scores.var(axis=1, ddof=1)]
+        )
+        if spread is not None:
+            half = half_width(2 * spread.variance, spread.degrees)
+            value = random.normal() - random.normal(scale=ratio)
+            found.append((abs(value) <= half, 2 * half))
+    covered, widths = np.array(found, float).T
+    return len(found) / experiments, covered.mean(), np.median(widths)
+
+
+if __name__ == "__main__":
+    main()

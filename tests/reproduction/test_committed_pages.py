@@ -1,0 +1,68 @@
+"""The pages in docs/reproduction: as their rows make them, and as quoted."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from luong_keras.reproduction.page import write_pages
+from luong_keras.reproduction.plan import read_plan
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+# The scale of each folder.
+PAGES = {
+    "builtin": "builtin",
+    "multi30k": "multi30k",
+    "multi30k-small": str(ROOT / "benchmarks" / "multi30k_small.yaml"),
+}
+
+
+def summary(folder):
+    """A summary, its numbers as they are on every machine."""
+    text = (folder / "summary.json").read_text(encoding="utf-8")
+    return json.loads(text, parse_float=lambda x: round(float(x), 6))
+
+
+def test_all_pages_are_looked_at():
+    folders = {path.name for path in (DOCS / "reproduction").iterdir()}
+    assert folders == set(PAGES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PAGES)
+def test_a_summary_is_what_its_rows_say(name, tmp_path):
+    committed = DOCS / "reproduction" / name
+    write_pages(read_plan(PAGES[name]), committed / "rows", tmp_path)
+    assert summary(tmp_path) == summary(committed)
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [("builtin", "On the built-in corpus"), ("multi30k", "On Multi30k")],
+)
+def test_the_verdicts_in_the_documents_are_those_of_the_summary(name, title):
+    text = (DOCS / "reproduction.md").read_text(encoding="utf-8")
+    (section,) = (x for x in text.split("\n## ") if x.startswith(title + "\n"))
+    told = [x for x in section.splitlines() if x.startswith("| ")][1:]
+    claims = summary(DOCS / "reproduction" / name)["claims"]
+    assert told == [
+        f"| {claim['claim']} | {claim['verdict']} | {claim['value']} |"
+        for claim in claims
+        if claim["verdict"] != "not tried"
+    ]
+
+
+def test_the_gain_in_the_recipes_is_that_of_the_summary():
+    tables = summary(DOCS / "reproduction" / "multi30k-small")["tables"]
+    (change,) = (
+        line["change"]
+        for table in tables
+        for line in table["lines"]
+        if line["row"] == "taught"
+    )
+    text = (DOCS / "recipes.md").read_text(encoding="utf-8")
+    assert (
+        "The gain over `small` is {value:.1f}, between {low:.1f} and "
+        "{high:.1f} with 95 % confidence".format(**change)
+    ) in " ".join(text.split())
