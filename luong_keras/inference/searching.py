@@ -88,13 +88,13 @@ class Searching:
             least: (B,) symbols that must have room.
         """
         decoding, config = self.decoding, self.config
-        read = tf.cast(lengths + 1, tf.float32)  # S + 1: the paper's
-        most = tf.maximum(
-            tf.cast(read * decoding.max_length_ratio, tf.int32), 2
-        )
+        read = tf.cast(lengths, tf.float32)
+        most = tf.cast(decoding.most_symbols(read), tf.int32)
+        most = tf.maximum(most, 2)
         most = tf.maximum(most, least)
         most = tf.where(lengths > 0, most, 0)
-        fewest = tf.cast(read * decoding.min_length_ratio, tf.int32)
+        # S + 1: the authors' program.
+        fewest = tf.cast((read + 1) * decoding.min_length_ratio, tf.int32)
         return {
             "max_lengths": most,
             "max_steps": tf.reduce_max(most),

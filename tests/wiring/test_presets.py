@@ -142,8 +142,9 @@ DEFAULTS = {
         "length_penalty_form": "power",
         "coverage_penalty": 0.0,
         "no_repeat_ngram": None,
-        "min_length_ratio": 0.5,
-        "max_length_ratio": 1.5,
+        "min_length_ratio": 0.0,
+        "max_length_ratio": None,
+        "max_length_offset": None,
         "replace_unknown": True,
         "alignment_step": "produces",
         "batch_size": 32,
@@ -192,7 +193,6 @@ SMALL_FAST = {
     },
     "decoding": {
         "length_penalty": 1.0,
-        "max_length_ratio": 2.0,
         "max_source_length": 100,
     },
 }
@@ -217,6 +217,8 @@ DIFFERENCES = {
         "decoding": {
             "stack_size": 100,
             "stack_keeps": "first",
+            "min_length_ratio": 0.5,
+            "max_length_ratio": 1.5,
             "alignment_step": "reads",
         },
     },
