@@ -515,6 +515,7 @@ def test_links_are_of_the_step_that_aligns(translators, monkeypatch):
             "source_tokens": tf.constant([["a", "b"]]),
             "source_lengths": tf.constant([2]),
             "truncated": tf.constant([False]),
+            "unfinished": tf.constant([[False]]),
         }
         monkeypatch.setattr(
             translator._line_search, "_plain", lambda *_, a=answer: a
