@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 _SHOWN = 10
+
+
+class ScoredText(Protocol):
+    """What is known of a given translation."""
+
+    @property
+    def truncated(self) -> bool:
+        """Whether one of the two texts was cut."""
 
 
 class TruncationWarning(UserWarning):
@@ -158,3 +167,25 @@ def warn_of(truncated: Iterable[bool], stacklevel: int) -> None:
     for place, cut in enumerate(truncated):
         places.add(place, cut)
     places.warn(stacklevel + 1)
+
+
+def cut_note(scored: Sequence[ScoredText]) -> str | None:
+    """A line on the pairs that were cut before they were scored, if any.
+
+    Args:
+        scored: answers about given translations, in their order.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> cut_note([SimpleNamespace(truncated=False)])
+    """
+    places = [place for place, one in enumerate(scored) if one.truncated]
+    if not places:
+        return None
+    more = ", …" * (len(places) > _SHOWN)
+    return (
+        f"{len(places)} of {len(scored)} pairs (place "
+        f"{', '.join(map(str, places[:_SHOWN]))}{more}) were cut: a source or "
+        "a target was longer than `decoding.max_source_length`, and only its "
+        "beginning was scored. Split these sentences."
+    )

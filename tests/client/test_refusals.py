@@ -358,6 +358,42 @@ def test_a_text_that_is_too_long(connect, model):
         assert (str(copy), vars(copy)) == (str(one), vars(one))
 
 
+@pytest.mark.parametrize("place", [0, 1])
+def test_the_longest_text_of_a_pair_is_told(connect, model, place):
+    def refuses(signature, rows):
+        return [
+            answered(
+                log_probability=0.0,
+                tokens=[],
+                word_log_probabilities=[],
+                lengths=0,
+                status="TEXT_TOO_LONG",
+            )
+            for row in rows
+        ]
+
+    model.answer, model.limits["max_text_bytes"] = refuses, 4
+    pair = [["a"], ["a"]]
+    pair[place] = ["ccccc"]
+    with pytest.raises(TextTooLongError, match="5 bytes at place 0"):
+        connect().score(*pair)
+
+
+def test_translations_that_were_cut_one_by_one(connect, model):
+    model.limits["version"] = 3
+    model.answer = lambda signature, rows: [
+        answered(
+            translations=["a", "b"],
+            scores=[-1.0, -2.0],
+            truncations=[False, True],
+        )
+        for _ in rows
+    ]
+    with pytest.warns(TruncationWarning, match="at its maximum length"):
+        (found,) = connect().nbest(["a"])
+    assert [one.truncated for one in found] == [False, True]
+
+
 def test_lines_that_were_cut(connect, model):
     def cuts(signature, rows):
         found = shout(signature, rows)

@@ -29,6 +29,7 @@ from tests.serving.scripted_model import (
     ScriptedModel,
     tokenizers,
 )
+from tests.serving.tiny_translator import LENGTHS
 
 
 def test_every_output_of_a_batch():
