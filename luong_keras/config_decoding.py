@@ -1,10 +1,14 @@
 """The settings of a search."""
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from luong_keras.config_checks import check_at_least_one
+
+# How long translations may become where neither a run nor its user says it.
+LIBRARY_RATIO, LIBRARY_OFFSET = 2.0, 20.0
 
 
 @dataclass(frozen=True)
@@ -40,9 +44,13 @@ class DecodingConfig:
     coverage_penalty: float = 0.0
     # no translation has so many words in a row twice, 8 at most; any when None
     no_repeat_ngram: int | None = None
-    # of the source length + 1
-    min_length_ratio: float = 0.5
-    max_length_ratio: float = 1.5
+    # fewest words of a translation: this times (source tokens + 1)
+    min_length_ratio: float = 0.0
+    # most symbols, `</s>` counted: ratio x source tokens + offset, or ratio x
+    # (source tokens + 1) without an offset. A training takes both from its
+    # text where both are None; a translator without a run takes 2 and 20
+    max_length_ratio: float | None = None
+    max_length_offset: float | None = None
     replace_unknown: bool = True
     # whose attention weights align a word: of the step that produces it, or
     # of the one that reads it (the authors' program)
@@ -93,12 +101,50 @@ class DecodingConfig:
                 "coverage_penalty must be 0 or more. Received: "
                 f"coverage_penalty={self.coverage_penalty}."
             )
-        if not 0 <= self.min_length_ratio <= self.max_length_ratio:
+        self._check_lengths()
+
+    def _check_lengths(self) -> None:
+        ratio, offset = self.max_length_ratio, self.max_length_offset
+        if ratio is None and offset is not None:
+            raise ValueError(
+                "max_length_offset needs max_length_ratio. Received: "
+                f"max_length_offset={offset} and max_length_ratio=None. Set "
+                "both, or neither."
+            )
+        if offset is not None and not 0 <= offset < math.inf:
+            raise ValueError(
+                "max_length_offset must be 0 or more. Received: "
+                f"max_length_offset={offset}."
+            )
+        most = LIBRARY_RATIO if ratio is None else ratio
+        if not 0 <= self.min_length_ratio <= most < math.inf:
             raise ValueError(
                 "Expected: 0 <= min_length_ratio <= max_length_ratio. "
-                f"Received: {self.min_length_ratio} and "
-                f"{self.max_length_ratio}."
+                f"Received: {self.min_length_ratio} and {ratio}"
+                f"{f', which is {most}' if ratio is None else ''}."
             )
+
+    def most_symbols(self, source_tokens: Any) -> Any:
+        """How long a translation may become, before rounding down.
+
+        Args:
+            source_tokens: a number, or a tensor of numbers.
+
+        Returns:
+            The same of symbols, `</s>` counted.
+
+        Example:
+            >>> DecodingConfig().most_symbols(10)
+            40.0
+            >>> DecodingConfig(max_length_ratio=1.5).most_symbols(9)
+            15.0
+        """
+        ratio, offset = self.max_length_ratio, self.max_length_offset
+        if ratio is None:
+            return source_tokens * LIBRARY_RATIO + LIBRARY_OFFSET
+        if offset is None:
+            return (source_tokens + 1) * ratio
+        return source_tokens * ratio + offset
 
     def with_(
         self, *, n_best: int | None = None, **changes: Any
@@ -108,6 +154,7 @@ class DecodingConfig:
         - A new `beam_size` alone sets `stack_size` back to None, the beam's
           own size: a stack was chosen for the beam it stood beside. It sets
           `max_beam_size` back to None where that would be smaller.
+        - A new `max_length_ratio` alone sets `max_length_offset` back to None.
         - `n_best`, the translations wanted of a sentence, makes room where
           there is less: the beam grows, unless it is given too, and so does
           a `stack_size` of its own. (A stack larger than the beam is full
@@ -134,6 +181,10 @@ class DecodingConfig:
         beam = changes.get("beam_size", self.beam_size)
         if beam != self.beam_size:
             changes.setdefault("stack_size", None)
+        if changes.get("max_length_ratio", self.max_length_ratio) != (
+            self.max_length_ratio
+        ):
+            changes.setdefault("max_length_offset", None)
         stack = changes.get("stack_size", self.stack_size)
         if n_best is not None and n_best > (stack or beam):
             if changes.get("stack_size") is not None:

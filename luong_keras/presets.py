@@ -51,7 +51,6 @@ _SMALL_FAST = RunConfig(
     ),
     decoding=DecodingConfig(
         length_penalty=1.0,
-        max_length_ratio=2.0,
         # Little more than the training has: what a search costs grows with
         # the square of the length.
         max_source_length=100,
@@ -132,7 +131,11 @@ _AUTHORS = RunConfig(
         nominal_batch_size=True,
     ),
     decoding=DecodingConfig(
-        stack_size=100, stack_keeps="first", alignment_step="reads"
+        stack_size=100,
+        stack_keeps="first",
+        min_length_ratio=0.5,
+        max_length_ratio=1.5,
+        alignment_step="reads",
     ),
 )
 

@@ -1,15 +1,24 @@
-"""Tells of lines of which only the beginning was translated."""
+"""Tells of lines that were cut, or whose translations were."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 _SHOWN = 10
 
 
+class ScoredText(Protocol):
+    """What is known of a given translation."""
+
+    @property
+    def truncated(self) -> bool:
+        """Whether one of the two texts was cut."""
+
+
 class TruncationWarning(UserWarning):
-    """Only the beginning of a sentence was read, or not all of its wishes.
+    """A sentence, or its translation, was cut, or wishes were left out.
 
     Args:
         message: what is told.
@@ -27,7 +36,13 @@ class TruncatedPlaces:
     """Counts the lines that were cut, and keeps the first places.
 
     Args:
-        limit: how long they may be, in words.
+        limit: how long they may be, in words; that of a server, which does
+            not tell lines from translations, when None.
+
+    Attributes:
+        count: lines that were cut.
+        first: places of the first of them.
+        unfinished: lines whose translation was cut at its maximum length.
 
     Example:
         >>> places = TruncatedPlaces()
@@ -37,15 +52,21 @@ class TruncatedPlaces:
         (2, [0, 2])
     """
 
-    def __init__(
-        self, limit: str = "`max_source_tokens` of the contract"
-    ) -> None:
+    def __init__(self, limit: str | None = None) -> None:
         self.limit = limit
-        self.count, self.first = 0, list[int]()
+        self.count, self.first, self.unfinished = 0, list[int](), 0
 
-    def add(self, place: int, truncated: bool) -> None:
+    @property
+    def any(self) -> bool:
+        """Whether there is something to tell."""
+        return self.count > 0 or self.unfinished > 0
+
+    def add(
+        self, place: int, truncated: bool, unfinished: bool = False
+    ) -> None:
         """Takes note of a line."""
         self.count += truncated
+        self.unfinished += unfinished
         if truncated and len(self.first) < _SHOWN:
             self.first.append(place)
 
@@ -58,18 +79,34 @@ class TruncatedPlaces:
         """
         self.limit = places.limit
         self.count += places.count
+        self.unfinished += places.unfinished
         found = [part[place] for place in places.first]
         self.first = sorted(self.first + found)[:_SHOWN]
 
     def message(self) -> str:
-        """What is told of these lines."""
+        """What is told of these lines, in one."""
+        parts = [self._of_lines()] if self.count else []
+        if self.unfinished:
+            parts.append(
+                f"Cut at the maximum length, without `</s>`: {self.unfinished} "
+                "translations (`decoding.max_length_ratio`, "
+                "`decoding.max_length_offset`)."
+            )
+        return " ".join(parts)
+
+    def _of_lines(self) -> str:
+        limit, or_else = self.limit, ""
+        if limit is None:
+            limit = "`max_source_tokens` of the contract"
+            or_else = ", or with a translation cut at its maximum length"
         more = ", …" * (self.count > len(self.first))
         places = ", ".join(map(str, self.first)) + more
         return (
-            f"Expected: sentences and prefixes of at most {self.limit}, and "
+            f"Expected: sentences and prefixes of at most {limit}, and "
             "phrases that have room and known words. Received: others, "
             f"{self.count} of the lines (place {places}), translated by their "
-            "beginning, or without the phrase. Split these sentences."
+            f"beginning, or without the phrase{or_else}. Split these "
+            "sentences."
         )
 
     def warn(self, stacklevel: int) -> None:
@@ -78,7 +115,7 @@ class TruncatedPlaces:
         Args:
             stacklevel: 1 is the line that calls this.
         """
-        if self.count:
+        if self.any:
             warnings.warn(
                 TruncationWarning(self.message(), self),
                 stacklevel=stacklevel + 1,
@@ -130,3 +167,25 @@ def warn_of(truncated: Iterable[bool], stacklevel: int) -> None:
     for place, cut in enumerate(truncated):
         places.add(place, cut)
     places.warn(stacklevel + 1)
+
+
+def cut_note(scored: Sequence[ScoredText]) -> str | None:
+    """A line on the pairs that were cut before they were scored, if any.
+
+    Args:
+        scored: answers about given translations, in their order.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> cut_note([SimpleNamespace(truncated=False)])
+    """
+    places = [place for place, one in enumerate(scored) if one.truncated]
+    if not places:
+        return None
+    more = ", …" * (len(places) > _SHOWN)
+    return (
+        f"{len(places)} of {len(scored)} pairs (place "
+        f"{', '.join(map(str, places[:_SHOWN]))}{more}) were cut: a source or "
+        "a target was longer than `decoding.max_source_length`, and only its "
+        "beginning was scored. Split these sentences."
+    )

@@ -214,7 +214,16 @@ def test_settings_cannot_be_changed_in_place():
             "needs average_decay, .* Received: average_decay=None",
         ),
         (["decoding.beam_size=0"], "beam_size must be at least 1"),
-        (["decoding.min_length_ratio=2"], "Received: 2.0 and 1.5"),
+        (["decoding.min_length_ratio=3"], "Received: 3.0 and None, which is 2"),
+        (
+            ["decoding.min_length_ratio=2", "decoding.max_length_ratio=1.5"],
+            "Received: 2.0 and 1.5",
+        ),
+        (["decoding.max_length_offset=5"], "needs max_length_ratio"),
+        (
+            ["decoding.max_length_ratio=2", "decoding.max_length_offset=-1"],
+            "max_length_offset must be 0 or more",
+        ),
         (
             ["data.dataset=files", "data.test_subset=ids"],
             "names lines of a WMT test set",

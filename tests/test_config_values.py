@@ -78,6 +78,15 @@ def test_a_search_that_contradicts_itself_is_refused(changes, message):
         DecodingConfig().with_(**changes)
 
 
+def test_a_new_ratio_alone_has_no_offset():
+    decoding = DecodingConfig(max_length_ratio=1.2, max_length_offset=11.0)
+    assert decoding.with_(max_length_ratio=2.0).max_length_offset is None
+    assert decoding.with_(max_length_offset=3.0).max_length_ratio == 1.2
+    both = decoding.with_(max_length_ratio=2.0, max_length_offset=3.0)
+    assert both.most_symbols(10) == 23
+    assert decoding.with_(beam_size=3).max_length_offset == 11
+
+
 def test_assignments_follow_the_rules_of_the_search():
     authors = PRESETS["authors"]
     assert override(authors, ["decoding.beam_size=1"]).decoding == (

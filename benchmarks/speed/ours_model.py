@@ -189,8 +189,12 @@ def translating(
     from luong_keras import DecodingConfig, Translator
 
     given = {} if shortlist is None else {"shortlist": shortlist}
+    # As Marian's --max-length-factor.
     decoding = DecodingConfig(
-        beam_size=beam_size, batch_size=batch_size, **given
+        beam_size=beam_size,
+        batch_size=batch_size,
+        max_length_ratio=2.0,
+        **given,
     )
     translator = Translator.from_run(run, decoding=decoding)
     lines = Path(sentences_file).read_text(encoding="utf-8").splitlines()

@@ -13,6 +13,7 @@ from tyro.conf import Positional
 from luong_keras.cli.parallel_files import check_files, given_pairs
 from luong_keras.cli.parsing import Own, parse_arguments
 from luong_keras.recipe.run_settings import run_config
+from luong_keras.truncation import cut_note
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,8 @@ class Score:
 
     One line a pair, its columns set apart by tabs: the log-probability, the
     number of words or subwords with the end of the sentence, and the
-    perplexity. That of all pairs together goes to standard error.
+    perplexity. That of all pairs together goes to standard error, and how many
+    of them were cut.
     """
 
     # one file of both sides (.tsv, .csv, .jsonl, .tmx), or a source and a
@@ -54,6 +56,9 @@ def run(arguments: Score) -> int:
         print(f"{scored.log_probability:.4f}\t{words}\t{perplexity:.3f}")
     total = sum(scored.log_probability for scored in found)
     words = sum(len(scored.tokens) for scored in found)
+    cut = cut_note(found)
+    if cut is not None:
+        print(f"luong-keras score: warning: {cut}", file=sys.stderr)
     print(
         f"perplexity {math.exp(-total / words):.3f} of {words} words in "
         f"{len(found)} pairs",

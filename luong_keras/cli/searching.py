@@ -38,6 +38,13 @@ class SearchFlags:
     coverage_penalty: Own[float | None] = None
     # so many words in a row do not come twice
     no_repeat_ngram: Own[int | None] = None
+    # fewest words of a translation, of the source length + 1
+    min_length_ratio: Own[float | None] = None
+    # most symbols of a translation: this x the source length + the offset; of
+    # the source length + 1 without one
+    max_length_ratio: Own[float | None] = None
+    # see --max-length-ratio
+    max_length_offset: Own[float | None] = None
     # a file of `luong-keras lexicon`: translate with the words that a batch's
     # source words have there, and with frequent ones
     shortlist: Own[str | None] = None

@@ -116,7 +116,7 @@ def run(arguments: Translate) -> int:
                 advance(1)
             # What is there stays, whatever happens to the rest.
             sys.stdout.flush()
-    if cut.places.count:
+    if cut.places.any:
         print(
             f"luong-keras translate: warning: {cut.places.message()}",
             file=sys.stderr,

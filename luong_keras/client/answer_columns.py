@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 
 _ROW = ("truncated", "status")
+_NBEST = ("translations", "scores", "truncations", *_ROW)
+# Those that came with contract 3.
+_LATER = ("truncations",)
 _SCORE = ("log_probability", "tokens", "word_log_probabilities", "lengths")
 _ATTENTION = ("alignments", "source_tokens", "source_lengths")
 # Signature -> all of its outputs. To name them all is to ask for what whoever
@@ -15,9 +18,9 @@ _ATTENTION = ("alignments", "source_tokens", "source_lengths")
 # besides is not sent.
 OUTPUTS = {
     "serving_default": ("translation", "score", *_ROW),
-    "translate": ("translations", "scores", *_ROW),
-    "translate_with_options": ("translations", "scores", *_ROW),
-    "search": ("translations", "scores", *_ROW),
+    "translate": _NBEST,
+    "translate_with_options": _NBEST,
+    "search": _NBEST,
     "align": (
         *("translation", "score", "tokens", "lengths"),
         *(*_ATTENTION, *_ROW),
@@ -33,9 +36,22 @@ _TYPES = {
     **dict.fromkeys(["translation", "translations", "status"], object),
     **dict.fromkeys(["tokens", "source_tokens"], object),
     **dict.fromkeys(["lengths", "source_lengths"], np.int32),
-    "truncated": bool,
+    **dict.fromkeys(["truncated", "truncations"], bool),
 }
 _encode = np.frompyfunc(str.encode, 1, 1)
+
+
+def outputs_of(signature: str, version: int) -> tuple[str, ...]:
+    """What an export of a contract answers.
+
+    Example:
+        >>> outputs_of("translate", 2)
+        ('translations', 'scores', 'truncated', 'status')
+    """
+    outputs = OUTPUTS[signature]
+    if version >= 3:
+        return outputs
+    return tuple(name for name in outputs if name not in _LATER)
 
 
 def answer_columns(

@@ -9,7 +9,7 @@ import numpy as np
 
 from luong_keras.client.server_error import TranslationServerError
 
-SPOKEN = 2
+SPOKEN = (2, 3)
 _NO_SIGNATURE = ("INVALID_ARGUMENT", "NOT_FOUND", "FAILED_PRECONDITION")
 
 
@@ -42,12 +42,12 @@ def contract_of(arrays: Mapping[str, np.ndarray]) -> Contract:
         ValueError: where a limit is below 1.
 
     Example:
-        >>> contract_of({"version": np.array([3])})
+        >>> contract_of({"version": np.array([4])})
         Traceback (most recent call last):
-        luong_keras.client.server_error.TranslationServerError: contract 3
+        luong_keras.client.server_error.TranslationServerError: contract 4
     """
     version = int(arrays["version"][0])
-    if version != SPOKEN:
+    if version not in SPOKEN:
         raise TranslationServerError(f"contract {version}", "CONTRACT")
     limits = {x.name: int(arrays[x.name][0]) for x in fields(Contract)}
     if min(limits.values()) < 1:

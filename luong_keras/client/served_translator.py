@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from luong_keras.client.answer_columns import OUTPUTS
+from luong_keras.client.answer_columns import OUTPUTS, outputs_of
 from luong_keras.client.attempts import Answer, repeated
 from luong_keras.client.client_settings import ClientSettings
 from luong_keras.client.contract import (
@@ -113,7 +113,7 @@ class ServedTranslator:
         contract = await self.contract(call)
         rows = RowRequests(
             question,
-            partial(self._rows, call),
+            partial(self._rows, call, contract.version),
             min(self.settings.batch_size, contract.max_rows),
             self.settings.attempts,
         )
@@ -211,18 +211,26 @@ class ServedTranslator:
             return _checked(lambda: contract_of(arrays))
 
         return await self._ask(
-            f"a translator of contract {SPOKEN}, as", request, call
+            f"a translator of contract {' or '.join(map(str, SPOKEN))}, as",
+            request,
+            call,
         )
 
     async def _rows(
-        self, call: Call, question: Question[Any], places: np.ndarray
+        self,
+        call: Call,
+        version: int,
+        question: Question[Any],
+        places: np.ndarray,
     ) -> Rows:
         """Status and result of the rows of some places, of one request."""
         batch = {name: x[places] for name, x in question.columns.items()}
 
+        outputs = outputs_of(question.signature, version)
+
         async def request(seconds: float) -> Rows:
             arrays = await self._transport().predict(
-                question.signature, batch, OUTPUTS[question.signature], seconds
+                question.signature, batch, outputs, seconds
             )
             return _checked(lambda: _rows(arrays, question, len(places)))
 

@@ -61,7 +61,7 @@ class JaxTranslator(TranslationGraph):
         rows, width = source.ids.shape[0], source.lengths.numpy().max()
         rows_after = self.decoding.batch_size
         width_after = int(padded_width(max(width, 1), FEW_WIDTHS))
-        most = int((width_after + 1) * self.decoding.max_length_ratio)
+        most = self.searching.limits(tf.constant([width_after]))["max_steps"]
         ids = np.full(
             (rows_after, width_after),
             self.translation_model.config.source_pad_id,
@@ -77,7 +77,7 @@ class JaxTranslator(TranslationGraph):
         values = [
             variable.value.addressable_data(0) for variable in self._variables
         ]
-        found = self._compiled(values, ids, *lengths, max_steps=max(most, 2))
+        found = self._compiled(values, ids, *lengths, max_steps=int(most))
         ids, lengths, scores, alignments = (np.asarray(x)[:rows] for x in found)
         steps = max(int(lengths.max()) + 1, 1)
         return Hypotheses(

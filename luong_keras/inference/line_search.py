@@ -72,12 +72,13 @@ class LineSearch:
             found = search(text, *chosen)
             return places, {name: t.numpy() for name, t in found.items()}
 
-        truncated = np.zeros(len(lines), bool)
+        truncated, unfinished = np.zeros((2, len(lines)), bool)
         for places, arrays in self._answers(answered, lines):
             truncated[places] = arrays["truncated"]
+            unfinished[places] = arrays["unfinished"][:, 0]
             yield places, arrays
-        for place, one in enumerate(truncated.tolist()):
-            cut.add(place, one)
+        for place, each in enumerate(zip(truncated, unfinished, strict=True)):
+            cut.add(place, *map(bool, each))
 
     def _answers(self, answered, lines):
         batches = places_by_length(lines, self._graph.decoding.batch_size)

@@ -88,13 +88,13 @@ class Searching:
             least: (B,) symbols that must have room.
         """
         decoding, config = self.decoding, self.config
-        read = tf.cast(lengths + 1, tf.float32)  # S + 1: the paper's
-        most = tf.maximum(
-            tf.cast(read * decoding.max_length_ratio, tf.int32), 2
-        )
+        read = tf.cast(lengths, tf.float32)
+        most = tf.cast(decoding.most_symbols(read), tf.int32)
+        most = tf.maximum(most, 2)
         most = tf.maximum(most, least)
         most = tf.where(lengths > 0, most, 0)
-        fewest = tf.cast(read * decoding.min_length_ratio, tf.int32)
+        # S + 1: the authors' program.
+        fewest = tf.cast((read + 1) * decoding.min_length_ratio, tf.int32)
         return {
             "max_lengths": most,
             "max_steps": tf.reduce_max(most),
@@ -125,15 +125,11 @@ class Searching:
     ) -> Hypotheses:
         """The search that every sentence chooses for itself."""
         options = self._resolved(wishes.options)
+        limits = self.limits(sources.lengths, needed_room(wishes))
         if wishes.required is None:
-            limits = self.limits(sources.lengths, wishes.prefix_lengths + 1)
             return self._plain_beam(
                 step, states, sources, options, wishes, limits
             )
-        needed = tf.reduce_sum(wishes.required.lengths, axis=1)
-        limits = self.limits(
-            sources.lengths, wishes.prefix_lengths + needed + 1
-        )
         samples = options["temperature"] > 0
         beams, drawn = (
             limits | {"max_lengths": tf.where(rows, limits["max_lengths"], 0)}
@@ -276,6 +272,16 @@ class Searching:
             _mixed(sources.seeds, options["seed"]),
             counts,
         )
+
+
+def needed_room(wishes: Wishes | None) -> tf.Tensor | int:
+    """The symbols (B,) that what sentences choose must have room for."""
+    if wishes is None:
+        return 0
+    room = wishes.prefix_lengths + 1
+    if wishes.required is not None:
+        room += tf.reduce_sum(wishes.required.lengths, axis=1)
+    return room
 
 
 def resolved(name: str, column: tf.Tensor, own: float) -> tf.Tensor:

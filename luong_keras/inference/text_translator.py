@@ -138,7 +138,8 @@ class TextTranslator(TranslationGraph):
         """The best translation of every line, in order.
 
         Of what is longer than `decoding.max_source_length` the beginning is
-        translated, with one `TruncationWarning` a call.
+        translated, with one `TruncationWarning` a call, which also tells how
+        many translations were cut at their maximum length.
 
         Args:
             lines: the sentences.

@@ -29,7 +29,8 @@ class Translation:
         links: `(source position, target position)` of the largest weight of
             each token, in the step that `alignment_step` names.
         truncated: whether the source, or the prefix that was asked for, was
-            longer than what was read.
+            longer than what was read, or the translation was cut at its
+            maximum length, without `</s>`.
     """
 
     text: str
@@ -86,7 +87,8 @@ class TranslatedText:
         text: the detokenised translation.
         score: its log-probability, normalised as the search was told.
         truncated: whether the source, or the prefix that was asked for, was
-            longer than what was read.
+            longer than what was read, or the translation was cut at its
+            maximum length, without `</s>`.
     """
 
     text: str
@@ -129,7 +131,7 @@ def translations_of(
         arrays: of a batch of sentences, N translations each, strings as
             bytes: `translations` and `scores` (B, N), `tokens` (B, N, T),
             `lengths` (B, N), `alignments` (B, N, T, S), `source_tokens`,
-            `source_lengths` and `truncated`.
+            `source_lengths`, `truncated` (B,) and `unfinished` (B, N).
         row: the sentence's place in the batch.
         step: whose weights align a word, as `DecodingConfig.alignment_step`.
 
@@ -139,7 +141,10 @@ def translations_of(
     return [
         _translation(
             {name: arrays[name][:, rank] for name in _OF_A_RANK}
-            | {name: arrays[name] for name in _OF_A_SOURCE},
+            | {name: arrays[name] for name in _OF_A_SOURCE}
+            | {
+                "truncated": arrays["truncated"] | arrays["unfinished"][:, rank]
+            },
             (arrays["translations"][row, rank], score),
             row,
             step,
@@ -193,12 +198,17 @@ def translated_texts_of(
     arrays: Mapping[str, np.ndarray], row: int
 ) -> list[TranslatedText]:
     """Those that the search found, from what `translate` answers."""
+    truncated = np.asarray(arrays["truncated"])[:, None]
+    # Contract 2 had it of a sentence alone.
+    truncated = arrays.get("truncations", truncated)[row]
+    truncated = np.broadcast_to(truncated, len(arrays["scores"][row]))
     return [
-        TranslatedText(
-            text.decode(), float(score), bool(arrays["truncated"][row])
-        )
-        for text, score in zip(
-            arrays["translations"][row], arrays["scores"][row], strict=True
+        TranslatedText(text.decode(), float(score), bool(cut))
+        for text, score, cut in zip(
+            arrays["translations"][row],
+            arrays["scores"][row],
+            truncated,
+            strict=True,
         )
         if score > ABSENT_SCORE
     ]

@@ -15,6 +15,7 @@ from luong_keras.inference.searching import (
     ALL,
     Searching,
     Sources,
+    needed_room,
     text_seeds,
 )
 from luong_keras.inference.shortlist import Shortlist, among, named_words
@@ -118,10 +119,11 @@ class TranslationGraph(tf.Module):
         Returns a dict, batch first: `translations` (B, N) and `scores`
         (B, N), the best first; `tokens` (B, N, T), `lengths` (B, N) and
         `alignments` (B, N, T, S); `source_tokens` (B, S) and
-        `source_lengths` (B,); `truncated` (B,), whether the source, or what
-        was asked for, was not read whole. An empty sentence has
-        an empty translation. A rank that the search did not fill has no tokens
-        and the score -1e30.
+        `source_lengths` (B,); `truncated` (B,), whether the source, or what was
+        asked for, was not read whole; `unfinished` (B, N), whether a
+        translation was cut at its maximum length, without `</s>`. An empty
+        sentence has an empty translation. A rank that the search did not fill
+        has no tokens and the score -1e30.
         """
         given = [column for column in options or () if column is not None]
         batch, (text, *options) = _at_least_one(text, *given)
@@ -134,11 +136,13 @@ class TranslationGraph(tf.Module):
             wishes, cut = self._wishes(options, prefix)
             truncated |= cut
         found = self._search(text, source, wishes, wanted)
+        limits = self.searching.limits(source.lengths, needed_room(wishes))
+        most = limits["max_lengths"][:, None]
         if options is not None:
             wanted = tf.where(options.n_best > 0, options.n_best, ALL)
         if wanted is not None:
-            most = tf.reduce_max(wanted)
-            found = Hypotheses(*(each[:, :most] for each in found))
+            count = tf.reduce_max(wanted)
+            found = Hypotheses(*(each[:, :count] for each in found))
         tokens = self._tokens(found, source_tokens, options, prefix)
         lengths, present = found.lengths, found.scores > ABSENT_SCORE
         if wanted is not None:
@@ -158,6 +162,7 @@ class TranslationGraph(tf.Module):
             "source_tokens": source_tokens,
             "source_lengths": source.lengths,
             "truncated": truncated,
+            "unfinished": present & (lengths >= most) & (most > 0),
         }
         return {name: result[:batch] for name, result in results.items()}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.inference.translation import ScoredTranslation, Translation
 from luong_keras.recipe.in_steps import in_steps
 from luong_keras.text.preprocessing import Preprocessor, preprocessor
+from luong_keras.truncation import cut_note
 
 
 class Evaluation:
@@ -126,8 +128,14 @@ class Evaluation:
         )
 
     def perplexity(self, pairs: Sequence[tuple[str, str]]) -> float:
-        """Exp of the mean negative log-likelihood of a reference's token."""
+        """Exp of the mean negative log-likelihood of a reference's token.
+
+        Of longer texts the beginning counts; standard error has how many.
+        """
         found = self.forced(pairs)
+        cut = cut_note(found)
+        if cut is not None:
+            print(f"perplexity: {cut}", file=sys.stderr)
         total = sum(scored.log_probability for scored in found)
         words = sum(len(scored.tokens) for scored in found)
         return float(np.exp(-total / words))

@@ -39,6 +39,7 @@ from luong_keras.recipe.run_word_lists import bring_in
 from luong_keras.recipe.training import train, training_batches
 from luong_keras.recipe.vocabularies import (
     count_lengths,
+    fit_length_limit,
     fit_vocabulary_sizes,
     prepare_tokenizers,
 )
@@ -141,6 +142,7 @@ def _prepare(config: RunConfig, run: RunFolder):
     config = decide_metric(config, run, references)
     tokenizers = prepare_tokenizers(corpus, config, run)
     config = fit_vocabulary_sizes(config, *tokenizers)
+    config = fit_length_limit(config, corpus, tokenizers, run)
     write_config(config, run)
     count_lengths(corpus, tokenizers, config)
     batches = training_batches(corpus, tokenizers, config)
@@ -155,6 +157,7 @@ def _read_prepared(config: RunConfig, run: RunFolder):
     datasets, corpus = read_text(run)
     tokenizers = prepare_tokenizers(corpus, config, run)
     config = fit_vocabulary_sizes(config, *tokenizers)
+    config = fit_length_limit(config, corpus, tokenizers, run)
     return (
         config,
         datasets,

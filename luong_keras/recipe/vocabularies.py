@@ -10,8 +10,9 @@ import numpy as np
 from luong_keras.config import DataConfig, RunConfig
 from luong_keras.data.corpus import SIDES, Corpus
 from luong_keras.data.epoch_order import shuffled_range
-from luong_keras.data.token_lengths import token_lengths
+from luong_keras.data.token_lengths import first_token_lengths, token_lengths
 from luong_keras.progress import progress_bar, with_bar
+from luong_keras.recipe.run_settings import run_config
 from luong_keras.text.loading import load_tokenizer
 from luong_keras.text.sentencepiece_tokenizer import (
     SentencePieceTokenizer,
@@ -23,6 +24,8 @@ from luong_keras.training.run_folder import RunFolder
 
 _WORDS_SO_FAR = "words.partial.npz"
 _LINES_PER_CALL = 8192
+# The limit of translations is from so many pairs; it has this much room.
+_LIMIT_PAIRS, _LIMIT_ROOM = 100_000, 10
 # Another seed of the training is no other vocabulary.
 _SAMPLE_SEED = (0, 0)
 
@@ -142,3 +145,45 @@ def fit_vocabulary_sizes(config: RunConfig, source, target) -> RunConfig:
         target_vocabulary_size=target.vocabulary_size,
     )
     return dataclasses.replace(config, model=model)
+
+
+def fit_length_limit(
+    config: RunConfig,
+    corpus: Corpus,
+    tokenizers: Sequence[Tokenizer],
+    run: RunFolder,
+) -> RunConfig:
+    """The settings with a maximum length of translations.
+
+    A run that has one keeps it. A new run takes a x S + b from the tokens S
+    and T of its first pairs: a is 1.5 x the sum of T / the sum of S, and b
+    leaves room for 99.9 % of the pairs, and for 10 tokens more.
+    """
+    decoding = config.decoding
+    if decoding.max_length_ratio is not None:
+        return config
+    if run.config.exists():
+        old = run_config(run.path, own_files=False).decoding
+        if old.max_length_ratio is not None:
+            return _with_limit(
+                config, old.max_length_ratio, old.max_length_offset
+            )
+    source, target = (
+        first_token_lengths(corpus, side, tokenizer, _LIMIT_PAIRS)
+        for side, tokenizer in zip(SIDES, tokenizers, strict=True)
+    )
+    ratio = 1.5 * target.sum() / max(source.sum(), 1)
+    ratio = round(max(float(ratio), decoding.min_length_ratio), 4)
+    over = np.quantile(target - ratio * source, 0.999)
+    offset = round(max(0.0, float(over)) + _LIMIT_ROOM, 4)
+    print(f"translations end at {ratio} x source tokens + {offset} symbols")
+    return _with_limit(config, ratio, offset)
+
+
+def _with_limit(
+    config: RunConfig, ratio: float, offset: float | None
+) -> RunConfig:
+    decoding = dataclasses.replace(
+        config.decoding, max_length_ratio=ratio, max_length_offset=offset
+    )
+    return dataclasses.replace(config, decoding=decoding)

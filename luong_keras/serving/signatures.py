@@ -26,7 +26,7 @@ try:
 except ImportError as error:
     raise missing_package("tensorflow", error) from error
 
-CONTRACT_VERSION = 2
+CONTRACT_VERSION = 3
 _OPTIONS = {
     name: tf.as_dtype(option.kind) for name, option in SEARCH_OPTIONS.items()
 }
@@ -162,12 +162,23 @@ def _best(found):
     return {
         "translation": found["translations"][:, 0],
         "score": found["scores"][:, 0],
-        "truncated": found["truncated"],
+        "truncated": _truncations(found)[:, 0],
     }
 
 
 def _texts(found):
-    return {key: found[key] for key in ("translations", "scores", "truncated")}
+    truncations = _truncations(found)
+    return {
+        "translations": found["translations"],
+        "scores": found["scores"],
+        "truncations": truncations,
+        "truncated": truncations[:, 0],
+    }
+
+
+def _truncations(found):
+    """(B, N), whether a sentence or its translation was cut."""
+    return found["truncated"][:, None] | found["unfinished"]
 
 
 def _without(names, found):
@@ -199,7 +210,9 @@ def _one_rank(found, rank):
         "alignments": taken["alignments"][:, :steps],
         "source_tokens": found["source_tokens"],
         "source_lengths": found["source_lengths"],
-        "truncated": found["truncated"],
+        "truncated": tf.gather(
+            _truncations(found), index, axis=1, batch_dims=1
+        ),
     }
 
 

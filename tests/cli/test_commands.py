@@ -376,6 +376,41 @@ def test_given_translations_are_scored(call, run, translator, capsys, tmp_path):
     assert f"{math.exp(-total / words):.3f} of {words} words" in printed.err
 
 
+def test_pairs_that_were_cut_are_counted(run, call, tmp_path):
+    long, text = "the cat " * 9, tmp_path / "pairs.tsv"
+    text.write_text(f"a house\tdas Haus\n{long}\tx\na house\t{long}\n")
+    argv = ["score", "--run-dir", str(run.path), str(text)]
+    assert main(argv) == 0
+    *_, cut, perplexity = call.capsys.readouterr().err.splitlines()
+    assert "2 of 3 pairs (place 1, 2) were cut" in cut
+    assert perplexity.startswith("perplexity ")
+    assert main([*argv[:3], str(run.path.parent / "test.tsv")]) == 0
+    assert "were cut" not in call.capsys.readouterr().err
+
+
+def test_lines_and_translations_that_were_cut_are_one_line(
+    run, call, translator, tmp_path
+):
+    lines = ["a house", "the cat " * 9, "the dog sees", "cat", "a dog sees a"]
+    text = tmp_path / "text"
+    text.write_text("\n".join(lines) + "\n")
+    found = translator.translate_batch(tf.constant(lines))
+    cut = found["unfinished"].numpy()[:, 0].sum()
+    assert 0 < cut < len(lines)
+    argv = ["translate", "--run-dir", str(run.path), str(text)]
+    assert main(argv) == 0
+    (told,) = [
+        line
+        for line in call.capsys.readouterr().err.splitlines()
+        if "warning" in line
+    ]
+    assert "1 of the lines (place 1)" in told
+    assert f"Cut at the maximum length, without `</s>`: {cut} " in told
+    # The flags of the lengths are read.
+    assert main([*argv, "--max-length-ratio", "0.4"]) == 2
+    assert "min_length_ratio" in call.capsys.readouterr().err
+
+
 def test_an_export_is_compared_with_its_model(
     call, run, translator, monkeypatch
 ):

@@ -79,7 +79,7 @@ def shout(signature, rows):
 
 
 def answered(**outputs):
-    return {**outputs, "truncated": False, "status": "OK"}
+    return {"truncated": False, "status": "OK", **outputs}
 
 
 class FakeModel:

@@ -371,6 +371,42 @@ def test_a_text_that_is_too_long(connect, model):
         assert (str(copy), vars(copy)) == (str(one), vars(one))
 
 
+@pytest.mark.parametrize("place", [0, 1])
+def test_the_longest_text_of_a_pair_is_told(connect, model, place):
+    def refuses(signature, rows):
+        return [
+            answered(
+                log_probability=0.0,
+                tokens=[],
+                word_log_probabilities=[],
+                lengths=0,
+                status="TEXT_TOO_LONG",
+            )
+            for row in rows
+        ]
+
+    model.answer, model.limits["max_text_bytes"] = refuses, 4
+    pair = [["a"], ["a"]]
+    pair[place] = ["ccccc"]
+    with pytest.raises(TextTooLongError, match="5 bytes at place 0"):
+        connect().score(*pair)
+
+
+def test_translations_that_were_cut_one_by_one(connect, model):
+    model.limits["version"] = 3
+    model.answer = lambda signature, rows: [
+        answered(
+            translations=["a", "b"],
+            scores=[-1.0, -2.0],
+            truncations=[False, True],
+        )
+        for _ in rows
+    ]
+    with pytest.warns(TruncationWarning, match="at its maximum length"):
+        (found,) = connect().nbest(["a"])
+    assert [one.truncated for one in found] == [False, True]
+
+
 def test_lines_that_were_cut(connect, model):
     def cuts(signature, rows):
         found = shout(signature, rows)
@@ -404,14 +440,14 @@ def test_a_contract_of_nothing(connect, model, name, limit):
     assert model.asked == []
 
 
-@pytest.mark.parametrize("limits", [None, {"version": 3, "rows": 9}])
+@pytest.mark.parametrize("limits", [None, {"version": 4, "rows": 9}])
 def test_another_contract(connect, model, limits):
     model.limits = limits
     with pytest.raises(TranslationServerError, match="Export") as caught:
         connect().translate(TEXTS)
     assert caught.value.code == "CONTRACT"
-    assert "contract 2" in str(caught.value)
-    assert ("contract 3" if limits else "without one") in str(caught.value)
+    assert "contract 2 or 3" in str(caught.value)
+    assert ("contract 4" if limits else "without one") in str(caught.value)
     assert model.asked == []
 
 

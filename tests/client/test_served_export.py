@@ -122,7 +122,7 @@ def test_the_lines_of_a_stream(client):
 
 def test_the_contract(client):
     contract = client.contract()
-    assert contract.version == 2 and contract.max_rows >= 1
+    assert contract.version == 3 and contract.max_rows >= 1
     lines = ["the cat"] * (contract.max_rows + 1)
     with connect_like(client, batch_size=len(lines)) as large:
         assert len(set(large.translate(lines))) == 1

@@ -52,6 +52,15 @@ def test_every_step_takes_the_most_probable_word(size, end_logit):
         )
 
 
+def test_a_translation_that_was_cut_has_no_weights_behind_it():
+    step = ToyStep(end_logit=-30.0)
+    found = greedy_search(step, step.states(*SENTENCES), np.array(LONGEST), 7)
+    weights = np.array(found.alignments)[:, 0]
+    assert np.array(found.lengths)[:, 0].tolist() == LONGEST
+    for row, length in zip(weights, LONGEST, strict=True):
+        assert row[:length].any(-1).all() and not row[length:].any()
+
+
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("end_logit", [2.0, -30.0])
 def test_its_score_is_normalised_as_that_of_a_beam(end_logit):

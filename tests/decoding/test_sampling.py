@@ -120,6 +120,18 @@ def test_every_sentence_has_settings_of_its_own():
         ]
 
 
+def test_all_words_of_a_column_are_still_the_most_probable_ones():
+    step = ToyStep(vocabulary_size=SIZE)
+    settings = {"top_p": 0.6}
+    every = np.zeros(DRAWINGS, "int32")
+    seeds = np.arange(DRAWINGS)
+    found = drawings(step, Sampling(1, top_k=every, seeds=seeds, **settings), 3)
+    expected = drawings(step, Sampling(1, seeds=seeds, **settings), 3)
+    assert found[1] == expected[1]
+    loose = drawings(step, Sampling(1, seeds=seeds), 3)
+    assert len(found[1]) < len(loose[1])
+
+
 def test_a_small_temperature_is_greedy():
     step = ToyStep(30, seed=4)
     greedy = search(step, step.states(3, 5), Sampling(1, 1e-3), [7, 7], 7)

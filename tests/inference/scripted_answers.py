@@ -13,6 +13,7 @@ from tests.serving.scripted_model import (
     ScriptedModel,
     tokenizers,
 )
+from tests.serving.tiny_translator import LENGTHS
 
 ABSENT = -1e30
 
@@ -22,6 +23,7 @@ def graph(model=None, **decoding):
         "beam_size": 2,
         "replace_unknown": False,
         "max_source_length": 8,
+        **LENGTHS,
         **decoding,
     }
     model = model or ScriptedModel()
@@ -92,6 +94,7 @@ TRANSLATED = {
     ],
     "source_lengths": [2, 3, 0],
     "truncated": [False, False, False],
+    "unfinished": [[False] * 2] * 3,
 }
 TEXT = ["a b", "b c Q", ""]
 

@@ -11,7 +11,7 @@ from luong_keras.decoding.greedy import Greedy
 from luong_keras.inference.search_options import SEARCH_OPTIONS
 from luong_keras.inference.wishes import SearchOptions
 from luong_keras.translator import Translator
-from tests.serving.tiny_translator import tiny_translator
+from tests.serving.tiny_translator import LENGTHS, tiny_translator
 
 SENTENCES = ["the cat sees a dog .", "a house .", "the dog sees the cat", ""]
 
@@ -59,6 +59,7 @@ def test_samples_of_a_sentence_are_its_own(translator):
     sampling = with_search(
         translator,
         DecodingConfig(
+            **LENGTHS,
             choice="sampling",
             temperature=1.5,
             seed=7,
@@ -126,6 +127,7 @@ def test_coverage_and_repetition_are_configured(translator):
     strict = with_search(
         translator,
         DecodingConfig(
+            **LENGTHS,
             beam_size=6,
             no_repeat_ngram=1,
             coverage_penalty=2.0,
@@ -171,7 +173,7 @@ class SecondBest(Greedy):
 
 
 def test_parts_of_ones_own(translator):
-    decoding = DecodingConfig(beam_size=3, max_source_length=9)
+    decoding = DecodingConfig(beam_size=3, max_source_length=9, **LENGTHS)
     assert isinstance(SecondBest(), Choice)
     dogless = with_search(translator, decoding, scorers=[NoDog()])
     plain = with_search(translator, decoding)
@@ -183,14 +185,21 @@ def test_parts_of_ones_own(translator):
         assert "Hund" not in words[1]
     assert "Hund" in words[0]
     second = with_search(translator, decoding, choice=SecondBest())
-    greedy = with_search(translator, DecodingConfig(1, max_source_length=9))
+    greedy = with_search(
+        translator, DecodingConfig(1, max_source_length=9, **LENGTHS)
+    )
     assert second.translate(SENTENCES) != greedy.translate(SENTENCES)
 
 
 def test_the_least_risk(translator):
     sampling = with_search(
         translator,
-        DecodingConfig(choice="sampling", beam_size=8, max_source_length=9),
+        DecodingConfig(
+            choice="sampling",
+            beam_size=8,
+            max_source_length=9,
+            **LENGTHS,
+        ),
     )
     found = sampling.minimum_bayes_risk(SENTENCES, "bleu", temperature=2.0)
     candidates = sampling.nbest(SENTENCES, temperature=2.0)

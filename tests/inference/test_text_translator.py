@@ -524,3 +524,13 @@ def test_a_dictionary_without_words_copies(eager, tmp_path):
     empty = tiny_translator(dictionary=str(path), **settings)
     copying = tiny_translator(**settings)
     assert empty.translate(["Xylophon"]) == copying.translate(["Xylophon"])
+
+
+@pytest.mark.parametrize("least, words", [(0.0, 1), (0.5, 3)])
+def test_a_short_answer_is_let_through(least, words):
+    translator = tiny_translator(min_length_ratio=least)
+    bias = np.zeros(len(translator.translation_model.projection.bias))
+    bias[3] = 50  # `</s>`
+    translator.translation_model.projection.bias.assign(bias)
+    ((best, *_),) = translator.nbest(["the cat sees a dog"])
+    assert len(best.tokens) == words and not best.truncated

@@ -29,6 +29,7 @@ from tests.serving.scripted_model import (
     ScriptedModel,
     tokenizers,
 )
+from tests.serving.tiny_translator import LENGTHS
 
 
 def test_every_output_of_a_batch():
@@ -269,6 +270,7 @@ def translator(**decoding):
         "replace_unknown": False,
         "max_source_length": 3,
         "batch_size": 8,
+        **LENGTHS,
         **decoding,
     }
     return Translator(
@@ -299,9 +301,10 @@ def test_a_translator_answers_in_order(eager, step, links):
     assert [nbest[0].source_tokens for nbest in found] == [
         ["b", "c", "Q"], ["c", "d"], ["a", "b", "c"], [], ["a", "b"]
     ]  # fmt: skip
-    assert [nbest[0].truncated for nbest in found] == [False] * 2 + [True] + [
-        False
-    ] * 2
+    # The second at its end, the third in its source.
+    assert [nbest[0].truncated for nbest in found] == (
+        [False, True, True, False, False]
+    )
     np.testing.assert_allclose(found[1][0].score, log(0.8**3 * 0.9), rtol=1e-5)
     np.testing.assert_allclose(
         found[1][0].alignments,

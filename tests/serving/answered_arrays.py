@@ -42,6 +42,7 @@ SEARCHED = {
     "source_tokens": [["door", "open", ""], [""] * 3, ["ä", "b", "c"]],
     "source_lengths": [2, 0, 3],
     "truncated": [False, False, True],
+    "unfinished": [[False] * 2] * 3,
 }
 _SOURCES = {
     name: SEARCHED[name] for name in ("source_tokens", "source_lengths")

@@ -79,7 +79,31 @@ def test_the_best_translation():
 
 def test_the_best_translations_have_no_alignments():
     expected = {key: TRANSLATED[key] for key in ("translations", "scores")}
+    expected["truncations"] = [[False] * 2] * 3
     check_arrays(ask("translate"), {**expected, **FINE})
+
+
+def test_a_translation_without_an_end_is_truncated():
+    settings = {"beam_size": 1, "max_length_ratio": 1.0}
+    columns = {"text": ["c d", "a b", ""], "settings": settings}
+    for name in ("serving_default", "translate", "align"):
+        found = ask(name, rank=[0] * 3, **columns)
+        assert told(found, "truncated") == [True, False, False], name
+    # Each of several by itself: "x" ends, and "x y" would have.
+    found = ask("translate", settings={"beam_size": 3, "max_length_ratio": 0.5})
+    ended = [
+        [cut for cut, score in zip(*row, strict=True) if score > ABSENT / 2]
+        for row in zip(
+            told(found, "truncations"), told(found, "scores"), strict=True
+        )
+    ]
+    assert told(found, "truncated") == [row[0] for row in ended]
+
+
+def test_what_a_client_of_contract_2_reads_is_still_there():
+    found = ask("translate")
+    assert {"translations", "scores", "truncated", "status"} <= set(found)
+    assert found["truncated"].shape == (3,)
 
 
 def test_options_are_each_sentences_own():
@@ -89,7 +113,12 @@ def test_options_are_each_sentences_own():
         prefix=["", "y", ""],
         replace_unknown=[0, 1, 0],
     )
-    assert set(found) == {"translations", "scores", *FINE}
+    assert set(found) == {
+        "translations",
+        "scores",
+        "truncations",
+        *FINE,
+    }
     assert ranks(found) == [
         NORMALISED[:1],
         [("y Q", log(0.9 * 0.2 * 0.7))],
@@ -239,7 +268,7 @@ def test_the_contract_tells_its_limits():
         text=["", "not read"],
     )
     expected = {
-        "version": 2,
+        "version": 3,
         "max_rows": 7,
         "max_text_bytes": 8 * 64,
         "max_source_tokens": 8,
@@ -265,6 +294,13 @@ def test_a_text_beyond_the_limit_leaves_the_others_as_they_are():
     check_arrays(found, expected)
     just = ask("serving_default", text=[TOO_LONG[1:]])
     assert told(just, "status") == [b"OK"]
+
+
+def test_the_limit_counts_bytes_and_not_characters():
+    bytes_of = 8 * 64
+    most, more = "ä" * (bytes_of // 2), "ä" * (bytes_of // 2) + "a"
+    found = ask("serving_default", text=["a b", most, more])
+    assert told(found, "status") == [b"OK", b"OK", b"TEXT_TOO_LONG"]
 
 
 @pytest.mark.parametrize("place", ["text", "prefix"])

@@ -12,6 +12,9 @@ from luong_keras.translator import Translator
 SOURCE_WORDS = ["the", "cat", "sees", "a", "dog", ".", "house"]
 TARGET_WORDS = ["die", "Katze", "sieht", "einen", "Hund", ".", "Haus", "das"]
 
+# Those of the authors' program.
+LENGTHS = {"min_length_ratio": 0.5, "max_length_ratio": 1.5}
+
 
 def tiny_translator(unknown_logit=0.0, attention=None, **decoding):
     """Always the same weights; `<unk>` is made likelier on demand."""
@@ -35,7 +38,7 @@ def tiny_translator(unknown_logit=0.0, attention=None, **decoding):
     bias[:4] = -5, unknown_logit - 1, -5, 0  # <pad>, <unk>, <s>, </s>
     assert UNK_ID == 1
     translation_model.projection.bias.assign(bias)
-    settings = {"beam_size": 3, "max_source_length": 9, **decoding}
+    settings = {"beam_size": 3, "max_source_length": 9} | LENGTHS | decoding
     return Translator(
         translation_model, source, target, DecodingConfig(**settings)
     )

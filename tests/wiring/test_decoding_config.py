@@ -96,6 +96,7 @@ BEAM = {
     "most": 10,
     "wanted": None,
 }
+LENGTHS = {"min_length_ratio": 0.5, "max_length_ratio": 1.5}
 # (S + 1) by half and by one and a half; an empty sentence ends at once.
 EXPECTED = {
     "choice": ("Beam", BEAM),
@@ -194,6 +195,18 @@ ROWS = {
         {"max_length_ratio": 2.0},
         {"max_lengths": [10, 4, 0, 6], "max_steps": 10},
     ),
+    "max_length_offset": (
+        {"max_length_offset": 3.5},
+        {"max_lengths": [9, 5, 0, 6], "max_steps": 9},
+    ),
+    "no length": (
+        {"min_length_ratio": 0.0, "max_length_ratio": None},
+        {
+            "max_lengths": [28, 22, 0, 24],
+            "max_steps": 28,
+            "min_lengths": [0, 0, -1, 0],
+        },
+    ),
     "max_source_length": (
         {"max_source_length": 2},
         {
@@ -218,13 +231,14 @@ BEYOND = {
 
 def test_no_field_is_left_out():
     fields = {field.name for field in dataclasses.fields(DecodingConfig)}
-    assert {*ROWS, *BEYOND} - {"choice without putting back"} == fields
+    more = {"choice without putting back", "no length"}
+    assert {*ROWS, *BEYOND} - more == fields
 
 
 @pytest.mark.parametrize("row", ["nothing", *ROWS])
 def test_a_setting_changes_these_arguments_alone(translators, searches, row):
     settings, differences = ROWS.get(row, ({}, {}))
-    translator = translators(DecodingConfig(**settings))
+    translator = translators(DecodingConfig(**(LENGTHS | settings)))
     translator.translate_batch(tf.constant(LINES))
     assert searches == [EXPECTED | differences]
 
@@ -294,7 +308,11 @@ def test_the_source_is_padded_with_its_own_id(translators, monkeypatch):
 
 def test_what_a_request_chooses(translators, searches):
     settings = DecodingConfig(
-        beam_size=2, max_beam_size=5, length_penalty=0.75, stack_keeps="first"
+        **LENGTHS,
+        beam_size=2,
+        max_beam_size=5,
+        length_penalty=0.75,
+        stack_keeps="first",
     )
     chosen = options_for(
         4,
@@ -351,7 +369,7 @@ BEYOND_BEAMS = {
 @pytest.mark.parametrize("name", BEYOND_BEAMS)
 def test_what_a_sentence_may_choose_beyond(translators, searches, name):
     settings = DecodingConfig(
-        beam_size=3, coverage_penalty=0.25, no_repeat_ngram=4
+        **LENGTHS, beam_size=3, coverage_penalty=0.25, no_repeat_ngram=4
     )
     translators(settings).translate_batch(
         tf.constant(LINES), options_for(4, **{name: BEYOND_BEAMS[name]})
@@ -383,7 +401,9 @@ def test_what_a_sentence_may_choose_beyond(translators, searches, name):
 
 
 def test_what_samples_choose(translators, searches):
-    settings = DecodingConfig(beam_size=3, top_k=7, top_p=0.75, seed=3000)
+    settings = DecodingConfig(
+        **LENGTHS, beam_size=3, top_k=7, top_p=0.75, seed=3000
+    )
     translators(settings).translate_batch(
         tf.constant(LINES),
         options_for(
@@ -495,6 +515,7 @@ def test_links_are_of_the_step_that_aligns(translators, monkeypatch):
             "source_tokens": tf.constant([["a", "b"]]),
             "source_lengths": tf.constant([2]),
             "truncated": tf.constant([False]),
+            "unfinished": tf.constant([[False]]),
         }
         monkeypatch.setattr(
             translator._line_search, "_plain", lambda *_, a=answer: a

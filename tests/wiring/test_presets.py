@@ -143,8 +143,9 @@ DEFAULTS = {
         "length_penalty_form": "power",
         "coverage_penalty": 0.0,
         "no_repeat_ngram": None,
-        "min_length_ratio": 0.5,
-        "max_length_ratio": 1.5,
+        "min_length_ratio": 0.0,
+        "max_length_ratio": None,
+        "max_length_offset": None,
         "replace_unknown": True,
         "alignment_step": "produces",
         "batch_size": 32,
@@ -193,7 +194,6 @@ SMALL_FAST = {
     },
     "decoding": {
         "length_penalty": 1.0,
-        "max_length_ratio": 2.0,
         "max_source_length": 100,
     },
 }
@@ -223,6 +223,8 @@ DIFFERENCES = {
         "decoding": {
             "stack_size": 100,
             "stack_keeps": "first",
+            "min_length_ratio": 0.5,
+            "max_length_ratio": 1.5,
             "alignment_step": "reads",
         },
     },
