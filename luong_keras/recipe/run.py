@@ -132,7 +132,8 @@ def _run(
 
 def _prepare(config: RunConfig, run: RunFolder):
     """The settings, pairs, tokenizers and batches, made where need be."""
-    config = kept_decisions(decide_precision(config, run), run)
+    config = decide_precision(config, run)
+    config = kept_decisions(config, run)
     check_resumable(config, run)
     run_metric(config)  # A wrong one is told before the text is read.
     config = bring_in(config, run)
@@ -152,7 +153,8 @@ def _prepare(config: RunConfig, run: RunFolder):
 
 def _read_prepared(config: RunConfig, run: RunFolder):
     """The same in a process that writes nothing."""
-    config = kept_decisions(decide_precision(config, run), run)
+    config = decide_precision(config, run)
+    config = kept_decisions(config, run)
     check_resumable(config, run)
     datasets, corpus = read_text(run)
     tokenizers = prepare_tokenizers(corpus, config, run)

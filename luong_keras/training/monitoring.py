@@ -104,10 +104,8 @@ class Result(NamedTuple):
             >>> Result(1.0, 9.0).is_better(second, "max")
             True
         """
-        if math.isnan(self.value):
-            return False
-        if best is None:
-            return True
+        if best is None or math.isnan(self.value):
+            return not math.isnan(self.value)
         if self.value == best.value:
             return self.loss < best.loss
         gain = self.value - best.value

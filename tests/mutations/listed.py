@@ -450,7 +450,7 @@ MUTATIONS = [
     Mutation(
         "a first value of NaN is the best for ever",
         "training/monitoring.py",
-        "return value == value",
+        "return not math.isnan(self.value)",
         "return True",
         ("tests/training/test_callbacks.py",),
     ),
