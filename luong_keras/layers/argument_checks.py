@@ -103,8 +103,8 @@ def check_floats(name, x, ranks=None):
         raise ValueError(
             f"`{name}` has another rank: the layer reads vectors {forms}. "
             f"Received: {name}.shape={tuple(x.shape)}. Embed ids first, as "
-            "`keras.layers.Embedding` does; a recurrent layer returns one vector a "
-            "word with `return_sequences=True`."
+            "`keras.layers.Embedding` does; a recurrent layer returns one "
+            "vector a word with `return_sequences=True`."
         )
     dtype = backend.standardize_dtype(x.dtype)
     if not backend.is_float_dtype(dtype):
