@@ -551,8 +551,8 @@ MUTATIONS = [
     Mutation(
         "no room for the end after a whole translation as prefix",
         "inference/searching.py",
-        "sources.lengths, wishes.prefix_lengths + needed + 1",
-        "sources.lengths, wishes.prefix_lengths + needed",
+        "room = wishes.prefix_lengths + 1",
+        "room = wishes.prefix_lengths",
         ("tests/inference/test_translation_graph.py",),
     ),
     Mutation(
@@ -679,8 +679,8 @@ MUTATIONS = [
     Mutation(
         "the authors' preset without its step of alignment",
         "presets.py",
-        'stack_size=100, stack_keeps="first", alignment_step="reads"',
-        'stack_size=100, stack_keeps="first"',
+        '        alignment_step="reads",\n',
+        "",
         ("tests/wiring/test_presets.py",),
     ),
     Mutation(
