@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.inference.translation import Translation, translations_of
 from luong_keras.missing_package import missing_package
 from luong_keras.training.translation_validation import TranslationValidation
+from luong_keras.truncation import TruncationWarning
 
 try:
     import tensorflow as tf
@@ -108,7 +110,10 @@ def _translations(
     translator: TextTranslator | JaxTranslator, lines: list[str]
 ) -> list[Translation]:
     if isinstance(translator, TextTranslator):
-        return [nbest[0] for nbest in translator.nbest(lines)]
+        with warnings.catch_warnings():
+            # The validation has told of them.
+            warnings.simplefilter("ignore", TruncationWarning)
+            return [nbest[0] for nbest in translator.nbest(lines)]
     found: list[Translation] = []
     size = translator.decoding.batch_size
     for start in range(0, len(lines), size):
