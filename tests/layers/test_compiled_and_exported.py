@@ -4,10 +4,26 @@ import keras
 import numpy as np
 import pytest
 
-from tests.layer_checks import LAYERS, UNITS, random, randomize
+from tests.layer_checks import (
+    LAYERS,
+    UNITS,
+    few_at_first,
+    random,
+    randomize,
+)
 
 pytestmark = pytest.mark.tensorflow
-every_layer = pytest.mark.parametrize("name", LAYERS)
+every_layer = pytest.mark.parametrize(
+    "name",
+    few_at_first(
+        LAYERS,
+        (
+            "LocalAttention monotonic",
+            "LocalAttention predictive",
+            "LuongAttention location",
+        ),
+    ),
+)
 # (T, S): of one step, shorter and longer than a window, and a source so long
 # that windows are gathered from it.
 LENGTHS = [(1, 2), (3, 5), (4, 30), (30, 200)]

@@ -8,6 +8,7 @@ from luong_keras import Encoder
 from tests.versions import exchange
 
 
+@pytest.mark.slow_on_jax
 def test_files_give_the_same_numbers_again(tmp_path):
     exchange.write(tmp_path / "files")
     assert exchange.read(tmp_path / "files") == []
