@@ -22,7 +22,10 @@ _REASONS = {
 
 
 @contextlib.contextmanager
-def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_path(
+    path: str | os.PathLike[str],
+    around: contextlib.AbstractContextManager[None] | None = None,
+) -> Iterator[Path]:
     """Yield a temporary path whose file replaces `path` at the end.
 
     The temporary file lies in the same folder, keeps the suffixes of the name
@@ -34,6 +37,8 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     Args:
         path: The file to write or to replace. Its folder is made if needed.
+        around: Is entered when the new file is on disk, and left when it has
+            replaced the old one.
 
     Yields:
         The path that the block has to write to.
@@ -58,14 +63,15 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary = path.with_name(f"{_PREFIX}{owner}{path.name}")
         try:
             yield temporary
-            _sync(temporary)
-            os.replace(temporary, path)
+            sync(temporary)
+            with around or contextlib.nullcontext():
+                os.replace(temporary, path)
         except BaseException:
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
             raise
         # The rename itself is on disk only when the folder is.
-        _sync(path.parent)
+        sync(path.parent)
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -159,7 +165,14 @@ def disk_errors_named(path: Path, atomic: bool = True) -> Iterator[None]:
         ) from error
 
 
-def _sync(path: Path) -> None:
+def sync_tree(folder: Path) -> None:
+    """Wait until a folder and all that is in it are on disk."""
+    for path in [*folder.rglob("*"), folder]:
+        sync(path)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on disk."""
     if os.name == "nt" and path.is_dir():
         return  # Windows opens no folders.
     flags = os.O_RDWR if os.name == "nt" else os.O_RDONLY

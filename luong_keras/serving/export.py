@@ -12,6 +12,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from luong_keras.files.atomic_file import sync, sync_tree
 from luong_keras.inference.model_ensemble import ModelEnsemble
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.missing_package import missing_package
@@ -54,8 +55,9 @@ def export_saved_model(
     `encode` and `contract`.
 
     The folder appears whole and checked, or not at all: it is written under a
-    temporary name beside its place, checked by `check_saved_model`, and
-    renamed, so that a server watching the folder never sees half a model.
+    temporary name beside its place, checked by `check_saved_model`, put on
+    disk, and renamed, so that a server watching the folder never sees half a
+    model, not even after a power cut.
 
     Args:
         translator: what to export.
@@ -100,7 +102,9 @@ def export_saved_model(
         )
         if say is not None:
             say(_worst_cost(translator, temporary / "model", limits))
+        sync_tree(temporary / "model")
         os.replace(temporary / "model", folder)
+        sync(folder.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return folder

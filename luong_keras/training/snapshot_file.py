@@ -1,11 +1,12 @@
 """Named arrays and a JSON header in one checked file."""
 
+import contextlib
 import hashlib
 import json
 import os
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ def write_arrays(
 ) -> None:
     """Write a `.npz` file; a crash leaves the old one or this one.
 
-    What was in its place stays beside it, as `previous_path`.
+    What was in its place stays beside it, as `previous_path`, once the new
+    file is on disk. A damaged one does not: the one before it stays.
 
     Args:
         path: The file to write or to replace.
@@ -38,11 +40,10 @@ def write_arrays(
     header["sha256"] = _digest(header, arrays)
     text = np.frombuffer(json.dumps(header).encode(), np.uint8)
     check_free_space(path, sum(array.nbytes for array in arrays.values()))
-    with atomic_path(path) as temporary, open(temporary, "wb") as file:
+    with atomic_path(path, _kept(Path(path))) as temporary:
         content: dict[str, Any] = {_HEADER: text, **arrays}
-        np.savez(file, **content)
-        file.flush()
-        _keep(Path(path))
+        with open(temporary, "wb") as file:
+            np.savez(file, **content)
 
 
 def previous_path(path: str | os.PathLike[str]) -> Path:
@@ -56,18 +57,24 @@ def previous_path(path: str | os.PathLike[str]) -> Path:
     return path.with_name(f"{path.stem}.previous{path.suffix}")
 
 
-def _keep(path: Path) -> None:
-    """Gives the file a second name, under which it stays."""
-    if not path.exists():
+@contextlib.contextmanager
+def _kept(path: Path) -> Iterator[None]:
+    """Keep a whole file as `previous_path` when another replaces it."""
+    try:
+        read_arrays(path)
+    except (FileNotFoundError, ValueError):
+        yield
         return
     second = path.with_name(f".second-{path.name}")
     try:
+        second.unlink(missing_ok=True)
         try:
-            second.unlink(missing_ok=True)
             os.link(path, second)
-        except OSError:  # No links there: for a moment it has that name alone.
+        except OSError:  # No links there: for a moment it has no other name.
             os.replace(path, previous_path(path))
+            yield
         else:
+            yield
             os.replace(second, previous_path(path))
     finally:
         second.unlink(missing_ok=True)

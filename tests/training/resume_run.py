@@ -73,7 +73,7 @@ def build_model():
     x = keras.layers.Dropout(0.3, seed=4)(x)
     x = keras.layers.Dense(8, "tanh")(x)
     logits = keras.layers.Dense(WORDS)(x)
-    losses, hits = WordLosses()(logits, target_out)
+    losses, hits = WordLosses(name="losses")(logits, target_out)
     # Keras before 3.12 knows outputs by the names of layers alone.
     model = keras.Model(
         {"source": source, "target_out": target_out},

@@ -262,3 +262,41 @@ def test_room_is_looked_for_before_a_snapshot(path, monkeypatch):
         Snapshot.capture(make_model(), 2).write(path)
     assert Snapshot.read(path).position == 1
     assert [p.name for p in path.parent.iterdir()] == ["snapshot.npz"]
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+def test_a_write_that_fails_on_disk_leaves_both(path, monkeypatch, call):
+    callback = three_snapshots(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, no_links)
+        with pytest.raises(OSError, match="no permission to write"):
+            Snapshot.capture(make_model(), 4).write(path)
+    assert Snapshot.read(path).position == 3
+    assert Snapshot.read(previous_path(path)).position == 2
+    assert not path.samefile(previous_path(path))
+    assert len([*path.parent.iterdir()]) == 2
+    assert callback.restore(make_model()) == 3
+
+
+@pytest.mark.parametrize("links", [True, False])
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_damaged_snapshot_does_not_take_the_place_of_a_whole_one(
+    path, monkeypatch, links, fails
+):
+    callback = three_snapshots(path)
+    damaged(path)
+    with monkeypatch.context() as patch:
+        if not links:
+            patch.setattr(os, "link", no_links)
+        if fails:
+            patch.setattr(os, "fsync", no_links)
+            with pytest.raises(OSError, match="no permission to write"):
+                Snapshot.capture(make_model(), 4).write(path)
+        else:
+            Snapshot.capture(make_model(), 4).write(path)
+    assert Snapshot.read(previous_path(path)).position == 2
+    if fails:
+        with pytest.warns(UserWarning, match="previous.npz, after batch 2"):
+            assert callback.restore(make_model()) == 2
+    else:
+        assert callback.restore(make_model()) == 4
