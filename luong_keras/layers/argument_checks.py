@@ -102,9 +102,9 @@ def check_floats(name, x, ranks=None):
         forms = " or ".join(_FORMS[rank] for rank in ranks)
         raise ValueError(
             f"`{name}` has another rank: the layer reads vectors {forms}. "
-            f"Received: {name}.shape={tuple(x.shape)}. Embed ids first, as "
-            "`keras.layers.Embedding` does; a recurrent layer returns one "
-            "vector a word with `return_sequences=True`."
+            f"Received: {name}.shape={tuple(x.shape)}. Embed ids first, for "
+            "example by `keras.layers.Embedding`; a recurrent layer returns "
+            "one vector a word with `return_sequences=True`."
         )
     dtype = backend.standardize_dtype(x.dtype)
     if not backend.is_float_dtype(dtype):

@@ -67,6 +67,47 @@ def word_hits(logits, targets, pad_id=PAD_ID):
     return _zero_padding(ops.cast(hits, logits.dtype), targets, pad_id)
 
 
+def word_weights(sample_weight, targets):
+    """The weight of every target word, (B, T) or (B, 1).
+
+    Args:
+        sample_weight: of every sentence, (B,) or (B, 1), or of every word,
+            (B, T).
+        targets: (B, T).
+
+    Raises:
+        ValueError: for a weight of another shape.
+    """
+    weights = ops.convert_to_tensor(sample_weight)
+    given, (batch, steps) = tuple(weights.shape), tuple(targets.shape)
+    wanted = [(batch,), (batch, steps), (batch, 1)]
+    if not any(_fits(given, shape) for shape in wanted):
+        raise ValueError(
+            "`sample_weight` has one weight a sentence, (B,), or one a word, "
+            f"(B, T). Expected: {wanted[0]} or {wanted[1]}. Received: "
+            f"sample_weight.shape={given}, with y_true.shape="
+            f"{(batch, steps)}."
+        )
+    return ops.expand_dims(weights, -1) if len(given) == 1 else weights
+
+
+def check_targets(targets, predicted, form, fix):
+    """Raises unless the predictions are (B, T), or (B, T, V) for logits."""
+    rank, shape = len(form), tuple(predicted.shape)
+    if len(shape) != rank or not _fits(tuple(targets.shape), shape[:2]):
+        raise ValueError(
+            f"`y_true` must be ids (B, T), and `y_pred` ({', '.join(form)}). "
+            f"Received: y_true.shape={tuple(targets.shape)}, y_pred.shape="
+            f"{shape}. {fix}"
+        )
+
+
+def _fits(shape, wanted):
+    return len(shape) == len(wanted) and all(
+        None in (a, b) or a == b for a, b in zip(shape, wanted, strict=True)
+    )
+
+
 def check_smoothing(label_smoothing):
     """Raises unless the smoothing is a probability less than 1."""
     if not 0.0 <= label_smoothing < 1.0:

@@ -5,7 +5,12 @@ from typing import Any
 import keras
 from keras import ops
 
-from luong_keras.ops.cross_entropy import check_smoothing, masked_cross_entropy
+from luong_keras.ops.cross_entropy import (
+    check_smoothing,
+    check_targets,
+    masked_cross_entropy,
+    word_weights,
+)
 from luong_keras.ops.masking import wider_dtype
 from luong_keras.ops.replicas import replica_count, sum_over_replicas
 from luong_keras.ops.whole_batch import divisor
@@ -37,6 +42,10 @@ class TranslationLoss(keras.losses.Loss):
     those of the batch that all replicas share, and `nominal_batch_size` is
     its size; so the sum of their gradients is that of one device.
 
+    Weights multiply the losses and not what divides them, as in the losses of
+    Keras: the divisor is the number of sentences, or of words, that there are,
+    whatever their weights.
+
     Args:
         normalization: `"sentence"` or `"word"`.
         nominal_batch_size: The divisor of `"sentence"`; `None` divides by the
@@ -49,14 +58,16 @@ class TranslationLoss(keras.losses.Loss):
     Call arguments:
         y_true: Target ids, `target_out`, (B, T).
         y_pred: The word losses, (B, T).
-        sample_weight: Optional weight of every sentence, (B,).
+        sample_weight: Optional weight of every sentence, (B,), or of every
+            word, (B, T).
 
     Output:
         A scalar.
 
     Raises:
         ValueError: If `normalization` is unknown, or `nominal_batch_size` is
-            given with `"word"` or is not positive.
+            given with `"word"` or is not positive; in a call, if shapes do
+            not fit together.
 
     Example:
         >>> import numpy as np
@@ -96,10 +107,19 @@ class TranslationLoss(keras.losses.Loss):
         """Return the loss of a batch, see the class."""
         # A new tensor, so the `_keras_mask` of `y_pred` stays behind: the
         # base class would apply it to the already reduced sentences.
-        y_pred = ops.convert_to_tensor(y_pred)
+        y_pred = ops.convert_to_tensor(y_pred, dtype=self.dtype)
+        y_true = ops.convert_to_tensor(y_true)
+        check_targets(
+            *(y_true, y_pred, "BT"),
+            "For logits (B, T, V) use `MaskedSparseCategoricalCrossentropy`.",
+        )
         words = ops.not_equal(y_true, self.pad_id)
+        if sample_weight is not None:
+            weights = word_weights(sample_weight, y_true)
+            words = ops.logical_and(words, ops.not_equal(weights, 0))
+            y_pred = y_pred * ops.cast(weights, y_pred.dtype)
         y_pred = ops.where(words, y_pred, ops.zeros_like(y_pred))
-        return super().__call__(y_true, y_pred, sample_weight)
+        return super().__call__(y_true, y_pred)
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         """Return one value a sentence, (B,), whose mean is the loss."""
@@ -146,7 +166,8 @@ class MaskedSparseCategoricalCrossentropy(TranslationLoss):
     Call arguments:
         y_true: Target ids, (B, T).
         y_pred: Logits, (B, T, V).
-        sample_weight: Optional weight of every sentence, (B,).
+        sample_weight: Optional weight of every sentence, (B,), or of every
+            word, (B, T).
 
     Output:
         A scalar.
@@ -183,6 +204,11 @@ class MaskedSparseCategoricalCrossentropy(TranslationLoss):
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None):
         """Return the loss of a batch, see the class."""
+        y_true, y_pred = map(ops.convert_to_tensor, (y_true, y_pred))
+        check_targets(
+            *(y_true, y_pred, "BTV"),
+            "For losses of words (B, T) use `TranslationLoss`.",
+        )
         y_pred = masked_cross_entropy(
             y_pred, y_true, self.label_smoothing, self.pad_id
         )

@@ -5,7 +5,12 @@ from typing import Any
 import keras
 from keras import ops
 
-from luong_keras.ops.cross_entropy import masked_cross_entropy, word_hits
+from luong_keras.ops.cross_entropy import (
+    check_targets,
+    masked_cross_entropy,
+    word_hits,
+    word_weights,
+)
 from luong_keras.special_tokens import PAD_ID
 
 # What was called a word is a token since, also in the snapshots of a run.
@@ -42,16 +47,25 @@ class _TokenMean(keras.metrics.Metric):
         Args:
             y_true: Target ids, (B, T).
             y_pred: The value of every token, (B, T), or logits, (B, T, V).
-            sample_weight: Optional weights, (B,) or (B, T).
+            sample_weight: Optional weights, (B,) or (B, T). The mean is
+                divided by their sum.
+
+        Raises:
+            ValueError: If shapes do not fit together.
         """
+        y_true, y_pred = map(ops.convert_to_tensor, (y_true, y_pred))
+        check_targets(
+            *(y_true, y_pred, "BTV" if self.from_logits else "BT"),
+            "Say by `from_logits` whether `y_pred` are logits (B, T, V). "
+            f"Received: from_logits={self.from_logits}.",
+        )
         values = self._values(y_true, y_pred) if self.from_logits else y_pred
         values = ops.cast(values, self.dtype)
         weights = ops.cast(ops.not_equal(y_true, self.pad_id), self.dtype)
         if sample_weight is not None:
-            sample_weight = ops.cast(sample_weight, self.dtype)
-            if len(sample_weight.shape) == 1:
-                sample_weight = sample_weight[:, None]
-            weights = weights * sample_weight
+            weights = weights * ops.cast(
+                word_weights(sample_weight, y_true), self.dtype
+            )
         # `where`, because whatever stands at padding must not count.
         values = ops.where(
             ops.equal(weights, 0), ops.zeros_like(values), values * weights

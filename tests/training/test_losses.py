@@ -2,11 +2,13 @@ import keras
 import numpy as np
 import pytest
 
+from luong_keras.models.training_model import TrainingModel
 from luong_keras.ops.cross_entropy import masked_cross_entropy
 from luong_keras.training.losses import (
     MaskedSparseCategoricalCrossentropy,
     TranslationLoss,
 )
+from luong_keras.training.metrics import TokenPerplexity
 
 TARGETS = np.array([[4, 5, 3], [2, 3, 0]], "int32")
 WORD_LOSSES = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 0.0]], "float32")
@@ -138,3 +140,104 @@ def test_wrong_normalizations_are_refused(options, message):
 def test_wrong_smoothing_is_refused():
     with pytest.raises(ValueError, match=r"label_smoothing=1\.0"):
         MaskedSparseCategoricalCrossentropy(label_smoothing=1.0)
+
+
+# Weights.
+
+WORD_WEIGHTS = np.array([[1.0, 0.0, 2.0], [0.5, 4.0, 9.0]], "float32")
+
+
+@pytest.mark.parametrize("options, divided", CASES)
+@pytest.mark.parametrize("square", [False, True])
+def test_words_can_be_weighted(options, divided, square):
+    rows = slice(0, 2) if not square else [0, 1, 0]
+    targets, losses, weights = (
+        x[rows] for x in (TARGETS, WORD_LOSSES, WORD_WEIGHTS)
+    )
+    right = (losses * weights * (targets != 0)).sum()
+    # What divides is the same as without weights.
+    loss = TranslationLoss(**options)
+    divisor = losses.sum() / float(loss(targets, losses))
+    assert divisor == pytest.approx(
+        {"word": (targets != 0).sum()}.get(
+            options["normalization"],
+            options.get("nominal_batch_size", len(targets)),
+        )
+    )
+    garbage = np.where((targets == 0) | (weights == 0), np.inf, losses)
+    for given in (losses, garbage):
+        found = loss(targets, given, sample_weight=weights)
+        assert float(found) == pytest.approx(right / divisor)
+    logits = np.random.default_rng(0).normal(size=(*targets.shape, 7))
+    losses = np.array(masked_cross_entropy(logits, targets))
+    found = MaskedSparseCategoricalCrossentropy(**options)(
+        targets, logits, sample_weight=weights
+    )
+    right = (losses * weights * (targets != 0)).sum()
+    assert float(found) == pytest.approx(right / divisor, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "shape", [(), (3,), (3, 3), (2, 4), (2, 3, 1), (1, 2, 3)]
+)
+def test_weights_of_another_shape_are_refused(shape):
+    for loss, given in (
+        (TranslationLoss(), WORD_LOSSES),
+        (MaskedSparseCategoricalCrossentropy("word"), np.zeros((2, 3, 7))),
+    ):
+        with pytest.raises(ValueError, match=r"`sample_weight`.*\(2, 3\)"):
+            loss(TARGETS, given, sample_weight=np.ones(shape))
+
+
+def test_logits_and_losses_are_told_apart():
+    with pytest.raises(ValueError, match="MaskedSparseCategoricalCrossent"):
+        TranslationLoss()(TARGETS, np.zeros((2, 3, 7)))
+    with pytest.raises(ValueError, match="`TranslationLoss`"):
+        MaskedSparseCategoricalCrossentropy()(TARGETS, WORD_LOSSES)
+    with pytest.raises(ValueError, match=r"y_pred.shape=\(2, 2\)"):
+        TranslationLoss()(TARGETS, WORD_LOSSES[:, :2])
+
+
+def weighted_model(parts):
+    """Logits of ids by one table, in a batch of so many parts."""
+    ids = keras.Input((None,), dtype="int32")
+    table = keras.layers.Embedding(6, 6, embeddings_initializer="uniform")
+    model = TrainingModel(ids, table(ids))
+    model.parts = parts
+    model.compile(
+        keras.optimizers.SGD(0.0),
+        MaskedSparseCategoricalCrossentropy("word"),
+        weighted_metrics=[TokenPerplexity(from_logits=True)],
+    )
+    return model
+
+
+@pytest.mark.parametrize("weights", [WORD_WEIGHTS, WORD_WEIGHTS[:, 0]])
+@pytest.mark.parametrize("parts", [1, 2])
+def test_fit_weighs_words_and_sentences(weights, parts):
+    if parts > 1 and keras.backend.backend() == "torch":
+        pytest.skip("no parts there")
+    model = weighted_model(parts)
+    losses = np.array(masked_cross_entropy(model(TARGETS), TARGETS))
+    of_words = weights if weights.ndim == 2 else weights[:, None]
+    of_words = of_words * (TARGETS != 0)
+    logs = model.fit(TARGETS, TARGETS, 2, sample_weight=weights, verbose=0)
+    total = (losses * of_words).sum()
+    assert logs.history["loss"][0] == pytest.approx(total / 5, rel=1e-5)
+    mean = np.exp(total / of_words.sum())
+    assert logs.history["perplexity"][0] == pytest.approx(mean, rel=1e-5)
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("weights", [WORD_WEIGHTS, WORD_WEIGHTS[:, 0]])
+def test_fit_takes_the_weights_of_a_data_set(weights):
+    import tensorflow as tf
+
+    arrays = (TARGETS, TARGETS, weights)
+    model = weighted_model(1)
+    triples = tf.data.Dataset.from_tensor_slices(arrays).batch(2)
+    found = model.evaluate(triples, verbose=0)
+    expected = model.evaluate(
+        TARGETS, TARGETS, sample_weight=weights, verbose=0
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-6)

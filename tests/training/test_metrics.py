@@ -50,6 +50,17 @@ def test_tokens_can_be_weighted():
 
 
 @pytest.mark.parametrize("metric", [TokenPerplexity, TokenAccuracy])
+def test_what_does_not_fit_is_told(metric):
+    for shape in ((), (3,), (2, 4), (2, 3, 1)):
+        with pytest.raises(ValueError, match="`sample_weight`"):
+            metric().update_state(TARGETS, np.ones((2, 3)), np.ones(shape))
+    with pytest.raises(ValueError, match="from_logits=False"):
+        metric().update_state(TARGETS, LOGITS)
+    with pytest.raises(ValueError, match="from_logits=True"):
+        metric(from_logits=True).update_state(TARGETS, np.ones((2, 3)))
+
+
+@pytest.mark.parametrize("metric", [TokenPerplexity, TokenAccuracy])
 def test_configuration(metric):
     made = metric(from_logits=True, pad_id=5, name="other")
     again = keras.metrics.deserialize(keras.metrics.serialize(made))
