@@ -37,7 +37,7 @@ def test_a_killed_run_ends_with_the_bits_of_a_straight_one(tmp_path, straight):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     environment["KERAS_BACKEND"] = keras.backend.backend()
     # XLA must compile both halves alike: as tests/conftest.py has it.
-    environment["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "true"
+    environment.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "true")
     killed = subprocess.run(
         [sys.executable, SCRIPT, tmp_path, "12"],
         env=environment,
