@@ -745,8 +745,8 @@ MUTATIONS = [
     Mutation(
         "no snapshot before this one",
         "training/snapshot_file.py",
-        "        _keep(Path(path))\n",
-        "",
+        "atomic_path(path, _kept(Path(path)))",
+        "atomic_path(path)",
         ("tests/training/test_snapshot.py",),
     ),
     Mutation(
