@@ -21,7 +21,7 @@ class Report:
     Scores, curves, the best and the worst translations with what the model
     attends to, settings, time and machine, in one file that asks for nothing
     from anywhere. Two runs must have the same test pairs; their scores are
-    compared by a paired bootstrap.
+    compared by paired approximate randomisation.
     """
 
     # the folder of the run, and of one to compare it with
@@ -36,7 +36,7 @@ class Report:
     examples: int = 5
     # draw no alignments: the models are not loaded
     no_alignments: FlagCreatePairsOff[bool] = False
-    # resamplings of the paired bootstrap
+    # random swappings of the paired test, and resamplings of the intervals
     samples: int = 1000
 
 

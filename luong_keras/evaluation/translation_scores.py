@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
+import numpy as np
+
 from luong_keras.evaluation.bleu import check_sentences
 from luong_keras.missing_package import missing_package
 
@@ -26,9 +28,10 @@ class PairedScore(NamedTuple):
         first_interval: half of its 95 % confidence interval.
         second: of the second system.
         second_interval: half of its 95 % confidence interval.
-        p_value: how often a difference as large would come of resampling
-            two systems that are equally good.
-        signature: sacreBLEU's, with the seed and the number of samples.
+        p_value: how often a difference as large, of either sign, would come
+            of swapping translations of the two systems at random.
+        signature: sacreBLEU's, with the seed, the number of samples of the
+            intervals (`bs`) and of swappings (`ar`).
     """
 
     metric: str
@@ -123,22 +126,28 @@ def sentence_chrf(
     ]
 
 
-def paired_bootstrap(
+def paired_test(
     first: Sequence[str],
     second: Sequence[str],
     references: Sequence[str],
     lowercase: bool = False,
     samples: int = 1000,
 ) -> list[PairedScore]:
-    """Compares two systems by paired bootstrap resampling (Koehn, 2004).
+    """Compares two systems by paired approximate randomisation (Riezler 2005).
+
+    Under the hypothesis that the systems are equally good, their translations
+    of a sentence may change places. The p value is two-sided, and differences
+    that are as large as the observed one count. Confidence intervals are of
+    bootstrap resampling (Koehn, 2004).
 
     Args:
         first: translations of the first system, the baseline.
         second: those of the second.
         references: one for each.
         lowercase: as in `translation_scores`.
-        samples: how many times the sentences are drawn anew. The draws are
-            the same every time, SACREBLEU_SEED chooses others.
+        samples: how many times the sentences are drawn anew, and how many
+            times translations are swapped. The draws are the same every time,
+            SACREBLEU_SEED chooses others.
 
     Raises:
         ValueError: if there are no sentences, or not equally many.
@@ -147,34 +156,86 @@ def paired_bootstrap(
     Example:
         >>> words = ["a b c d", "e f g h", "i j k l"]
         >>> wrong = ["a b c d", "e f", "x y z"]
-        >>> bleu, *_ = paired_bootstrap(wrong, words, words, samples=100)
+        >>> bleu, *_ = paired_test(wrong, words, words, samples=400)
         >>> round(bleu.second), bleu.first < 60
         (100, True)
+
+        Two translations differ: half of the swappings change nothing.
+
+        >>> round(bleu.p_value, 1)
+        0.5
     """
     check_sentences(first, references)
     check_sentences(second, references)
     from sacrebleu.significance import PairedTest
 
+    metrics = _metrics(lowercase)
     test = PairedTest(
         [("first", list(first)), ("second", list(second))],
-        _metrics(lowercase),
+        metrics,
         [list(references)],
         test_type="bs",
         n_samples=samples,
     )
     signatures, scores = test()
     found = []
-    for name, signature in signatures.items():
+    for metric, (name, signature) in zip(
+        metrics.values(), signatures.items(), strict=True
+    ):
         # The first column has the names of the systems.
         one, other = cast(list[Any], scores[name])
+        seed = signature.info["seed"]
+        random = np.random.default_rng(None if seed == "none" else int(seed))
+        # That of its own tests leaves out differences as large as this one,
+        # and that of the bootstrap is one-sided.
+        p_value = _randomisation_p(
+            metric,
+            _statistics(metric, first, references),
+            _statistics(metric, second, references),
+            random.integers(2, size=(samples, len(references))),
+        )
         found.append(
             PairedScore(
                 name,
-                *(one.score, one.ci, other.score, other.ci, other.p_value),
-                str(signature),
+                *(one.score, one.ci, other.score, other.ci, p_value),
+                f"{signature}|ar:{samples}",
             )
         )
     return found
+
+
+def _statistics(
+    metric: Any, hypotheses: Sequence[str], references: Sequence[str]
+) -> np.ndarray:
+    """What a score is the function of, (N, numbers) of the sentences."""
+    found = metric._extract_corpus_statistics(
+        list(hypotheses), [list(references)]
+    )
+    return np.array(found, float)
+
+
+def _randomisation_p(
+    metric: Any, first: np.ndarray, second: np.ndarray, swapped: np.ndarray
+) -> float:
+    """The share of swappings with a difference as large, the observed among.
+
+    Args:
+        metric: the score.
+        first: `_statistics` of one system.
+        second: those of the other.
+        swapped: (samples, N), 1 where the translations of a sentence are.
+    """
+    score = metric._compute_score_from_stats
+    moved = swapped @ (second - first)
+    ones, others = first.sum(axis=0) + moved, second.sum(axis=0) - moved
+    observed = abs(
+        score(first.sum(axis=0)).score - score(second.sum(axis=0)).score
+    )
+    large = [
+        abs(score(one).score - score(other).score) >= observed - 1e-9
+        for one, other in zip(ones, others, strict=True)
+    ]
+    return (sum(large) + 1) / (len(large) + 1)
 
 
 def _metrics(lowercase: bool) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import luong_keras
 from luong_keras.evaluation.length_analysis import bleu_by_length
 from luong_keras.evaluation.metrics.registry import find_metric
 from luong_keras.evaluation.translation_scores import (
-    paired_bootstrap,
+    paired_test,
     translation_scores,
 )
 from luong_keras.files.atomic_file import write_text
@@ -66,7 +66,7 @@ def write_page(
         output: the file.
         count: how many translations of each kind to show.
         alignments: whether to load the models and draw what they attend to.
-        samples: of the paired bootstrap.
+        samples: of the paired test, and of the bootstrap of the intervals.
 
     Returns:
         The file.
@@ -204,8 +204,8 @@ def _compared(runs: Sequence[RunRecord], samples: int) -> list[Any]:
     if len(runs) < 2:
         return []
     first, second = runs
-    with progress_bar("paired bootstrap"):
-        return paired_bootstrap(
+    with progress_bar("paired test"):
+        return paired_test(
             first.translations,
             second.translations,
             first.references,

@@ -1,8 +1,9 @@
+import numpy as np
 import pytest
 import sacrebleu
 
 from luong_keras.evaluation.translation_scores import (
-    paired_bootstrap,
+    paired_test,
     sentence_chrf,
     translation_scores,
 )
@@ -40,10 +41,11 @@ def test_a_sentence_is_scored_alone():
 
 
 def test_a_clear_difference_is_no_chance():
-    found = paired_bootstrap(WORSE, GOOD, REFERENCES, samples=200)
+    found = paired_test(WORSE, GOOD, REFERENCES, samples=200)
     assert [score.metric for score in found] == ["BLEU", "chrF2", "TER"]
     for score in found:
         assert score.p_value < 0.05 and "bs:200" in score.signature
+        assert "ar:200" in score.signature and "seed:12345" in score.signature
     assert found[0].second > found[0].first
     assert found[2].second < found[2].first
 
@@ -57,9 +59,57 @@ def test_no_difference_may_be_chance():
         a if i % 2 else b
         for i, (a, b) in enumerate(zip(GOOD, WORSE, strict=True))
     ]
-    bleu, *_ = paired_bootstrap(mixed, other, REFERENCES, samples=200)
+    bleu, *_ = paired_test(mixed, other, REFERENCES, samples=200)
     assert bleu.p_value > 0.05
     assert bleu.first_interval > 0 and bleu.second_interval > 0
+
+
+@pytest.mark.parametrize("others", [0, 1, 3, 6])
+def test_few_translations_that_differ_are_counted_exactly(others):
+    # All better in the same way: of 2 ** n swappings two have a difference as
+    # large, with either sign, and that of none is chance.
+    second = WORSE[:others] + GOOD[others:]
+    found = paired_test(GOOD, second, REFERENCES, samples=2000)
+    for score in found:
+        expected = min(1, 2 / 2**others)
+        assert score.p_value == pytest.approx(expected, abs=0.04)
+    assert found == paired_test(GOOD, second, REFERENCES, samples=2000)
+
+
+def test_the_sign_of_a_difference_is_no_matter():
+    one = paired_test(GOOD, WORSE[:9] + GOOD[9:], REFERENCES, samples=500)
+    other = paired_test(WORSE[:9] + GOOD[9:], GOOD, REFERENCES, samples=500)
+    for score, turned in zip(one, other, strict=True):
+        assert score.p_value == pytest.approx(turned.p_value)
+
+
+@pytest.mark.slow
+def test_equally_good_systems_differ_in_5_percent_of_cases():
+    random = np.random.default_rng(3)
+    words = [f"w{number}" for number in range(40)]
+
+    def worse(sentences):
+        found = []
+        for sentence in sentences:
+            wrong = random.beta(2, 6)
+            drawn = random.choice(words, len(sentence))
+            kept = random.random(len(sentence)) > wrong
+            found.append(" ".join(np.where(kept, sentence, drawn)))
+        return found
+
+    alarms = np.zeros(3)
+    experiments = 400
+    for _ in range(experiments):
+        sentences = [
+            random.choice(words, size) for size in random.integers(4, 8, 30)
+        ]
+        references = [" ".join(sentence) for sentence in sentences]
+        found = paired_test(
+            worse(sentences), worse(sentences), references, samples=99
+        )
+        alarms += [score.p_value <= 0.05 for score in found]
+    # One deviation of a share is 1.1 %.
+    assert (np.abs(alarms / experiments - 0.05) < 0.03).all()
 
 
 @pytest.mark.parametrize("wrong", [[], ["one"], "text"])
@@ -67,4 +117,4 @@ def test_sentences_must_pair_up(wrong):
     with pytest.raises(ValueError):
         translation_scores(wrong, REFERENCES)
     with pytest.raises(ValueError):
-        paired_bootstrap(GOOD, wrong, REFERENCES)
+        paired_test(GOOD, wrong, REFERENCES)

@@ -150,6 +150,21 @@ def test_names_of_runs_are_no_formulas(tmp_path):
         assert all(name in Elements(svg).text for svg in legends)
 
 
+def test_lower_cased_runs_are_compared_without_case(tmp_path):
+    lowered = {"data.lowercase": True}
+    made_up_run(tmp_path / "a", [t.lower() for t in GOOD], **lowered)
+    made_up_run(tmp_path / "b", [t.lower() for t in BAD], **lowered)
+    runs = [tmp_path / "a", tmp_path / "b"]
+    page = write_page(runs, tmp_path / "page.html", alignments=False)
+    text = Elements(page.read_text(encoding="utf-8")).text
+    _, compared = text.split("Is the difference more than chance?")
+    bleu, chrf = (
+        re.search(rf"{name}\s*([\d.]+) ± .*?(case:\w+)", compared)
+        for name in ("BLEU", "chrF2")
+    )
+    assert bleu.groups() == chrf.groups() == ("100.00", "case:lc")
+
+
 def test_two_runs_need_the_same_test_pairs(tmp_path):
     made_up_run(tmp_path / "a", GOOD)
     made_up_run(tmp_path / "b", GOOD[::-1], pairs=PAIRS[::-1])
