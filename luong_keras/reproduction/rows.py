@@ -21,6 +21,13 @@ from luong_keras.reproduction.plan_files import RowEntry
 
 #: What stands for that of the training texts as teachers translate them.
 TAUGHT = "{taught}"
+# Defaults that were others when texts were first named by settings that are
+# not the default. A name stays as these move: finished rows have it.
+_FIRST_DEFAULTS = {
+    "data.source_language": "en",
+    "data.target_language": "de",
+    "decoding.min_length_ratio": 0.5,
+}
 
 
 @dataclass(frozen=True)
@@ -128,7 +135,7 @@ def taught_text(teacher: Row) -> str:
 
     Other settings or models are another text, and so another name.
     """
-    default = leaf_values(config_to_dict(RunConfig()))
+    default = leaf_values(config_to_dict(RunConfig())) | _FIRST_DEFAULTS
     own = leaf_values(config_to_dict(teacher.config))
     changed = {name: v for name, v in own.items() if v != default[name]}
     made_by = json.dumps([teacher.models, changed], sort_keys=True)
