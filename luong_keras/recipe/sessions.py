@@ -15,34 +15,53 @@ from pathlib import Path
 import keras
 
 import luong_keras
+from luong_keras.files.atomic_file import write_text
 from luong_keras.recipe.devices import Devices, device_names
 from luong_keras.text.threads import available_cores
+
+_SECONDS = 10  # of a call that is killed, as many at most have no record
 
 
 @contextlib.contextmanager
 def session(
     path: Path, devices: Devices, steps: Callable[[], int]
-) -> Iterator[None]:
+) -> Iterator[Callable[[], None]]:
     """Adds a line about a training that goes on meanwhile.
 
     Args:
         path: the file.
         devices: those of the run.
         steps: how many this call has made; without one there is no line.
+
+    Yields:
+        What writes the line so far, at most every ten seconds, to be called
+        after every step: a call that is killed has a line too.
     """
     began, start = datetime.datetime.now(datetime.UTC), time.monotonic()
-    try:
-        yield
-    finally:
-        if steps():
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    if before and not before.endswith("\n"):
+        before += "\n"
+    told = machine(devices)
+    last = start - _SECONDS
+
+    def write(at_once: bool = False) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if steps() and (at_once or now - last >= _SECONDS):
+            last = now
             line = {
                 "steps": steps(),
                 "began": began.isoformat(timespec="seconds"),
-                "seconds": round(time.monotonic() - start, 1),
-                "machine": machine(devices),
+                "seconds": round(now - start, 1),
+                "machine": told,
             }
-            with path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+            text = json.dumps(line, ensure_ascii=False)
+            write_text(path, f"{before}{text}\n")
+
+    try:
+        yield write
+    finally:
+        write(at_once=True)
 
 
 def machine(devices: Devices) -> dict[str, str]:

@@ -207,8 +207,12 @@ def train(
         if devices.writes:
             progress = stack.enter_context(shown_progress(run, dev, metric))
             steps = functools.partial(getattr, progress, "steps_done")
-            stack.enter_context(session(run.sessions, devices, steps))
-            logs = [*logs, *callbacks, progress]
+            note = stack.enter_context(session(run.sessions, devices, steps))
+            noted = keras.callbacks.LambdaCallback(
+                on_train_batch_end=lambda batch, logs: note(),
+                on_epoch_end=lambda epoch, logs: note(),
+            )
+            logs = [*logs, *callbacks, progress, noted]
         fit(
             model,
             FitBatches(batches, devices, model.parts),

@@ -71,6 +71,7 @@ class Verdict:
         missing: the rows that would be needed.
         trials: how often the row that was trained least was trained, 0 where
             chance in training is not asked for.
+        why: there is no value, though all rows are there.
     """
 
     claim: Claim | Correlation
@@ -78,6 +79,7 @@ class Verdict:
     value: Interval | None = None
     missing: tuple[str, ...] = ()
     trials: int = 0
+    why: str = ""
 
 
 class Resampling:
@@ -119,10 +121,25 @@ class Resampling:
             for column in columns
         )
 
+    def comparable(self, names: Iterable[str]) -> bool:
+        """Whether rows were scored by the same references."""
+        records = [r for name in names for r in self.rows[name]]
+        return len({record.references for record in records}) == 1
+
     def difference(
         self, terms: Sequence[tuple[int, str]], of: str, over: str = "all"
     ) -> Interval:
-        """A sum of scores with signs, and how sure it is."""
+        """A sum of scores with signs, and how sure it is.
+
+        Raises:
+            ValueError: where the rows have not the same references.
+        """
+        if not self.comparable(row for _, row in terms):
+            raise ValueError(
+                "Expected: rows with the same references, of the same test "
+                "text, case and tokenisation. Received: "
+                f"{', '.join(row for _, row in terms)}."
+            )
         trials = self.paired({row for _, row in terms})
         fewest = min(map(len, trials.values()))
         if fewest == 1:
@@ -300,6 +317,8 @@ def _claim(claim: Claim, resampling: Resampling) -> Verdict:
     missing = [n for n in names if not resampling.has(n, claim.of)]
     if missing:
         return Verdict(claim, NOT_TRIED, missing=tuple(missing))
+    if not resampling.comparable(names):
+        return Verdict(claim, NOT_DECIDED, why="rows of other references")
     value = resampling.difference(claim.terms, claim.of, claim.over)
     trials = min(map(len, resampling.paired(names).values()))
     return Verdict(claim, _above_zero(value), value, trials=trials)

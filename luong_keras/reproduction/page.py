@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import shlex
 import statistics
 from collections import defaultdict
@@ -43,7 +44,8 @@ _SAMPLE_ALIGNMENTS = ("feed", "local-m-general", "local-p")
 def write_pages(plan: Plan, records: Path, output: Path) -> list[Path]:
     """Writes `index.html` and `summary.json` of the rows that are finished.
 
-    Rows of another test text than most have are told of and left out.
+    Rows of another test or training text than most with the same settings
+    have are told of and left out.
 
     Args:
         plan: that the rows belong to.
@@ -107,17 +109,34 @@ def _rows(plan: Plan, records: Path) -> tuple[Rows, list[str]]:
             data = row.config.data
             named = [getattr(data, name) for name in TEST_TEXT]
             by_text[*data.languages, *named].append(record)
+    trained = _usual_training_texts(by_text)
     for own in by_text.values():
         usual = statistics.mode(record.text["test"] for record in own)
         for record in own:
             if record.text["test"] != usual:
                 left_out.append(f"{record.row}: another test text")
+            elif record.text.get("corpus") not in (
+                None,  # older rows do not say
+                trained.get(record.training_text),
+            ):
+                left_out.append(f"{record.row}: another training text")
             elif differs := record.differences(plan.rows[record.row].config):
                 left_out.append(f"{record.row}: other {', '.join(differs)}")
             else:
                 by_name[record.row].append(record)
     rows = {name: by_name[name] for name in plan.rows if by_name[name]}
     return rows, left_out
+
+
+def _usual_training_texts(
+    by_text: Mapping[Any, Sequence[Record]],
+) -> dict[str, str]:
+    """The hash that most rows of the same training text have."""
+    found = defaultdict(list)
+    for record in itertools.chain.from_iterable(by_text.values()):
+        if "corpus" in record.text:
+            found[record.training_text].append(record.text["corpus"])
+    return {key: statistics.mode(hashes) for key, hashes in found.items()}
 
 
 def _content(plan: Plan, rows: Rows) -> dict[str, Any]:
@@ -149,7 +168,7 @@ def _told(verdict: Verdict) -> dict[str, Any]:
         "value": _number(verdict.value, digits, percent),
         "missing": list(verdict.missing),
         "trials": verdict.trials,
-        "basis": verdict.value.basis if verdict.value else "",
+        "basis": verdict.value.basis if verdict.value else verdict.why,
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,19 @@ _OF_NO_ACCOUNT = (
     "training.seed",  # stands beside the settings
 )
 
+# What the hash of the training text depends on.
+_OF_TRAINING_TEXT = re.compile(
+    r"data\.(dataset|(source|target)_language|train(_size)?|columns|lowercase"
+    r"|normalize_punctuation|tokenize|on_bad_line|filters\..*)"
+)
+# What the references depend on, beside the test text.
+_OF_REFERENCES = (
+    "data.target_language",
+    "data.lowercase",
+    "data.normalize_punctuation",
+    "data.tokenize",
+)
+
 
 @dataclass(frozen=True)
 class Record:
@@ -37,14 +51,17 @@ class Record:
     Attributes:
         row: its name.
         seeds: of its models; several of an ensemble.
-        settings: all of them, by their full names.
+        settings: all of them, by their full names; the precision is that of
+            the training, where the plan has `auto`.
         scores: of the test text: the score and, where there is one,
             sacreBLEU's signature.
         sentences: of each test sentence the numbers that scores are made of
             (`measures`), and `source_lengths`, its words.
         curves: of the validation text, a number an epoch.
         samples: translations of the plan's own sentences, with alignments.
-        text: hashes of the training and of the test text.
+        text: hashes of the test text (`test`), of the training text
+            (`corpus`, which older rows have not) and of the order of its
+            batches (`training`).
         made: when and where: seconds, machine, version, revision.
     """
 
@@ -65,14 +82,37 @@ class Record:
         Rows that differ in their search or their test text alone have the
         same, and the same weights where their seeds are the same.
         """
-        values = default_settings() | dict(self.settings)
-        own = {n: v for n, v in values.items() if not _of_search(n)}
-        return len(self.seeds), json.dumps(own, sort_keys=True)
+        own = {n: v for n, v in self._all().items() if not _of_search(n)}
+        text = self.text.get("corpus")
+        return len(self.seeds), text, json.dumps(own, sort_keys=True)
+
+    @property
+    def training_text(self) -> str:
+        """The settings that decide the training text: rows share its hash."""
+        own = {
+            name: value
+            for name, value in self._all().items()
+            if _OF_TRAINING_TEXT.fullmatch(name)
+        }
+        return json.dumps(own, sort_keys=True)
+
+    @property
+    def references(self) -> tuple:
+        """What its translations are compared with, the same in two rows."""
+        values = self._all()
+        lengths = self.sentences.get("reference_length", ())
+        settings = [values[name] for name in _OF_REFERENCES]
+        return self.text["test"], tuple(lengths), *settings
+
+    def _all(self) -> dict[str, Any]:
+        """The settings, with the defaults of those that came later."""
+        return default_settings() | dict(self.settings)
 
     def differences(self, config: RunConfig) -> dict[str, tuple[Any, Any]]:
         """Settings that are not those of `config`: the old and the new value.
 
-        A setting that came later has its default in older records.
+        A setting that came later has its default in older records; where
+        `config` has the precision `auto`, any is right.
         """
         default = default_settings()
         wanted = comparable_settings(config)
@@ -80,6 +120,7 @@ class Record:
             name: (old, value)
             for name, value in wanted.items()
             if (old := self.settings.get(name, default[name])) != value
+            and (name, value) != ("model.precision", "auto")
         }
 
 

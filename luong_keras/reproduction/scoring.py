@@ -16,6 +16,7 @@ import numpy as np
 import luong_keras
 from luong_keras.alignment.aer import best_links, parse_alignments
 from luong_keras.config import RunConfig
+from luong_keras.data.corpus import Corpus
 from luong_keras.data.datasets import Datasets
 from luong_keras.evaluation.bleu import corpus_bleu
 from luong_keras.evaluation.translation_scores import translation_scores
@@ -99,12 +100,12 @@ def score_row(
     return Record(
         name,
         tuple(_seed(run) for run in runs),
-        comparable_settings(config),
+        comparable_settings(config) | {"model.precision": _precision(runs)},
         scores,
         sentences,
         _curves(runs[0]) if len(runs) == 1 else {},
         _samples(evaluation.translator, samples),
-        _text(runs[0], datasets),
+        _text(runs, datasets),
         _made(runs),
     )
 
@@ -179,12 +180,20 @@ def _curves(run: RunFolder) -> dict[str, list[float | None]]:
     }
 
 
-def _text(run: RunFolder, datasets: Datasets) -> dict[str, Any]:
+def _precision(runs: Sequence[RunFolder]) -> str:
+    """What they were trained in, where the plan says `auto`."""
+    found = {run.read_config()["model"]["precision"] for run in runs}
+    return " and ".join(sorted(found))
+
+
+def _text(runs: Sequence[RunFolder], datasets: Datasets) -> dict[str, Any]:
+    texts = {Corpus.open(run.corpus).fingerprint for run in runs}
     test = json.dumps(datasets.test, ensure_ascii=False).encode()
     return {
-        "training": read_json(run.data, "what the batches are made of", "")[
+        "training": read_json(runs[0].data, "what the batches are made of", "")[
             "fingerprint"
         ],
+        "corpus": " and ".join(sorted(texts)),
         "test": hashlib.sha256(test).hexdigest(),
         "pairs": len(datasets.test),
     }

@@ -88,8 +88,7 @@ def _change(row: Row, resampling: Resampling) -> dict[str, Any] | None:
         resampling.has(name, "bleu") for name in (row.name, row.after)
     ):
         return None
-    own, other = (resampling.rows[n][0] for n in (row.name, row.after))
-    if own.text["test"] != other.text["test"]:
+    if not resampling.comparable((row.name, row.after)):
         return None
     terms = [(1, row.name), (-1, row.after)]
     return {

@@ -309,6 +309,39 @@ def test_a_verdict_says_how_many_seeds_it_rests_on():
     assert verdict_of(Resampling(found), "Revers").trials == 2
 
 
+def other_test(one, row):
+    """The same training, scored on a test text of another name."""
+    settings = dict(one.settings) | {"data.test_set": "wmt15"}
+    return dataclasses.replace(one, row=row, settings=settings)
+
+
+def test_the_test_text_makes_no_other_training():
+    found = rows(dropout=[0.5, 0.52, 0.48], feed=[0.7, 0.71, 0.67], base=0.3)
+    twin = other_test(found["base"][0], "reverse")
+    terms = [(1, "reverse"), (-1, "base")]
+    # One training twice: no deviation of rows is that of its scores.
+    value = Resampling(found | {"reverse": [twin]}).difference(terms, "bleu")
+    assert (value.low, value.high) == (None, None)
+    # Of the seeds that one of the two has, none are in the difference.
+    found["base"].append(record("base", 2, 0.9))
+    value = Resampling(found | {"reverse": [twin]}).difference(terms, "bleu")
+    assert value.value == 0
+    names = ("base", "reverse", "dropout")
+    found = {name: [record(name)] for name in names}
+    twin = other_test(record("dropout"), "local-p")
+    told = verdict_of(Resampling(found | {"local-p": [twin]}), "Progress")
+    assert told.verdict == "not tried"
+
+
+def test_rows_of_other_references_have_no_difference():
+    found = rows(base=[0.5] * 3, reverse=[0.6] * 3)
+    for one in found["reverse"]:
+        one.settings["data.lowercase"] = True
+    with pytest.raises(ValueError, match="rows with the same references"):
+        Resampling(found).difference([(1, "reverse"), (-1, "base")], "bleu")
+    assert verdict_of(Resampling(found), "Revers").verdict == "not decided"
+
+
 def test_a_training_counts_once_in_a_correlation():
     names = ("base", "reverse", "dropout")
     found = {name: [record(name)] for name in names}

@@ -135,6 +135,63 @@ def test_rows_that_do_not_belong_are_left_out_and_named(folder):
     assert [line["trials"] for line in lines[:2]] == [1, 1]
 
 
+def trained_on(corpus, one):
+    return dataclasses.replace(one, text=dict(one.text, corpus=corpus))
+
+
+def test_rows_of_another_training_text_are_left_out_and_named(folder):
+    rows = folder / "rows"
+    for name in ("base", "reverse", "dropout"):
+        write_rows(rows, trained_on("usual", record(name)))
+    write_rows(rows, trained_on("other", record("reverse", 2)))
+    text, summary = written(folder)
+    assert "Left out: reverse: another training text." in plain(text)
+    # Older rows do not say what they were trained on.
+    lines = summary["tables"][0]["lines"]
+    assert [line["trials"] for line in lines[:3]] == [2, 1, 2]
+
+
+def test_rows_that_are_to_read_other_text_stay(tmp_path):
+    path = tmp_path / "plan.yaml"
+    path.write_text(
+        OWN_PLAN.replace("{model.units: 640}", "{data.train_size: 9}")
+    )
+    plan = read_plan(str(path))
+    rows = tmp_path / "rows"
+    write_rows(rows, trained_on("all", record("small", plan=plan)))
+    write_rows(rows, trained_on("few", record("wide", plan=plan)))
+    page, _ = write_pages(plan, rows, tmp_path)
+    assert "Left out" not in plain(page.read_text(encoding="utf-8"))
+
+
+def test_lower_cased_references_are_not_compared_with_cased_ones(tmp_path):
+    path = tmp_path / "plan.yaml"
+    path.write_text(
+        OWN_PLAN.replace("{model.units: 640}", "{data.lowercase: true}")
+    )
+    plan = read_plan(str(path))
+    for name in ("small", "wide"):
+        for seed in (1, 2):
+            write_rows(tmp_path / "rows", record(name, seed, plan=plan))
+    page, summary = write_pages(plan, tmp_path / "rows", tmp_path)
+    (table,) = json.loads(summary.read_text())["tables"]
+    assert [line["trials"] for line in table["lines"]] == [2, 2]
+    assert table["lines"][1]["change"] is None
+    assert "Left out" not in plain(page.read_text(encoding="utf-8"))
+
+
+def test_a_claim_on_rows_of_other_references_is_not_decided(folder):
+    for seed in (1, 2):
+        made = record("reverse", seed, 0.9)
+        made.sentences["reference_length"][0] += 1
+        write_rows(folder / "rows", made)
+    text, summary = written(folder)
+    told = {c["claim"]: c for c in summary["claims"]}
+    reversing = told["Reversing the source helps."]
+    assert reversing["verdict"] == "not decided" and reversing["value"] is None
+    assert "rows of other references" in plain(text)
+
+
 def test_rows_of_another_test_text_are_told_but_not_compared(folder):
     for name in ("turned-base", "turned-location", "turned-feed"):
         made = dataclasses.replace(record(name), text={"test": "german"})
@@ -254,6 +311,19 @@ def test_other_target_languages_are_other_texts(tmp_path):
     write_rows(tmp_path / "rows", small, wide)
     page, _ = write_pages(plan, tmp_path / "rows", tmp_path)
     assert "Left out" not in plain(page.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("trained", ["float32", "mixed_bfloat16", "auto"])
+def test_any_precision_is_right_where_the_plan_measures_it(trained):
+    made = record("base")
+    made.settings["model.precision"] = trained
+    config = builtin_plan().rows["base"].config
+    measured = with_values(config, {"model.precision": "auto"})
+    assert made.differences(measured) == {}
+    single = with_values(config, {"model.precision": "float32"})
+    assert list(made.differences(single)) == (
+        [] if trained == "float32" else ["model.precision"]
+    )
 
 
 def test_a_row_of_several_texts_is_finished(tmp_path):

@@ -4,8 +4,10 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+from luong_keras import Translator
 from luong_keras.data.phrasebook import split_pairs
 
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
@@ -24,6 +26,7 @@ settings:
   data.train_size: 600
   model.units: 16
   model.embedding_size: 16
+  model.precision: auto
   training.epochs: 2
   training.samples: 0
 ensemble: 2
@@ -73,6 +76,24 @@ def test_rows_from_the_command_to_the_page(tmp_path):
     feed, replaced = rows["feed-1.json"], rows["feed-unk-1.json"]
     assert len(feed["curves"]["val_bleu"]) == 2
     assert 0 < feed["scores"]["aer"]["score"] < 1
+    # The perplexity is that of the references, word by word.
+    pairs = [
+        json.loads(line)[:2]
+        for line in (output / "runs" / "feed-1" / "test.jsonl")
+        .read_text()
+        .splitlines()
+    ]
+    scored = Translator.from_run(output / "runs" / "feed-1").score(
+        *map(list, zip(*pairs, strict=True))
+    )
+    logarithms = np.concatenate([x.word_log_probabilities for x in scored])
+    assert feed["scores"]["perplexity"]["score"] == pytest.approx(
+        np.exp(-logarithms.mean()), rel=1e-3
+    )
+    precision = feed["settings"]["model.precision"]
+    assert precision in ("float32", "mixed_bfloat16")
+    assert len(feed["text"]["corpus"]) == 64
+    assert feed["made"]["training_seconds"] > 0
     # One training, so the references are as probable and aligned alike.
     for name in ("negative_log_likelihood", "alignment_hits"):
         assert feed["sentences"][name] == replaced["sentences"][name]

@@ -1,11 +1,33 @@
 """What a row keeps of its translations."""
 
-import numpy as np
+from types import SimpleNamespace
 
-from luong_keras.inference.translation import Translation
-from luong_keras.reproduction.measures import bleu_counts
-from luong_keras.reproduction.scoring import _made, _without_unk
+import numpy as np
+import pytest
+
+from luong_keras.config import RunConfig
+from luong_keras.inference.translation import ScoredTranslation, Translation
+from luong_keras.reproduction.measures import bleu_counts, scores_of
+from luong_keras.reproduction.scoring import _forced, _made, _without_unk
 from luong_keras.training.run_folder import RunFolder
+
+
+def test_a_perplexity_is_of_the_tokens_of_the_references():
+    scored = [
+        ScoredTranslation(-6.0, ["a", "b", "</s>"], None, [], None),
+        ScoredTranslation(-1.0, ["</s>"], None, [], None),
+    ]
+    evaluation = SimpleNamespace(
+        forced=lambda pairs: scored,
+        translator=SimpleNamespace(
+            translation_model=SimpleNamespace(has_attention=False)
+        ),
+    )
+    datasets = SimpleNamespace(test=[("x", "y")] * 2, test_links=None)
+    columns = _forced(evaluation, RunConfig(), datasets)
+    (perplexity,) = scores_of("perplexity", columns, np.ones((1, 2)))
+    # Of four tokens, whatever sentences they are in.
+    assert perplexity == pytest.approx(np.exp(7 / 4))
 
 
 def test_an_unknown_word_is_one_word():
