@@ -78,7 +78,9 @@ def test_weights_that_are_no_numbers_are_named(tmp_path, value, dtype):
     kernel[1, 2] = value
     layers[1].kernel.assign(kernel)
     bad.save_weights(path)
-    with pytest.raises(ValueError, match=r"best\.weights\.h5.*b/kernel.*1 of 9"):
+    with pytest.raises(
+        ValueError, match=r"best\.weights\.h5.*b/kernel.*1 of 9"
+    ):
         load_weights(bad, path)
 
 
