@@ -274,7 +274,6 @@ class _RunCallbacks(keras.callbacks.CallbackList):
         else:
             super().on_epoch_end(epoch, logs)
 
-
     def too_few(self, end: int) -> ValueError:
         start, stop = self.leg
         epoch, seen = divmod(end, self._steps)
@@ -305,8 +304,9 @@ class _WholeEpochs(list):
 
 def _known_number(data: Any) -> int | None:
     """How many batches data say that they have."""
-    if hasattr(data, "cardinality"):
-        number = int(data.cardinality())
+    number = getattr(data, "cardinality", None)
+    if number is not None:
+        number = int(number() if callable(number) else number)
         return number if number >= 0 else None  # Unknown, or endless.
     if isinstance(data, keras.utils.PyDataset):
         return data.num_batches
