@@ -89,8 +89,8 @@ def fit(
     Raises:
         ValueError: If the snapshot does not fit the model or has epochs of
             another length, if the batches run out early (nothing is saved at
-            the end of that epoch), for an optimizer whose weights are replaced by
-            averages at the end of a `fit`, or under another strategy of
+            the end of that epoch), for an optimizer whose weights are replaced
+            by averages at the end of a `fit`, or under another strategy of
             `tf.distribute`.
         FolderInUseError: If another process trains with this snapshot.
 
