@@ -15,6 +15,7 @@ from pathlib import Path
 import keras
 
 import luong_keras
+from luong_keras.files.inside import no_link
 from luong_keras.recipe.devices import Devices, device_names
 from luong_keras.text.threads import available_cores
 
@@ -30,6 +31,7 @@ def session(
         devices: those of the run.
         steps: how many this call has made; without one there is no line.
     """
+    no_link(path, in_place=True)
     began, start = datetime.datetime.now(datetime.UTC), time.monotonic()
     try:
         yield
