@@ -6,8 +6,10 @@ import contextlib
 import io
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
+from luong_keras.files.inside import local
 from luong_keras.missing_package import missing_package
 from luong_keras.near_names import did_you_mean
 
@@ -49,18 +51,29 @@ def parse_arguments(
         default: an instance with the values of what is not given.
 
     Raises:
-        ValueError: for a wrong command line, in one line.
+        ValueError: for a wrong command line, in one line, and for a path that
+            is an address such as `gs://bucket/model`.
         SystemExit: after `--help`.
     """
     said = io.StringIO()
     given = {} if default is None else {"default": default}
     with contextlib.redirect_stderr(said):
         try:
-            return tyro.cli(kind, prog=program, args=list(argv), **given)
+            found = tyro.cli(kind, prog=program, args=list(argv), **given)
+            _check_paths(found)
+            return found
         except SystemExit as stop:
             if not stop.code:
                 raise
     raise ValueError(f"{_one_line(said.getvalue())} See {program} --help.")
+
+
+def _check_paths(found: Any) -> None:
+    """Raises where a path is none of this machine."""
+    for value in vars(found).values():
+        for each in value if isinstance(value, tuple) else (value,):
+            if isinstance(each, Path):
+                local(each)
 
 
 def _one_line(text: str) -> str:

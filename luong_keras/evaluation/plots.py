@@ -13,6 +13,7 @@ import numpy as np
 
 from luong_keras.evaluation.fonts import fonts_for, warn_of_boxes
 from luong_keras.evaluation.length_analysis import LengthGroup
+from luong_keras.files.atomic_file import atomic_path
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -229,7 +230,6 @@ def _frame(i: int, j: int) -> "Rectangle":
 
 
 def _save(figure: "Figure", path: str | os.PathLike[str]) -> Path:
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    return path
+    with atomic_path(path) as temporary:
+        figure.savefig(temporary, dpi=150)
+    return Path(path)

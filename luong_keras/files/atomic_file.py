@@ -8,6 +8,8 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+from luong_keras.files.inside import no_link
+
 _PREFIX = ".partial-"
 # What a full disk and one that nothing may be written to answer.
 _REASONS = {
@@ -46,6 +48,7 @@ def atomic_path(
     Raises:
         OSError: If it cannot be written, with the name of the file, what is
             wrong with the disk, and that the old file is whole.
+        ValueError: If the path is a link.
 
     Example:
         >>> import pathlib, tempfile
@@ -55,7 +58,7 @@ def atomic_path(
         >>> path.read_text(), temporary.exists()
         ('whole', False)
     """
-    path = Path(path)
+    path = no_link(path)
     with disk_errors_named(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_partial_files(path.parent, path.name)

@@ -15,6 +15,7 @@ from luong_keras.files.atomic_file import (
     is_running,
     remove_partial_files,
 )
+from luong_keras.files.inside import no_link
 
 _LOCK = ".lock"
 _OWNER = ".lock-owner.json"
@@ -44,6 +45,7 @@ def locked(
     Raises:
         FolderInUseError: If a process has the lock, with its number, its
             machine and the time since when.
+        ValueError: If its files are links, or of another user.
 
     Example:
         >>> import tempfile
@@ -61,6 +63,8 @@ process ... on ... since ...
     if name is not None:
         what, begin = folder / name, f".{name}"
     path, owner_path = folder / (begin + _LOCK), folder / (begin + _OWNER)
+    no_link(path)
+    no_link(owner_path, in_place=True)
     lock = filelock.FileLock(path, is_singleton=False)
     try:
         lock.acquire(blocking=False)

@@ -2,10 +2,10 @@
 
 import json
 import os
-from pathlib import Path
 from typing import Any
 
 from luong_keras.files.atomic_file import write_text
+from luong_keras.files.inside import no_link
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
@@ -29,11 +29,11 @@ def read_json(path: str | os.PathLike[str], what: str, advice: str) -> dict:
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If it is damaged, or holds something else.
+        ValueError: If it is damaged, holds something else, or is a link.
 
     Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "data.json"
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "data.json"
         >>> write_json(path, {"seed": 1})
         >>> read_json(path, "a seed", "Write it again.")
         {'seed': 1}
@@ -44,8 +44,9 @@ def read_json(path: str | os.PathLike[str], what: str, advice: str) -> dict:
         ValueError: Expected a seed in ...data.json'. Received: a file that \
 is damaged (Expecting property name ...). Write it again.
     """
+    path = no_link(path)
     try:
-        value = json.loads(Path(path).read_text(encoding="utf-8"))
+        value = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:  # Also what is no UTF-8.
         raise _damaged(path, what, str(error), advice) from error
     if not isinstance(value, dict):

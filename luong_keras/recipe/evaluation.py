@@ -22,6 +22,7 @@ from luong_keras.evaluation.bleu_scores import bleu_scores
 from luong_keras.evaluation.length_analysis import bleu_by_length
 from luong_keras.evaluation.metrics.metric import Target
 from luong_keras.evaluation.metrics.registry import find_metric
+from luong_keras.files.inside import no_link
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.inference.translation import ScoredTranslation, Translation
 from luong_keras.recipe.in_steps import in_steps
@@ -171,5 +172,6 @@ class Evaluation:
 
 def write_results(path: Path, results: dict[str, Any]) -> None:
     """Adds one JSON line of results."""
+    path = no_link(path, in_place=True)
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(results, ensure_ascii=False) + "\n")

@@ -14,6 +14,7 @@ from luong_keras.data.corpus_writer import open_or_write_corpus
 from luong_keras.data.datasets import Datasets, corpus_key, load_datasets
 from luong_keras.data.pair_filters import FILTERED
 from luong_keras.files.atomic_file import write_text
+from luong_keras.files.inside import no_link
 from luong_keras.progress import progress_bar, with_bar
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.training.run_folder import OTHER_TEXT, RunFolder
@@ -152,7 +153,8 @@ def _json_lines(rows: Iterable[Sequence[str | None]]) -> str:
 def _read_json_lines(path: Path, columns: int) -> list[list[str]]:
     rows = []
     # Only these end a line: a U+2028 may stand in a sentence.
-    lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    text = no_link(path).read_text(encoding="utf-8")
+    lines = text.removesuffix("\n").split("\n")
     for number, line in enumerate(lines, start=1):
         try:
             row = json.loads(line)

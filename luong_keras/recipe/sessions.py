@@ -16,6 +16,7 @@ import keras
 
 import luong_keras
 from luong_keras.files.atomic_file import write_text
+from luong_keras.files.inside import no_link
 from luong_keras.recipe.devices import Devices, device_names
 from luong_keras.text.threads import available_cores
 
@@ -37,6 +38,7 @@ def session(
         What writes the line so far, at most every ten seconds, to be called
         after every step: a call that is killed has a line too.
     """
+    no_link(path, in_place=True)
     began, start = datetime.datetime.now(datetime.UTC), time.monotonic()
     before = path.read_text(encoding="utf-8") if path.exists() else ""
     if before and not before.endswith("\n"):

@@ -10,6 +10,7 @@ from typing import Any
 
 from luong_keras.config import RunConfig
 from luong_keras.config_values import config_to_dict, leaf_values
+from luong_keras.files.inside import no_link
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.short_numbers import rounded
 from luong_keras.training.json_lines_log import JsonLinesLog
@@ -71,7 +72,7 @@ def read_run(folder: str | Path, name: str | None = None) -> RunRecord:
 
     Raises:
         FileNotFoundError: where there is no run.
-        ValueError: where its files do not belong together.
+        ValueError: where its files do not belong together, or are links.
     """
     run = RunFolder(folder)
     config = run_config(folder, own_files=False)
@@ -154,7 +155,7 @@ def _shown(value: Any) -> str:
 
 
 def _lines(path: Path) -> list[str]:
-    if not path.exists():
+    if not no_link(path).exists():
         return []
     # Only this ends a line: a U+2028 may stand in a sentence.
     return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")

@@ -20,6 +20,7 @@ from luong_keras.data.corpus import Corpus
 from luong_keras.data.datasets import Datasets
 from luong_keras.evaluation.bleu import corpus_bleu
 from luong_keras.evaluation.translation_scores import translation_scores
+from luong_keras.files.inside import no_link
 from luong_keras.files.json_file import read_json
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.inference.translation import Translation
@@ -203,7 +204,8 @@ def _made(runs: Sequence[RunFolder]) -> dict[str, Any]:
     seconds = 0.0
     for run in runs:
         if run.sessions.exists():
-            for line in run.sessions.read_text(encoding="utf-8").splitlines():
+            lines = no_link(run.sessions).read_text(encoding="utf-8")
+            for line in lines.splitlines():
                 # One may have been cut off as the power was.
                 with contextlib.suppress(ValueError):
                     seconds += json.loads(line)["seconds"]

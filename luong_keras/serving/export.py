@@ -13,6 +13,7 @@ import keras
 import numpy as np
 
 from luong_keras.files.atomic_file import sync, sync_tree
+from luong_keras.files.inside import local
 from luong_keras.inference.model_ensemble import ModelEnsemble
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.missing_package import missing_package
@@ -76,10 +77,12 @@ def export_saved_model(
     Raises:
         FileExistsError: where the folder exists: an exported version is
             never changed under a server's feet.
-        ValueError: for rounded weights of a model with a folded embedding.
+        ValueError: for a folder that is not of this machine, such as
+            `gs://bucket/1`, and for rounded weights of a model with a folded
+            embedding.
         SavedModelError: where a check fails; nothing is left then.
     """
-    folder, limits = Path(folder), limits or ServingLimits()
+    folder, limits = local(folder), limits or ServingLimits()
     if folder.exists():
         raise FileExistsError(
             f"Expected: a new folder for the SavedModel. Received: {folder}, "

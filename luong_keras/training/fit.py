@@ -87,9 +87,10 @@ def fit(
         The history of the epochs that ended in this call.
 
     Raises:
-        ValueError: If the snapshot does not fit the model, if the batches
-            run out early, for an optimizer whose weights are replaced by
-            averages at the end of a `fit`, or under another strategy of
+        ValueError: If the snapshot does not fit the model or has epochs of
+            another length, if the batches run out early (nothing is saved at
+            the end of that epoch), for an optimizer whose weights are replaced
+            by averages at the end of a `fit`, or under another strategy of
             `tf.distribute`.
         FolderInUseError: If another process trains with this snapshot.
 
@@ -117,7 +118,7 @@ def fit(
             snapshot = _snapshot(
                 callbacks, snapshot_path, snapshot_steps, writes_snapshots
             )
-            position = snapshot.restore(training_model)
+            position = snapshot.restore(training_model, steps)
             callbacks.append(snapshot)
         return _fit_from(
             position,
@@ -167,8 +168,14 @@ def _fit_from(
     )
     try:
         for start, stop in _legs(position, steps, end):
+            run.leg = start, stop
+            data = batches.dataset(start, stop)
+            known = _known_number(data)
+            if known is not None and known < stop - start:
+                # Keras would begin with them again.
+                raise run.too_few(start + known)
             training_model.fit(
-                batches.dataset(start, stop),
+                data,
                 initial_epoch=start // steps,
                 epochs=-(-stop // steps),
                 steps_per_epoch=min(steps, stop - start),
@@ -179,7 +186,6 @@ def _fit_from(
             )
             if training_model.stop_training:
                 break
-            _check_seen(run.position, start, stop)
         run.finish()
     finally:
         for callback in callbacks:
@@ -216,6 +222,7 @@ class _RunCallbacks(keras.callbacks.CallbackList):
             steps=steps,
         )
         self.position = position
+        self.leg = position, position
         self._steps = steps
         self._offset = position % steps
         self._resumed_epoch = position // steps
@@ -261,8 +268,22 @@ class _RunCallbacks(keras.callbacks.CallbackList):
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        if self.position == (epoch + 1) * self._steps:
+        if self.position < (epoch + 1) * self._steps:
+            if not self.model.stop_training:
+                raise self.too_few(self.position)
+        else:
             super().on_epoch_end(epoch, logs)
+
+    def too_few(self, end: int) -> ValueError:
+        start, stop = self.leg
+        epoch, seen = divmod(end, self._steps)
+        return ValueError(
+            f"`batches.dataset({start}, {stop})` must give {stop - start} "
+            f"batches. Received: {end - start}; epoch {epoch + 1} "
+            f"has {seen} of its {self._steps}, and its end was not saved. "
+            "Give all batches up to `stop_step`, or set `steps_per_epoch` to "
+            "their number in an epoch."
+        )
 
 
 class _WholeEpochs(list):
@@ -279,6 +300,17 @@ class _WholeEpochs(list):
 
     def __contains__(self, epoch: Any) -> bool:
         return self._run.position == epoch * self._steps
+
+
+def _known_number(data: Any) -> int | None:
+    """How many batches data say that they have."""
+    number = getattr(data, "cardinality", None)
+    if number is not None:
+        number = int(number() if callable(number) else number)
+        return number if number >= 0 else None  # Unknown, or endless.
+    if isinstance(data, keras.utils.PyDataset):
+        return data.num_batches
+    return None
 
 
 def _has_ended(callbacks: list[keras.callbacks.Callback]) -> bool:
@@ -309,12 +341,4 @@ def _check_arguments(model: keras.Model, steps: int) -> None:
             "Keras replaces the weights by their averages at the end of "
             "every `fit`, so such a run cannot be resumed exactly. Received: "
             f"{type(optimizer).__name__}(use_ema=True). Use use_ema=False."
-        )
-
-
-def _check_seen(seen: int, start: int, stop: int) -> None:
-    if seen != stop:
-        raise ValueError(
-            f"`batches.dataset({start}, {stop})` must give {stop - start} "
-            f"batches. Received: {seen - start}. Check `steps_per_epoch`."
         )

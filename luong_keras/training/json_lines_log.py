@@ -9,6 +9,7 @@ from typing import Any
 import keras
 
 from luong_keras.files.atomic_file import atomic_path
+from luong_keras.files.inside import no_link
 
 
 class JsonLinesLog(keras.callbacks.Callback):
@@ -59,9 +60,10 @@ class JsonLinesLog(keras.callbacks.Callback):
             is left of a last line that was cut is left out.
 
         Raises:
-            ValueError: If another line is damaged, with its number.
+            ValueError: If another line is damaged, with its number, or the
+                file is a link.
         """
-        if not self.path.exists():
+        if not no_link(self.path).exists():
             return []
         text = self.path.read_bytes().decode("utf-8", errors="replace")
         lines, found = text.splitlines(), []

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from luong_keras.config_values import leaf_values
+from luong_keras.files.inside import local, no_link
 from luong_keras.files.json_file import read_json, write_json
 from luong_keras.near_names import did_you_mean
 
@@ -126,7 +127,7 @@ class RunFolder:
     pairs: Path
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+        self.path = local(path)
         for attribute, (name, _) in _CONTENTS.items():
             setattr(self, attribute, self.path / name)
 
@@ -213,9 +214,9 @@ class RunFolder:
 
         Raises:
             FileNotFoundError: If the folder holds no run.
-            ValueError: If the file is damaged.
+            ValueError: If the file is damaged, or a link.
         """
-        if not self.config.exists():
+        if not no_link(self.config).exists():
             raise FileNotFoundError(
                 f"Expected a run in {str(self.path)!r}. Received: a folder "
                 f"without {self.config.name}. Check the path, or train first."
@@ -233,7 +234,7 @@ class RunFolder:
             The file.
 
         Raises:
-            ValueError: If that is no name of weights.
+            ValueError: If that is no name of weights, or the file is a link.
             FileNotFoundError: If the run has no such weights.
 
         Example:
@@ -253,7 +254,7 @@ class RunFolder:
                 f"epoch-7, those of an epoch. Received: {name}."
                 f"{did_you_mean(name, WEIGHTS)} {self._present_weights()}"
             )
-        path = self._weights(name)
+        path = no_link(self._weights(name))
         if not path.exists():
             raise FileNotFoundError(
                 f"Expected: the weights {path}. Received: no such file. "

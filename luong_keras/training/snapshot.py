@@ -40,6 +40,7 @@ class Snapshot:
         position: The number of batches that the run has seen.
         arrays: The variables, by `model/…`, `optimizer/…`, `metrics/…`.
         callbacks: The states of the callbacks, by class name.
+        steps_per_epoch: The length of an epoch; `None` where nobody said it.
 
     Example:
         >>> import keras, tempfile, pathlib
@@ -54,6 +55,7 @@ class Snapshot:
     position: int
     arrays: Mapping[str, np.ndarray]
     callbacks: Mapping[str, dict[str, Any]]
+    steps_per_epoch: int | None = None
 
     @classmethod
     def capture(
@@ -61,6 +63,7 @@ class Snapshot:
         model: keras.Model,
         position: int,
         callbacks: Sequence[keras.callbacks.Callback] = (),
+        steps_per_epoch: int | None = None,
     ) -> "Snapshot":
         """Copy the state of a compiled model and of its callbacks.
 
@@ -71,6 +74,7 @@ class Snapshot:
             model: The model that is trained.
             position: The number of batches seen.
             callbacks: Those with `get_state` are asked for it.
+            steps_per_epoch: The length of an epoch.
 
         Returns:
             The snapshot.
@@ -84,7 +88,7 @@ class Snapshot:
             name: callback.get_state()
             for name, callback in _stateful(callbacks).items()
         }
-        return cls(position, arrays, states)
+        return cls(position, arrays, states, steps_per_epoch)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the file; a crash leaves the old one or this one.
@@ -98,7 +102,11 @@ class Snapshot:
             NonFiniteError: If a weight is NaN or infinite. Nothing is written.
         """
         check_finite(self.arrays)
-        header = {"position": self.position, "callbacks": self.callbacks}
+        header = {
+            "position": self.position,
+            "callbacks": self.callbacks,
+            "steps_per_epoch": self.steps_per_epoch,
+        }
         write_arrays(path, header, self.arrays)
 
     @classmethod
@@ -116,7 +124,12 @@ class Snapshot:
             ValueError: If the file is damaged or of another format version.
         """
         header, arrays = read_arrays(path)
-        return cls(header["position"], arrays, header["callbacks"])
+        return cls(
+            header["position"],
+            arrays,
+            header["callbacks"],
+            header.get("steps_per_epoch"),  # Version 0.1.0 had none.
+        )
 
     def apply(
         self,

@@ -65,22 +65,33 @@ class SnapshotCallback(keras.callbacks.Callback):
         self._begin = 0
         self._resumed: Snapshot | None = None
 
-    def restore(self, model: keras.Model) -> int:
+    def restore(
+        self, model: keras.Model, steps_per_epoch: int | None = None
+    ) -> int:
         """Put the model and the callbacks where the run was left.
 
         Args:
             model: The compiled model, before `fit`.
+            steps_per_epoch: The length that an epoch has now.
 
         Returns:
             The number of batches seen, 0 if there is no snapshot.
 
         Raises:
             ValueError: If both files are damaged, or one belongs to another
-                model.
+                model or has epochs of another length.
         """
         self._resumed = self._read()
         if self._resumed is None:
             return 0
+        began = self._resumed.steps_per_epoch
+        if None not in (began, steps_per_epoch) and began != steps_per_epoch:
+            raise ValueError(
+                "A run goes on with epochs of the length that it began with. "
+                f"Expected: steps_per_epoch={began}, as in {self.path}. "
+                f"Received: steps_per_epoch={steps_per_epoch}. Give the data "
+                "of the run its old length, or use a new folder for a new run."
+            )
         self._resumed.apply(model, self.callbacks, self.path)
         return self._resumed.position
 
@@ -154,8 +165,9 @@ class SnapshotCallback(keras.callbacks.Callback):
 
     def _save(self, position: int) -> None:
         if self.writes:
-            model = self.model
-            Snapshot.capture(model, position, self.callbacks).write(self.path)
+            Snapshot.capture(
+                self.model, position, self.callbacks, self._steps_per_epoch
+            ).write(self.path)
         if self.stop is not None:
             self.stop.snapshot_wanted = False
         if self._stopping:

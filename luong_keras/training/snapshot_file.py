@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from luong_keras.files.atomic_file import atomic_path, check_free_space
+from luong_keras.files.inside import no_link
 
 FORMAT_VERSION = 1
 _HEADER = "header"
@@ -93,8 +94,10 @@ def read_arrays(
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If the file is damaged or of another format version.
+        ValueError: If the file is damaged, a link, or of another format
+            version.
     """
+    no_link(path)
     try:
         with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}

@@ -37,6 +37,8 @@ def load_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
 
     Raises:
         OSError: If the file is missing, damaged or cannot be read; it is named.
+        ValueError: If a weight is NaN or infinite; the file and the variable
+            are named.
     """
     try:
         model.load_weights(path)
@@ -50,6 +52,17 @@ def load_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
             "again, or choose other weights of the run: best, last or an "
             "epoch."
         ) from error
+    for variable in model.variables:
+        # NumPy has no such question for bfloat16.
+        values = keras.ops.convert_to_numpy(keras.ops.isfinite(variable))
+        if not values.all():
+            raise ValueError(
+                f"Expected: finite weights. Received: {os.fspath(path)!r}, "
+                f"where {variable.path!r} has "
+                f"{values.size - np.count_nonzero(values)} of {values.size} "
+                "values that are NaN or infinite. Choose other weights of the "
+                "run: best, last or an epoch."
+            )
 
 
 def write_mean(

@@ -6,6 +6,7 @@ answered by libevent's HTTP server there.
 """
 
 import gzip
+import io
 import re
 import threading
 import time
@@ -24,6 +25,8 @@ MODEL = r"/v1/models/([^/:]+)(?:/versions/(\d+)|/labels/([^/:]+))?"
 PREDICTION = re.compile(MODEL + ":(classify|regress|predict)", re.IGNORECASE)
 INFORMATION = re.compile(MODEL + "(/metadata)?", re.IGNORECASE)
 OK = 0
+# What the server unpacks of a body (ZLib::kMaxUncompressedBytes, 2.20.0).
+MOST_UNPACKED = 100 * 1024 * 1024
 # The runtime's code -> HTTP's, 500 for the others (ToHTTPStatusCode).
 HTTP_CODES = {
     OK: 200,
@@ -147,13 +150,15 @@ class RestHandler(BaseHTTPRequestHandler):
         return re.search("https?://", self.headers.get("Origin", ""))
 
     def unpacked(self, body):
-        """The body of a request; one that cannot be unpacked is empty."""
+        """The body of a request; one that is not unpacked is empty."""
         if "gzip" not in self.headers.get("Content-Encoding", ""):
             return body
         try:
-            return gzip.decompress(body)
+            with gzip.open(io.BytesIO(body)) as file:
+                found = file.read(MOST_UNPACKED + 1)
         except (EOFError, OSError, zlib.error):
             return b""
+        return found if len(found) <= MOST_UNPACKED else b""
 
     def answer(self, path, body, names):
         """The answer's bytes; `names` gets those of model and method."""

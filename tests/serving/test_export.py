@@ -1,5 +1,6 @@
 import base64
 import json
+import os
 import re
 import runpy
 import shutil
@@ -197,6 +198,42 @@ def test_a_failed_export_leaves_nothing(translator, tmp_path, monkeypatch):
     with pytest.raises(OSError, match="disk full"):
         export_saved_model(translator, tmp_path / "models" / "2")
     assert list((tmp_path / "models").iterdir()) == []
+
+
+def test_an_export_is_on_disk_before_it_has_its_name(
+    translator, tmp_path, monkeypatch
+):
+    class Archive:
+        def track(self, resource):
+            pass
+
+        def add_endpoint(self, *arguments, **options):
+            pass
+
+        def write_out(self, path, **options):
+            (Path(path) / "variables").mkdir(parents=True)
+            (Path(path) / "variables" / "data").write_bytes(b"weights")
+
+    synced = set()
+
+    def fsync(descriptor):
+        synced.add(os.fstat(descriptor).st_ino)
+
+    def replace(source, target):
+        inside = [Path(source), *Path(source).rglob("*")]
+        assert {path.stat().st_ino for path in inside} == synced
+        assert Path(source) / "variables" / "data" in inside
+        synced.clear()
+        os.rename(source, target)
+
+    monkeypatch.setattr(keras.export, "ExportArchive", Archive)
+    monkeypatch.setattr(
+        "luong_keras.serving.export.check_saved_model", lambda *_: None
+    )
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "replace", replace)
+    folder = export_saved_model(translator, tmp_path / "models" / "2")
+    assert synced == {folder.parent.stat().st_ino}
 
 
 class CallsPython(Translator):

@@ -203,10 +203,14 @@ def test_bodies_may_be_packed(refusing):
     packed = {"Content-Encoding": "gzip"}
     body = gzip.compress(b'{"instances": [1]}')
     assert ask(refusing, data=body, headers=packed).status_code == 404
-    response = ask(refusing, data=b"nothing", headers=packed)
-    assert response.json() == {
-        "error": "JSON Parse error: The document is empty"
-    }
+    large = gzip.compress(b" " * (100 * 2**20 - 20) + b'{"instances": [1]}', 1)
+    assert ask(refusing, data=large, headers=packed).status_code == 404
+    too_large = gzip.compress(b" " * 100 * 2**20 + b'{"instances": [1]}', 1)
+    for data in (b"nothing", too_large):
+        response = ask(refusing, data=data, headers=packed)
+        assert response.json() == {
+            "error": "JSON Parse error: The document is empty"
+        }
 
 
 def test_histograms_count_what_is_below_their_limits():

@@ -257,6 +257,27 @@ def test_a_large_body_is_refused_before_the_server(proxy, upstream):
     assert len(upstream.seen) == 1
 
 
+@pytest.mark.parametrize("encoding", ["gzip", "GZIP", "deflate", "br", "x, y"])
+@pytest.mark.parametrize("method, path", [("POST", PREDICT), ("GET", MODEL)])
+def test_a_compressed_body_is_refused(proxy, upstream, encoding, method, path):
+    # The server would unpack 100 MB of it.
+    headers = {"Content-Encoding": encoding}
+    refused = proxy.request(method, path, data=b"{}", headers=headers)
+    assert "not compressed" in error_of(refused, 415)
+    assert upstream.seen == []
+
+
+@pytest.mark.parametrize("first", ["identity", "Identity", ""])
+def test_no_encoding_is_passed_on(proxy, upstream, first):
+    lines = f"POST {PREDICT} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+    lines += f"Authorization: Bearer {TOKEN}\r\nContent-Length: 2\r\n"
+    encoded = f"Content-Encoding: {first}\r\n"
+    assert b" 200 " in raw(proxy, f"{lines}{encoded}\r\n{{}}".encode())
+    raw(proxy, f"{lines}{encoded}Content-Encoding: gzip\r\n\r\n{{}}".encode())
+    for _, headers, _ in upstream.seen:
+        assert "Content-Encoding" not in headers
+
+
 def test_the_servers_503_comes_with_a_time(proxy, upstream):
     upstream.status = 503
     response = proxy.post(PREDICT, BODY)
@@ -435,30 +456,43 @@ def test_the_server_answers_through_it(in_front, server):
     assert found == direct.json()
 
 
-def test_grpc_passes_with_a_token_alone(in_front, server):
+def grpc_predicted(in_front, server, token, **options):
+    """The answer over gRPC."""
     grpc = pytest.importorskip("grpc")
     from tests.serving.server_calls import Grpc
 
     secure = grpc.ssl_channel_credentials(
         Path(in_front.certificate).read_bytes()
     )
-
-    def predicted(token):
-        calls = Grpc(server)
-        both = grpc.composite_channel_credentials(
-            secure, grpc.access_token_call_credentials(token)
+    both = grpc.composite_channel_credentials(
+        secure, grpc.access_token_call_credentials(token)
+    )
+    target = f"localhost:{in_front.port}"
+    with Grpc(server) as calls, grpc.secure_channel(target, both) as channel:
+        request = calls.request("serving_default", text=["a cat"])
+        ask = channel.unary_unary(
+            "/tensorflow.serving.PredictionService/Predict",
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=PredictResponse.FromString,
         )
-        target = f"localhost:{in_front.port}"
-        with calls, grpc.secure_channel(target, both) as channel:
-            request = calls.request("serving_default", text=["a cat"])
-            ask = channel.unary_unary(
-                "/tensorflow.serving.PredictionService/Predict",
-                request_serializer=type(request).SerializeToString,
-                response_deserializer=PredictResponse.FromString,
-            )
-            return ask(request, timeout=60)
+        return ask(request, timeout=60, **options)
 
-    assert predicted(TOKEN).outputs["translation"].string_val
+
+def test_grpc_passes_with_a_token_alone(in_front, server):
+    grpc = pytest.importorskip("grpc")
+    found = grpc_predicted(in_front, server, TOKEN)
+    assert found.outputs["translation"].string_val
     with pytest.raises(grpc.RpcError) as refused:
-        predicted("x")
+        grpc_predicted(in_front, server, "x")
     assert refused.value.code() == grpc.StatusCode.UNAUTHENTICATED
+
+
+def test_compressed_messages_are_refused_as_grpc_does(in_front, server):
+    grpc = pytest.importorskip("grpc")
+    for compression in (grpc.Compression.Gzip, grpc.Compression.Deflate):
+        with pytest.raises(grpc.RpcError) as refused:
+            grpc_predicted(in_front, server, TOKEN, compression=compression)
+        assert refused.value.code() == grpc.StatusCode.UNIMPLEMENTED
+        assert "not compressed" in refused.value.details()
+    none = grpc.Compression.NoCompression
+    assert grpc_predicted(in_front, server, TOKEN, compression=none).outputs

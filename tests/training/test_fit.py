@@ -206,6 +206,64 @@ def test_too_few_batches_are_an_error():
         fit(small_model(), Rows(missing=1), epochs=2, verbose=0)
 
 
+class Ending:
+    """The batches of a run, which end after some of them."""
+
+    steps_per_epoch = RUN["STEPS"]
+
+    def __init__(self, end, counted):
+        self.batches, self.end, self.counted = RUN["Batches"](), end, counted
+
+    def dataset(self, start_step, stop_step):
+        data = self.batches.dataset(start_step, min(stop_step, self.end))
+        if self.counted or not hasattr(data, "filter"):
+            return data
+        return data.filter(lambda *_: True)  # Now nobody knows the number.
+
+
+def end_early(monkeypatch, tmp_path, end, counted):
+    with monkeypatch.context() as patch:
+        data = Ending(end, counted)
+        patch.setitem(RUN["train"].__globals__, "Batches", lambda: data)
+        with pytest.raises(ValueError, match=f"21 batches. Received: {end}; "):
+            RUN["train"](tmp_path)
+
+
+# In the first epoch, at its end, and in the second one.
+@pytest.mark.filterwarnings("ignore:Your input ran out of data")
+@pytest.mark.parametrize("end", [5, 7, 12])
+def test_data_that_end_early_are_told_before_the_epoch_is_saved(
+    tmp_path, straight, monkeypatch, end
+):
+    end_early(monkeypatch, tmp_path, end, counted=False)
+    saved = Snapshot.read(tmp_path / "snapshot.npz")
+    assert saved.position == {5: 3, 7: 7, 12: 12}[end]
+    # Nothing of an epoch that did not end is in the log.
+    assert (tmp_path / "log.jsonl").exists() == (end >= 7)
+    equal_but_for_epochs(RUN["train"](tmp_path), straight)
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("end", [5, 7])
+def test_data_that_say_that_they_end_early_begin_nothing(
+    tmp_path, monkeypatch, end
+):
+    # Keras would take them from the begin again.
+    end_early(monkeypatch, tmp_path, end, counted=True)
+    assert not (tmp_path / "snapshot.npz").exists()
+
+
+def test_a_run_goes_on_with_epochs_of_its_length(tmp_path):
+    rows = Rows()
+    options = {"snapshot_path": tmp_path / "snapshot.npz", "verbose": 0}
+    fit(small_model(), rows, epochs=1, **options)
+    rows.steps_per_epoch = 5
+    with pytest.raises(ValueError, match="per_epoch=4, .* steps_per_epoch=5"):
+        fit(small_model(), rows, epochs=2, **options)
+    rows.steps_per_epoch = 4
+    assert fit(small_model(), rows, epochs=2, **options).epoch == [1]
+
+
 SEVERAL_STEPS = pytest.mark.skipif(
     keras.backend.backend() == "torch",
     reason="Keras on torch makes one step an execution",

@@ -68,6 +68,22 @@ def test_a_missing_file_is_told(tmp_path):
         load_weights(model(), tmp_path / "none.weights.h5")
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_weights_that_are_no_numbers_are_named(tmp_path, value, dtype):
+    path = tmp_path / "best.weights.h5"
+    layers = [keras.layers.Dense(3, dtype=dtype, name=name) for name in "ab"]
+    bad = keras.Sequential([keras.Input((2,)), *layers])
+    kernel = np.ones((3, 3))
+    kernel[1, 2] = value
+    layers[1].kernel.assign(kernel)
+    bad.save_weights(path)
+    with pytest.raises(
+        ValueError, match=r"best\.weights\.h5.*b/kernel.*1 of 9"
+    ):
+        load_weights(bad, path)
+
+
 @pytest.mark.parametrize("step", ["open", "read"])
 def test_a_snapshot_that_cannot_be_read_is_named(tmp_path, monkeypatch, step):
     path = tmp_path / "snapshot.npz"

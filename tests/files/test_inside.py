@@ -1,0 +1,166 @@
+"""A run from somebody else, whose files lead to those of its reader."""
+
+import os
+
+import pytest
+
+from luong_keras.cli.main import main
+from luong_keras.data.corpus_writer import write_corpus
+from luong_keras.files.atomic_file import atomic_path
+from luong_keras.files.folder_lock import locked
+from luong_keras.files.inside import no_link
+from luong_keras.recipe.devices import ONE_DEVICE
+from luong_keras.recipe.evaluation import write_results
+from luong_keras.recipe.preparation import read_text
+from luong_keras.recipe.sessions import session
+from luong_keras.report.run_record import read_run
+from luong_keras.serving.export import export_saved_model
+from luong_keras.training.json_lines_log import JsonLinesLog
+from luong_keras.training.run_folder import WEIGHTS, RunFolder
+from luong_keras.training.snapshot_file import read_arrays, write_arrays
+from tests.report.made_up_run import GOOD, made_up_run
+
+
+def sessions(run):
+    with session(run.sessions, ONE_DEVICE, lambda: 1):
+        pass
+
+
+def locks(run):
+    with locked(run.path):
+        pass
+
+
+def logs(run):
+    JsonLinesLog(run.log).on_epoch_end(7, {"loss": 1.0})
+
+
+def written(name):
+    """Writes a file of this name as the library writes most files."""
+
+    def write(run):
+        with atomic_path(run.path / name) as temporary:
+            temporary.write_text("new")
+
+    return write
+
+
+USES = [
+    ("config.json", lambda run: run.read_config()),
+    ("config.json", lambda run: run.write_config({})),
+    ("data.json", lambda run: run.write_data("x")),
+    ("dev.jsonl", read_text),
+    ("test.jsonl", read_text),
+    ("test.jsonl", lambda run: read_run(run.path)),
+    ("test.txt", lambda run: read_run(run.path)),
+    ("results.jsonl", lambda run: read_run(run.path)),
+    ("results.jsonl", lambda run: write_results(run.results, {"a": 1})),
+    ("sessions.jsonl", lambda run: read_run(run.path)),
+    ("sessions.jsonl", sessions),
+    ("log.jsonl", lambda run: read_run(run.path)),
+    ("log.jsonl", logs),
+    ("snapshot.npz", lambda run: read_arrays(run.snapshot)),
+    ("snapshot.npz", lambda run: write_arrays(run.snapshot, {}, {})),
+    (".lock", locks),
+    (".lock-owner.json", locks),
+    *(
+        (f"{name}.weights.h5", lambda run, name=name: run.weights(name))
+        for name in WEIGHTS
+    ),
+    *(
+        (name, written(name))
+        for name in ("test.txt", "report.html", "finished.json", "dev.jsonl")
+    ),
+]
+
+
+@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize("name, use", USES)
+def test_a_file_of_a_run_is_no_link(tmp_path, name, use, there):
+    run = made_up_run(tmp_path / "run", GOOD)
+    run.dev.write_text('["a", "b"]\n')
+    write_corpus([("a", "b")], run.corpus)
+    own, secret = run.path / name, tmp_path / "secret"
+    if there:
+        content = own.read_bytes() if own.exists() else b"{}"
+        secret.write_bytes(content)
+    own.unlink(missing_ok=True)
+    own.symlink_to(secret)
+    before = sorted(path.name for path in tmp_path.rglob("*"))
+    with pytest.raises(ValueError, match=f"at .*{name}. Received: a link to"):
+        use(run)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == before
+    if there:
+        assert secret.read_bytes() == content
+
+
+@pytest.mark.parametrize("use", [sessions, locks, logs])
+def test_a_file_of_another_user_is_not_added_to(tmp_path, monkeypatch, use):
+    run = made_up_run(tmp_path / "run")
+    (run.path / ".lock-owner.json").write_text("{}")
+    before = run.sessions.read_text()
+    me = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: me + 1)
+    if use is logs:  # It is replaced, not changed.
+        use(run)
+        return
+    with pytest.raises(ValueError, match=f"Received: one of user {me}"):
+        use(run)
+    assert run.sessions.read_text() == before
+
+
+def test_folders_of_a_run_may_be_links(tmp_path):
+    run = RunFolder(tmp_path / "run")
+    (tmp_path / "elsewhere").mkdir()
+    run.path.mkdir()
+    run.checkpoints.symlink_to(tmp_path / "elsewhere")
+    with atomic_path(run.checkpoints / "epoch-007.weights.h5") as temporary:
+        temporary.write_bytes(b"weights")
+    assert run.weights("epoch-7").exists()
+    link = tmp_path / "link"
+    link.symlink_to(run.path)
+    with locked(link):
+        write_results(RunFolder(link).results, {"a": 1})
+    assert run.results.exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["export", "--run-dir", "run", "--output", "gs://bucket/model/1"],
+        ["export", "--run-dir", "run", "s3://b/run", "--output", "1"],
+        ["translate", "--run-dir", "gs://bucket/run"],
+        ["train", "--run-dir", "hdfs://host/run"],
+        ["report", "gs://bucket/run"],
+        ["report", "run", "--output", "gs://bucket/report.html"],
+    ],
+)
+def test_addresses_are_no_paths(tmp_path, monkeypatch, capsys, arguments):
+    monkeypatch.chdir(tmp_path)
+    made_up_run("run", GOOD)
+    address = next(each for each in arguments if "://" in each)
+    assert main(arguments) == 2
+    assert f"Received: {address}, which begins" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_an_export_or_a_run_is_at_no_address(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="begins with gs:"):
+        export_saved_model(None, "gs://bucket/model/1")
+    with pytest.raises(ValueError, match="begins with s3:"):
+        RunFolder("s3://bucket/run")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="is for root"
+)
+def test_root_may_add_to_the_files_of_a_folder_that_is_mounted(tmp_path):
+    file = tmp_path / "results.jsonl"
+    file.touch()
+    os.chown(file, 12_345, -1)
+    with pytest.raises(ValueError, match="one of user 12345"):
+        no_link(file, in_place=True)
+    os.chown(tmp_path, 12_345, -1)
+    assert no_link(file, in_place=True) == file
