@@ -323,6 +323,7 @@ def test_the_usual_training(run_of):
         "TensorBoard",
         "TensorBoardSamples",
         "TrainingProgress",
+        "LambdaCallback",  # the line of this call among the sessions
         "StopOnSignal",
     ]
     assert run.options.snapshot_path == run.folder.snapshot
