@@ -124,6 +124,7 @@ def test_folders_of_a_run_may_be_links(tmp_path):
     assert run.results.exists()
 
 
+@pytest.mark.tensorflow
 @pytest.mark.parametrize(
     "arguments",
     [
