@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from luong_keras.config_checks import check_at_least_one
 
-# How long translations may become where neither a run nor its user says it.
+# The maximum length where neither a run nor its user sets one.
 LIBRARY_RATIO, LIBRARY_OFFSET = 2.0, 20.0
 
 
@@ -125,13 +125,13 @@ class DecodingConfig:
             )
 
     def most_symbols(self, source_tokens: Any) -> Any:
-        """How long a translation may become, before rounding down.
+        """Maximum length of a translation, not yet rounded down.
 
         Args:
-            source_tokens: a number, or a tensor of numbers.
+            source_tokens: length of the source, a number or a tensor.
 
         Returns:
-            The same of symbols, `</s>` counted.
+            A number of target symbols, `</s>` included, of the same shape.
 
         Example:
             >>> DecodingConfig().most_symbols(10)

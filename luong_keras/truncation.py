@@ -1,4 +1,4 @@
-"""Tells of lines that were cut, or whose translations were."""
+"""Reports of lines that were cut, or whose translations were."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SHOWN = 10
 
 
 class ScoredText(Protocol):
-    """What is known of a given translation."""
+    """A scored translation."""
 
     @property
     def truncated(self) -> bool:
@@ -58,7 +58,7 @@ class TruncatedPlaces:
 
     @property
     def any(self) -> bool:
-        """Whether there is something to tell."""
+        """Whether anything was cut."""
         return self.count > 0 or self.unfinished > 0
 
     def add(
@@ -84,7 +84,7 @@ class TruncatedPlaces:
         self.first = sorted(self.first + found)[:_SHOWN]
 
     def message(self) -> str:
-        """What is told of these lines, in one."""
+        """The report, in one line."""
         parts = [self._of_lines()] if self.count else []
         if self.unfinished:
             parts.append(

@@ -9,7 +9,7 @@ import numpy as np
 
 _ROW = ("truncated", "status")
 _NBEST = ("translations", "scores", "truncations", *_ROW)
-# Those that came with contract 3.
+# Outputs that are new in contract 3.
 _LATER = ("truncations",)
 _SCORE = ("log_probability", "tokens", "word_log_probabilities", "lengths")
 _ATTENTION = ("alignments", "source_tokens", "source_lengths")
@@ -42,7 +42,7 @@ _encode = np.frompyfunc(str.encode, 1, 1)
 
 
 def outputs_of(signature: str, version: int) -> tuple[str, ...]:
-    """What an export of a contract answers.
+    """Names of the outputs of a signature, by contract version.
 
     Example:
         >>> outputs_of("translate", 2)

@@ -64,7 +64,7 @@ _ADVICE = {
     "HTTP_413": "Pass a smaller `batch_size`.",
 }
 
-# What reading a malformed answer raises.
+# Exceptions that parsing a malformed response can raise.
 UNREADABLE = (
     *(LookupError, TypeError, ValueError, AttributeError),
     *(ArithmeticError, RecursionError),

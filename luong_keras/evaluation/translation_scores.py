@@ -186,8 +186,8 @@ def paired_test(
         one, other = cast(list[Any], scores[name])
         seed = signature.info["seed"]
         random = np.random.default_rng(None if seed == "none" else int(seed))
-        # That of its own tests leaves out differences as large as this one,
-        # and that of the bootstrap is one-sided.
+        # sacreBLEU's own randomisation test does not count ties, and its
+        # bootstrap test is one-sided.
         p_value = _randomisation_p(
             metric,
             _statistics(metric, first, references),
@@ -207,7 +207,7 @@ def paired_test(
 def _statistics(
     metric: Any, hypotheses: Sequence[str], references: Sequence[str]
 ) -> np.ndarray:
-    """What a score is the function of, (N, numbers) of the sentences."""
+    """Sufficient statistics of a score, (N, K): a row a sentence."""
     found = metric._extract_corpus_statistics(
         list(hypotheses), [list(references)]
     )
@@ -217,13 +217,13 @@ def _statistics(
 def _randomisation_p(
     metric: Any, first: np.ndarray, second: np.ndarray, swapped: np.ndarray
 ) -> float:
-    """The share of swappings with a difference as large, the observed among.
+    """Two-sided p value of paired approximate randomisation.
 
     Args:
         metric: the score.
         first: `_statistics` of one system.
         second: those of the other.
-        swapped: (samples, N), 1 where the translations of a sentence are.
+        swapped: (samples, N), 1 where a sentence's translations are swapped.
     """
     score = metric._compute_score_from_stats
     moved = swapped @ (second - first)

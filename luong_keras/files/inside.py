@@ -1,4 +1,4 @@
-"""Paths that a folder from somewhere else, or a typing error, leads astray."""
+"""Checks of paths: in a folder, no link, on this machine."""
 
 import os
 import re

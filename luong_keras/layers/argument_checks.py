@@ -9,6 +9,8 @@ import numbers
 import numpy as np
 from keras import backend
 
+from luong_keras.ops.shapes import may_be_equal
+
 _FORMS = {2: "(B, U)", 3: "(B, T, E)"}
 
 
@@ -81,7 +83,7 @@ def check_mask(name, mask, of, x):
             "`keras.ops.arange(S) < lengths[:, None]` for lengths (B,)."
         )
     wanted = tuple(x.shape[: len(x.shape) - 1])
-    if not _agree(tuple(mask.shape), wanted):
+    if not may_be_equal(tuple(mask.shape), wanted):
         raise ValueError(
             f"`{name}` must have one entry a position of `{of}`. Expected: "
             f"shape {wanted}. Received: {tuple(mask.shape)}, with "
@@ -136,7 +138,7 @@ def check_states(name, states, widths, rows):
         )
     for i, (state, width) in enumerate(zip(states, widths, strict=False)):
         check_floats(f"{name}[{i}]", state)
-        if not _agree(tuple(state.shape), (*rows, width)):
+        if not may_be_equal(tuple(state.shape), (*rows, width)):
             raise ValueError(
                 f"`{name}[{i}]` must be (B, U), as the cell's `state_size` "
                 f"says. Expected: {(*rows, width)}. Received: "
@@ -146,7 +148,7 @@ def check_states(name, states, widths, rows):
 
 
 def counts_steps(attention):
-    """Whether what an attention layer finds depends on the decoder's step."""
+    """Whether attention depends on the decoder step, as local-m does."""
     return (
         attention is not None
         and attention.uses_position
@@ -154,15 +156,26 @@ def counts_steps(attention):
     )
 
 
+def check_single_step(query):
+    """Raises for one query (B, U), whose decoder step is not given."""
+    if len(query.shape) == 2:
+        raise ValueError(
+            "Monotonic alignment needs to know the decoder step t of a "
+            "single query. Expected: `position=t` with a query (B, U), "
+            "or a query (B, T, U) of all steps. Received: "
+            f"query.shape={tuple(query.shape)}, position=None."
+        )
+
+
 def check_step(name, step, inputs):
-    """Raises unless a decoder's step is an integer, or has one a sentence."""
+    """Raises unless a decoder step is an integer, () or one a sentence."""
     if isinstance(step, numbers.Integral):
         check_numbers(least=0, **{name: step})
         return
     shape = tuple(getattr(step, "shape", (None, None)))
     dtype = backend.standardize_dtype(getattr(step, "dtype", "float32"))
     if "int" not in dtype or not (
-        shape == () or _agree(shape, tuple(inputs.shape[:1]))
+        shape == () or may_be_equal(shape, tuple(inputs.shape[:1]))
     ):
         raise ValueError(
             f"`{name}` must be an integer, or an integer tensor () or (B,). "
@@ -197,17 +210,12 @@ def check_call(layer, query, value, query_mask, value_mask, keys, position):
             f"value.shape={tuple(value.shape)}. A recurrent layer returns one "
             "vector a word with `return_sequences=True`."
         )
-    if position is None and len(query.shape) == 2 and counts_steps(layer):
-        raise ValueError(
-            "Monotonic alignment needs to know the decoder step t of a "
-            "single query. Expected: `position=t` with a query (B, U), "
-            "or a query (B, T, U) of all steps. Received: "
-            f"query.shape={tuple(query.shape)}, position=None."
-        )
+    if position is None and counts_steps(layer):
+        check_single_step(query)
     check_same_batch(query=query, value=value, keys=keys)
     check_mask("query_mask", query_mask, "query", query)
     check_mask("value_mask", value_mask, "value", value)
-    if keys is not None and not _agree(
+    if keys is not None and not may_be_equal(
         tuple(keys.shape[1:2]), tuple(value.shape[1:2])
     ):
         raise ValueError(
@@ -215,10 +223,3 @@ def check_call(layer, query, value, query_mask, value_mask, keys, position):
             f"keys.shape={tuple(keys.shape)}, "
             f"value.shape={tuple(value.shape)}."
         )
-
-
-def _agree(shape, wanted):
-    """Whether two shapes can be equal; None is not known yet."""
-    return len(shape) == len(wanted) and all(
-        None in (a, b) or a == b for a, b in zip(shape, wanted, strict=True)
-    )

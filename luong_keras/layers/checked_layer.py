@@ -1,4 +1,4 @@
-"""The base of the layers: wrong arguments raise before anything is built."""
+"""Base layer that checks the arguments of a call before it is built."""
 
 import functools
 import inspect
@@ -45,7 +45,7 @@ _RESULTS = (
     "`return_attention_scores=True` in the call returns the weights of all "
     "steps."
 )
-# What those write who know other layers -> what to write here.
+# Arguments of other libraries -> what to use here.
 FOREIGN = {
     # keras.layers.RNN, LSTM and GRU.
     "stateful": "No layer keeps states between calls: take them by "
@@ -114,9 +114,9 @@ FOREIGN = {
 class CheckedLayer(keras.layers.Layer):
     """A Keras layer that refuses wrong arguments before it is built.
 
-    Names that other libraries have, and ragged, sparse or nested values in
-    the place of a tensor, raise here; a layer says by `_check_call`, which
-    gets the arguments of a call by name, what else does not fit.
+    Argument names of other libraries, and ragged, sparse or nested values in
+    place of a tensor, raise a `ValueError`. A subclass checks the rest in
+    `_check_call`, which receives the arguments of a call by name.
     """
 
     def __new__(cls, *args, **kwargs):
@@ -146,7 +146,7 @@ def _parameters(function):
 
 
 def _refuse_foreign(kind, function, given):
-    """Raises for names that other layers have, with those of this one."""
+    """Raises for argument names of other libraries."""
     parameters = _parameters(function).parameters
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         return
@@ -159,7 +159,7 @@ def _refuse_foreign(kind, function, given):
 
 
 def _check_tensors(name, value):
-    """Raises for what is no tensor, or no dense one."""
+    """Raises unless a value is one dense tensor."""
     if isinstance(value, (list, tuple, dict)):
         if name not in STRUCTURES:
             raise ValueError(

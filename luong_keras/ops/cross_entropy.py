@@ -3,6 +3,7 @@
 from keras import ops
 
 from luong_keras.ops import masking
+from luong_keras.ops.shapes import may_be_equal
 from luong_keras.special_tokens import PAD_ID
 
 
@@ -81,7 +82,7 @@ def word_weights(sample_weight, targets):
     weights = ops.convert_to_tensor(sample_weight)
     given, (batch, steps) = tuple(weights.shape), tuple(targets.shape)
     wanted = [(batch,), (batch, steps), (batch, 1)]
-    if not any(_fits(given, shape) for shape in wanted):
+    if not any(may_be_equal(given, shape) for shape in wanted):
         raise ValueError(
             "`sample_weight` has one weight a sentence, (B,), or one a word, "
             f"(B, T). Expected: {wanted[0]} or {wanted[1]}. Received: "
@@ -94,18 +95,12 @@ def word_weights(sample_weight, targets):
 def check_targets(targets, predicted, form, fix):
     """Raises unless the predictions are (B, T), or (B, T, V) for logits."""
     rank, shape = len(form), tuple(predicted.shape)
-    if len(shape) != rank or not _fits(tuple(targets.shape), shape[:2]):
+    if len(shape) != rank or not may_be_equal(tuple(targets.shape), shape[:2]):
         raise ValueError(
             f"`y_true` must be ids (B, T), and `y_pred` ({', '.join(form)}). "
             f"Received: y_true.shape={tuple(targets.shape)}, y_pred.shape="
             f"{shape}. {fix}"
         )
-
-
-def _fits(shape, wanted):
-    return len(shape) == len(wanted) and all(
-        None in (a, b) or a == b for a, b in zip(shape, wanted, strict=True)
-    )
 
 
 def check_smoothing(label_smoothing):

@@ -177,7 +177,7 @@ def out_of_blocks(x, batch, steps):
 
 
 def _missing(steps, size):
-    """How many steps the last block lacks.
+    """Number of padding steps in the last block.
 
     Without `-steps % size`, which is negative in ONNX.
     """

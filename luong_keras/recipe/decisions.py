@@ -1,4 +1,4 @@
-"""What a run decides when it begins: its languages and its metric."""
+"""Languages and metric of a run, chosen when it begins."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from luong_keras.evaluation.metrics.registry import (
 from luong_keras.text.scripts import language_of_script
 from luong_keras.training.run_folder import RunFolder
 
-# Runs of before there was a choice.
+# The metric of runs that have no `training.metric`.
 OLDER_METRIC = "bleu:13a"
 _LANGUAGES = ("source_language", "target_language")
 _LINES = 1000  # of each source, for the script
 
 
 def kept_decisions(config: RunConfig, run: RunFolder) -> RunConfig:
-    """The settings with what a run that has begun decided then."""
+    """Settings of a resumed run, with its languages and metric."""
     if not run.config.exists():
         return config
     old: dict[str, Any] = run.read_config()
@@ -42,10 +42,10 @@ def kept_decisions(config: RunConfig, run: RunFolder) -> RunConfig:
 
 
 def decide_languages(config: RunConfig, run: RunFolder) -> RunConfig:
-    """The settings with the languages that the beginning of the text tells.
+    """Settings with languages that are detected from the text.
 
-    Those of a data set with a name are known; of files they are what their
-    script tells, if it does, and otherwise stay unknown.
+    Data sets by name have known languages. For files the script of the first
+    lines decides; a language that it does not tell stays None.
     """
     data = config.data
     unknown = [name for name in _LANGUAGES if getattr(data, name) is None]
@@ -75,7 +75,7 @@ def decide_languages(config: RunConfig, run: RunFolder) -> RunConfig:
 def decide_metric(
     config: RunConfig, run: RunFolder, references: Sequence[str]
 ) -> RunConfig:
-    """The settings with the metric that this run keeps.
+    """Settings with the metric of the run.
 
     Args:
         config: the settings, with the languages.
@@ -96,7 +96,7 @@ def run_metric(
     references: Sequence[str] = (),
     setting: str | None = None,
 ) -> Metric:
-    """The metric of a run, or another one for its text.
+    """Return the metric of a run, or another one for its text.
 
     Args:
         config: the settings, with the languages.
@@ -104,7 +104,7 @@ def run_metric(
         setting: of another metric.
 
     Raises:
-        ValueError: where it is of nobody who is here.
+        ValueError: for a metric that is not registered.
         ImportError: where its package is missing.
     """
     setting = setting or config.training.metric

@@ -90,7 +90,7 @@ class Evaluation:
     def _own_scores(
         self, translations: Sequence[str], references: Sequence[str]
     ) -> dict[str, dict[str, Any]]:
-        """What is suited to this language, and what chose the best epoch."""
+        """BLEU in the target language, and the metric of the run."""
         data = self.data
         target = Target(
             data.target_language, data.lowercase, references=references

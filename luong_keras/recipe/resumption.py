@@ -52,7 +52,7 @@ MAY_CHANGE = (
     "decoding",
 )
 
-# What the settings were of which an older run does not know.
+# Defaults of settings that an older run does not have.
 _OLDER = config_to_dict(
     with_values(RunConfig(), {"training.metric": OLDER_METRIC})
 )

@@ -153,7 +153,7 @@ def fit_length_limit(
     tokenizers: Sequence[Tokenizer],
     run: RunFolder,
 ) -> RunConfig:
-    """The settings with a maximum length of translations.
+    """Settings with the maximum length of translations.
 
     A run that has one keeps it. A new run takes a x S + b from the tokens S
     and T of its first pairs: a is 1.5 x the sum of T / the sum of S, and b

@@ -162,7 +162,7 @@ def _scores(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
 def _own_scores(
     run: RunRecord, signatures: Sequence[str]
 ) -> list[tuple[str, str, str]]:
-    """The scores of a run that are suited to its language and its metric."""
+    """Scores of a run in its language and by its metric."""
     return [
         (name, f"{value['score']:.2f}", value.get("signature", ""))
         for name, value in run.results.items()
@@ -174,7 +174,7 @@ def _own_scores(
 
 
 def _tokenizer(run: RunRecord) -> str:
-    """That of BLEU in the target language, as the run was scored."""
+    """Tokenizer of BLEU in the target language of a run."""
     for name in run.results:
         if name.startswith("bleu:"):
             with contextlib.suppress(ImportError, OSError):
@@ -183,7 +183,7 @@ def _tokenizer(run: RunRecord) -> str:
 
 
 def _validation_curves(runs: Sequence[RunRecord]) -> list[Any]:
-    """BLEU, and what the runs have chosen their best epochs by."""
+    """Curves of BLEU and of the metrics of the runs."""
     settings = ["bleu", *(run.config.training.metric for run in runs)]
     found = {}
     for setting in settings:

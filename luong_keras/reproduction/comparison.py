@@ -37,7 +37,7 @@ class Interval(NamedTuple):
         value: the number.
         low: the lower bound; None where nothing says how trials differ.
         high: the upper bound, likewise.
-        basis: where the spread of the trials comes from.
+        basis: source of the variance, where it is pooled.
     """
 
     value: float
@@ -47,7 +47,7 @@ class Interval(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """How trials of one row, or of one difference, vary.
+    """Variance between the trials of a row, or of a difference.
 
     Attributes:
         variance: between trials, on the same test sentences.
@@ -175,10 +175,10 @@ class Resampling:
         of: str,
         over: str,
     ) -> Interval:
-        """A sum of which a row has one trial."""
+        """Interval of a sum in which some row has one trial."""
         parts = [(x, self._of(trials[row], of, over)) for x, row in terms]
         means = sum(sign * values.mean(axis=0) for sign, values in parts)
-        # How scores of one training differ is another spread.
+        # Two scores of one training differ by another variance.
         alone = {trials[row][0].trained for _, row in terms}
         pool = self._pooled(of, over)
         if pool is None or len(alone) < len(terms):
@@ -225,7 +225,7 @@ class Resampling:
 def _keep_common(
     found: dict[str, list[Record]], names: Sequence[str], least: int
 ) -> None:
-    """Keeps the trials of the seeds that all rows have, if these are enough."""
+    """Keep the trials of the common seeds, if there are enough."""
     common = set.intersection(*({r.seeds for r in found[n]} for n in names))
     if len(common) >= least:
         for name in names:
@@ -272,7 +272,7 @@ def _interval(
         share: the variance of the mean, where that of a trial is 1.
         basis: of the spread.
     """
-    # What is of the sentences in the spread of the trials is not twice there.
+    # The sentences' part of the variance between trials counts once.
     known = max(means[1:].var() - share * spread.sentences, 0)
     half = float(half_width(share * spread.variance, spread.degrees, known))
     value = float(means[0])

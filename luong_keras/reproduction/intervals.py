@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 LEVEL = 0.95
-# How soon the quantile of two sources of chance is that of the trials. Cochran
-# and Cox (1950) have 1, which covers up to 98 % with two trials;
-# benchmarks/interval_coverage.py has what this one covers.
+# Exponent of the trials' share of the variance, which weights the two
+# quantiles. With 1, as in Cochran and Cox (1950), coverage is up to 98 % at two
+# trials; `benchmarks/interval_coverage.py` prints that of this value.
 _SHARE_POWER = 1.3
 
 
 def student_quantile(degrees: float, level: float = LEVEL) -> float:
-    """The bound that |t| stays below with a probability.
+    """Two-sided quantile of Student's t.
 
     With t = sqrt(degrees) tan(angle), the density of the angle is
     proportional to cos(angle) ** (degrees - 1), which is integrated by the

@@ -30,12 +30,12 @@ _OF_NO_ACCOUNT = (
     "training.seed",  # stands beside the settings
 )
 
-# What the hash of the training text depends on.
+# Settings on which the hash of the training text depends.
 _OF_TRAINING_TEXT = re.compile(
     r"data\.(dataset|(source|target)_language|train(_size)?|columns|lowercase"
     r"|normalize_punctuation|tokenize|on_bad_line|filters\..*)"
 )
-# What the references depend on, beside the test text.
+# Settings on which the references depend, beside the test text.
 _OF_REFERENCES = (
     "data.target_language",
     "data.lowercase",
@@ -98,7 +98,7 @@ class Record:
 
     @property
     def references(self) -> tuple:
-        """What its translations are compared with, the same in two rows."""
+        """Key of the references: equal for rows that are comparable."""
         values = self._all()
         lengths = self.sentences.get("reference_length", ())
         settings = [values[name] for name in _OF_REFERENCES]
@@ -132,7 +132,7 @@ def comparable_settings(config: RunConfig) -> dict[str, Any]:
 
 @functools.cache
 def default_settings() -> dict[str, Any]:
-    """Those of a row where nothing is said."""
+    """Default settings of a row."""
     return comparable_settings(RunConfig())
 
 

@@ -182,7 +182,7 @@ def _curves(run: RunFolder) -> dict[str, list[float | None]]:
 
 
 def _precision(runs: Sequence[RunFolder]) -> str:
-    """What they were trained in, where the plan says `auto`."""
+    """Precision of the trained models, also where the plan has `auto`."""
     found = {run.read_config()["model"]["precision"] for run in runs}
     return " and ".join(sorted(found))
 

@@ -1,4 +1,4 @@
-"""The language of a text, where its script tells it."""
+"""Language detection by script."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHARE_OF_KANA = 0.1
 
 
 def language_of_script(lines: Iterable[str]) -> str | None:
-    """Tells the language of a text by its letters.
+    """Detect the language of a text by its script.
 
     Args:
         lines: the text.

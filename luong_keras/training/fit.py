@@ -303,7 +303,7 @@ class _WholeEpochs(list):
 
 
 def _known_number(data: Any) -> int | None:
-    """How many batches data say that they have."""
+    """Number of batches of a data set, where it is known."""
     number = getattr(data, "cardinality", None)
     if number is not None:
         number = int(number() if callable(number) else number)

@@ -1,4 +1,4 @@
-"""A value that decides which epoch is better than another."""
+"""Comparison of epochs by a monitored value."""
 
 import math
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import keras
 
-#: What decides between epochs of the same value; less is better.
+#: Decides between epochs of equal value; lower is better.
 LOSS = "val_loss"
 
 
@@ -53,7 +53,7 @@ def monitored(logs: Mapping[str, Any] | None, monitor: str) -> float:
 
 
 class Result(NamedTuple):
-    """What an epoch is compared by: its value, and the validation loss.
+    """Monitored value and validation loss of an epoch.
 
     Attributes:
         value: The monitored one; a NaN is never better.

@@ -30,7 +30,7 @@ LENGTHS = [(1, 2), (3, 5), (4, 30), (30, 200)]
 
 
 class Counted(keras.layers.Layer):
-    """Counts how often Python runs it, which is once a trace."""
+    """Counts traces: Python runs a layer once for each."""
 
     def __init__(self):
         super().__init__()

@@ -1,1 +1,1 @@
-"""What chooses the best epoch of a training: a metric is a module here."""
+"""Metrics that select the best epoch, one module each."""

@@ -1,4 +1,4 @@
-"""BLEU, tokenised as the target language wants it."""
+"""BLEU in the tokenization of the target language."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TOKENIZERS = {
     **dict.fromkeys(("ja", "jpn"), "ja-mecab"),
     **dict.fromkeys(("ko", "kor"), "ko-mecab"),
 }
-# Nothing stands between words, and sacreBLEU has no tokenizer of the language.
+# Languages without spaces for which sacreBLEU has no tokenizer.
 _WITHOUT_SPACES = (
     *("th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bur"),
     *("bo", "bod", "tib"),
@@ -46,7 +46,7 @@ def metric(target: Target) -> Metric:
 
 
 def tokenizer_of(target: Target) -> tuple[str, str]:
-    """Chooses sacreBLEU's tokenizer, and says why.
+    """Choose sacreBLEU's tokenizer, with the reason.
 
     Args:
         target: the language decides; where it is unknown or has no tokenizer
@@ -75,7 +75,7 @@ def tokenizer_of(target: Target) -> tuple[str, str]:
 
 
 def tokenizer(name: str) -> Callable[[str], str]:
-    """Makes one of sacreBLEU's tokenizers.
+    """Make one of sacreBLEU's tokenizers.
 
     Args:
         name: sacreBLEU's, such as `"13a"` or `"zh"`.
@@ -118,7 +118,7 @@ def tokenizer(name: str) -> Callable[[str], str]:
 
 
 def token_counts(name: str, lines: Sequence[str]) -> list[int]:
-    """Counts the tokens of each line.
+    """Count the tokens of each line.
 
     Args:
         name: of sacreBLEU's tokenizer.
@@ -133,7 +133,7 @@ def token_counts(name: str, lines: Sequence[str]) -> list[int]:
 
 
 def _model_path(name: str) -> str:
-    """Where sacreBLEU keeps the model of a tokenizer; empty without one."""
+    """Path of the model of a sacreBLEU tokenizer; empty if it needs none."""
     from sacrebleu.tokenizers.tokenizer_spm import SPM_MODELS
     from sacrebleu.utils import SACREBLEU_DIR
 

@@ -1,4 +1,4 @@
-"""The share of translations that are their reference."""
+"""Exact match: the share of translations equal to their reference."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ def exact_match(
     references: Sequence[str],
     lowercase: bool = False,
 ) -> float:
-    """Counts translations that are their reference, in percent.
+    """Percentage of translations that equal their reference.
 
     Args:
         translations: in the order of `references`.
         references: one a translation.
-        lowercase: whether case is ignored. Of white space nothing counts but
-            where it is.
+        lowercase: whether case is ignored. Runs of white space count as one
+            space.
 
     Raises:
         ValueError: if there are no sentences, or not equally many.

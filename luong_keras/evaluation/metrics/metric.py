@@ -1,4 +1,4 @@
-"""A metric that says which epoch of a training is the best."""
+"""The metric that selects the best epoch."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ Score = Callable[[Sequence[str], Sequence[str]], Any]
 
 
 class Target(NamedTuple):
-    """What a metric may depend on.
+    """Properties of the target text from which a metric is made.
 
     Attributes:
-        language: the code of the target language, None where it is unknown.
+        language: code of the target language, None if it is unknown.
         lowercase: whether the run ignores case.
-        variant: what a setting names behind a colon, as `zh` in `bleu:zh`.
-        references: translations to compare with, whose script is looked at
-            where the language says nothing.
+        variant: the part of the setting behind the colon, `zh` in `bleu:zh`.
+        references: reference translations; their script decides where the
+            language does not.
     """
 
     language: str | None = None
@@ -36,8 +36,8 @@ class Metric:
             or an object with a `score` and maybe a `signature`. None for a
             value that the validation computes anyway.
         mode: `"max"` or `"min"`, the better direction.
-        title: what it is called on charts; the name when empty.
-        variant: what tells it from others of its name, such as a tokenizer.
+        title: label on charts; the name when empty.
+        variant: distinguishes metrics of one name, such as a tokenizer.
         logged: the key of its value in the logs of an epoch, where `score`
             is None.
 

@@ -1,4 +1,4 @@
-"""All metrics by name. A new one is a module here and a line below."""
+"""Registry of the metrics: a new one is a module and a line below."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MAKERS: dict[str, Callable[[Target], Metric]] = {
 
 
 def register_metric(metric: Metric | Score, name: str | None = None) -> str:
-    """Makes a metric of one's own known by its name.
+    """Register a user's metric under its name.
 
     Args:
         metric: a `Metric`; or a function of (translations, references) that
@@ -74,7 +74,7 @@ BUILT_IN = tuple(_MAKERS)
 
 
 def find_metric(setting: str, target: Target = Target()) -> Metric:  # noqa: B008
-    """The metric that a setting names.
+    """Return the metric that a setting names.
 
     Args:
         setting: a name, or a name and a variant such as `bleu:zh`. `auto`
@@ -107,7 +107,7 @@ def find_metric(setting: str, target: Target = Target()) -> Metric:  # noqa: B00
 
 
 def choose_metric(setting: str, target: Target) -> tuple[Metric, str]:
-    """Decides by which metric a run chooses its best epoch, and says why.
+    """Choose the metric that selects the best epoch, with the reason.
 
     Args:
         setting: as in `find_metric`; `auto` is BLEU in the target language's

@@ -1,4 +1,4 @@
-"""TER: the edits that turn a translation into its reference."""
+"""TER: edits between a translation and its reference, per word."""
 
 from __future__ import annotations
 

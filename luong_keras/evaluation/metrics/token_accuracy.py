@@ -1,4 +1,4 @@
-"""The share of the references' tokens that the model finds likeliest."""
+"""Token accuracy: reference tokens that the model ranks first."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def attention_of(attention, dtype=None):
 
 
 def _spelled(name):
-    """The name that the giver of an unknown one may have meant."""
+    """Suggestion for an unknown name of an attention layer."""
     plain = name.lower().replace(" ", "-").replace("_", "-")
     others = {**OTHER_NAMES, "scaled-dot": "scaled_dot"}
     others |= {"monotonic": "local-m", "predictive": "local-p"}

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
+from luong_keras.layers.argument_checks import check_single_step
 from luong_keras.ops import masking, windows
 
 
@@ -151,13 +152,7 @@ class Looking:
             if single_step and len(position.shape) == 1:
                 position = ops.expand_dims(position, -1)
             return position
-        if single_step:
-            raise ValueError(
-                "Monotonic alignment needs to know the decoder step t of a "
-                "single query. Expected: `position=t` with a query (B, U), "
-                "or a query (B, T, U) of all steps. Received: "
-                f"query.shape={tuple(query.shape)}, position=None."
-            )
+        check_single_step(query)
         return ops.arange(ops.shape(query)[1], dtype="int32")
 
     def window(self, query, value, value_mask=None, position=None):

@@ -255,7 +255,7 @@ class LocationScore(Score):
         return ops.matmul(query, self.location_kernel)
 
 
-# What other texts and libraries call them.
+# Names in other papers and libraries -> the name here.
 OTHER_NAMES = {
     "multiplicative": "general",
     "bilinear": "general",
@@ -307,7 +307,7 @@ def score_of(score_mode, options):
 
 
 def _advice(score_mode):
-    """What the giver of an unknown score may have meant."""
+    """Suggestion for an unknown `score_mode`."""
     if isinstance(score_mode, str):
         name = score_mode.lower().replace("-", "_").replace(" ", "_")
         if name in OTHER_NAMES:
