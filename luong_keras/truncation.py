@@ -169,6 +169,18 @@ def warn_of(truncated: Iterable[bool], stacklevel: int) -> None:
     places.warn(stacklevel + 1)
 
 
+def warn_of_pairs(scored: Sequence[ScoredText], stacklevel: int) -> None:
+    """Warns of the pairs that were cut before they were scored.
+
+    Args:
+        scored: answers about given translations, in their order.
+        stacklevel: 1 is the line that calls this.
+    """
+    note = cut_note(scored)
+    if note is not None:
+        warnings.warn(TruncationWarning(note), stacklevel=stacklevel + 1)
+
+
 def cut_note(scored: Sequence[ScoredText]) -> str | None:
     """A line on the pairs that were cut before they were scored, if any.
 

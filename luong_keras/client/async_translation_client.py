@@ -106,7 +106,9 @@ class AsyncTranslationClient(BaseClient):
 
     async def encode(self, lines: Lines) -> list[np.ndarray]:
         """As `TranslationClient.encode`."""
-        return await self._translator.answer(questions.encoding(lines))
+        found = await self._translator.answer(questions.encoding(lines))
+        warn_of((cut for _, cut in found), stacklevel=2)
+        return [memory for memory, _ in found]
 
     async def contract(self) -> Contract:
         """As `TranslationClient.contract`."""

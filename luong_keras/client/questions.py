@@ -110,8 +110,8 @@ def pair_alignment(
     return Question("align_pair", columns, answers.scored_translation_of)
 
 
-def encoding(lines: Lines) -> Question[np.ndarray]:
-    """Asks for the encoder's vectors of every line."""
+def encoding(lines: Lines) -> Question[tuple[np.ndarray, bool]]:
+    """Asks for the encoder's vectors of every line, and whether it was cut."""
     return Question("encode", {"text": text_column(lines)}, _memory)
 
 
@@ -138,7 +138,8 @@ def _best(arrays, row):
 
 
 def _memory(arrays, row):
-    return arrays["memory"][row, : arrays["lengths"][row]]
+    memory = arrays["memory"][row, : arrays["lengths"][row]]
+    return memory, bool(arrays["truncated"][row])
 
 
 def _pairs(sources: Lines, targets: Lines) -> dict[str, np.ndarray]:

@@ -203,8 +203,13 @@ class TranslationClient(BaseClient):
         return self._answer(questions.pair_alignment(sources, targets))
 
     def encode(self, lines: Lines) -> list[np.ndarray]:
-        """The encoder's vectors of every line, (S, M) float32."""
-        return self._answer(questions.encoding(lines))
+        """The encoder's vectors of every line, (S, M) float32.
+
+        Warns with a `TruncationWarning` of lines that were cut.
+        """
+        found = self._answer(questions.encoding(lines))
+        warn_of((cut for _, cut in found), stacklevel=2)
+        return [memory for memory, _ in found]
 
     def contract(self) -> Contract:
         """What the server takes; it is asked once, at the first call."""

@@ -66,25 +66,6 @@ def token_lengths(
     return lengths
 
 
-def first_token_lengths(
-    corpus: Corpus, side: str, tokenizer: Tokenizer, most: int
-) -> np.ndarray:
-    """Counts the tokens of the first sentences alone.
-
-    Args:
-        corpus: The corpus.
-        side: `"source"` or `"target"`.
-        tokenizer: The tokenizer of that side.
-        most: How many sentences, at most.
-
-    Returns:
-        Counts (N,), without `<s>` and `</s>`.
-    """
-    count = _counter(corpus, side, tokenizer, min(most, len(corpus)))
-    starts = range(0, min(most, len(corpus)), _LINES_PER_CALL)
-    return np.concatenate([count(start) for start in starts])
-
-
 def encoder(tokenizer: Tokenizer) -> Callable[[tf.Tensor], tf.RaggedTensor]:
     """Compiles a tokenizer's `encode` for batches of any size.
 
@@ -110,7 +91,7 @@ def _counted(
     progress: Callable[[int], None] | None,
 ) -> Iterator[np.ndarray]:
     """The counts, piece by piece; of large texts they are kept as they come."""
-    count = _counter(corpus, side, tokenizer, len(corpus))
+    count = _counter(corpus, side, tokenizer)
     done = _partial_counts(partial, len(corpus))
     if progress is not None:
         progress(len(done))
@@ -132,13 +113,13 @@ def _counted(
             waiting.clear()
 
 
-def _counter(corpus, side, tokenizer, end) -> Callable[[int], np.ndarray]:
-    """Counts some sentences from a given one on, none behind `end`."""
+def _counter(corpus, side, tokenizer) -> Callable[[int], np.ndarray]:
+    """Counts some sentences from a given one on."""
     encode = encoder(tokenizer)
     encode.get_concrete_function()  # type: ignore[attr-defined]
 
     def count(start: int) -> np.ndarray:
-        stop = min(start + _LINES_PER_CALL, end)
+        stop = min(start + _LINES_PER_CALL, len(corpus))
         lines = corpus.side(side, np.arange(start, stop))
         ids = encode(tf.constant(lines, tf.string))
         return ids.row_lengths().numpy().astype(np.int32)

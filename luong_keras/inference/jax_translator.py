@@ -13,6 +13,7 @@ from luong_keras.decoding.hypotheses import Hypotheses
 from luong_keras.inference.translation import places_by_length
 from luong_keras.inference.translation_graph import TranslationGraph
 from luong_keras.missing_package import missing_package
+from luong_keras.truncation import TruncatedPlaces
 
 try:
     import tensorflow as tf
@@ -46,13 +47,21 @@ class JaxTranslator(TranslationGraph):
         self._compiled = jax.jit(self._greedy, static_argnames="max_steps")
 
     def translate(self, lines: Sequence[str]) -> list[str]:
-        """The translation of every line, in order."""
+        """The translation of every line, in order.
+
+        One `TruncationWarning` a call tells what was cut.
+        """
         results = [""] * len(lines)
+        limit = self.decoding.max_source_length
+        cut = TruncatedPlaces(f"{limit} tokens (`decoding.max_source_length`)")
         for places in places_by_length(lines, self.decoding.batch_size):
             text = tf.constant([lines[i] for i in places])
-            found = self.translate_batch(text)["translations"].numpy()
-            for place, row in zip(places, found, strict=True):
-                results[place] = row[0].decode()
+            found = self.translate_batch(text)
+            for row, place in enumerate(places):
+                results[place] = found["translations"][row, 0].numpy().decode()
+                truncated = bool(found["truncated"][row])
+                cut.add(place, truncated, bool(found["unfinished"][row, 0]))
+        cut.warn(stacklevel=2)
         return results
 
     def _search(self, text, source, wishes, wanted):

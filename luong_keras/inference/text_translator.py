@@ -39,6 +39,7 @@ from luong_keras.models.translation_model import TranslationModel
 from luong_keras.text.preprocessing import Preprocessor
 from luong_keras.text.tokenizer import Tokenizer
 from luong_keras.truncation import TruncationWarning as TruncationWarning
+from luong_keras.truncation import warn_of_pairs
 
 try:
     import tensorflow as tf
@@ -249,7 +250,7 @@ class TextTranslator(TranslationGraph):
         """What the model says of given translations, in order.
 
         The decoder is forced to produce each target (forced decoding). Both
-        texts are cut at `max_source_length`.
+        texts are cut at `max_source_length`; `truncated` of a result says so.
         """
         if len(sources) != len(targets):
             raise ValueError(
@@ -277,14 +278,17 @@ class TextTranslator(TranslationGraph):
 
         Row t has the weights of the step that produces word t of a target,
         as `score` finds them. `with_end` adds the row of the step that reads
-        the last word and produces `</s>`.
+        the last word and produces `</s>`. One `TruncationWarning` a call
+        names the pairs that were cut.
 
         Raises:
             ValueError: for a model without attention.
         """
         refuse_without_attention(self.translation_model)
         end = None if with_end else -1
-        return [s.alignments[:end] for s in self.score(sources, targets)]
+        scored = self.score(sources, targets)
+        warn_of_pairs(scored, stacklevel=2)
+        return [one.alignments[:end] for one in scored]
 
     def links(
         self,
@@ -303,7 +307,8 @@ class TextTranslator(TranslationGraph):
 
         Returns:
             `(source word, target word)` of every pair, from 0. Both texts
-            are read up to `max_source_length`; what stands behind has none.
+            are read up to `max_source_length`; what stands behind has none,
+            which one `TruncationWarning` a call tells.
 
         Raises:
             ValueError: for a model without attention.
@@ -315,6 +320,7 @@ class TextTranslator(TranslationGraph):
             [[(0, 0), (1, 1)]]
         """
         found = aligned_pairs(self, sources, targets, step)
+        warn_of_pairs(found, stacklevel=2)
         return [sorted(pair.links) for pair in found]
 
     def join(self, tokens: Sequence[Sequence[str]]) -> list[str]:

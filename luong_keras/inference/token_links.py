@@ -62,6 +62,7 @@ def model_links(
     ]
     count = min(most, len(corpus))
     places = np.arange(count) * len(corpus) // max(count, 1)
+    cut = 0
     with progress_bar("aligning words", count) as advance:
         for start in range(0, count, CHUNK):
             lines = corpus.lines(places[start : start + CHUNK])
@@ -69,6 +70,7 @@ def model_links(
                 [line.decode() for line in side] for side in lines
             )
             for pair in translator.score(sources, targets):
+                cut += pair.truncated
                 links = enumerate(pair.alignments[:-1].argmax(axis=1))
                 yield (
                     _named(pair.source_tokens, known[0]),
@@ -76,6 +78,11 @@ def model_links(
                     [(int(i), j) for j, i in links],
                 )
                 advance(1)
+    if cut:
+        print(
+            f"{cut} of {count} pairs were longer than "
+            "`decoding.max_source_length`: only their beginning was counted"
+        )
 
 
 def given_links(

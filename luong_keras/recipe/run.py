@@ -143,9 +143,9 @@ def _prepare(config: RunConfig, run: RunFolder):
     config = decide_metric(config, run, references)
     tokenizers = prepare_tokenizers(corpus, config, run)
     config = fit_vocabulary_sizes(config, *tokenizers)
+    count_lengths(corpus, tokenizers, config)
     config = fit_length_limit(config, corpus, tokenizers, run)
     write_config(config, run)
-    count_lengths(corpus, tokenizers, config)
     batches = training_batches(corpus, tokenizers, config)
     run.write_data(batches.fingerprint)
     return config, datasets, tokenizers, batches

@@ -10,7 +10,8 @@ import numpy as np
 from luong_keras.config import DataConfig, RunConfig
 from luong_keras.data.corpus import SIDES, Corpus
 from luong_keras.data.epoch_order import shuffled_range
-from luong_keras.data.token_lengths import first_token_lengths, token_lengths
+from luong_keras.data.pair_selection import select_pairs
+from luong_keras.data.token_lengths import token_lengths
 from luong_keras.progress import progress_bar, with_bar
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.text.loading import load_tokenizer
@@ -24,8 +25,8 @@ from luong_keras.training.run_folder import RunFolder
 
 _WORDS_SO_FAR = "words.partial.npz"
 _LINES_PER_CALL = 8192
-# The limit of translations is from so many pairs; it has this much room.
-_LIMIT_PAIRS, _LIMIT_ROOM = 100_000, 10
+# What the maximum length adds to the length of nearly all training pairs.
+_LIMIT_ROOM = 10
 # Another seed of the training is no other vocabulary.
 _SAMPLE_SEED = (0, 0)
 
@@ -155,9 +156,10 @@ def fit_length_limit(
 ) -> RunConfig:
     """Settings with the maximum length of translations.
 
-    A run that has one keeps it. A new run takes a x S + b from the tokens S
-    and T of its first pairs: a is 1.5 x the sum of T / the sum of S, and b
-    leaves room for 99.9 % of the pairs, and for 10 tokens more.
+    A run that has one keeps it. A new run takes a x S + b from the S source
+    and T target tokens of its training pairs: a is 1.5 x the slope of the
+    least-squares line of T over S, and 0 where T does not grow with S; b has
+    room for 99.9 % of the pairs, and for 10 tokens more.
     """
     decoding = config.decoding
     if decoding.max_length_ratio is not None:
@@ -168,13 +170,14 @@ def fit_length_limit(
             return _with_limit(
                 config, old.max_length_ratio, old.max_length_offset
             )
-    source, target = (
-        first_token_lengths(corpus, side, tokenizer, _LIMIT_PAIRS)
-        for side, tokenizer in zip(SIDES, tokenizers, strict=True)
-    )
-    ratio = 1.5 * target.sum() / max(source.sum(), 1)
-    ratio = round(max(float(ratio), decoding.min_length_ratio), 4)
-    over = np.quantile(target - ratio * source, 0.999)
+    data = config.data
+    pairs = select_pairs(corpus, *tokenizers, data.max_length, data.over_long)
+    source = pairs.source_lengths[pairs.lines].astype("float64")
+    target = pairs.target_lengths[pairs.lines]
+    spread = source - source.mean()
+    slope = spread @ target / max(spread @ spread, 1)
+    ratio = round(max(1.5 * slope, decoding.min_length_ratio, 0.0), 4)
+    over = np.quantile(target - ratio * source, 0.999, method="higher")
     offset = round(max(0.0, float(over)) + _LIMIT_ROOM, 4)
     print(f"translations end at {ratio} x source tokens + {offset} symbols")
     return _with_limit(config, ratio, offset)

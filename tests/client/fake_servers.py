@@ -75,6 +75,9 @@ def shout(signature, rows):
             answered(translations=[text, "x"][:n], scores=[-1.0, -2.0][:n])
             for text, n in zip(loud, counts, strict=True)
         ]
+    if signature == "encode":
+        memory = [[0.0]]
+        return [answered(memory=memory, lengths=1) for _ in loud]
     raise Refusal("INVALID_ARGUMENT", f'name: "{signature}" not found')
 
 

@@ -415,7 +415,7 @@ def test_lines_that_were_cut(connect, model):
         return found
 
     model.answer = cuts
-    for method in ("translate", "nbest"):
+    for method in ("translate", "nbest", "encode"):
         with pytest.warns(TruncationWarning, match="place 1, 3") as caught:
             getattr(connect(batch_size=1), method)(["a", "ccc", "b", "dddd"])
         (warning,) = caught

@@ -8,6 +8,7 @@ from luong_keras.config import AttentionConfig, DecodingConfig, ModelConfig
 from luong_keras.decoding.greedy import greedy_search
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.text.word_tokenizer import WordTokenizer
+from luong_keras.truncation import TruncationWarning
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "jax", reason="on TensorFlow it is another one"
@@ -67,9 +68,12 @@ def one_by_one(model, decoding):
 def test_it_finds_what_a_search_of_each_line_finds(model):
     from luong_keras.inference.jax_translator import JaxTranslator
 
-    decoding = DecodingConfig(beam_size=1, batch_size=4, max_source_length=9)
+    decoding = DecodingConfig(
+        beam_size=1, batch_size=4, max_source_length=9, max_length_ratio=1.5
+    )
     translator = JaxTranslator(model, SOURCE, TARGET, decoding)
-    first = translator.translate(LINES)
+    with pytest.warns(TruncationWarning, match="place 5"):
+        first = translator.translate(LINES)
     assert [line.split() for line in first] == [
         line.split() for line in one_by_one(model, decoding)
     ]
@@ -78,3 +82,16 @@ def test_it_finds_what_a_search_of_each_line_finds(model):
     bias = model.projection.bias
     bias.assign(bias + np.eye(bias.shape[0])[4] * 30)
     assert translator.translate(["a b c"]) == [" ".join(["x"] * 6)]
+
+
+def test_what_was_cut_is_told(model):
+    from luong_keras.inference.jax_translator import JaxTranslator
+
+    decoding = DecodingConfig(
+        beam_size=1, max_source_length=3, max_length_ratio=0.5
+    )
+    translator = JaxTranslator(model, SOURCE, TARGET, decoding)
+    with pytest.warns(TruncationWarning, match="place 1") as told:
+        translator.translate(["a b c", "a b c d"])
+    (warning,) = told
+    assert warning.message.places.unfinished == 2

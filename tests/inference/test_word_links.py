@@ -1,5 +1,7 @@
 """Links of the words of given translations."""
 
+import warnings
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -10,6 +12,7 @@ from luong_keras.inference import word_links
 from luong_keras.inference.translation import ScoredTranslation
 from luong_keras.text.preprocessing import Preprocessor
 from luong_keras.translator import Translator
+from luong_keras.truncation import TruncationWarning
 from tests.serving.tiny_translator import tiny_translator
 
 SOURCES = ["the cat sees a dog .", "a house .", "the dog sees the cat .", "a"]
@@ -100,6 +103,18 @@ def test_what_is_not_read_has_no_link():
     assert long.truncated and not short.truncated
     assert {j for _, j in long.links} == {0, 1}
     assert {i for i, _ in long.links} <= {0, 1}
+
+
+@pytest.mark.parametrize("method", ["links", "alignments"])
+def test_pairs_that_were_cut_are_told_once(method):
+    translator = tiny_translator(max_source_length=2, batch_size=1)
+    ask = getattr(translator, method)
+    expected = "2 of 3 pairs .place 0, 2. were cut"
+    with pytest.warns(TruncationWarning, match=expected) as told:
+        ask(["the cat sees", "a", "a"], ["die Katze", "das", "das Haus ist"])
+    assert [one.filename for one in told] == [__file__]
+    with warnings.catch_warnings(action="error"):
+        ask(["the cat"], ["die Katze"])
 
 
 def test_texts_without_words(translator):

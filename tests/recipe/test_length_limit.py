@@ -26,10 +26,10 @@ def prepared(tmp_path, monkeypatch):
     """The search of a run, as its folder has it before it is trained."""
     monkeypatch.setattr(recipe, "train", lambda *_, **__: False)
 
-    def prepare(pairs, *settings):
+    def prepare(pairs, *settings, run="run"):
         text = "".join(f"{s}\t{t}\n" for s, t in pairs)
         (tmp_path / "text.tsv").write_text(text)
-        path, run = str(tmp_path / "text.tsv"), tmp_path / "run"
+        path, run = str(tmp_path / "text.tsv"), tmp_path / run
         sets = [x for each in (*TINY, *settings) for x in ("--set", each)]
         parts = ["--dev", path, "--test", path]
         main(["train", path, *parts, "--run-dir", str(run), *sets])
@@ -39,41 +39,59 @@ def prepared(tmp_path, monkeypatch):
     return prepare
 
 
-def spoken(count, length):
-    return [(f"{n}", " ".join(["one"] * length(n))) for n in range(1, count)]
+def words(count, word="x"):
+    return " ".join([word] * count)
 
 
-def test_one_word_sources(prepared):
-    found = prepared(
-        spoken(60, lambda n: 2 + n % 5),
-        "data.tokenizer=words",
-        "data.joint_vocabulary=false",
-        "model.tied_embeddings=false",
-    )
-    total = sum(2 + n % 5 for n in range(1, 60))
-    ratio = 1.5 * total / 59
-    assert found.max_length_ratio == pytest.approx(ratio, abs=1e-4)
-    over = np.quantile([2 + n % 5 - ratio for n in range(1, 60)], 0.999)
-    expected = max(0, over) + 10
-    assert found.max_length_offset == pytest.approx(expected, abs=1e-3)
-    assert found.most_symbols(1) >= 6 + 1
-    assert found.min_length_ratio == 0
+def slope_of(source, target):
+    """That of the least-squares line, by NumPy's own solver."""
+    return np.polyfit(source, target, 1)[0]
 
 
-def test_constant_lengths(prepared, capsys):
-    found = prepared([("a b c d", "x y")] * 20)
-    assert (found.max_length_ratio, found.max_length_offset) == (0.75, 10)
-    assert "0.75 x source tokens + 10.0" in capsys.readouterr().out
-    # A run that goes on, and one that is told its own settings.
-    again = prepared([("a b c d", "x y")] * 20)
-    assert again == found
-
-
-def test_long_targets_of_short_sources_have_room(prepared):
-    pairs = [("a", " ".join(["x"] * 30))] + [("a b c d e f g h", "x")] * 40
+def test_lengths_that_grow(prepared, capsys):
+    source = [1 + n % 17 for n in range(300)]
+    target = [3 * s + n % 5 for n, s in enumerate(source)]
+    pairs = [
+        (words(s, "a"), words(t)) for s, t in zip(source, target, strict=True)
+    ]
     found = prepared(pairs)
-    # Of 41 pairs the longest is the quantile, but for little.
-    assert 30 < found.most_symbols(1) < 42
+    ratio = 1.5 * slope_of(source, target)
+    assert found.max_length_ratio == pytest.approx(ratio, abs=1e-4)
+    over = max(t - ratio * s for s, t in zip(source, target, strict=True))
+    assert found.max_length_offset == pytest.approx(max(over, 0) + 10, abs=0.01)
+    assert found.min_length_ratio == 0
+    line = f"{found.max_length_ratio} x source tokens + "
+    assert line in capsys.readouterr().out
+    assert prepared(pairs) == found  # The run goes on.
+
+
+def test_sources_of_one_length_bound_by_the_longest_target(prepared):
+    pairs = [(f"{n}", words(20 + n)) for n in range(25)]
+    found = prepared(pairs)
+    for tokens in (1, 200):
+        assert found.most_symbols(tokens) == 44 + 10
+
+
+def test_targets_that_do_not_grow(prepared):
+    pairs = [(words(1 + n % 30, "a"), words(30 - n % 30)) for n in range(90)]
+    found = prepared(pairs)
+    assert (found.max_length_ratio, found.max_length_offset) == (0, 40)
+
+
+def test_pairs_that_are_not_trained_on_do_not_count(prepared):
+    pairs = [(words(n % 7 + 1, "a"), words(n % 7 + 1)) for n in range(70)]
+    more = [*pairs, ("a", words(500)), ("a a", words(21))]
+    limit = "data.max_length=20"
+    found = [
+        prepared(each, limit, run=f"{len(each)}") for each in (pairs, more)
+    ]
+    assert found[0] == found[1]
+    assert found[0].most_symbols(7) < 21
+
+
+def test_every_pair_of_a_small_text_has_room(prepared):
+    pairs = [("a", words(30))] + [(words(8, "a"), "x")] * 40
+    assert prepared(pairs).most_symbols(1) == 40
 
 
 def test_subwords(prepared):
@@ -85,9 +103,9 @@ def test_subwords(prepared):
         lines = [pair[side] for pair in pairs]
         counts.append(tokenizer.encode(lines).row_lengths().numpy())
     source, target = counts
-    ratio = 1.5 * target.sum() / source.sum()
+    ratio = max(0, 1.5 * slope_of(source, target))
     assert found.max_length_ratio == pytest.approx(ratio, abs=1e-4)
-    over = max(0, np.quantile(target - ratio * source, 0.999))
+    over = max(0, (target - ratio * source).max())
     assert found.max_length_offset == pytest.approx(over + 10, abs=1e-2)
 
 
