@@ -30,6 +30,7 @@ from luong_keras.decoding.hypotheses import Hypotheses
 from luong_keras.decoding.scorers import AllScorers
 from luong_keras.ops import masking
 from luong_keras.ops.sentence_rows import PerSentence, put_rows, take_rows
+from luong_keras.ops.shapes import may_be_equal
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
 # A smaller share of sentences that go on leaves the others behind.
@@ -66,6 +67,11 @@ def search(
     Returns:
         `Hypotheses`, the best first, as many as the choice keeps.
 
+    Raises:
+        ValueError: for lengths that are not one of each sentence, a model
+            that is no step function, a step that returns other shapes, or an
+            id outside the vocabulary.
+
     Example:
     >>> import numpy as np
     >>> from luong_keras.decoding import Sampling
@@ -78,18 +84,67 @@ def search(
     >>> np.array(found.lengths).tolist()
     [[4, 4]]
     """
-    max_lengths = ops.cast(max_lengths, "int32")
+    _refuse_model(step)
+    batch = states[0].shape[0]
+    max_lengths = _of_each_sentence("max_lengths", max_lengths, batch)
     if min_lengths is None:
         min_lengths = ops.ones_like(max_lengths)
+    min_lengths = _of_each_sentence("min_lengths", min_lengths, batch)
     loop = _Loop(
         step,
         choice,
         AllScorers(scorers),
-        (ops.cast(min_lengths, "int32"), max_lengths),
+        (min_lengths, max_lengths),
         max_steps,
         (bos_id, eos_id, pad_id),
     )
     return loop.run(states)
+
+
+def _of_each_sentence(name, lengths, batch):
+    """Lengths (B,) as int32."""
+    lengths = ops.cast(lengths, "int32")
+    shape = tuple(lengths.shape)
+    if not may_be_equal(shape, (batch,)):
+        raise ValueError(
+            f"`{name}` is one number of each sentence, (B,) = ({batch},). "
+            f"Received: shape {shape}. For one number for all, "
+            f"keras.ops.full(({batch},), number)."
+        )
+    return lengths
+
+
+def _refuse_model(step):
+    """A Keras layer or model takes no `position`, so it is no step function."""
+    if isinstance(step, keras.Layer):
+        raise ValueError(
+            "Expected: a step function of (ids, states, position) that "
+            "returns logits (B, K, V), the new states and attention weights "
+            f"(B, K, S). Received: the {type(step).__name__} {step.name!r}. "
+            "Call it in a function: `def step(ids, states, position): ...`."
+        )
+
+
+def _check_step(found, special_ids):
+    """Refuses a first step of other results, or ids that it does not know."""
+    results = found if isinstance(found, tuple | list) else [found]
+    shapes = [tuple(getattr(each, "shape", ())) for each in results]
+    if list(map(len, shapes[::2])) != [3, 3] or len(shapes) != 3:
+        raise ValueError(
+            "Expected: a step that returns logits (B, K, V), the new states "
+            "and attention weights (B, K, S); zeros (B, K, 1) where there are "
+            f"none. Received: {len(shapes)} results, the first of shape "
+            f"{shapes[0]}, the last of shape {shapes[-1]}."
+        )
+    size = shapes[0][-1]
+    names = ("bos_id", "eos_id", "pad_id")
+    for name, each in zip(names, special_ids, strict=True):
+        if isinstance(size, int) and not 0 <= each < size:
+            raise ValueError(
+                f"Expected: `{name}` in the vocabulary of the logits, 0 to "
+                f"{size - 1}. Received: {name}={each}. Give the id that the "
+                "model was trained with."
+            )
 
 
 class _Running(NamedTuple):
@@ -208,7 +263,9 @@ class _Loop(PerSentence):
         batch, k = ops.shape(states[0])[0], self.choice.num_hypotheses
         states = [ops.expand_dims(state, 1) for state in states]
         first = ops.full((batch, 1), self.bos_id, dtype="int32")
-        logits, states, weights = self.step(first, states, 0)
+        found = self.step(first, states, 0)
+        _check_step(found, (self.bos_id, self.eos_id, self.pad_id))
+        logits, states, weights = found
         kept = self.scorers.start(batch, ops.shape(weights)[-1], self.max_steps)
         kept = self.scorers.attend(kept, weights)
         scores = ops.zeros((batch, 1), dtype=masking.wider_dtype(logits.dtype))

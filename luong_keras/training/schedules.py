@@ -140,7 +140,8 @@ class LearningRateHalving(keras.callbacks.Callback):
         factor: See `halved_rate`.
 
     Raises:
-        ValueError: If an argument is out of range.
+        ValueError: If an argument is out of range; when the training begins,
+            for an optimizer whose rate is a schedule.
 
     Example:
         >>> schedule = LearningRateHalving(first_halved_epoch=9)
@@ -250,6 +251,7 @@ class LearningRateHalving(keras.callbacks.Callback):
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Read what was not given."""
+        refuse_schedule(self.model.optimizer, self)
         if self.initial_rate is None:
             self.initial_rate = current_rate(self.model.optimizer)
         if self.steps_per_epoch is None:
@@ -340,6 +342,10 @@ class ReduceOnPlateau(BestEpoch):
         self.min_rate = min_rate
         self.waited = 0
 
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Refuse a rate that cannot be set."""
+        refuse_schedule(self.model.optimizer, self)
+
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
@@ -371,3 +377,19 @@ def current_rate(optimizer: keras.optimizers.Optimizer) -> float:
     """Read the learning rate; it waits for the device."""
     # `float` refuses the variable of several replicas.
     return float(keras.ops.convert_to_numpy(optimizer.learning_rate))
+
+
+def refuse_schedule(
+    optimizer: keras.optimizers.Optimizer, callback: keras.callbacks.Callback
+) -> None:
+    """Raise ValueError where a schedule has the rate that a callback sets."""
+    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    rate = inner.get_config()["learning_rate"]
+    if isinstance(rate, dict):
+        name = type(callback).__name__
+        raise ValueError(
+            f"`{name}` sets the learning rate, which must be a number. "
+            f"Received: a {rate['class_name']} in {type(inner).__name__}. "
+            "Give the optimizer its initial rate, such as learning_rate=1.0, "
+            "or leave the callback out."
+        )

@@ -164,3 +164,26 @@ def test_the_named_constructors(schedule, expected):
         verbose=0,
     )
     np.testing.assert_allclose(seen.rates, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "callback",
+    [
+        LearningRateHalving(),
+        LearningRateHalving.after_epoch(),
+        ReduceOnPlateau("loss"),
+    ],
+)
+@pytest.mark.parametrize("scaled", [False, True])
+def test_an_optimizer_that_has_a_schedule(callback, scaled):
+    schedule = keras.optimizers.schedules.ExponentialDecay(0.1, 10, 0.5)
+    optimizer = keras.optimizers.Adam(schedule)
+    if scaled:
+        optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile(optimizer, "mse")
+    x = np.zeros((4, 1))
+    with pytest.raises(
+        ValueError, match="must be a number.*ExponentialDecay in Adam"
+    ):
+        model.fit(x, x, callbacks=[callback], verbose=0)

@@ -1,0 +1,85 @@
+"""Arguments of a search that are refused, each with what was expected."""
+
+import re
+
+import keras
+import numpy as np
+import pytest
+
+from luong_keras.decoding import (
+    Sampling,
+    beam_search,
+    greedy_search,
+    search,
+)
+from tests.decoding.toy_step import ToyStep
+
+STEP = ToyStep()
+STATES = STEP.states(1, 2)
+
+
+def sampled(step, states, *limits, **others):
+    return search(step, states, Sampling(2), *limits, **others)
+
+
+def beam(*arguments, **others):
+    return beam_search(*arguments, beam_size=2, **others)
+
+
+every_search = pytest.mark.parametrize("found", [beam, greedy_search, sampled])
+
+
+def refused(*parts):
+    return pytest.raises(ValueError, match=".*".join(map(re.escape, parts)))
+
+
+@every_search
+@pytest.mark.parametrize("lengths", [5, [5], [5, 5, 5], [[5, 5]]])
+def test_lengths(found, lengths):
+    shape = np.shape(lengths)
+    with refused("`max_lengths` is one number of each", "(2,)", f"{shape}"):
+        found(STEP, STATES, lengths, 5)
+    with refused("`min_lengths` is one number of each", "(2,)", f"{shape}"):
+        found(STEP, STATES, [5, 5], 5, min_lengths=lengths)
+    found(STEP, STATES, np.array([5, 5]), 5)
+
+
+@every_search
+@pytest.mark.parametrize("name", ["bos_id", "eos_id", "pad_id"])
+@pytest.mark.parametrize("value", [8, -1])
+def test_ids_outside_the_vocabulary(found, name, value):
+    with refused(f"`{name}` in the vocabulary", "0 to 7", f"{name}={value}"):
+        found(STEP, STATES, [5, 5], 5, **{name: value})
+    found(STEP, STATES, [5, 5], 5, **{name: 7})
+
+
+@every_search
+def test_a_keras_model_as_the_step(found):
+    ids = keras.Input((None,), dtype="int32")
+    words = keras.layers.Embedding(8, 4)(ids)
+    functional = keras.Model(ids, keras.layers.Dense(8)(words), name="mine")
+    sequential = keras.Sequential([keras.layers.Embedding(8, 4)], name="mine")
+    for model in (functional, sequential, keras.layers.Dense(8, name="mine")):
+        with refused("(ids, states, position)", f"{type(model).__name__} 'm"):
+            found(model, STATES, [5, 5], 5)
+
+
+@every_search
+@pytest.mark.parametrize(
+    "results, received",
+    [
+        (lambda logits, states, weights: logits, "1 results"),
+        (lambda logits, states, weights: (logits, states), "2 results"),
+        (
+            lambda logits, states, weights: (logits[0], states, weights),
+            "(1, 8)",
+        ),
+        (lambda logits, states, weights: (logits, states, None), "shape ()"),
+    ],
+)
+def test_another_result_of_the_step(found, results, received):
+    def step(ids, states, position):
+        return results(*STEP(ids, states, position))
+
+    with refused("logits (B, K, V)", received):
+        found(step, STATES, [5, 5], 5)
