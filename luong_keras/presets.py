@@ -68,6 +68,26 @@ _SMALL = with_values(
     },
 )
 
+# For hundreds to thousands of pairs: fewer weights, steps of fewer pairs, and
+# more epochs.
+_TINY = with_values(
+    _SMALL,
+    {
+        "model.source_vocabulary_size": 500,
+        "model.target_vocabulary_size": 500,
+        "model.embedding_size": 128,
+        "model.units": 256,
+        "model.dropout": 0.2,
+        "training.batch_size": 32,
+        "training.epochs": 60,
+        "training.first_halved_epoch": 50,
+    },
+)
+# What is larger is for `small`.
+TINY_PAIRS = 10_000
+# A subword that is rarer than that is learnt from too few examples.
+_CHARACTERS_OF_A_SUBWORD = 200
+
 # For the built-in corpus: a few minutes on two cores.
 _DEMO = RunConfig(
     model=ModelConfig(
@@ -151,10 +171,38 @@ def of_own_text(config: RunConfig) -> RunConfig:
     return with_values(config, {f"data.{name}": None for name in names})
 
 
+def preset_for(pairs: int, characters: int) -> tuple[str, dict[str, int]]:
+    """The preset for a text of this size.
+
+    Args:
+        pairs: of sentences, for training.
+        characters: of both sides.
+
+    Returns:
+        A name in `PRESETS`, and the sizes of its vocabularies where they
+        depend on the text: a subword for every 200 characters, as a small
+        text has more of them than it can teach.
+
+    Example:
+        >>> preset_for(700, 20_000)
+        ('tiny', {'model.source_vocabulary_size': 100,
+        'model.target_vocabulary_size': 100})
+        >>> preset_for(29_000, 4_000_000)
+        ('small', {})
+    """
+    if pairs >= TINY_PAIRS:
+        return "small", {}
+    most = _SMALL.model.source_vocabulary_size
+    size = min(max(characters // _CHARACTERS_OF_A_SUBWORD, 50), most)
+    sides = ("source", "target")
+    return "tiny", {f"model.{side}_vocabulary_size": size for side in sides}
+
+
 PRESETS = {
     "paper": _PAPER,
     "authors": _AUTHORS,
     "small": _SMALL,
     "small-fast": _SMALL_FAST,
+    "tiny": _TINY,
     "demo": _DEMO,
 }

@@ -16,7 +16,11 @@ from luong_keras.decoding.scorers import Scorer
 from luong_keras.evaluation.metrics.registry import register_metric
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.presets import PRESETS, of_own_text
-from luong_keras.recipe.own_text import Text, text_settings
+from luong_keras.recipe.own_text import (
+    Text,
+    own_text_start,
+    text_settings,
+)
 from luong_keras.recipe.run import run_recipe
 from luong_keras.recipe.run_reading import load_run
 from luong_keras.serving.export import export_saved_model
@@ -94,7 +98,7 @@ class Translator(TextTranslator):
     def fit(
         cls,
         pairs: Text,
-        preset: str = "small",
+        preset: str | None = None,
         *,
         run_dir: str | Path,
         validation: Text | None = None,
@@ -118,7 +122,9 @@ class Translator(TextTranslator):
                 these, with `**{"data.weights": (3, 1)}` where some are to
                 come more often. Columns are guessed, and said, or named by
                 `**{"data.columns": ("english", "german")}`.
-            preset: the settings to begin with, a name in `PRESETS`.
+            preset: the settings to begin with, a name in `PRESETS`. When
+                None, those of the run where it has begun; otherwise `tiny`
+                for fewer than 10,000 pairs, and `small`.
             run_dir: the folder of the run.
             validation: the pairs that the best epoch is chosen by, in the
                 same forms. 2 % of `pairs`, at most 1,000, are held out for
@@ -151,7 +157,7 @@ class Translator(TextTranslator):
             >>> Translator.fit(pairs, run_dir="runs/mine", epochs=3) \
             ...     # doctest: +SKIP
         """
-        if preset not in PRESETS:
+        if preset not in (None, *PRESETS):
             raise ValueError(
                 f"Expected: a preset, one of {', '.join(PRESETS)}. Received: "
                 f"preset={preset!r}."
@@ -173,8 +179,12 @@ class Translator(TextTranslator):
             Wanted(data.languages, given.get("data.columns")),
             weighted=given.get("data.weights") is not None,
         )
-        start = of_own_text(PRESETS[preset])
-        config = with_values(start, {**text, **settings})
+        values = {**text, **settings}
+        start = of_own_text(PRESETS[preset or "small"])
+        if preset is None:
+            data = with_values(start, values).data
+            _, start = own_text_start(data, RunFolder(run_dir))
+        config = with_values(start, values)
         if not run_recipe(config, run_dir, callbacks=callbacks):
             raise InterruptedError(
                 f"The training in {run_dir} was stopped by a signal. The same "

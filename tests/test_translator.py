@@ -50,7 +50,7 @@ def test_pairs_become_a_translator(tmp_path, exports, eager, capsys):
     printed = capsys.readouterr().out
     assert "1 as data.dev and 1 as data.test" in printed
     assert "38 training pairs; skipped: {}" in printed
-    assert "subwords instead of 8000" in printed
+    assert "pairs: --preset tiny --set model.source_vocab" in printed
     assert "1 batches an epoch; pairs dropped: 0" in printed
     assert isinstance(translator, Translator)
     config = config_from_dict(RunFolder(folder).read_config())
@@ -78,7 +78,7 @@ def test_pairs_become_a_translator(tmp_path, exports, eager, capsys):
     [
         (
             {"preset": "smal"},
-            "paper, authors, small, small-fast, demo. Received: .*smal",
+            "paper, authors, small, small-fast, tiny, demo. Received: .*smal",
         ),
         ({"unit": 3}, "no setting 'unit'. Did you mean model.units"),
         ({"units": "many"}, "model.units: Expected int. Received: 'many'"),

@@ -36,7 +36,7 @@ from luong_keras.data.text_files import (
     text_files,
 )
 from luong_keras.presets import PRESETS, of_own_text
-from luong_keras.recipe.own_text import text_settings
+from luong_keras.recipe.own_text import own_text_start, text_settings
 from luong_keras.training.run_folder import RunFolder
 
 __all__ = ["parse", "run"]
@@ -55,9 +55,10 @@ class Train:
     """Trains a translator, scores it and exports it.
 
     Without arguments: the preset demo on the built-in English-German corpus,
-    a few minutes on two cores. With text of your own: the preset small. The
-    same command again goes on with a run that was interrupted; with more
-    epochs, with one that is finished.
+    a few minutes on two cores. With text of your own: the preset small, or
+    tiny where there are fewer than 10,000 pairs. The same command again goes
+    on with a run that was interrupted; with more epochs, with one that is
+    finished.
 
     What is given later in this list counts: preset, --config, --set, flags.
     """
@@ -69,9 +70,11 @@ class Train:
         Positional[tuple[str, ...]],
         arg(metavar="[TEXT [TEXT …]]", help_behavior_hint=""),
     ] = ()
-    # settings to begin with; default: small for text of your own, else demo
+    # settings to begin with; default: tiny or small, by its size, for text of
+    # your own, what the run has where it has begun, else demo
     preset: Annotated[
-        Literal["paper", "authors", "small", "small-fast", "demo"] | None,
+        Literal["paper", "authors", "small", "small-fast", "tiny", "demo"]
+        | None,
         DisallowNone,
         _SAID,
     ] = None
@@ -148,17 +151,25 @@ def parse(argv: Sequence[str]) -> Call:
     """What the command line asks for."""
     argv = spread_assignments(argv)
     if "--help-all" in argv:
-        _read(["--help"], _value_of(argv, "--preset") or "demo")
+        named = _value_of(argv, "--preset") or "demo"
+        _read(["--help"], PRESETS.get(named, RunConfig()))
     if "-h" in argv or "--help" in argv:
         _print_short_help()
-    preset = _value_of(argv, "--preset")
-    arguments, values = _read(argv, preset or "demo")
+    named = _value_of(argv, "--preset")
+    # The parser refuses another name in a moment.
+    base = PRESETS.get(named or "demo", RunConfig())
+    arguments, values = _read(argv, base)
     preset = arguments.preset
-    own = bool(arguments.text)
-    if own:
+    if arguments.text:
+        base = of_own_text(PRESETS[preset or "small"])
+        arguments, values = _read(argv, base)
+        if preset is None and arguments.config is None:
+            run_dir = arguments.run_dir
+            run = None if run_dir is None else RunFolder(run_dir)
+            preset, base = own_text_start(with_values(base, values).data, run)
+            arguments, values = _read(argv, base)
         preset = preset or "small"
-        arguments, values = _read(argv, preset, own)
-    config = with_values(_start(argv, preset or "demo", own), values)
+    config = with_values(_start(argv, base), values)
     if preset is None and arguments.dataset is None:
         print(
             "No --preset: training the demo on the built-in corpus. For "
@@ -178,18 +189,16 @@ def parse(argv: Sequence[str]) -> Call:
     )
 
 
-def _read(
-    argv: list[str], preset: str, own: bool = False
-) -> tuple[Train, dict[str, Any]]:
+def _read(argv: list[str], base: RunConfig) -> tuple[Train, dict[str, Any]]:
     """The command line as it reads on top of a preset, and its values."""
-    start = _start(argv, preset, own)
+    start = _start(argv, base)
     values = checked_values(parse_assignments(_values_of(argv, "--set")))
-    base = without_checks(start, values)
+    before = without_checks(start, values)
     if "--help" in argv or any(map(_SETTING_FLAG.match, argv)):
         kind = settings_flags(Train)
-        default = kind(**dataclasses.asdict(Train()) | vars(base))
+        default = kind(**dataclasses.asdict(Train()) | vars(before))
         arguments: Train = parse_arguments(kind, PROGRAM, argv, default)
-        values |= changed_leaves(base, arguments)
+        values |= changed_leaves(before, arguments)
     else:
         # The same without the hundred flags that nobody gave.
         arguments = parse_arguments(Train, PROGRAM, argv)
@@ -203,14 +212,10 @@ def _read(
     return arguments, values
 
 
-def _start(argv: Sequence[str], preset: str, own: bool) -> RunConfig:
+def _start(argv: Sequence[str], base: RunConfig) -> RunConfig:
     """The preset with the settings of a file, if one is given."""
     path = _value_of(argv, "--config")
-    # The parser refuses another name in a moment.
-    config = PRESETS.get(preset, RunConfig())
-    if own:
-        config = of_own_text(config)
-    return config if path is None else with_values(config, read_values(path))
+    return base if path is None else with_values(base, read_values(path))
 
 
 def _named_text(arguments: Train) -> dict[str, Any]:

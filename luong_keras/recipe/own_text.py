@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import filecmp
+import itertools
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from luong_keras.config import DataConfig, RunConfig
+from luong_keras.config_values import with_values
 from luong_keras.data.compression import without_compression
+from luong_keras.data.datasets import wanted
 from luong_keras.data.sources.columns import Wanted, guessed_columns
 from luong_keras.data.sources.placed_pair import one_line, text_or_none
 from luong_keras.data.sources.registry import FILE_NAMES, object_kind
-from luong_keras.data.text_files import is_columns, several
+from luong_keras.data.text_files import (
+    is_columns,
+    read_text,
+    several,
+    text_sources,
+)
 from luong_keras.files.atomic_file import atomic_path
+from luong_keras.presets import PRESETS, TINY_PAIRS, of_own_text, preset_for
+from luong_keras.recipe.run_settings import run_config
 from luong_keras.training.run_folder import OTHER_TEXT, RunFolder
 
 # Also a `pandas.DataFrame`, a `datasets.Dataset` and a `tf.data.Dataset`, of
@@ -68,6 +79,38 @@ def text_settings(
         )
     settings |= _languages_of_names(settings["data.train"])
     return settings
+
+
+def own_text_start(
+    data: DataConfig, run: RunFolder | None
+) -> tuple[str | None, RunConfig]:
+    """What a training begins with where no preset is named.
+
+    A run that has begun keeps its settings. For another one the size of the
+    text decides, which is printed.
+
+    Args:
+        data: the settings of its text.
+        run: the folder of the run, where it has one.
+
+    Returns:
+        The name of the preset, None for a run that has begun, and the
+        settings.
+    """
+    if run is not None and run.config.exists():
+        return None, run_config(run.path, own_files=False)
+    pairs = characters = 0
+    sources = text_sources(data.train, wanted(data), data.weights is not None)
+    for pair in itertools.islice(read_text(sources, True), TINY_PAIRS):
+        pairs += 1
+        characters += sum(len(side) for side in pair[:2] if side)
+    name, sizes = preset_for(pairs, characters)
+    if data.tokenizer == "words":
+        sizes = {}  # Of words there is no most useful number.
+    whole = "at least " * (pairs == TINY_PAIRS)
+    flags = "".join(f" --set {key}={size}" for key, size in sizes.items())
+    print(f"{whole}{pairs:,} training pairs: --preset {name}{flags}")
+    return name, of_own_text(with_values(PRESETS[name], sizes))
 
 
 def _languages_of_names(paths: Any) -> dict[str, str]:

@@ -17,7 +17,7 @@ from luong_keras.recipe.run_settings import run_config
 from luong_keras.text.loading import load_tokenizer
 from luong_keras.text.sentencepiece_tokenizer import (
     SentencePieceTokenizer,
-    VocabularyTooLargeError,
+    VocabularySizeError,
 )
 from luong_keras.text.tokenizer import Tokenizer
 from luong_keras.text.word_tokenizer import WordTokenizer
@@ -88,7 +88,7 @@ def _words(
 def _subwords(
     corpus: Corpus, sides: Sequence[str], size: int, most_lines: int | None
 ) -> SentencePieceTokenizer:
-    """As many subwords as were asked for, or as many as the text has."""
+    """As many subwords as were asked for, or the nearest possible number."""
     total = len(sides) * len(corpus)
     lines = min(total, most_lines or total)
     if lines < total:
@@ -100,13 +100,14 @@ def _subwords(
         return SentencePieceTokenizer.train(
             with_bar(sampled, "reading lines for subwords", lines), size
         )
-    except VocabularyTooLargeError as error:
+    except VocabularySizeError as error:
+        why = "is small" if error.nearest < size else "has many characters"
         print(
-            f"the {' and '.join(sides)} text is small: {error.most} subwords "
+            f"the {' and '.join(sides)} text {why}: {error.nearest} subwords "
             f"instead of {size}"
         )
         return SentencePieceTokenizer.train(
-            sampled_lines(corpus, sides, lines), error.most
+            sampled_lines(corpus, sides, lines), error.nearest
         )
 
 

@@ -38,16 +38,16 @@ except ImportError as error:
 _MODEL_TYPES = ("bpe", "unigram")
 
 
-class VocabularyTooLargeError(ValueError):
-    """A text does not have as many subwords as were asked for.
+class VocabularySizeError(ValueError):
+    """A text has fewer subwords than were asked for, or more characters.
 
     Attributes:
-        most: how many it has, the special tokens included.
+        nearest: the size that is possible, the special tokens included.
     """
 
-    def __init__(self, message: str, most: int) -> None:
+    def __init__(self, message: str, nearest: int) -> None:
         super().__init__(message)
-        self.most = most
+        self.nearest = nearest
 
 
 class SentencePieceTokenizer(Tokenizer):
@@ -141,10 +141,9 @@ class SentencePieceTokenizer(Tokenizer):
             The tokenizer; `save` it to keep it.
 
         Raises:
-            VocabularyTooLargeError: The text has too few different
-                characters and words for this size.
-            ValueError: The text has too many different characters for this
-                size, or an argument is unknown.
+            VocabularySizeError: The text has too few different characters
+                and words for this size, or too many different characters.
+            ValueError: An argument is unknown, or the text is empty.
         """
         try:
             import sentencepiece
@@ -241,7 +240,9 @@ def _training_error(vocabulary_size: int, error: RuntimeError) -> ValueError:
         f"vocabulary_size={vocabulary_size}. {fix} SentencePiece says: "
         f"{message.splitlines()[0]}"
     )
-    most = re.search(r"too high .* value <= (\d+)", message)
-    if most:
-        return VocabularyTooLargeError(text, int(most[1]))
+    nearest = re.search(
+        r"too high .* value <= (\d+)|required_chars\. \d+ vs (\d+)", message
+    )
+    if nearest:
+        return VocabularySizeError(text, int(nearest[1] or nearest[2]))
     return ValueError(text)

@@ -11,6 +11,8 @@ from luong_keras.config_values import SHORT_NAMES, config_to_dict, override
 from luong_keras.presets import PRESETS
 from luong_keras.recipe.devices import Devices
 
+SIZES = "model.source_vocabulary_size=700 model.target_vocabulary_size=700"
+
 
 @pytest.fixture(autouse=True)
 def places(tmp_path, monkeypatch):
@@ -109,8 +111,8 @@ def test_a_file_of_another_run_is_the_whole_configuration():
             {"train": ("pairs.tsv", "dev.tsv"), "weights": (3.0, 1.0)},
         ),
         (
-            'pairs.tsv --set data.columns=["b","2"]',
-            {"train": "pairs.tsv", "columns": ("b", "2")},
+            'pairs.tsv --set data.columns=["b","1"]',
+            {"train": "pairs.tsv", "columns": ("b", "1")},
         ),
         (
             "pairs.tsv --set data.dev=x.tsv data.train=y.tsv",
@@ -120,13 +122,64 @@ def test_a_file_of_another_run_is_the_whole_configuration():
 )
 def test_text_of_ones_own_is_named_by_its_files(argv, data, capsys):
     config, run_dir, *_ = parse(argv.split())
-    assert run_dir == Path("runs/small")
+    assert run_dir == Path("runs/tiny")
     assert config.data.dataset == "files"
     for name in ("train", "dev", "test", "weights", "columns"):
         assert getattr(config.data, name) == data.get(name)
-    small = PRESETS["small"]
-    assert config.model == small.model
+    sides = ("source", "target")
+    sizes = [f"model.{side}_vocabulary_size=50" for side in sides]
+    tiny = override(PRESETS["tiny"], sizes)
+    assert config.model == tiny.model
     assert "No --preset" not in capsys.readouterr().out
+
+
+def sizes_of(argv):
+    config = parse(argv.split()).config
+    return config.model.units, config.model.source_vocabulary_size
+
+
+def test_the_size_of_a_text_chooses_the_preset(capsys):
+    # 10 characters on one side, 20 on the other.
+    line = "a b c d ef\ta b c d e f g h i jk\n"
+    for pairs, units, size in [(9999, 256, 1499), (10000, 512, 8000)]:
+        Path("text.tsv").write_text(line * pairs)
+        assert sizes_of("text.tsv") == (units, size)
+    told = capsys.readouterr().out.splitlines()
+    assert told == [
+        "9,999 training pairs: --preset tiny --set "
+        "model.source_vocabulary_size=1499 --set "
+        "model.target_vocabulary_size=1499",
+        "at least 10,000 training pairs: --preset small",
+    ]
+    # What it says, said by oneself.
+    Path("text.tsv").write_text(line * 9999)
+    chosen = parse(["text.tsv", *told[0].split()[3:]]).config
+    assert chosen == parse(["text.tsv"]).config
+
+
+@pytest.mark.parametrize(
+    "more, units, size",
+    [
+        ("--preset small", 512, 8000),
+        ("--preset tiny", 256, 500),
+        ("--units 64", 64, 50),
+        ("--set data.tokenizer=words", 256, 500),
+        (f"--set {SIZES}", 256, 700),
+        ("--config whole.json", 8, 50000),
+        ("--config some.yaml", 8, 8000),
+    ],
+)
+def test_what_is_named_is_not_chosen(more, units, size):
+    assert sizes_of(f"pairs.tsv {more}") == (units, size)
+
+
+def test_a_run_that_has_begun_keeps_its_settings(capsys):
+    Path("run").mkdir()
+    begun = parse(["pairs.tsv", "--preset", "small", "--units", "64"]).config
+    Path("run/config.json").write_text(json.dumps(config_to_dict(begun)))
+    found = parse(["pairs.tsv", "--run-dir", "run", "--epochs", "3"]).config
+    assert found == override(begun, ["epochs=3"])
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize(

@@ -238,6 +238,23 @@ DIFFERENCES = {
         },
     },
     "small-fast": SMALL_FAST,
+    "tiny": {
+        **SMALL_FAST,
+        "model": {
+            **SMALL_FAST["model"],
+            "source_vocabulary_size": 500,
+            "target_vocabulary_size": 500,
+            "embedding_size": 128,
+            "units": 256,
+            "dropout": 0.2,
+        },
+        "training": {
+            **SMALL_FAST["training"],
+            "batch_size": 32,
+            "epochs": 60,
+            "first_halved_epoch": 50,
+        },
+    },
     "demo": {
         "model": {
             "source_vocabulary_size": 1000,
