@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import unicodedata
 import warnings
+from collections.abc import Iterator
 
 # What matplotlib brings and draws with unless told otherwise.
 _DEFAULT = "DejaVu Sans"
 # It has a box for every character there is.
 _NO_FONT = "Last Resort"
+_scripts_told: set[str] = set()
 
 
 def fonts_for(text: str) -> tuple[list[str], str]:
@@ -42,7 +45,7 @@ def fonts_for(text: str) -> tuple[list[str], str]:
 
 
 def warn_of_boxes(missing: str, what: str) -> None:
-    """Says where characters could not be drawn.
+    """Says where characters could not be drawn, once for each script.
 
     Args:
         missing: those that `fonts_for` has not found.
@@ -51,6 +54,9 @@ def warn_of_boxes(missing: str, what: str) -> None:
     if not missing:
         return
     name = unicodedata.name(missing[0], "unknown").split()[0].lower()
+    if name in _scripts_told:
+        return
+    _scripts_told.add(name)
     warnings.warn(
         f"No font of this machine has {missing[:20]!r} ({name}): boxes stand "
         f"for them in {what}. Install one that has, such as Noto Sans CJK, "
@@ -58,6 +64,14 @@ def warn_of_boxes(missing: str, what: str) -> None:
         "`matplotlib.get_cachedir()`).",
         stacklevel=3,
     )
+
+
+@contextlib.contextmanager
+def without_warnings_of_glyphs() -> Iterator[None]:
+    """Keeps matplotlib from naming each box that `warn_of_boxes` tells."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from font")
+        yield
 
 
 def _drawn(text: str) -> set[str]:

@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from luong_keras.evaluation.fonts import fonts_for, warn_of_boxes
+from luong_keras.evaluation.fonts import (
+    fonts_for,
+    warn_of_boxes,
+    without_warnings_of_glyphs,
+)
 from luong_keras.evaluation.length_analysis import LengthGroup
 from luong_keras.files.atomic_file import atomic_path
 
@@ -124,7 +128,8 @@ def pixels(figure: "Figure", dots_per_inch: int = 100) -> np.ndarray:
 
     figure.set_dpi(dots_per_inch)
     canvas = FigureCanvasAgg(figure)
-    canvas.draw()
+    with without_warnings_of_glyphs():
+        canvas.draw()
     return np.asarray(canvas.buffer_rgba())
 
 
@@ -230,6 +235,6 @@ def _frame(i: int, j: int) -> "Rectangle":
 
 
 def _save(figure: "Figure", path: str | os.PathLike[str]) -> Path:
-    with atomic_path(path) as temporary:
+    with atomic_path(path) as temporary, without_warnings_of_glyphs():
         figure.savefig(temporary, dpi=150)
     return Path(path)

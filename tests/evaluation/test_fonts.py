@@ -35,8 +35,11 @@ def test_boxes_are_not_taken_for_letters(monkeypatch):
 
 def test_a_picture_says_what_it_cannot_draw(monkeypatch):
     monkeypatch.setattr(fonts, "_others", lambda: [])
-    with pytest.warns(UserWarning, match="No font .*猫.* here.png"):
-        alignment_figure(["猫"], ["x"], [[1.0]], what="here.png")
+    monkeypatch.setattr(fonts, "_scripts_told", set())
+    with pytest.warns(UserWarning, match="No font .*猫.* here.png") as told:
+        pixels(alignment_figure(["猫"], ["x"], [[1.0]], what="here.png"))
+        pixels(alignment_figure(["犬"], ["x"], [[1.0]], what="there.png"))
+    assert len(told) == 1
 
 
 def test_the_words_are_drawn_in_the_fonts_that_have_them():

@@ -1,0 +1,135 @@
+"""The plain command on hundreds of pairs, and the epoch that it exports.
+
+    python benchmarks/small_texts.py
+    python benchmarks/small_texts.py mine.tsv --folder runs/mine
+
+Of each file 200 pairs are a test set of their own; the others go to
+`luong-keras train` without any setting but `training.keep`, which keeps the
+weights of the last epochs. The table has the score on the test set of what is
+exported, of the last epochs, and the minutes. Without files it writes three:
+numbers in words, the same backwards, and inflections of made-up stems.
+"""
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ONES = (
+    "zero one two three four five six seven eight nine ten eleven twelve "
+    "thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
+)
+TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+ENDS = {"past": "ed", "plural": "s", "participle": "ing"}
+TEST_PAIRS = 200
+
+
+def main() -> None:
+    """Trains on each file and prints the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--folder", type=Path, default=Path("runs/small-texts"))
+    parser.add_argument("--keep", type=int, default=5, help="last epochs")
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    files = options.files or written(options.folder)
+    print("| text | pairs | metric | exported | last epochs | minutes |")
+    print("|---|---|---|---|---|---|", flush=True)
+    for path in files:
+        print(row(path, options.folder, options.keep), flush=True)
+
+
+def row(path: Path, folder: Path, keep: int) -> str:
+    """Trains on all but the test pairs; a line of the table."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    random.Random(1).shuffle(lines)
+    parts = {"test": lines[:TEST_PAIRS], "train": lines[TEST_PAIRS:]}
+    for part, some in parts.items():
+        text = "".join(f"{line}\n" for line in some)
+        (folder / f"{path.stem}.{part}.tsv").write_text(text, encoding="utf-8")
+    run = folder / path.stem
+    test, train = (folder / f"{path.stem}.{part}.tsv" for part in parts)
+    command = ["-m", "luong_keras", "train", str(train), "--test", str(test)]
+    command += ["--run-dir", str(run), "--set", f"training.keep={keep}"]
+    start = time.perf_counter()
+    with open(folder / f"{path.stem}.log", "w", encoding="utf-8") as log:
+        subprocess.run(
+            [sys.executable, *command], stdout=log, stderr=log, check=True
+        )
+    minutes = (time.perf_counter() - start) / 60
+
+    from luong_keras import RunConfig, Translator
+    from luong_keras.recipe.decisions import run_metric
+    from luong_keras.recipe.run_settings import run_config
+
+    config: RunConfig = run_config(run)
+    pairs = [line.split("\t")[:2] for line in parts["test"]]
+    sources, references = map(list, zip(*pairs, strict=True))
+    metric = run_metric(config, references)
+    assert metric.score is not None
+    log_lines = (run / "log.jsonl").read_text().splitlines()
+    last = json.loads(log_lines[-1])["epoch"]
+    names = ["best", *(f"epoch-{last - n}" for n in reversed(range(keep)))]
+    scores = []
+    for name in names:
+        translator = Translator.from_run(run, name)
+        found = translator.translate(sources)
+        scores.append(metric.score(found, references))
+    others = ", ".join(f"{score:.1f}" for score in scores[1:])
+    return (
+        f"| {path.stem} | {len(parts['train'])} | {metric.setting} | "
+        f"{scores[0]:.1f} | {others} | {minutes:.1f} |"
+    )
+
+
+def written(folder: Path) -> list[Path]:
+    """Files of generated pairs."""
+    generator = random.Random(7)
+    numbers = generator.sample(range(20, 1000), 900)
+    stems = {
+        "".join(generator.choice(s) for s in ("bdfgkl", "aeiou", "mnprst"))
+        + generator.choice(["", "ab", "elk", "ort"])
+        for _ in range(1500)
+    }
+    forms = []
+    for stem in sorted(stems):
+        form = generator.choice(sorted(ENDS))
+        forms.append((f"{stem} {form}", stem + ENDS[form]))
+    texts = {
+        "numbers": [(f"{n}", in_words(n)) for n in numbers],
+        "numbers_back": [
+            (f"the number is {in_words(n)} today", f"{n}") for n in numbers
+        ],
+        "inflections": forms,
+    }
+    for name, pairs in texts.items():
+        text = "".join(f"{source}\t{target}\n" for source, target in pairs)
+        (folder / f"{name}.tsv").write_text(text, encoding="utf-8")
+    return [folder / f"{name}.tsv" for name in texts]
+
+
+def in_words(number: int) -> str:
+    """A number below 1,000 in English words.
+
+    Example:
+        >>> in_words(342)
+        'three hundred and forty two'
+    """
+    hundreds, rest = divmod(number, 100)
+    if hundreds:
+        more = f" and {in_words(rest)}" if rest else ""
+        return f"{in_words(hundreds)} hundred{more}"
+    tens, ones = divmod(number, 10)
+    if tens < 2:
+        return ONES.split()[number]
+    return TENS.split()[tens - 2] + (f" {in_words(ones)}" if ones else "")
+
+
+if __name__ == "__main__":
+    main()
