@@ -127,8 +127,9 @@ class Translator(TextTranslator):
                 for fewer than 10,000 pairs, and `small`.
             run_dir: the folder of the run.
             validation: the pairs that the best epoch is chosen by, in the
-                same forms. 2 % of `pairs`, at most 1,000, are held out for
-                it when None, chosen by a hash of each pair.
+                same forms. When None, 2 % of `pairs` are held out for it, at
+                most 1,000, chosen by a hash of each pair; where that is
+                fewer, 100, but no more than 10 %.
             test: the pairs to score; held out likewise when None.
             callbacks: further ones of Keras, such as those of a tracker of
                 experiments (docs/watching.md). They see the logs of an epoch

@@ -48,8 +48,8 @@ def test_pairs_become_a_translator(tmp_path, exports, eager, capsys):
     settings = SETTINGS | {"decoding.dictionary": str(words)}
     translator = Translator.fit(PAIRS, run_dir=folder, epochs=1, **settings)
     printed = capsys.readouterr().out
-    assert "1 as data.dev and 1 as data.test" in printed
-    assert "38 training pairs; skipped: {}" in printed
+    assert "4 as data.dev and 4 as data.test" in printed
+    assert "32 training pairs; skipped: {}" in printed
     assert "pairs: --preset tiny --set model.source_vocab" in printed
     assert "1 batches an epoch; pairs dropped: 0" in printed
     assert isinstance(translator, Translator)

@@ -10,6 +10,9 @@ from luong_keras.data.pair_hashes import pair_hash
 
 SHARE = 0.02
 MOST = 1000  # pairs a part
+# Scores of a dozen pairs are noise: of a small text 10 % make a part, until
+# they are 100 pairs.
+SMALL_SHARE, FEW = 0.1, 100
 
 
 def held_out_pairs(
@@ -29,7 +32,8 @@ def held_out_pairs(
 
     Returns:
         By its hash each pair of each part, in the order of the text: 2 % of
-        the different pairs, at least one and at most 1,000.
+        the different pairs, at most 1,000; 100 where 2 % are fewer, but no
+        more than 10 %.
 
     Raises:
         ValueError: There are too few pairs.
@@ -38,7 +42,7 @@ def held_out_pairs(
         >>> pairs = [(str(i), str(i)) for i in range(200)]
         >>> dev, test = held_out_pairs(pairs, 2)
         >>> len(dev), len(test), len(dev.keys() & test.keys())
-        (4, 4, 0)
+        (20, 20, 0)
     """
     most = parts * MOST
     # Of more different pairs than this no more are held out.
@@ -68,7 +72,8 @@ def held_out_pairs(
             "two sentences that are not empty, in one file with a tab between "
             "them. Give more, or give data.dev and data.test."
         )
-    size = min(max(round(SHARE * count), 1), MOST)
+    few = min(round(SMALL_SHARE * count), FEW)
+    size = min(max(round(SHARE * count), few, 1), MOST)
     chosen = sorted(candidates)
     found = []
     for part in range(parts):

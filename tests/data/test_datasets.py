@@ -258,13 +258,13 @@ def test_files_without_languages_and_the_pairs_held_out(columns, names):
     found = load_datasets(DataConfig("files", train=given))
     train = list(found.train())
     assert sorted([*train, *found.dev, *found.test]) == sorted(pairs)
-    assert (len(found.dev), len(found.test)) == (4, 4)
+    assert (len(found.dev), len(found.test)) == (20, 20)
     assert train == [pair for pair in pairs if pair in set(train)]
-    assert "4 as data.dev and 4 as data.test" in found.note
+    assert "20 as data.dev and 20 as data.test" in found.note
     # A part that is given is no longer held out, the other one is.
     again = load_datasets(DataConfig("files", train=given, dev=given))
-    assert again.dev == pairs and len(list(again.train())) == 196
-    assert len(again.test) == 4
+    assert again.dev == pairs and len(list(again.train())) == 180
+    assert len(again.test) == 20
     assert again.train_key != found.train_key
 
 

@@ -10,9 +10,13 @@ def pairs_of(count):
 
 
 @pytest.mark.parametrize(
-    "count, size", [(3, 1), (40, 1), (200, 4), (49_000, 980), (60_000, MOST)]
+    "count, size",
+    [
+        *[(3, 1), (40, 4), (200, 20), (1000, 100), (4000, 100), (6000, 120)],
+        *[(49_000, 980), (60_000, MOST)],
+    ],
 )
-def test_the_share_is_two_percent_within_bounds(count, size):
+def test_the_share_by_the_size_of_the_text(count, size):
     dev, test = held_out_pairs(pairs_of(count), 2)
     assert len(dev) == len(test) == size
     assert not dev.keys() & test.keys()
