@@ -72,7 +72,6 @@ def row(path: Path, folder: Path, keep: int) -> str:
     pairs = [line.split("\t")[:2] for line in parts["test"]]
     sources, references = map(list, zip(*pairs, strict=True))
     metric = run_metric(config, references)
-    assert metric.score is not None
     log_lines = (run / "log.jsonl").read_text().splitlines()
     last = json.loads(log_lines[-1])["epoch"]
     names = ["best", *(f"epoch-{last - n}" for n in reversed(range(keep)))]
@@ -80,7 +79,7 @@ def row(path: Path, folder: Path, keep: int) -> str:
     for name in names:
         translator = Translator.from_run(run, name)
         found = translator.translate(sources)
-        scores.append(metric.score(found, references))
+        scores.append(metric.scored(found, references)["score"])
     others = ", ".join(f"{score:.1f}" for score in scores[1:])
     return (
         f"| {path.stem} | {len(parts['train'])} | {metric.setting} | "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Protocol
@@ -38,6 +39,7 @@ class TruncatedPlaces:
     Args:
         limit: how long they may be, in words; that of a server, which does
             not tell lines from translations, when None.
+        of_pairs: whether they are pairs of which both sides are given.
 
     Attributes:
         count: lines that were cut.
@@ -52,8 +54,10 @@ class TruncatedPlaces:
         (2, [0, 2])
     """
 
-    def __init__(self, limit: str | None = None) -> None:
-        self.limit = limit
+    def __init__(
+        self, limit: str | None = None, of_pairs: bool = False
+    ) -> None:
+        self.limit, self.of_pairs = limit, of_pairs
         self.count, self.first, self.unfinished = 0, list[int](), 0
 
     @property
@@ -77,7 +81,7 @@ class TruncatedPlaces:
             places: those of the part, from its beginning.
             part: where the lines of the part stand.
         """
-        self.limit = places.limit
+        self.limit, self.of_pairs = places.limit, places.of_pairs
         self.count += places.count
         self.unfinished += places.unfinished
         found = [part[place] for place in places.first]
@@ -85,6 +89,13 @@ class TruncatedPlaces:
 
     def message(self) -> str:
         """The report, in one line."""
+        if self.of_pairs:
+            return (
+                f"{self.count} pairs (place {self._places()}) were cut: a "
+                "source or a target was longer than "
+                "`decoding.max_source_length`, and only its beginning was "
+                "read. Split these sentences."
+            )
         parts = [self._of_lines()] if self.count else []
         if self.unfinished:
             parts.append(
@@ -94,18 +105,20 @@ class TruncatedPlaces:
             )
         return " ".join(parts)
 
+    def _places(self) -> str:
+        more = ", …" * (self.count > len(self.first))
+        return ", ".join(map(str, self.first)) + more
+
     def _of_lines(self) -> str:
         limit, or_else = self.limit, ""
         if limit is None:
             limit = "`max_source_tokens` of the contract"
             or_else = ", or with a translation cut at its maximum length"
-        more = ", …" * (self.count > len(self.first))
-        places = ", ".join(map(str, self.first)) + more
         return (
             f"Expected: sentences and prefixes of at most {limit}, and "
             "phrases that have room and known words. Received: others, "
-            f"{self.count} of the lines (place {places}), translated by their "
-            f"beginning, or without the phrase{or_else}. Split these "
+            f"{self.count} of the lines (place {self._places()}), translated "
+            f"by their beginning, or without the phrase{or_else}. Split these "
             "sentences."
         )
 
@@ -126,7 +139,8 @@ class TruncationInParts(warnings.catch_warnings):
     """Keeps what is told of each part, so that it can be told of them all.
 
     Attributes:
-        part: where the lines of the next part stand; to be set before each.
+        part: where the lines of the next part stand; to be set before each
+            one, where there are several.
         places: of all parts.
 
     Example:
@@ -139,7 +153,7 @@ class TruncationInParts(warnings.catch_warnings):
 
     def __init__(self) -> None:
         super().__init__(record=False)
-        self.part: Sequence[int] = ()
+        self.part: Sequence[int] = range(sys.maxsize)
         self.places = TruncatedPlaces()
 
     def __enter__(self) -> TruncationInParts:  # type: ignore[override]
@@ -169,35 +183,18 @@ def warn_of(truncated: Iterable[bool], stacklevel: int) -> None:
     places.warn(stacklevel + 1)
 
 
-def warn_of_pairs(scored: Sequence[ScoredText], stacklevel: int) -> None:
-    """Warns of the pairs that were cut before they were scored.
-
-    Args:
-        scored: answers about given translations, in their order.
-        stacklevel: 1 is the line that calls this.
-    """
-    note = cut_note(scored)
-    if note is not None:
-        warnings.warn(TruncationWarning(note), stacklevel=stacklevel + 1)
-
-
-def cut_note(scored: Sequence[ScoredText]) -> str | None:
-    """A line on the pairs that were cut before they were scored, if any.
+def cut_pairs(scored: Iterable[ScoredText]) -> TruncatedPlaces:
+    """The pairs that were cut before they were scored.
 
     Args:
         scored: answers about given translations, in their order.
 
     Example:
         >>> from types import SimpleNamespace
-        >>> cut_note([SimpleNamespace(truncated=False)])
+        >>> cut_pairs([SimpleNamespace(truncated=False)]).any
+        False
     """
-    places = [place for place, one in enumerate(scored) if one.truncated]
-    if not places:
-        return None
-    more = ", …" * (len(places) > _SHOWN)
-    return (
-        f"{len(places)} of {len(scored)} pairs (place "
-        f"{', '.join(map(str, places[:_SHOWN]))}{more}) were cut: a source or "
-        "a target was longer than `decoding.max_source_length`, and only its "
-        "beginning was scored. Split these sentences."
-    )
+    places = TruncatedPlaces(of_pairs=True)
+    for place, one in enumerate(scored):
+        places.add(place, one.truncated)
+    return places

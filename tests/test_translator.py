@@ -112,6 +112,7 @@ def test_files_reach_the_recipe(tmp_path, monkeypatch):
     with pytest.raises(InterruptedError):
         Translator.fit(
             (tmp_path / "a.en", tmp_path / "a.fr"),
+            "small",
             run_dir=tmp_path / "run",
             validation=tmp_path / "dev.tsv",
             callbacks=[callback],

@@ -13,7 +13,7 @@ from tyro.conf import Positional
 from luong_keras.cli.parallel_files import check_files, given_pairs
 from luong_keras.cli.parsing import Own, parse_arguments
 from luong_keras.recipe.run_settings import run_config
-from luong_keras.truncation import cut_note
+from luong_keras.truncation import cut_pairs
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ def run(arguments: Score) -> int:
         print(f"{scored.log_probability:.4f}\t{words}\t{perplexity:.3f}")
     total = sum(scored.log_probability for scored in found)
     words = sum(len(scored.tokens) for scored in found)
-    cut = cut_note(found)
-    if cut is not None:
-        print(f"luong-keras score: warning: {cut}", file=sys.stderr)
+    cut = cut_pairs(found)
+    if cut.any:
+        print(f"luong-keras score: warning: {cut.message()}", file=sys.stderr)
     print(
         f"perplexity {math.exp(-total / words):.3f} of {words} words in "
         f"{len(found)} pairs",

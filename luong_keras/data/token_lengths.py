@@ -10,6 +10,7 @@ import numpy as np
 
 from luong_keras.data.corpus import Corpus
 from luong_keras.files.atomic_file import atomic_path, disk_errors_named
+from luong_keras.files.inside import no_link
 from luong_keras.missing_package import missing_package
 from luong_keras.text.threads import in_threads
 from luong_keras.text.tokenizer import Tokenizer
@@ -131,7 +132,7 @@ def _partial_counts(path: Path, most: int) -> np.ndarray:
     """What an earlier call has counted; whole calls of it."""
     if not path.exists():
         return np.zeros(0, np.int32)
-    lengths = np.fromfile(path, np.int32)
+    lengths = np.fromfile(no_link(path, in_place=True), np.int32)
     whole = len(lengths) // _LINES_PER_CALL * _LINES_PER_CALL
     if whole > most:
         whole = 0  # Of another text, which is not to be.

@@ -147,10 +147,13 @@ def disk_errors_named(path: Path, atomic: bool = True) -> Iterator[None]:
     Args:
         path: The file.
         atomic: Whether the old file is there as long as the new one is not.
+            One that is written in place must be no link, and the user's own.
 
     Raises:
         OSError: With the file, the reason, and what to do.
+        ValueError: For a link, or a file of another user.
     """
+    no_link(path, in_place=not atomic)
     try:
         yield
     except OSError as error:

@@ -39,7 +39,7 @@ from luong_keras.models.translation_model import TranslationModel
 from luong_keras.text.preprocessing import Preprocessor
 from luong_keras.text.tokenizer import Tokenizer
 from luong_keras.truncation import TruncationWarning as TruncationWarning
-from luong_keras.truncation import warn_of_pairs
+from luong_keras.truncation import cut_pairs
 
 try:
     import tensorflow as tf
@@ -287,7 +287,7 @@ class TextTranslator(TranslationGraph):
         refuse_without_attention(self.translation_model)
         end = None if with_end else -1
         scored = self.score(sources, targets)
-        warn_of_pairs(scored, stacklevel=2)
+        cut_pairs(scored).warn(stacklevel=2)
         return [one.alignments[:end] for one in scored]
 
     def links(
@@ -320,7 +320,7 @@ class TextTranslator(TranslationGraph):
             [[(0, 0), (1, 1)]]
         """
         found = aligned_pairs(self, sources, targets, step)
-        warn_of_pairs(found, stacklevel=2)
+        cut_pairs(found).warn(stacklevel=2)
         return [sorted(pair.links) for pair in found]
 
     def join(self, tokens: Sequence[Sequence[str]]) -> list[str]:

@@ -27,7 +27,7 @@ from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.inference.translation import ScoredTranslation, Translation
 from luong_keras.recipe.in_steps import in_steps
 from luong_keras.text.preprocessing import Preprocessor, preprocessor
-from luong_keras.truncation import cut_note
+from luong_keras.truncation import cut_pairs
 
 
 class Evaluation:
@@ -134,9 +134,9 @@ class Evaluation:
         Of longer texts the beginning counts; standard error has how many.
         """
         found = self.forced(pairs)
-        cut = cut_note(found)
-        if cut is not None:
-            print(f"perplexity: {cut}", file=sys.stderr)
+        cut = cut_pairs(found)
+        if cut.any:
+            print(f"perplexity: {cut.message()}", file=sys.stderr)
         total = sum(scored.log_probability for scored in found)
         words = sum(len(scored.tokens) for scored in found)
         return float(np.exp(-total / words))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from luong_keras.inference.translation import places_by_length
@@ -21,7 +23,8 @@ def in_steps(
     """What a translator answers, asked for a batch at a time.
 
     The batches are those that it would make of all lines itself, so that the
-    answers are the same to the last digit.
+    answers are the same to the last digit. What it warns of as cut becomes one
+    line on standard error.
 
     Args:
         answer: a method of a translator.
@@ -38,17 +41,18 @@ def in_steps(
         [2, 1]
     """
     answers: list[Any] = [None] * len(columns[-1])
-    if len(answers) <= size:
-        return list(answer(*map(list, columns)))
-    with (
-        progress_bar(what, len(answers)) as advance,
-        TruncationInParts() as cut,
-    ):
-        for places in places_by_length(columns[-1], size):
+    shown: Any = contextlib.nullcontext(lambda count: None)
+    batches: Iterable[Sequence[int]] = [range(len(answers))]
+    if len(answers) > size:
+        shown = progress_bar(what, len(answers))
+        batches = places_by_length(columns[-1], size)
+    with shown as advance, TruncationInParts() as cut:
+        for places in batches:
             cut.part = places
             rows = [[column[i] for i in places] for column in columns]
             for place, found in zip(places, answer(*rows), strict=True):
                 answers[place] = found
             advance(len(places))
-    cut.places.warn(stacklevel=2)
+    if cut.places.any:
+        print(f"{what}: {cut.places.message()}", file=sys.stderr)
     return answers

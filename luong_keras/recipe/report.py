@@ -21,6 +21,7 @@ from luong_keras.recipe.evaluation import Evaluation, write_results
 from luong_keras.recipe.run_reading import load_run
 from luong_keras.serving.export import export_saved_model
 from luong_keras.training.run_folder import RunFolder
+from luong_keras.truncation import TruncationInParts
 
 # The lines that an export tells of its checks, for the bar.
 CHECKS = 7
@@ -47,7 +48,8 @@ def report(datasets: Datasets, config: RunConfig, run: RunFolder) -> None:
         print(f"reference    {references[i]}")
         print(f"translation  {translations[i]}\n")
     if has_attention and sources[0].strip():
-        best = translator.nbest(sources[:1])[0][0]
+        with TruncationInParts():  # Told with the scores.
+            best = translator.nbest(sources[:1])[0][0]
         run.plots.mkdir(exist_ok=True)
         plot_alignment(
             best.source_tokens,

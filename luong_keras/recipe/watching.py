@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import warnings
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import keras
 
@@ -22,7 +20,6 @@ from luong_keras.training.json_lines_log import JsonLinesLog
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.training.training_progress import TrainingProgress
 from luong_keras.training.translation_validation import TranslationValidation
-from luong_keras.truncation import TruncationWarning
 
 
 def validation(
@@ -65,7 +62,7 @@ def validation(
     )
     validated = TranslationValidation(
         functools.partial(
-            _translate,
+            in_steps,
             translator.translate,
             size=greedy.batch_size,
             what=f"validation {metric.title or metric.name}",
@@ -85,26 +82,6 @@ def validation(
         ),
         TensorBoardSamples(run.tensorboard / "samples", validated, translator),
     ]
-
-
-def _translate(
-    translate: Callable[[list[str]], list[str]],
-    sources: Sequence[str],
-    **options: Any,
-) -> list[str]:
-    """Translate the development set; print what was cut in one line.
-
-    A model of one epoch often finds no end: that is no warning.
-    """
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", TruncationWarning)
-        found = in_steps(translate, sources, **options)
-    for each in caught:
-        if issubclass(each.category, TruncationWarning):
-            print(f"\nvalidation: {each.message}")
-        else:
-            warnings.warn(each.message, each.category, stacklevel=2)
-    return found
 
 
 def shown_progress(run: RunFolder, dev, metric: Metric) -> TrainingProgress:

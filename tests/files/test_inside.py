@@ -94,6 +94,34 @@ def test_a_file_of_a_run_is_no_link(tmp_path, name, use, there):
         assert secret.read_bytes() == content
 
 
+@pytest.mark.parametrize("name", ["source.txt", "target.offsets.npy"])
+def test_a_link_in_place_of_a_corpus_is_replaced(tmp_path, name):
+    (tmp_path / "corpus").mkdir()
+    secret, own = tmp_path / "secret", tmp_path / "corpus" / name
+    secret.write_bytes(b"secret")
+    own.symlink_to(secret)
+    assert len(write_corpus([("a", "b")], tmp_path / "corpus")) == 1
+    assert secret.read_bytes() == b"secret" and not own.is_symlink()
+
+
+@pytest.mark.tensorflow
+def test_lengths_that_were_begun_are_no_link(tmp_path):
+    from luong_keras.data.token_lengths import token_lengths
+    from luong_keras.text.word_tokenizer import WordTokenizer
+
+    tokenizer = WordTokenizer.from_words(["a"])
+    corpus = write_corpus([("a a", "b")], tmp_path / "corpus")
+    assert token_lengths(corpus, "source", tokenizer).tolist() == [2]
+    (path,) = corpus.folder.glob("source.lengths.*.npy")
+    path.unlink()
+    secret = tmp_path / "secret"
+    secret.write_bytes(b"secret")
+    path.with_name(f"{path.stem}.partial-npy").symlink_to(secret)
+    with pytest.raises(ValueError, match="Received: a link to"):
+        token_lengths(corpus, "source", tokenizer)
+    assert secret.read_bytes() == b"secret"
+
+
 @pytest.mark.parametrize("use", [sessions, locks, logs])
 def test_a_file_of_another_user_is_not_added_to(tmp_path, monkeypatch, use):
     run = made_up_run(tmp_path / "run")

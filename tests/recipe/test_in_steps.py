@@ -1,9 +1,16 @@
+from typing import NamedTuple
+
 import pytest
 
 from luong_keras.inference.translation import places_by_length
 from luong_keras.recipe.in_steps import in_steps
-from luong_keras.truncation import TruncationWarning, warn_of
+from luong_keras.truncation import cut_pairs, warn_of
 from tests.terminals import terminal
+
+
+class Pair(NamedTuple):
+    truncated: bool
+
 
 LINES = ["a b", "a", "", "a b c d", "b", "c a b", "b a"]
 
@@ -51,11 +58,20 @@ def test_every_batch_moves_the_bar(monkeypatch):
     assert "shouting" in seen.text
 
 
-def test_one_warning_tells_of_the_lines_of_all_batches():
+@pytest.mark.parametrize("size", [3, 100])
+def test_one_line_tells_what_was_cut_in_all_batches(capsys, size):
     def answer(lines):
         warn_of([len(line) > 3 for line in lines], stacklevel=1)
         return lines
 
-    with pytest.warns(TruncationWarning, match="place 3, 5") as told:
-        in_steps(answer, LINES, size=3, what="")
-    assert len(told) == 1
+    in_steps(answer, LINES, size=size, what="shouting")
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert line.startswith("shouting: Expected") and "place 3, 5" in line
+
+    def scored(lines):
+        cut_pairs(Pair(len(line) > 3) for line in lines).warn(stacklevel=1)
+        return lines
+
+    in_steps(scored, LINES, size=size, what="scoring")
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert line.startswith("scoring: 2 pairs (place 3, 5) were cut")
