@@ -6,6 +6,8 @@ import inspect
 import keras
 from keras import tree
 
+from luong_keras.ops.shapes import may_be_equal
+
 # Arguments that hold several tensors; all others are one.
 STRUCTURES = ("states", "initial_state", "dropout_masks")
 _CONSTRUCTOR = (
@@ -134,10 +136,23 @@ class CheckedLayer(keras.layers.Layer):
         for name, value in given.items():
             _check_tensors(name, value)
         self._check_call(**given)
+        self._check_widths(**given)
         return super().__call__(*args, **kwargs)
 
     def _check_call(self, **arguments):
         """Raises where the arguments of a call do not fit together."""
+
+    def _check_widths(self, **arguments):
+        """Raises for other widths than those that the layer was built for.
+
+        The arguments of a call, in their order.
+        """
+        built = self.get_build_config() or {}
+        shapes = built.get("shapes_dict")
+        if shapes is None:  # one shape, that of the first argument
+            shapes = {f"{next(iter(arguments))}_shape": built.get("input_shape")}
+        for name, value in arguments.items():
+            _check_width(name, value, shapes.get(f"{name}_shape"))
 
 
 @functools.cache
@@ -156,6 +171,21 @@ def _refuse_foreign(kind, function, given):
                 f"`{kind.__name__}.{function.__name__}` has no argument "
                 f"`{name}`. {FOREIGN[name]} Received: `{name}=`."
             )
+
+
+def _check_width(name, value, built):
+    """Raises unless a tensor's last axis is that of the shape `built`."""
+    if value is None or not built:
+        return
+    if isinstance(value, (list, tuple)):
+        for i, (each, shape) in enumerate(zip(value, built, strict=False)):
+            _check_width(f"{name}[{i}]", each, shape)
+    elif not may_be_equal(tuple(value.shape[-1:]), tuple(built[-1:])):
+        raise ValueError(
+            f"`{name}` must have the width that this layer was built for. "
+            f"Expected: (..., {built[-1]}). Received: "
+            f"{name}.shape={tuple(value.shape)}. Make another layer for it."
+        )
 
 
 def _check_tensors(name, value):

@@ -294,29 +294,12 @@ class InputFeedingCell(CellWeights):
             check_floats("memory", memory, ranks=(3,))
             check_same_batch(inputs=inputs, memory=memory)
             check_mask("memory_mask", memory_mask, "memory", memory)
-        self._check_widths(inputs, memory)
         if position is None and counts_steps(self.attention):
             raise ValueError(
                 "Monotonic attention needs to know the decoder step t of a "
                 "single step. Expected: `position=t`. Received: "
                 "position=None."
             )
-
-    def _check_widths(self, inputs, memory):
-        """Raises for other widths than those the weights were made for."""
-        if not self.built:
-            return
-        widths = {"inputs": (inputs, self.kernels[0].shape[0])}
-        if memory is not None:
-            width = self.attentional_kernel.shape[0] - self.units
-            widths["memory"] = (memory, width)
-        for name, (x, width) in widths.items():
-            if x.shape[-1] != width:
-                raise ValueError(
-                    f"`{name}` must have the width that this layer was built "
-                    f"for. Expected: (..., {width}). Received: "
-                    f"{name}.shape={tuple(x.shape)}."
-                )
 
     def compute_output_spec(
         self,

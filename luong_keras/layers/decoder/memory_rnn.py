@@ -265,7 +265,7 @@ class MemoryRNN(CheckedLayer):
                 *("initial_state", initial_state, self.cell.state_size),
                 inputs.shape[:1],
             )
-        self.cell._check_widths(inputs, memory)
+        self.cell._check_widths(inputs=inputs, memory=memory)
         self._check_start(inputs, initial_state, start_position)
         if return_attention_scores and self.cell.attention is None:
             raise ValueError(
