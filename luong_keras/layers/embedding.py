@@ -12,8 +12,7 @@ class Embedding(keras.layers.Embedding):
 
     That of Keras reads the whole table (see `ops.lookup`), and in mixed
     precision rounds it all. Arguments, results and saved weights are the
-    same for dense ids from 0 to V - 1; other ids fail on TensorFlow, and
-    there is no `quantize`.
+    same for dense ids from 0 to V - 1; other ids fail on TensorFlow.
 
     Example:
 
@@ -31,3 +30,21 @@ class Embedding(keras.layers.Embedding):
     def call(self, inputs):
         found = rows(self.embeddings, ops.cast(inputs, "int32"))
         return ops.cast(found, self.compute_dtype)
+
+    def quantize(self, *args, **kwargs):
+        # Keras refuses it in subclasses, which may compute something else.
+        return super().quantize(*args, **{**kwargs, "type_check": False})
+
+
+def embedding_table(embedding, words=None):
+    """The vectors (V, E) that a `keras.layers.Embedding` has for its words.
+
+    Its attribute `embeddings` holds codes once it is quantized. With `words`
+    (...), int, the vectors of these ids alone, (..., E).
+    """
+    if embedding.quantization_mode is not None:
+        if words is None:
+            words = ops.arange(embedding.input_dim, dtype="int32")
+        return embedding(words)
+    table = ops.convert_to_tensor(embedding.embeddings)
+    return table if words is None else ops.take(table, words, axis=0)

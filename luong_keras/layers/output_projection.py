@@ -5,6 +5,7 @@ from keras import backend, ops
 
 from luong_keras.layers.argument_checks import check_floats, check_numbers
 from luong_keras.layers.checked_layer import CheckedLayer
+from luong_keras.layers.embedding import embedding_table
 from luong_keras.ops import time_loop, two_passes
 from luong_keras.ops.chunked_loss import chunked_word_losses
 from luong_keras.ops.cross_entropy import check_smoothing, word_losses
@@ -117,9 +118,7 @@ class OutputProjection(CheckedLayer):
                 kernel = ops.take(kernel, words, axis=1)
             kernels.append(ops.cast(kernel, dtype))
         if self.embedding is not None:
-            table = ops.convert_to_tensor(self.embedding.embeddings)
-            if words is not None:
-                table = ops.take(table, words, axis=0)
+            table = embedding_table(self.embedding, words)
             kernels.append(ops.transpose(ops.cast(table, dtype)))
         bias = ops.convert_to_tensor(self.bias) if self.use_bias else None
         if words is not None and self.use_bias:
@@ -307,10 +306,14 @@ class WordLosses(CheckedLayer):
         size = self.projection.vocabulary_size
         return self.sampled is not None and self.sampled < size - 1
 
-    def build(self, vectors_shape, targets_shape=None):
+    def build(self, vectors_shape):
         if not self.projection.built:
             self.projection.build(vectors_shape)
         self.built = True
+
+    def _check_call(self, vectors, **others):
+        check_floats("vectors", vectors)
+        self.projection._check_widths(vectors=vectors)
 
     def compute_mask(self, inputs, previous_mask):
         # What comes out is zero at padding and needs no mask.

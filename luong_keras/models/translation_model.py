@@ -21,7 +21,7 @@ from luong_keras.layers.decoder.input_feeding_lstm_cell import (
     InputFeedingLSTMCell,
 )
 from luong_keras.layers.decoder.memory_rnn import MemoryRNN
-from luong_keras.layers.embedding import Embedding
+from luong_keras.layers.embedding import Embedding, embedding_table
 from luong_keras.layers.encoder import Encoder
 from luong_keras.layers.output_projection import OutputProjection, WordLosses
 from luong_keras.layers.repeated_rows import RepeatedRows
@@ -369,8 +369,9 @@ class TranslationModel:
         of the present weights: call this again when they have changed. A
         translator finds out in its first translation whether there is one.
         """
-        embeddings = ops.convert_to_tensor(self.target_embedding.embeddings)
-        table = self.decoder.cell.project_inputs(embeddings)
+        table = self.decoder.cell.project_inputs(
+            embedding_table(self.target_embedding)
+        )
         if self.folded_embedding is None:
             self.folded_embedding = keras.Variable(
                 table,
