@@ -60,7 +60,7 @@ class Bridge(CheckedLayer):
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         # One attribute a layer: `tf.train.Checkpoint` writes none of a list.
         for i in range(num_states):
-            projection = keras.layers.Dense(
+            projection = _Projection(
                 units,
                 activation="tanh",
                 kernel_initializer=self.kernel_initializer.clone(),
@@ -113,3 +113,10 @@ class Bridge(CheckedLayer):
                 self.kernel_initializer
             ),
         }
+
+
+class _Projection(keras.layers.Dense):
+    """A dense layer that `quantize` leaves in floats, as all subclasses.
+
+    A bridge made from its configuration could not read the codes.
+    """

@@ -76,6 +76,7 @@ class OutputProjection(CheckedLayer):
         self.embedding = embedding
         self.use_bias = use_bias
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self._tie_is_lost = False
 
     def build(self, vectors_shape):
         units, width = vectors_shape[-1], self.vocabulary_size
@@ -100,6 +101,27 @@ class OutputProjection(CheckedLayer):
 
     def _check_call(self, vectors):
         check_floats("vectors", vectors)
+        if self._tie_is_lost:
+            self._tie_is_lost = False
+            self._tie_again(vectors)
+
+    def _tie_again(self, vectors):
+        """Takes the embedding that `vectors` were computed with as its own.
+
+        `clone_model` makes each layer of a model from its configuration, and
+        with it another embedding of the same name.
+        """
+        for layer in layers_before(vectors):
+            if (
+                isinstance(layer, keras.layers.Embedding)
+                and layer.name == self.embedding.name
+            ):
+                self._tracker.unlock()
+                self._tracker.untrack(self.embedding)
+                self.embedding = layer
+                if self.built:
+                    self._tracker.lock()
+                return
 
     def call(self, vectors):
         return self.logits(vectors, self.loop_weights())
@@ -217,10 +239,29 @@ class OutputProjection(CheckedLayer):
     @classmethod
     def from_config(cls, config):
         config = dict(config)
-        embedding = config.pop("embedding", None)
-        if isinstance(embedding, dict):
-            embedding = keras.saving.deserialize_keras_object(embedding)
-        return cls(embedding=embedding, **config)
+        saved = config.pop("embedding", None)
+        if not isinstance(saved, dict):
+            return cls(embedding=saved, **config)
+        embedding = keras.saving.deserialize_keras_object(saved)
+        layer = cls(embedding=embedding, **config)
+        # In a file Keras notes the objects that several layers have.
+        layer._tie_is_lost = "shared_object_id" not in saved
+        return layer
+
+
+def layers_before(tensor):
+    """The layers, inner ones included, that a symbolic tensor comes from."""
+    waiting, seen = [tensor], set()
+    while waiting:
+        operation, place, _ = getattr(
+            waiting.pop(), "_keras_history", (None, None, None)
+        )
+        if operation is None or (id(operation), place) in seen:
+            continue
+        seen.add((id(operation), place))
+        if isinstance(operation, keras.Layer):
+            yield from operation._flatten_layers()
+        waiting += operation._inbound_nodes[place].input_tensors
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
@@ -312,7 +353,7 @@ class WordLosses(CheckedLayer):
         self.built = True
 
     def _check_call(self, vectors, **others):
-        check_floats("vectors", vectors)
+        self.projection._check_call(vectors)
         self.projection._check_widths(vectors=vectors)
 
     def compute_mask(self, inputs, previous_mask):
