@@ -86,6 +86,12 @@ def round_weights(layer, dtype):
     return layer
 
 
+def int8_rounded(table):
+    """Rows (V, E) as int8 codes have them, of 127 steps to a row's largest."""
+    step = np.abs(table).max(-1, keepdims=True) / 127
+    return np.round(table / step) * step
+
+
 def weighted_sum(x, weights):
     """The sum of `x` times an array: a loss that notices every entry.
 
@@ -339,6 +345,11 @@ def _project(layer, query, memory, query_mask=None, memory_mask=None):
     return layer(query)
 
 
+def _embed_and_project(layer, query, memory, query_mask=None, memory_mask=None):
+    embedded = layer.embedding(ops.argmax(query, axis=-1))
+    return layer(query + ops.mean(embedded, axis=-1, keepdims=True))
+
+
 def _project_and_compare(
     layer, query, memory, query_mask=None, memory_mask=None
 ):
@@ -438,6 +449,14 @@ LAYERS = {
     "OutputProjection": (
         lambda dtype: lk.OutputProjection(7, use_bias=True, dtype=dtype),
         _project,
+    ),
+    "OutputProjection tied": (
+        lambda dtype: lk.OutputProjection(
+            7,
+            embedding=keras.layers.Embedding(7, UNITS + 1, dtype=dtype),
+            dtype=dtype,
+        ),
+        _embed_and_project,
     ),
     "WordLosses": (
         lambda dtype: lk.WordLosses(

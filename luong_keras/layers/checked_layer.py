@@ -150,7 +150,9 @@ class CheckedLayer(keras.layers.Layer):
         built = self.get_build_config() or {}
         shapes = built.get("shapes_dict")
         if shapes is None:  # one shape, that of the first argument
-            shapes = {f"{next(iter(arguments))}_shape": built.get("input_shape")}
+            shapes = {
+                f"{next(iter(arguments))}_shape": built.get("input_shape")
+            }
         for name, value in arguments.items():
             _check_width(name, value, shapes.get(f"{name}_shape"))
 

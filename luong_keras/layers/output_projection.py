@@ -76,7 +76,7 @@ class OutputProjection(CheckedLayer):
         self.embedding = embedding
         self.use_bias = use_bias
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self._tie_is_lost = False
+        self._tie_may_be_lost = False
 
     def build(self, vectors_shape):
         units, width = vectors_shape[-1], self.vocabulary_size
@@ -101,15 +101,16 @@ class OutputProjection(CheckedLayer):
 
     def _check_call(self, vectors):
         check_floats("vectors", vectors)
-        if self._tie_is_lost:
-            self._tie_is_lost = False
+        if self._tie_may_be_lost:
+            self._tie_may_be_lost = False
             self._tie_again(vectors)
 
     def _tie_again(self, vectors):
-        """Takes the embedding that `vectors` were computed with as its own.
+        """Ties to the embedding that `vectors` were computed with.
 
         `clone_model` makes each layer of a model from its configuration, and
-        with it another embedding of the same name.
+        with it another embedding of the same name. So do files in which the
+        embedding is part of an inner model.
         """
         for layer in layers_before(vectors):
             if (
@@ -239,13 +240,12 @@ class OutputProjection(CheckedLayer):
     @classmethod
     def from_config(cls, config):
         config = dict(config)
-        saved = config.pop("embedding", None)
-        if not isinstance(saved, dict):
-            return cls(embedding=saved, **config)
-        embedding = keras.saving.deserialize_keras_object(saved)
+        embedding = config.pop("embedding", None)
+        if not isinstance(embedding, dict):
+            return cls(embedding=embedding, **config)
+        embedding = keras.saving.deserialize_keras_object(embedding)
         layer = cls(embedding=embedding, **config)
-        # In a file Keras notes the objects that several layers have.
-        layer._tie_is_lost = "shared_object_id" not in saved
+        layer._tie_may_be_lost = True
         return layer
 
 

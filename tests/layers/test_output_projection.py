@@ -1,10 +1,19 @@
+import copy
+
 import keras
 import numpy as np
 import pytest
 
 from luong_keras import OutputProjection
+from luong_keras.layers.embedding import Embedding
 from luong_keras.layers.output_projection import WordLosses
-from tests.layer_checks import EXACT, random, randomize, to_numpy
+from tests.layer_checks import (
+    EXACT,
+    int8_rounded,
+    random,
+    randomize,
+    to_numpy,
+)
 
 VECTORS = random(2, 3, 4)
 TARGETS = np.array([[4, 5, 3], [2, 3, 0]])
@@ -80,18 +89,87 @@ def test_half_precision_gives_logits_in_float32():
     assert layer(inputs).dtype == "float32"
 
 
-def test_a_tied_model_is_still_tied_after_loading(tmp_path):
-    embedding = keras.layers.Embedding(7, 4, mask_zero=True)
-    projection = OutputProjection(7, embedding=embedding, name="projection")
+def loaded(model, folder):
+    model.save(folder / "model.keras")
+    return keras.saving.load_model(folder / "model.keras")
+
+
+COPIES = {
+    "saved": loaded,
+    "cloned": lambda model, _: keras.models.clone_model(model),
+    "from its configuration": lambda model, _: model.from_config(
+        model.get_config()
+    ),
+    "from JSON": lambda model, _: keras.models.model_from_json(model.to_json()),
+    "deep copy": lambda model, _: copy.deepcopy(model),
+    "copy of a copy": lambda model, folder: keras.models.clone_model(
+        loaded(keras.models.clone_model(model), folder)
+    ),
+}
+
+
+@pytest.mark.parametrize("losses", [False, True])
+@pytest.mark.parametrize("copied", COPIES.values(), ids=list(COPIES))
+def test_a_copy_of_a_tied_model_is_tied(copied, losses, tmp_path):
     words = keras.Input((None,), dtype="int32")
-    model = keras.Model(words, projection(embedding(words)))
-    assert len(model.trainable_variables) == 1
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(loaded(TARGETS), model(TARGETS))
-    assert len(loaded.trainable_variables) == 1
-    tied = loaded.get_layer("projection").embedding
-    assert tied is loaded.get_layer(embedding.name)
+    embedding = keras.layers.Embedding(7, 4, mask_zero=True, name="words")
+    first = keras.layers.Embedding(7, 4, name="other")
+    # Inside of another model, and not the only embedding.
+    read = keras.Sequential([embedding], name="read")
+    last = OutputProjection(7, embedding=embedding, name="last")
+    if losses:
+        last = WordLosses(last, name="last")
+    vectors = keras.layers.Dense(5)(read(words) + first(words))
+    outputs = last(vectors, words)[0] if losses else last(vectors)
+    model = keras.Model(words, outputs)
+    again = copied(model, tmp_path)
+    again.set_weights(model.get_weights())
+    np.testing.assert_array_equal(again(TARGETS), model(TARGETS))
+    assert len(again.trainable_variables) == len(model.trainable_variables)
+    layer = again.get_layer("last")
+    tied = (layer.projection if losses else layer).embedding
+    (inner,) = again.get_layer("read").layers
+    assert tied is inner and tied is not embedding
+
+
+def test_a_projection_with_an_embedding_of_its_own_keeps_it(tmp_path):
+    inputs = keras.Input((None, 4))
+    last = OutputProjection(
+        7, embedding=keras.layers.Embedding(7, 4), name="last"
+    )
+    model = keras.Model(inputs, last(inputs))
+    for copied in COPIES.values():
+        again = copied(model, tmp_path)
+        again.set_weights(model.get_weights())
+        np.testing.assert_array_equal(again(VECTORS), model(VECTORS))
+
+
+@pytest.mark.parametrize("kind", [keras.layers.Embedding, Embedding])
+def test_losses_of_a_quantized_embedding_are_those_of_its_vectors(kind):
+    layer, rounded = (
+        WordLosses(OutputProjection(7, embedding=kind(7, 5))) for _ in range(2)
+    )
+    for each in (layer, rounded):
+        each.build((None, None, 4))
+        randomize(each)
+    table = rounded.projection.embedding.embeddings
+    table.assign(int8_rounded(to_numpy(table)))
+    layer.projection.embedding.quantize("int8")
+    vectors = VECTORS.astype("float32")
+    for training in (False, True):
+        for found, expected in zip(
+            layer(vectors, TARGETS, training=training),
+            rounded(vectors, TARGETS, training=training),
+            strict=True,
+        ):
+            np.testing.assert_allclose(found, expected, rtol=1e-5)
+    words = np.array([5, 2, 6])
+    for found, expected in zip(
+        layer.projection.loop_weights(words)[0],
+        rounded.projection.loop_weights(words)[0],
+        strict=True,
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 def test_the_embedding_must_have_a_row_a_word():

@@ -10,7 +10,7 @@ import pytest
 import luong_keras as lk
 from luong_keras.layers.attention.score import Score
 from luong_keras.layers.attention.scores import DotScore
-from tests.layer_checks import BACKEND, dtype_of, random, to_numpy
+from tests.layer_checks import BACKEND, LAYERS, dtype_of, random, to_numpy
 
 # Nothing of it depends on the backend.
 pytestmark = pytest.mark.slow_on_jax
@@ -690,6 +690,38 @@ def test_other_widths_than_the_first_are_told(symbolic):
         layer(wider[0], memory=MEMORY)
     with pytest.raises(ValueError, match=r"`memory`.*\(..., 4\).*\(2, 5, 7\)"):
         layer(INPUTS, memory=wider[1])
+
+
+ONLY_QUERY = ("OutputProjection", "WordLosses", "Bridge")
+# Widths that no weight tells.
+WEIGHTLESS = {
+    "dot": (lambda dtype: lk.LuongAttention("dot"), LAYERS["LuongAttention"][1])
+}
+
+
+@pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.parametrize("name", [*LAYERS, *WEIGHTLESS])
+def test_every_layer_tells_other_widths_than_the_first(name, symbolic):
+    make, apply = {**LAYERS, **WEIGHTLESS}[name]
+    layer = make("float32")
+    right = [random(2, n, 4).astype("float32") for n in (3, 5)]
+    apply(layer, *right)
+    reads = [name.split()[0] != "Encoder", name.split()[0] not in ONLY_QUERY]
+    for read in ([True, False], [False, True], [True, True]):
+        wider = [
+            random(2, n, 6 if other else 4).astype("float32")
+            for n, other in zip((3, 5), read, strict=True)
+        ]
+        if symbolic:
+            wider = [keras.Input(batch_shape=x.shape) for x in wider]
+        if not any(a and b for a, b in zip(read, reads, strict=True)):
+            apply(layer, *wider)
+            continue
+        with pytest.raises(
+            ValueError, match=r"(?s)`.*Expected: \(.*, 4\)\..*\(2, (\d, )?6\)"
+        ):
+            apply(layer, *wider)
+    apply(layer, *right)
 
 
 @pytest.mark.tensorflow
