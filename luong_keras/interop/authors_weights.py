@@ -173,14 +173,15 @@ def _check_all_are_there(model, parts) -> None:
     known = {id(v) for part in parts.values() for v in part.variables}
     unknown = [
         variable.path
-        for variable in model.model.trainable_variables
+        for variable in model.model.weights
         if id(variable) not in known
     ]
     if unknown:
         raise ValueError(
             "The authors' program has no weights of this kind: "
             f"{unknown}. Set use_bias, output_bias, attentional_bias and "
-            "tied_embeddings of the model's config to false."
+            "tied_embeddings of the model's config to false, and take a model "
+            "that is not quantized and has no LoRA."
         )
 
 

@@ -7,11 +7,18 @@ import pytest
 from keras import ops
 
 from luong_keras.config import AttentionConfig, ModelConfig
+from luong_keras.interop import authors_weights
 from luong_keras.layers.encoder import Encoder
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.special_tokens import PAD_ID
 from luong_keras.training.losses import TranslationLoss
-from tests.layer_checks import gradients, random, randomize, to_numpy
+from tests.layer_checks import (
+    gradients,
+    int8_rounded,
+    random,
+    randomize,
+    to_numpy,
+)
 
 tensorflow = pytest.mark.tensorflow
 
@@ -292,6 +299,125 @@ def test_a_shared_embedding_is_of_both_sides():
     np.testing.assert_array_equal(after[1, 0][others], before[1, 0][others])
     assert (after[1, 1] != before[1, 1]).all()
     assert (after[:, :, 7] != before[:, :, 7])[REAL].all()
+
+
+ALTERED = {
+    "free": {},
+    "tied": {"tied_embeddings": True},
+    "shared": {
+        "source_vocabulary_size": 9,
+        "tied_embeddings": True,
+        "shared_embeddings": True,
+    },
+    "bridge": {"encoder_layers": 1},
+}
+
+
+def altered(changes):
+    """Two equal models, and the embeddings of each."""
+    models = [make(**changes) for _ in range(2)]
+    models[1].model.set_weights(models[0].model.get_weights())
+    return models, [
+        dict.fromkeys((each.source_embedding, each.target_embedding))
+        for each in models
+    ]
+
+
+def check_altered(model, expected, source):
+    """That a model translates as another does, with every part."""
+    wanted = logits_of(expected, source, TARGET_IN)
+    np.testing.assert_allclose(
+        logits_of(model, source, TARGET_IN), wanted, atol=1e-5
+    )
+    found, losses = (
+        to_numpy(each.training_model([source, TARGET_IN, TARGET_OUT])["word"])
+        for each in (model, expected)
+    )
+    np.testing.assert_allclose(found, losses, atol=1e-5)
+    for folded in (False, True):
+        if folded:
+            model.fold_embedding()
+        for words in (None, np.array([2, 4, 5, 8])):
+            memory, mask, states = model.encode(source)
+            step = model.decoding_step(memory, mask, words)
+            ids = (
+                TARGET_IN[:, :1] * 0 if words is not None else TARGET_IN[:, :1]
+            )
+            states = [ops.expand_dims(state, 1) for state in states]
+            logits, *_ = step(ids, states, 0)
+            np.testing.assert_allclose(
+                to_numpy(logits)[:, 0],
+                wanted[:, 0] if words is None else wanted[:, 0, words],
+                atol=1e-5,
+            )
+
+
+@tensorflow
+@pytest.mark.parametrize("changes", ALTERED.values(), ids=list(ALTERED))
+def test_a_quantized_model_translates_with_the_rounded_tables(
+    changes, tmp_path
+):
+    (model, rounded), (_, embeddings) = altered(changes)
+    source = np.minimum(SOURCE, 8)
+    before = logits_of(model, source, TARGET_IN)
+    for embedding in embeddings:
+        table = embedding.embeddings
+        table.assign(int8_rounded(to_numpy(table)))
+    model.model.quantize("int8")
+    codes = [v for v in model.model.weights if v.dtype == "int8"]
+    assert len(codes) == len(embeddings)
+    check_altered(model, rounded, source)
+    after = logits_of(model, source, TARGET_IN)
+    assert 0 < np.abs(after - before).max() < 0.02 * np.abs(before).max()
+    model.model.save(tmp_path / "model.keras")
+    for again in (
+        keras.saving.load_model(tmp_path / "model.keras"),
+        keras.models.clone_model(model.model),
+    ):
+        again.set_weights(model.model.get_weights())
+        np.testing.assert_array_equal(again([source, TARGET_IN]), after)
+    with pytest.raises(ValueError, match="no weights of this kind|each side"):
+        authors_weights(model)
+
+
+@tensorflow
+@pytest.mark.parametrize("changes", ALTERED.values(), ids=list(ALTERED))
+def test_a_model_with_lora_translates_with_the_sums(changes):
+    (model, merged), both = altered(changes)
+    source = np.minimum(SOURCE, 8)
+    for embedding, other in zip(*both, strict=True):
+        before = logits_of(model, source, TARGET_IN)
+        embedding.enable_lora(2)
+        a, b = embedding.lora_embeddings_a, embedding.lora_embeddings_b
+        np.testing.assert_array_equal(
+            logits_of(model, source, TARGET_IN), before
+        )
+        b.assign(0.5 * random(*b.shape))
+        other.embeddings.assign_add(to_numpy(a) @ to_numpy(b))
+    check_altered(model, merged, source)
+    # Training changes the small matrices.
+    assert not any(
+        v is embedding.embeddings
+        for v in model.training_model.trainable_variables
+        for embedding in both[0]
+    )
+
+
+@tensorflow
+@pytest.mark.parametrize("part", ["model", "training_model"])
+@pytest.mark.parametrize("changes", ALTERED.values(), ids=list(ALTERED))
+def test_a_clone_of_each_model_is_tied_alike(part, changes):
+    model = getattr(make(**changes), part)
+    inputs = [np.minimum(SOURCE, 8), TARGET_IN, TARGET_OUT][: len(model.inputs)]
+    clone = keras.models.clone_model(model)
+    assert len(clone.trainable_variables) == len(model.trainable_variables)
+    clone.set_weights(model.get_weights())
+    for found, expected in zip(
+        keras.tree.flatten(clone(inputs)),
+        keras.tree.flatten(model(inputs)),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_words_are_left_out_in_training_alone():
