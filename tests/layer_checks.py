@@ -345,9 +345,21 @@ def _project(layer, query, memory, query_mask=None, memory_mask=None):
     return layer(query)
 
 
+@keras.saving.register_keras_serializable("tests")
+class AddMean(keras.layers.Layer):
+    """Vectors (B, T, U) plus the means of others (B, T, E)."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
+    def call(self, vectors, others):
+        return vectors + ops.mean(others, axis=-1, keepdims=True)
+
+
 def _embed_and_project(layer, query, memory, query_mask=None, memory_mask=None):
-    embedded = layer.embedding(ops.argmax(query, axis=-1))
-    return layer(query + ops.mean(embedded, axis=-1, keepdims=True))
+    words = ops.cast(query[..., 0] > 0, "int32")
+    return layer(AddMean(dtype=layer.dtype)(query, layer.embedding(words)))
 
 
 def _project_and_compare(

@@ -369,9 +369,8 @@ class TranslationModel:
         of the present weights: call this again when they have changed. A
         translator finds out in its first translation whether there is one.
         """
-        table = self.decoder.cell.project_inputs(
-            embedding_table(self.target_embedding)
-        )
+        embeddings = embedding_table(self.target_embedding)
+        table = self.decoder.cell.project_inputs(embeddings)
         if self.folded_embedding is None:
             self.folded_embedding = keras.Variable(
                 table,
