@@ -43,3 +43,15 @@ def test_what_they_have_not_is_refused(changes, message):
     translation_model = TranslationModel(ModelConfig(**{**THEIRS, **changes}))
     with pytest.raises(ValueError, match=message):
         authors_weights(translation_model)
+
+
+@pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`")
+def test_codes_and_adapted_tables_are_refused():
+    for alter in (
+        lambda made: made.model.quantize("int8"),
+        lambda made: made.target_embedding.enable_lora(2),
+    ):
+        made = TranslationModel(ModelConfig(**THEIRS))
+        alter(made)
+        with pytest.raises(ValueError, match="not quantized and has no LoRA"):
+            authors_weights(made)
