@@ -325,6 +325,12 @@ class LuongAttention(CheckedLayer):
         value = query if value is None else value
         check_call(self, query, value, query_mask, value_mask, keys, position)
 
+    def _check_widths(self, keys=None, **arguments):
+        if keys is not None:
+            # Values that are averaged alone: cells project them.
+            arguments.pop("value", None)
+        super()._check_widths(**arguments)
+
     def compute_output_shape(self, query_shape, value_shape=None):
         value_shape = query_shape if value_shape is None else value_shape
         return (*query_shape[:-1], value_shape[-1])
