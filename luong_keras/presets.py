@@ -78,6 +78,9 @@ _TINY = with_values(
         "model.embedding_size": 128,
         "model.units": 256,
         "model.dropout": 0.2,
+        # Of fewer subwords a sentence has more.
+        "data.max_length": 200,
+        "decoding.max_source_length": 250,
         "training.batch_size": 32,
         "training.epochs": 60,
         "training.first_halved_epoch": 50,

@@ -46,11 +46,13 @@ def test_pairs_become_a_translator(tmp_path, exports, eager, capsys):
     folder, words = tmp_path / "run", tmp_path / "words"
     words.write_text("door Tür 0.7\n", encoding="utf-8")
     settings = SETTINGS | {"decoding.dictionary": str(words)}
-    translator = Translator.fit(PAIRS, run_dir=folder, epochs=1, **settings)
+    translator = Translator.fit(
+        PAIRS, "small", run_dir=folder, epochs=1, **settings
+    )
     printed = capsys.readouterr().out
     assert "4 as data.dev and 4 as data.test" in printed
     assert "32 training pairs; skipped: {}" in printed
-    assert "pairs: --preset tiny --set model.source_vocab" in printed
+    assert "subwords instead of 8000" in printed
     assert "1 batches an epoch; pairs dropped: 0" in printed
     assert isinstance(translator, Translator)
     config = config_from_dict(RunFolder(folder).read_config())

@@ -248,6 +248,8 @@ DIFFERENCES = {
             "units": 256,
             "dropout": 0.2,
         },
+        "data": {**SMALL_FAST["data"], "max_length": 200},
+        "decoding": {**SMALL_FAST["decoding"], "max_source_length": 250},
         "training": {
             **SMALL_FAST["training"],
             "batch_size": 32,
