@@ -113,7 +113,8 @@ class ModelConfig:
     shared_embeddings: bool = False
     initial_range: float | None = 0.1  # U[-r, r]; None: Keras' defaults
     # auto: float32 or mixed_bfloat16, whose product is faster on the machine
-    # where a run begins
+    # where a run begins; on a GPU without bfloat16 mixed_float16, with the
+    # loss scaled
     precision: Precision = "float32"
     # Ids that are no words; those of this library's tokenizers
     source_pad_id: int = PAD_ID

@@ -41,6 +41,11 @@ class Export:
     max_rows: Own[int] = ServingLimits.max_rows
     # tokens at which a source is cut; default: the run's
     max_source_length: Own[int | None] = None
+    # of the computation; default: that of the training. A CPU is slow in
+    # float16, which a GPU may have trained in
+    precision: Own[
+        Literal["float32", "mixed_bfloat16", "mixed_float16"] | None
+    ] = None
     # write rounded weights, of half the size
     weights_dtype: Own[Literal["bfloat16", "float16"] | None] = None
     # write the product of the target embedding and the decoder's input
@@ -69,6 +74,7 @@ def run(arguments: Export) -> int:
         arguments.run_dir,
         arguments.weights,
         decoding,
+        precision=arguments.precision,
         fold_embedding=arguments.fold_embedding,
     )
     try:

@@ -1,4 +1,4 @@
-"""`precision="auto"`: float32 or bfloat16, by measuring."""
+"""`precision="auto"`: float32 or half of it, by measuring."""
 
 import functools
 import sys
@@ -8,6 +8,7 @@ import numpy as np
 from keras import ops
 
 from luong_keras.config import Precision
+from luong_keras.ops.devices import has_bfloat16
 
 # The rest of a step, states, softmax and loss, is in float32 in either
 # precision, and mixed precision adds its conversions.
@@ -21,15 +22,16 @@ def decided(precision: Precision) -> Precision:
 
     A product of matrices is timed in float32 and in bfloat16, once in a
     process. Processors without instructions for bfloat16 take several times
-    as long with it; those that have them, and cards, a half or less. What was
-    found and chosen is said on the standard error.
+    as long with it; those that have them, and cards, a half or less. On a GPU
+    without bfloat16, such as a T4, float16 takes its place. What was found and
+    chosen is said on the standard error.
 
     Args:
         precision: as `ModelConfig.precision`.
 
     Returns:
-        `"mixed_bfloat16"` where its product takes at most two thirds of the
-        time, else `"float32"`, for `"auto"`.
+        `"mixed_bfloat16"`, or `"mixed_float16"`, where its product takes at
+        most two thirds of the time, else `"float32"`, for `"auto"`.
     """
     return _faster() if precision == "auto" else precision
 
@@ -39,14 +41,15 @@ def _faster() -> Precision:
     size = 512
     while (seconds := product_seconds(size, "float32")) < _SHORTEST:
         size *= 2
-    rounded = product_seconds(size, "bfloat16")
+    half = "bfloat16" if has_bfloat16() else "float16"
+    rounded = product_seconds(size, half)
     chosen: Precision = "float32"
     if seconds >= _PAYS * rounded:
-        chosen = "mixed_bfloat16"
+        chosen = "mixed_bfloat16" if half == "bfloat16" else "mixed_float16"
     print(
         f"precision: {chosen}, for a product of {size} x {size} matrices "
         f"takes {1000 * seconds:.1f} ms in float32 and {1000 * rounded:.1f} "
-        "ms in bfloat16",
+        f"ms in {half}",
         file=sys.stderr,
     )
     return chosen

@@ -438,9 +438,10 @@ def test_an_export_is_compared_with_its_model(
 def test_an_export_has_the_search_that_was_asked_for(
     call, run, tmp_path, monkeypatch, searched
 ):
-    asked = []
+    asked, computed = [], []
 
     def export(translator, folder, weights_dtype, say, limits):
+        computed.append(translator.translation_model.config.precision)
         asked.append((translator.decoding, folder, weights_dtype, limits))
         return folder
 
@@ -454,6 +455,8 @@ def test_an_export_has_the_search_that_was_asked_for(
     assert (decoding.max_beam_size, decoding.stack_size) == (7, 4)
     assert decoding.max_source_length == 6
     assert rest == [output, "bfloat16", ServingLimits(5)]
-    call("export", "--output", output, "--beam-size", 3)
+    options = ("--beam-size", 3, "--precision", "mixed_float16")
+    call("export", "--output", output, *options)
+    assert computed == ["float32", "mixed_float16"]
     assert asked[-1][0].stack_size is None
     assert asked[-1][-1] == ServingLimits()

@@ -1,5 +1,7 @@
 """`precision="auto"`: what is chosen, where, and that it is said."""
 
+import types
+
 import keras
 import pytest
 
@@ -53,6 +55,42 @@ def test_bfloat16_is_taken_where_its_product_pays(
     assert said.startswith(f"precision: {chosen}, for a product of 512 x 512")
     assert f"{1000 * float32:.1f} ms in float32" in said
     assert f"{1000 * bfloat16:.1f} ms in bfloat16" in said
+
+
+@pytest.mark.parametrize(
+    "capability, half",
+    [
+        ((7, 5), "float16"),  # T4
+        ((8, 0), "bfloat16"),  # A100
+        ((9, 0), "bfloat16"),
+        (None, "bfloat16"),  # AMD, or no GPU
+    ],
+)
+def test_an_older_gpu_takes_float16(machine, monkeypatch, capability, half):
+    """As the backend describes such a GPU."""
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        details = {"compute_capability": capability} if capability else {}
+        monkeypatch.setattr(
+            tf.config, "list_physical_devices", lambda kind: ["GPU:0"]
+        )
+        monkeypatch.setattr(
+            tf.config.experimental,
+            "get_device_details",
+            lambda gpu: details,
+        )
+    elif keras.backend.backend() == "jax":
+        import jax
+
+        number = "gfx942" if capability is None else "{}.{}".format(*capability)
+        gpu = types.SimpleNamespace(compute_capability=number)
+        monkeypatch.setattr(jax, "devices", lambda: [gpu])
+    else:
+        pytest.skip("of torch on a CPU nothing is asked")
+    timed = machine(float32=0.02, **{half: 0.01})
+    assert precision.decided("auto") == f"mixed_{half}"
+    assert timed == [(512, "float32"), (512, half)]
 
 
 def test_a_process_measures_once_and_only_for_auto(machine, capsys):

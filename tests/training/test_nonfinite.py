@@ -141,6 +141,16 @@ def test_an_overflow_of_float16_is_no_divergence():
         run(model, dict.fromkeys(range(3, 12), np.inf))
 
 
+@pytest.mark.parametrize("name", ["sgd", "adam"])
+def test_the_gradient_is_clipped_after_its_scale_is_taken_away(name):
+    """A scale is a power of two, so that not a bit is rounded otherwise."""
+    models = [make(name, clip_norm=0.5, scaled=on) for on in (True, False)]
+    for model in models:
+        run(model, {})
+    for one, other in zip(*map(weights, models), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_embeddings_that_do_not_count_are_looked_at():
     optimizer = make_optimizer(
         "sgd", 0.1, 5.0, count_embeddings=False, on_nonfinite="note"

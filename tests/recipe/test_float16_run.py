@@ -1,0 +1,103 @@
+"""A run in float16, whose loss is scaled, from pairs to its translator."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from luong_keras.recipe import report
+from luong_keras.training.run_folder import RunFolder
+from luong_keras.training.snapshot import Snapshot
+from luong_keras.training.variable_names import without_counters
+from luong_keras.translator import Translator
+
+WORDS = ("cat", "dog", "bird", "fish", "tree")
+PAIRS = [(f"{a} {b} {a}", f"{b}e {a}e.") for a in WORDS for b in WORDS]
+STEPS = 3  # an epoch
+SETTINGS = {
+    "precision": "mixed_float16",
+    "units": 8,
+    "embedding_size": 6,
+    "batch_size": 8,
+    "beam_size": 1,
+    "optimizer": "sgd",
+    "learning_rate": 0.25,
+    "epochs": 2,
+    "training.clip_norm": 1.0,
+    "training.halving": "start",
+    "training.first_halved_epoch": 2,
+    "training.snapshot_steps": 1,
+    "training.samples": 0,
+    # So large that the first gradients overflow.
+    "model.initial_range": 2.0,
+}
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Without graphs, of a few steps each, and without exports."""
+
+    def export(translator, folder, say):
+        folder.mkdir(parents=True)
+        return folder
+
+    monkeypatch.setattr(report, "export_saved_model", export)
+    monkeypatch.setattr(report, "plot_alignment", lambda *_: None)
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+class Noted(keras.callbacks.Callback):
+    """What the optimizer has after each step; ends the process at one."""
+
+    def __init__(self, stop=None):
+        super().__init__()
+        self.stop, self.steps = stop, []
+
+    def on_train_batch_end(self, batch, logs=None):
+        optimizer = self.model.optimizer
+        self.steps.append(
+            (
+                float(optimizer.dynamic_scale),
+                int(optimizer.iterations),
+                float(optimizer.inner_optimizer.learning_rate),
+            )
+        )
+        if len(self.steps) == self.stop:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_with_the_scale_it_had(tmp_path, quick):
+    def fit(name, callback):
+        folder = tmp_path / name
+        Translator.fit(PAIRS, run_dir=folder, callbacks=[callback], **SETTINGS)
+        snapshot = Snapshot.read(RunFolder(folder).snapshot)
+        return snapshot, without_counters(snapshot.arrays)
+
+    whole, before, after = Noted(), Noted(stop=STEPS + 2), Noted()
+    expected = fit("whole", whole)
+    with pytest.raises(KeyboardInterrupt):
+        fit("resumed", before)
+    found = fit("resumed", after)
+    # The step in which it ended is not in the snapshot.
+    assert before.steps[:-1] + after.steps == whole.steps
+    scales, steps, rates = zip(*whole.steps, strict=True)
+    # Each overflow halves the scale, and its step is left out.
+    overflows = int(np.log2(2.0**15 / scales[-1]))
+    assert overflows > 0 and scales[STEPS + 1] < 2.0**15
+    assert steps[-1] == 2 * STEPS - overflows > STEPS
+    assert rates == (0.25,) * STEPS + (0.125,) * STEPS
+    for (snapshot, arrays), (_, wanted) in (
+        (found, expected),
+        (expected, found),
+    ):
+        assert snapshot.position == 2 * STEPS
+        assert snapshot.callbacks["StopOnNonFinite"] == {"skipped": 0}
+        assert arrays.keys() == wanted.keys()
+        for name, array in arrays.items():
+            np.testing.assert_array_equal(array, wanted[name], name)
+    optimizer = "optimizer/loss_scale_optimizer"
+    assert arrays[f"{optimizer}/dynamic_scale"] == scales[-1]
+    assert arrays[f"{optimizer}/step_counter"] == steps[-1]
