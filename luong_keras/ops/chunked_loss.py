@@ -12,6 +12,10 @@ so the gradients of x, W and b are known when the loss is, for an upstream
 gradient of 1. The objectives of this library give every word the same one,
 which then multiplies them; other weights take a second pass. Two passes of a
 word with other dropout (`two_passes`) are projected together.
+
+In float16 an optimizer scales the loss, so that small gradients are not lost.
+That comes with the upstream gradient, too late for d loss / d l, most of which
+is less than the least float16: these have a scale of their own.
 """
 
 import functools
@@ -58,10 +62,16 @@ def chunked_word_losses(
         weights = upstream[0]
         inside = ops.where(words.real, weights, weights[words.order[0]])
         lowest, highest = ops.min(inside), ops.max(inside)
+
+        def weighted():
+            # The weights are as large as the scale of the loss.
+            largest = ops.maximum(ops.abs(lowest), ops.abs(highest))
+            return [d * largest for d in words.run(weights / largest)[2:]]
+
         return ops.cond(
             lowest == highest,
             lambda: [d * lowest for d in unit_gradients],
-            lambda: words.run(weights)[2:],
+            weighted,
         )
 
     return with_gradient([losses, hits], gradients, arguments)
@@ -85,6 +95,7 @@ class _Words:
         real = ops.cast(self.real, "int32")
         self.order = ops.cast(ops.argsort(1 - real), "int32")
         self._cut_chunks(ops.sum(real))
+        self.scale = self._gradient_scale()
 
     def _cut_chunks(self, real):
         """How many chunks there are, and how many words each has."""
@@ -107,6 +118,22 @@ class _Words:
             self.order, [[0, missing]], constant_values=self.count
         )
 
+    def _gradient_scale(self):
+        """What keeps the gradients of logits inside of float16, or None.
+
+        It keeps sums over the words of a chunk below 2 ** 15. Of few words
+        the sums over the vocabulary could leave float16 first.
+        """
+        if backend.standardize_dtype(self.kernel.dtype) != "float16":
+            return None
+        sizes = ops.where(self.real[:, None], ops.abs(self.vectors), 0)
+        # The gradients are at most 1; those of a divergence have no bound.
+        largest = (1 + 64 * self.r_drop) * ops.maximum(
+            ops.cast(ops.max(sizes), self.dtype), 1
+        )
+        words = ops.cast(ops.maximum(self.size * self.passes, 1), self.dtype)
+        return ops.minimum(2.0**15 / (words * largest), 2.0**10)
+
     def _rows(self, chunk):
         """Ids (n,) of the chunk's words, N where there is none."""
         start = chunk * self.size
@@ -123,7 +150,7 @@ class _Words:
         weights (N,). Losses and hits are (N,); the gradients are those of
         vectors, kernel and, if there is one, bias.
         """
-        losses, hits, d_vectors, *sums = (
+        losses, hits, *gradients = (
             functools.reduce(operator.add, each)
             for each in zip(
                 *(self._lane(i, weights) for i in range(self.lanes)),
@@ -131,7 +158,9 @@ class _Words:
             )
         )
         real = ops.cast(self.real, self.dtype)
-        return [losses * real, hits * real, d_vectors, *sums]
+        if self.scale is not None:
+            gradients = [d / self.scale for d in gradients]
+        return [losses * real, hits * real, *gradients]
 
     def _lane(self, lane, weights):
         """What the chunks of one lane give; zeros for the words of others."""
@@ -182,6 +211,8 @@ class _Words:
             logits, ops.take(self.targets, index)
         )
         # The rows are weighted on the narrow side of the products.
+        if self.scale is not None:
+            d_logits = d_logits * self.scale
         d_logits = ops.cast(d_logits, self.kernel.dtype)
         by_word = ops.expand_dims(weights, -1)
         weighted = vectors * ops.cast(by_word, vectors.dtype)

@@ -9,10 +9,14 @@ from luong_keras.layers.embedding import Embedding
 from luong_keras.layers.output_projection import WordLosses
 from tests.layer_checks import (
     EXACT,
+    ROUNDOFF,
     int8_rounded,
+    loss_and_gradients,
     random,
     randomize,
+    rounded,
     to_numpy,
+    weighted_sum,
 )
 
 VECTORS = random(2, 3, 4)
@@ -87,6 +91,51 @@ def test_half_precision_gives_logits_in_float32():
     assert keras.backend.standardize_dtype(logits.dtype) == "float32"
     inputs = keras.Input((None, 4))
     assert layer(inputs).dtype == "float32"
+
+
+@pytest.mark.parametrize("sampled", [None, 400])
+@pytest.mark.parametrize("by_word", [1.0, np.linspace(0.5, 1.0, 12)])
+def test_improbable_words_have_a_gradient_in_float16(sampled, by_word):
+    """Most of 50,000 words are less probable than the least float16.
+
+    The right word is `gap` above all others. A logit, rounded once, is off by
+    that many roundings, and by as much the share of a word; the share, the
+    products with it and what they are added up to are rounded once more each.
+    The optimizer scales the loss by `scale`.
+    """
+    vocabulary, units, gap, scale = 50_000, 8, 17, 2.0**10
+    tolerance = (gap + 4) * ROUNDOFF["float16"]
+    targets = np.full((1, 12), 2)
+    inputs = rounded(random(1, 12, units) ** 2 % 0.5 + 0.5, "float16")
+    # In the first entry, which is 1, stands the logit.
+    inputs[..., 0] = 1.0
+    kernel = 0.01 * random(units, vocabulary, seed=1)
+    kernel[0, 2] += gap
+    found = []
+    for dtype in ("mixed_float16", "float32"):
+        projection = OutputProjection(vocabulary, dtype=dtype)
+        layer = WordLosses(projection, sampled=sampled, seed=3, dtype=dtype)
+        layer.build(inputs.shape, targets.shape)
+        projection.kernel.assign(rounded(kernel, "float16"))
+        vectors = keras.Variable(inputs)
+
+        def loss(layer=layer, vectors=vectors):
+            losses, _ = layer(vectors + 0, targets, training=True)
+            assert keras.backend.standardize_dtype(losses.dtype) == "float32"
+            return weighted_sum(losses, scale * by_word)
+
+        value, changes = loss_and_gradients(loss, [vectors, projection.kernel])
+        found.append((value, *changes))
+    (half, d_vectors, d_kernel), (single, *expected) = found
+    np.testing.assert_allclose(half, single, rtol=tolerance)
+    size = np.abs(expected[0]).max()
+    np.testing.assert_allclose(
+        d_vectors / size, expected[0] / size, rtol=0, atol=tolerance
+    )
+    assert (expected[1] != 0).sum() >= units * (sampled or vocabulary)
+    np.testing.assert_allclose(
+        d_kernel[:, 3:], expected[1][:, 3:], rtol=tolerance
+    )
 
 
 def loaded(model, folder):

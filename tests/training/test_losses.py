@@ -54,6 +54,15 @@ def test_normalization(options, expected):
     assert float(again(TARGETS, garbage)) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_long_sentences_are_added_up_in_float32(dtype):
+    losses = keras.ops.full((2, 700), 128.5, dtype=dtype)
+    number = float(losses[0, 0])
+    found = TranslationLoss()(np.ones((2, 700), "int32"), losses)
+    # More than the largest float16, 65,504.
+    assert float(found) == 700 * number
+
+
 @pytest.mark.parametrize("options, expected", CASES)
 def test_rows_of_padding_are_no_sentences(options, expected):
     loss = TranslationLoss(**options)
