@@ -11,7 +11,7 @@ of your own nothing has to be added: attention layers take the object.
 
 import numbers
 
-from keras import ops
+from keras import backend, ops
 
 from luong_keras.layers.attention.score import Score
 from luong_keras.near_names import did_you_mean
@@ -252,7 +252,7 @@ class LocationScore(Score):
         )
 
     def __call__(self, query, keys):
-        return ops.matmul(query, self.location_kernel)
+        return _matmul(query, ops.convert_to_tensor(self.location_kernel))
 
 
 # Names in other papers and libraries -> the name here.
@@ -343,7 +343,18 @@ def _check_options(score, own, given):
 
 def _dots(query, keys):
     """h_t . k_s of all pairs: (B, T, S) of (B, T, U) and (B, S, U)."""
-    return ops.matmul(query, ops.swapaxes(keys, -1, -2))
+    return _matmul(query, ops.swapaxes(keys, -1, -2))
+
+
+def _matmul(query, keys):
+    """The product that are scores, in float32 where the inputs are float16.
+
+    The sum of 1,000 products of numbers of 8 leaves float16, and of two
+    infinite scores the softmax is NaN.
+    """
+    if backend.standardize_dtype(query.dtype) == "float16":
+        query, keys = masking.widen(query), masking.widen(keys)
+    return ops.matmul(query, keys)
 
 
 def _constant(number):
@@ -353,14 +364,16 @@ def _constant(number):
 
 def unit_vectors(x):
     """`x` divided by its length along the last axis; zeros stay zeros."""
-    squares = ops.sum(ops.square(x), axis=-1, keepdims=True)
+    wide = masking.widen(x)
+    squares = ops.sum(ops.square(wide), axis=-1, keepdims=True)
     # The square root has no finite gradient at zero.
     safe = ops.where(squares > 0, squares, 1.0)
-    return x / ops.sqrt(safe)
+    return ops.cast(wide / ops.sqrt(safe), x.dtype)
 
 
 def unit_vectors_gradient(x, d_units):
     """Of `unit_vectors`: what is along `x` changes its length alone."""
+    x, d_units = masking.widen(x), masking.widen(d_units)
     units = unit_vectors(x)
     squares = ops.sum(ops.square(x), axis=-1, keepdims=True)
     along = ops.sum(units * d_units, axis=-1, keepdims=True)

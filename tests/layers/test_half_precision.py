@@ -1,0 +1,143 @@
+"""Every layer in half precision against float32, in roundings of the format.
+
+Inputs and weights are numbers of the format, so that only what is computed is
+rounded. Errors are shares of the largest number of an array.
+"""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+import luong_keras as lk
+from tests.layer_checks import (
+    LAYERS,
+    ROUNDOFF,
+    UNITS,
+    few_at_first,
+    loss_and_gradients,
+    prefix_mask,
+    random,
+    round_weights,
+    rounded,
+    to_numpy,
+    weighted_sum,
+)
+
+STEPS = 4
+QUERY_MASK = prefix_mask([4, 3, 4, 2], STEPS)
+# A step rounds its query, the weights, the context and the vector, or their
+# gradients, and all of that may add up.
+ROUNDINGS = 4 * STEPS
+SOURCE = dict.fromkeys(LAYERS, 600) | {
+    # A predicted position moves with all that was rounded before it in the
+    # loop: by more of its Gaussian, the longer the source.
+    "InputFeedingLSTM": 20,
+    # The gradients of scores add up to zero over the places, and that of the
+    # bias, which they share, to little: errors count for more in it.
+    "BahdanauAttention normalized": 20,
+}
+
+
+def results(name, policy, dtype, side):
+    """The output and the gradients of inputs and weights."""
+    make, apply = LAYERS[name]
+    layer, length = make(policy), SOURCE[name]
+    # Of a full sentence, a shorter one, one of a word, and none.
+    mask = prefix_mask([length, length - 3, 1, 0], length)
+    mask = mask[:, ::-1] if side == "left" else mask
+    inputs = [
+        keras.Variable(rounded(random(4, length, UNITS, seed=length), dtype))
+        for length in (STEPS, length)
+    ]
+
+    def output():
+        query, memory = (ops.cast(x, layer.compute_dtype) for x in inputs)
+        found = apply(
+            layer, query, memory, query_mask=QUERY_MASK, memory_mask=mask
+        )
+        return ops.cast(found, "float32")
+
+    upstream = random(*output().shape, seed=2)
+    round_weights(layer, dtype)
+    _, gradients = loss_and_gradients(
+        lambda: weighted_sum(output(), upstream),
+        [*inputs, *layer.trainable_variables],
+    )
+    return [to_numpy(output()), *gradients]
+
+
+def assert_near(half, single, tolerance):
+    for found, expected in zip(half, single, strict=True):
+        size = np.abs(expected).max() or 1.0
+        np.testing.assert_allclose(
+            found / size, expected / size, rtol=0, atol=tolerance
+        )
+
+
+@pytest.mark.parametrize(
+    "dtype, side", [("float16", "right"), ("bfloat16", "left")]
+)
+@pytest.mark.parametrize(
+    "name",
+    few_at_first(
+        LAYERS,
+        ("LuongAttention", "LocalAttention predictive", "OutputProjection"),
+    ),
+)
+def test_a_layer_is_a_few_roundings_from_float32(name, dtype, side):
+    half, single = (
+        results(name, policy, dtype, side)
+        for policy in (f"mixed_{dtype}", "float32")
+    )
+    assert_near(half, single, ROUNDINGS * ROUNDOFF[dtype])
+
+
+SCORES = {
+    **{
+        mode: lambda dtype, mode=mode: lk.LuongAttention(mode, dtype=dtype)
+        for mode in ("dot", "scaled_dot", "cosine", "general", "location")
+    },
+    "local": lambda dtype: lk.LocalAttention(
+        "monotonic", 3, "dot", dtype=dtype
+    ),
+}
+
+
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("name", SCORES)
+def test_scores_may_be_larger_than_float16(name, masked):
+    """Of 1,000 products of 30 and 30: 900,000; float16 ends at 65,504."""
+    source = 20
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (3, source, 1000))
+    memory = (30 * signs).astype("float32")
+    mask = prefix_mask([source, 5, 0], source) if masked else None
+    found = []
+    for dtype in ("mixed_float16", "float32"):
+        layer = SCORES[name](dtype)
+        query = keras.Variable(memory[:, 3:6])
+        layer.build(query.shape, memory.shape)
+        for weight in layer.weights:
+            values = 0.05 * random(*weight.shape)
+            weight.assign(rounded(values, "float16"))
+
+        def attend(layer=layer, query=query):
+            return layer(
+                query + 0,
+                memory,
+                value_mask=mask,
+                return_attention_scores=True,
+            )
+
+        _, gradients = loss_and_gradients(
+            lambda attend=attend: weighted_sum(
+                ops.cast(attend()[0], "float32"), random(3, 3, 1000)
+            ),
+            [query, *layer.trainable_variables],
+        )
+        # Almost nothing comes back through the softmax: its weights are 0 or 1.
+        assert all(np.isfinite(gradient).all() for gradient in gradients)
+        found.append([*map(to_numpy, attend())])
+    # Query, keys, weights and context are rounded.
+    assert_near(*found, 4 * ROUNDOFF["float16"])
+    assert not masked or not found[0][0][2].any()
