@@ -10,6 +10,7 @@ import pytest
 from keras import ops
 
 import luong_keras as lk
+from luong_keras.ops import windows
 from tests.layer_checks import (
     LAYERS,
     ROUNDOFF,
@@ -90,6 +91,78 @@ def test_a_layer_is_a_few_roundings_from_float32(name, dtype, side):
         results(name, policy, dtype, side)
         for policy in (f"mixed_{dtype}", "float32")
     )
+    assert_near(half, single, ROUNDINGS * ROUNDOFF[dtype])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_the_weights_of_positions_are_not_rounded(dtype):
+    """Those of a training are float32, unlike the others here."""
+    query = rounded(random(2, STEPS, 16), dtype)
+    memory = rounded(random(2, 600, 16, seed=1), dtype)
+    found = []
+    for policy in (f"mixed_{dtype}", "float32"):
+        layer = lk.LocalAttention("predictive", dtype=policy)
+        layer.build(query.shape, memory.shape)
+        round_weights(layer, dtype)
+        for weight in (layer.position_kernel, layer.position_vector):
+            weight.assign(0.3 * random(*weight.shape, seed=4))
+        found.append(
+            map(to_numpy, layer(query, memory, return_attention_scores=True))
+        )
+    # The projected query, the scores, the weights and the context.
+    assert_near(*found, 4 * ROUNDOFF[dtype])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_long_source_loses_by_its_positions_alone(dtype, monkeypatch):
+    """Of the positions of float32, half precision is near it again.
+
+    p_t = S sigmoid(...) moves S / 4 times as far as its logit, which has the
+    roundings of all steps before; at S = 600 that is a part of a position,
+    and as large a part of the slope of the Gaussian.
+    """
+    kept = []
+    predict = windows.predictive_position
+
+    def recorded(*given):
+        kept.append(predict(*given))
+        return kept[-1]
+
+    def frozen(*given):
+        own = predict(*given)
+        moved = ops.stop_gradient(ops.cast(kept[0], own.dtype) - own)
+        return own + moved
+
+    inputs = rounded(random(3, STEPS, 5), dtype)
+    memory = rounded(random(3, 600, 16, seed=1), dtype)
+    upstream = random(3, STEPS, 16, seed=2)
+
+    def decoder(policy):
+        attention = lk.LocalAttention("predictive", dtype=policy)
+        cell = lk.InputFeedingLSTMCell(
+            16, attention=attention, input_feeding=False, dtype=policy
+        )
+        layer = lk.MemoryRNN(cell, dtype=policy)
+        layer.build(inputs.shape, memory.shape)
+        return round_weights(layer, dtype)
+
+    def found(policy):
+        layer = decoder(policy)
+
+        def vectors():
+            vectors = layer(inputs, memory=memory, training=True)
+            return ops.cast(vectors, "float32")
+
+        _, gradients = loss_and_gradients(
+            lambda: weighted_sum(vectors(), upstream),
+            layer.trainable_variables,
+        )
+        return [to_numpy(vectors()), *gradients]
+
+    monkeypatch.setattr(windows, "predictive_position", recorded)
+    decoder("float32")(inputs, memory=memory)
+    monkeypatch.setattr(windows, "predictive_position", frozen)
+    half, single = map(found, (f"mixed_{dtype}", "float32"))
     assert_near(half, single, ROUNDINGS * ROUNDOFF[dtype])
 
 

@@ -144,10 +144,15 @@ class LocalAttention(Looking, LuongAttention):
     def build(self, query_shape, value_shape=None):
         units = query_shape[-1]
         if self.alignment == "predictive":
+            # Their roundings in mixed precision would move p_t, S times as far
+            # as the sigmoid.
+            whole = {"autocast": False}
             self.position_kernel = self._add_kernel(
-                "position_kernel", (units, units)
+                "position_kernel", (units, units), **whole
             )
-            self.position_vector = self._add_kernel("position_vector", (units,))
+            self.position_vector = self._add_kernel(
+                "position_vector", (units,), **whole
+            )
         super().build(query_shape, value_shape)
 
     def project_values(self, value, kernel):

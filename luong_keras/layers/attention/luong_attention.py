@@ -171,7 +171,7 @@ class LuongAttention(CheckedLayer):
             )
         self.built = True
 
-    def _add_kernel(self, name, shape, initializer=None):
+    def _add_kernel(self, name, shape, initializer=None, **options):
         if hasattr(self, name):
             raise ValueError(
                 "A weight of a score is an attribute of the attention layer "
@@ -182,6 +182,7 @@ class LuongAttention(CheckedLayer):
             name=name,
             shape=shape,
             initializer=initializer or self.kernel_initializer.clone(),
+            **options,
         )
         # By which TensorFlow's checkpoints find it.
         setattr(self, name, weight)
