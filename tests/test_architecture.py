@@ -65,18 +65,20 @@ LEVELS = {
 WITH_TENSORFLOW = (
     *("text", "data", "inference", "serving", "client"),
     *("ops.time_loop", "ops.lookup", "ops.vector_jacobian"),
-    *("ops.replicas", "training.mirrored"),
+    *("ops.replicas", "ops.devices", "training.mirrored"),
     *("models.batch_parts_tensorflow", "recipe.devices"),
     "recipe.tensorboard_samples",
 )
 # A gradient inside a loop, and float64: Keras has neither. A program on each
-# device, the processes of a run, and one that is compiled outside of `fit`.
+# device, the processes of a run, and one that is compiled outside of `fit`. And
+# what a GPU can do.
 WITH_JAX = (
-    *("ops.vector_jacobian", "ops.double_precision"),
+    *("ops.vector_jacobian", "ops.double_precision", "ops.devices"),
     *("models.batch_parts_jax", "recipe.devices", "inference.jax_translator"),
 )
-# Gradients that Keras has not there: of many results, and inside a loop.
-WITH_TORCH = ("ops.time_loop", "ops.vector_jacobian")
+# Gradients that Keras has not there: of many results, and inside a loop. And
+# what a GPU can do.
+WITH_TORCH = ("ops.time_loop", "ops.vector_jacobian", "ops.devices")
 TENSORFLOW = ("tensorflow", "tensorflow_text", "tensorflow_datasets")
 MODULES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts): path

@@ -163,7 +163,8 @@ def test_a_long_source_loses_by_its_positions_alone(dtype, monkeypatch):
     decoder("float32")(inputs, memory=memory)
     monkeypatch.setattr(windows, "predictive_position", frozen)
     half, single = map(found, (f"mixed_{dtype}", "float32"))
-    assert_near(half, single, ROUNDINGS * ROUNDOFF[dtype])
+    # Of a decoder a step rounds two products of its recurrence as well.
+    assert_near(half, single, 6 * STEPS * ROUNDOFF[dtype])
 
 
 SCORES = {

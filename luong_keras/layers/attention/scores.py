@@ -87,11 +87,8 @@ class GeneralScore(Score):
     def project_keys(self, value):
         return ops.matmul(value, self.attention_kernel)
 
-    def __call__(self, query, keys):
-        return _dots(query, keys)
-
-    def query_gradient(self, query, keys, d_scores):
-        return ops.matmul(ops.cast(d_scores, keys.dtype), keys)
+    __call__ = DotScore.__call__
+    query_gradient = DotScore.query_gradient
 
     def for_windows(self):
         return GeneralScoreOfFew()
@@ -347,10 +344,9 @@ def _dots(query, keys):
 
 
 def _matmul(query, keys):
-    """The product that are scores, in float32 where the inputs are float16.
+    """The product; of float16 in float32, since it may leave float16.
 
-    The sum of 1,000 products of numbers of 8 leaves float16, and of two
-    infinite scores the softmax is NaN.
+    Of two infinite scores the softmax is NaN.
     """
     if backend.standardize_dtype(query.dtype) == "float16":
         query, keys = masking.widen(query), masking.widen(keys)
