@@ -105,8 +105,12 @@ class ConstrainedBeam(Beam):
         missing = [(0, 0), (0, 0), (0, k + 1 - count)]
         gains = ops.pad(gains, missing, constant_values=NEVER)
         words = ops.pad(words, missing)
-        if self.sizes is not None:
-            gains = within(self.sizes[:, None] + 1, gains)
+        # Without phrases as many as `Beam` has, so that it is the same search;
+        # the first word is never `</s>`.
+        some = ops.any(self.phrases.lengths > 0, axis=1) | (turn.position == 0)
+        sizes = self.num_hypotheses if self.sizes is None else self.sizes
+        sizes = ops.where(some, sizes + 1, ops.maximum(sizes, 2))
+        gains = within(sizes[:, None], gains)
         logits = masking.widen(turn.logits)
         every = logits - ops.logsumexp(logits, axis=-1, keepdims=True)
         if bonus is not None:

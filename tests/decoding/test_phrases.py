@@ -128,14 +128,16 @@ def test_a_wide_beam_finds_the_best_that_have_what_is_required(penalty):
         check(found[row], scores)
 
 
-def test_a_sentence_without_phrases_is_searched_as_ever():
-    step = ToyStep(8, end_logit=1.0, seed=3)
-    arguments = step.states(*SENTENCES), [7, 4, 6, 5], 7
-    states, longest, most = arguments
-    plain = search(step, states, Beam(3, 5), longest, most)
+@pytest.mark.parametrize("size, end_logit", [(3, 1.0), (1, 2.0), (3, 4.0)])
+@pytest.mark.parametrize("least", [0, 1])
+def test_a_sentence_without_phrases_is_searched_as_ever(size, end_logit, least):
+    step = ToyStep(8, end_logit=end_logit, seed=3)
+    arguments = step.states(*SENTENCES), [7, 4, 1, 5], 7, [least] * 4
+    states, *limits = arguments
+    plain = search(step, states, Beam(size, 5), *limits)
     none = padded([[]] * 4)
     found = search(
-        step, states, ConstrainedBeam(3, *none, stack_size=5), longest, most
+        step, states, ConstrainedBeam(size, *none, stack_size=5), *limits
     )
     for one, other in zip(found, plain, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
