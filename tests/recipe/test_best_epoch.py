@@ -256,3 +256,46 @@ def test_the_command_exports_the_best_epoch(tmp_path, text, capsys):
     translations = translator.translate([source for source, _ in dev])
     found = metric.scored(translations, [target for _, target in dev])
     assert abs(found["score"] - max(scores)) < 2
+
+
+ONES = [
+    *("one", "two", "three", "four", "five", "six", "seven", "eight", "nine"),
+    *("ten", "eleven", "twelve"),
+]
+TENS = [
+    *("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty"),
+    "ninety",
+]
+
+
+def in_words(number):
+    """Numbers below 1,000 whose last two digits are not 13 to 19."""
+    hundreds, rest = divmod(number, 100)
+    tens, ones = divmod(rest, 10)
+    words = [ONES[hundreds - 1], "hundred"] if hundreds else []
+    words += ["and"] if hundreds and rest else []
+    words += [ONES[rest - 1]] if 0 < rest <= 12 else []
+    words += [TENS[tens - 2]] if rest > 12 else []
+    words += [ONES[ones - 1]] if rest > 12 and ones else []
+    return " ".join(words)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("back", [False, True])
+def test_the_plain_command_learns_a_small_text(tmp_path, back):
+    """Numbers in words: targets of many words, and of one symbol a word."""
+    numbers = [n for n in range(1, 1000) if not 13 <= n % 100 <= 19]
+    pairs = [(f"{n}", in_words(n)) for n in numbers]
+    if back:
+        pairs = [(f"it is {text} today", n) for n, text in pairs]
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"{s}\t{t}\n" for s, t in pairs))
+    run = RunFolder(tmp_path / "run")
+    assert main(["train", str(path), "--run-dir", str(run.path)]) == 0
+    test = [json.loads(line) for line in run.test.read_text().splitlines()]
+    assert len(test) == 93
+    found = run.translations.read_text().splitlines()
+    right = sum(
+        text == target for text, (_, target) in zip(found, test, strict=True)
+    )
+    assert right >= 0.95 * len(test)
