@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from luong_keras.config import RunConfig
@@ -81,8 +81,11 @@ def settings_flags(arguments: type) -> type:
     return made
 
 
-def changed_leaves(base, arguments) -> dict[str, Any]:
-    """The settings, by full names, that the flags have changed."""
+def given_leaves(base, arguments, argv: Sequence[str]) -> dict[str, Any]:
+    """The settings, by full names, that the flags name.
+
+    Also one that is what it was: it counts where another setting changes it.
+    """
     before, after = (
         leaf_values(
             {
@@ -92,4 +95,7 @@ def changed_leaves(base, arguments) -> dict[str, Any]:
         )
         for settings in (base, arguments)
     )
-    return {n: v for n, v in after.items() if v != before[n]}
+    flags = [flag.partition("=")[0] for flag in argv if flag.startswith("--")]
+    named = {flag[2:].replace("-", "_") for flag in flags}
+    named |= {name.replace(".no_", ".") for name in named}
+    return {n: v for n, v in after.items() if v != before[n] or n in named}

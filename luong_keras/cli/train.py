@@ -16,7 +16,7 @@ from tyro.conf import DisallowNone, Positional, UseAppendAction, arg
 from luong_keras.cli.duration import seconds
 from luong_keras.cli.parsing import parse_arguments, spread_assignments
 from luong_keras.cli.settings_flags import (
-    changed_leaves,
+    given_leaves,
     settings_flags,
     without_checks,
 )
@@ -198,7 +198,7 @@ def _read(argv: list[str], base: RunConfig) -> tuple[Train, dict[str, Any]]:
         kind = settings_flags(Train)
         default = kind(**dataclasses.asdict(Train()) | vars(before))
         arguments: Train = parse_arguments(kind, PROGRAM, argv, default)
-        values |= changed_leaves(before, arguments)
+        values |= given_leaves(before, arguments, argv)
     else:
         # The same without the hundred flags that nobody gave.
         arguments = parse_arguments(Train, PROGRAM, argv)

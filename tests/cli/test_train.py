@@ -52,6 +52,17 @@ def places(tmp_path, monkeypatch):
         # 4 is what the preset has: the flag counts all the same.
         ("--set epochs=9 --training.epochs 4", "demo", []),
         ("--preset=small-fast --set epochs=9 --epochs 8", "small-fast", []),
+        # What the preset has, beside a setting that would change it.
+        (
+            "--preset authors --decoding.beam-size 3 --decoding.stack-size 100 "
+            "--decoding.no-replace-unknown",
+            "authors",
+            [
+                "beam_size=3",
+                "decoding.stack_size=100",
+                "decoding.replace_unknown=false",
+            ],
+        ),
         # Several after one --set, and several times.
         (
             "--set epochs=3 units=32 --preset small --set seed=2 "
