@@ -14,7 +14,7 @@ from luong_keras.config_data import FilterConfig
 from luong_keras.data.corpus import SIDES
 from luong_keras.data.pair_filters import FILTERED, filtered
 from luong_keras.data.pair_hashes import pair_hash
-from luong_keras.data.sources.placed_pair import one_line
+from luong_keras.data.sources.placed_pair import MORE_COLUMNS, one_line
 
 Preprocess = Callable[[str], str]
 
@@ -29,6 +29,7 @@ REASONS = {
     "empty target": "the target sentence is empty",
     "not UTF-8": "a sentence cannot be written as UTF-8",
     "no second column": "there is no tab between source and target",
+    MORE_COLUMNS: "there is a tab or comma too many",
     "no source": "the record has no source sentence",
     "no target": "the record has no target sentence",
     "no record": "the line cannot be read as a record",

@@ -1,4 +1,4 @@
-"""Reads a parallel text: two files, or one of two columns."""
+"""Reads the lines of text files, and of the two of a parallel text."""
 
 from __future__ import annotations
 
@@ -51,44 +51,6 @@ def read_pairs(
     for path in paths:
         check_is_file(path)
     return _pairs(*paths, "surrogateescape" if keep_bad_bytes else "strict")
-
-
-def read_columns(
-    path: str | Path,
-    keep_bad_lines: bool = False,
-    columns: tuple[int, int] = (0, 1),
-    header: bool = False,
-) -> Iterator[tuple[int, str, str | None]]:
-    r"""Reads sentence pairs of one file, `source<tab>target` a line.
-
-    Further columns are left out. Otherwise as `read_pairs`.
-
-    Args:
-        path: The file.
-        columns: Which two columns, from 0.
-        header: Whether the first line names the columns and is left out.
-        keep_bad_lines: Whether bytes that are not UTF-8 become lone
-            surrogates, and the target None where there is no tab, by which
-            `write_corpus` counts such a line, instead of an error.
-
-    Yields:
-        The line's number, from 1, and the two sentences.
-
-    Raises:
-        FileNotFoundError: The file is missing; raised by the call.
-        ValueError: The file is empty, or a line is not UTF-8 or has no tab;
-            raised when the reading gets there.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp(), "pairs.tsv")
-        >>> size = path.write_text("a cat\teine Katze\na dog\tein Hund\n")
-        >>> list(read_columns(path))
-        [(1, 'a cat', 'eine Katze'), (2, 'a dog', 'ein Hund')]
-    """
-    path = Path(path)
-    check_is_file(path)
-    return _columns(path, keep_bad_lines, columns, header)
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
@@ -174,8 +136,8 @@ def decode_line(line: bytes, number: int, path: Path, errors: str) -> str:
     Raises:
         ValueError: It is not UTF-8.
     """
-    if number == 1:
-        line = line.removeprefix(_BYTE_ORDER_MARK)
+    # Also in the middle, where files were joined.
+    line = line.removeprefix(_BYTE_ORDER_MARK)
     line = line.removesuffix(b"\n").removesuffix(b"\r")
     try:
         return line.decode("utf-8", errors)
@@ -185,33 +147,6 @@ def decode_line(line: bytes, number: int, path: Path, errors: str) -> str:
             f"{error.start}). Received: {line[:80]!r}. Convert the file to "
             "UTF-8, or remove the pair from both files."
         ) from error
-
-
-def _columns(
-    path: Path, keep_bad_lines: bool, columns: tuple[int, int], header: bool
-) -> Iterator[tuple[int, str, str | None]]:
-    errors = "surrogateescape" if keep_bad_lines else "strict"
-    number = 0
-    source, target = columns
-    last = max(columns)
-    for number, raw in enumerate(raw_lines(path), start=1):
-        line = decode_line(raw, number, path, errors)
-        if header and number == 1:
-            continue
-        cells = line.split("\t", last + 1)
-        if len(cells) > last:
-            yield number, cells[source], cells[target]
-        elif keep_bad_lines:
-            yield number, cells[0], None
-        else:
-            wanted = "two columns" if last == 1 else f"{last + 1} columns"
-            raise ValueError(
-                f"Line {number} of {path} has not {wanted}. Expected: "
-                "source and target, a tab between them. Received: "
-                f"{line[:80]!r}. Correct the line, or remove it."
-            )
-    if not number:
-        raise ValueError(f"The parallel text has no sentence: {path} is empty.")
 
 
 def _pairs(

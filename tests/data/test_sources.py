@@ -224,7 +224,7 @@ def test_the_same_pairs_make_the_same_text(name, tmp_path, expected):
 def test_the_same_pairs_make_the_same_batches(name, tmp_path, expected):
     given = SOURCES[name](tmp_path)
     assert batches_of(given, tmp_path / "run") == expected[1]
-    assert expected[1][0] == 300 - 2 * 6
+    assert expected[1][0] == 300 - 2 * 30
 
 
 def test_every_kind_is_among_the_sources(tmp_path):
@@ -275,6 +275,10 @@ def test_columns_that_are_named_are_said():
         chosen_columns(["a", "b", "c"], Wanted(), "x")
 
 
+ZW = ("z", "w")
+XYZW = [("x", "y"), ZW]
+
+
 def read(path, content, wanted=None, skip=False):
     path.write_bytes(content)
     sources = text_sources(str(path), wanted or Wanted())
@@ -284,7 +288,24 @@ def read(path, content, wanted=None, skip=False):
 @pytest.mark.parametrize(
     "name, content, columns, pairs",
     [
-        ("a.tsv", b"x\ty\tz\n", None, [("x", "y")]),
+        ("a.tsv", b"x\ty\n", None, [("x", "y")]),
+        ("a.tsv", b"eng\tger\nx\ty\n", None, [("x", "y")]),
+        ("a.tsv", b"Italian\tfra\nx\ty\n", None, [("x", "y")]),
+        ("a.tsv", b"SRC\tREF\nx\ty\n", None, [("x", "y")]),
+        # Files that were joined, each with its mark.
+        ("a.tsv", b"\xef\xbb\xbfx\ty\n\xef\xbb\xbfz\tw\n", ("1", "2"), XYZW),
+        # As pandas quotes; other quotes are the text's.
+        ("a.tsv", b'"a ""b"" c"\t"x" y\n', None, [('a "b" c', '"x" y')]),
+        ("a.tsv", b'"x"\t"x" and "y"\n', None, [('"x"', '"x" and "y"')]),
+        # The comma stands in the text, in one record more than in others.
+        (
+            "a.csv",
+            b"x, a, b;y, a, b\nz;w\n",
+            None,
+            [("x, a, b", "y, a, b"), ZW],
+        ),
+        ("a.csv", b"sep=;\nen;de\nx, a;y\n", None, [("x, a", "y")]),
+        ("a.csv", b"sep=;\nx;y\nz;w\n", None, XYZW),
         ("a.tsv", b"de\ten\nx\ty\n", None, [("y", "x")]),
         ("a.tsv", b"x\ty\tz\n", ("3", "1"), [("z", "x")]),
         ("a.tsv", b"p\tq\tr\nx\ty\tz\n", ("r", "p"), [("z", "x")]),
@@ -300,7 +321,7 @@ def test_columns_of_a_file(tmp_path, name, content, columns, pairs):
     note, found = read(tmp_path / name, content, wanted)
     assert [tuple(pair) for pair in found] == pairs
     assert (note is None) == (
-        content in (b"x\ty\tz\n", b'["x", "y"]\n') and columns is None
+        name != "a.csv" and columns is None and b"x" in content.split(b"\n")[0]
     )
 
 
@@ -314,6 +335,19 @@ def test_columns_of_a_file(tmp_path, name, content, columns, pairs):
             b'en,de\n"two\nlines",y\nz\n',
             "Line 4 of .* has not 2 columns",
             None,
+        ),
+        (
+            "a.tsv",
+            b"a\tb\nx\ty\tz\n",
+            "Line 2 of .* has not 2 columns",
+            "more columns than the first line",
+        ),
+        ("a.tsv", b"a\tb\nx\n", "Line 2 of .* has not 2 columns", None),
+        (
+            "a.csv",
+            b"a,b\nx,y,z\n",
+            "Line 2 of .* has not 2 columns",
+            "more columns than the first line",
         ),
         ("a.jsonl", b'["x", "y"]\n{\n', "Line 2 of .* is no JSON", "no record"),
         # The fields are found by the first line that can be read.
@@ -344,6 +378,38 @@ def test_a_bad_record_is_named_or_marked(
     assert bad.problem == skipped
     place = re.search(r"[Ll]ine (\d+)", message)[1]
     assert bad.place == f"{name}:{place}"
+
+
+@pytest.mark.parametrize(
+    "name, content",
+    [
+        ("a.tsv", b"1.2\tx\ty\n1.3\tz\tw\n"),
+        ("a.tsv", b"http://a\t0.8\tx\ty\n"),
+        ("a.csv", b"1,x,y\n2,z,w\n"),
+    ],
+)
+def test_more_than_two_columns_are_named(tmp_path, name, content):
+    count = content.splitlines()[0].replace(b"\t", b",").count(b",") + 1
+    match = rf"cannot be guessed.*Received: {count}, .*data\.columns"
+    with pytest.raises(ValueError, match=match):
+        read(tmp_path / name, content)
+    wanted = Wanted(columns=(str(count - 1), str(count)))
+    _, found = read(tmp_path / name, content, wanted)
+    assert tuple(found[0]) == ("x", "y")
+
+
+@pytest.mark.parametrize(
+    "content, line",
+    [
+        (b'en,de\n"never closed,y\nz,w\n' + b"a,b\n" * 50, 2),
+        (b'en,de\na,b\n"stray,y\nz,w "q",u\n', 3),
+        (b'en,de\n"Yes" he said,"Ja" sagte er\n', 2),
+    ],
+)
+@pytest.mark.parametrize("skip", [False, True])
+def test_quotes_that_swallow_rows_stop(tmp_path, content, line, skip):
+    with pytest.raises(ValueError, match=f"begins in line {line} of .*quotes"):
+        read(tmp_path / "a.csv", content, skip=skip)
 
 
 def test_entities_of_a_memory_are_refused(tmp_path):

@@ -9,18 +9,21 @@ from dataclasses import dataclass
 from luong_keras.near_names import did_you_mean
 
 _SOURCE = {"source", "src"}
-_TARGET = {"target", "tgt", "trg"}
+_TARGET = {"target", "tgt", "trg", "ref", "reference"}
 # What names of columns have beside a language.
 _FILLING = {"text", "sentence", "sentences", "translation", "lang", "language"}
+# Code -> name, and the codes of three letters.
 _LANGUAGES = {
-    "ar": "arabic", "cs": "czech", "da": "danish", "de": "german",
-    "el": "greek", "en": "english", "es": "spanish", "et": "estonian",
-    "fi": "finnish", "fr": "french", "he": "hebrew", "hi": "hindi",
-    "hu": "hungarian", "it": "italian", "ja": "japanese", "ko": "korean",
-    "lt": "lithuanian", "lv": "latvian", "nl": "dutch", "no": "norwegian",
-    "pl": "polish", "pt": "portuguese", "ro": "romanian", "ru": "russian",
-    "sk": "slovak", "sv": "swedish", "tr": "turkish", "uk": "ukrainian",
-    "vi": "vietnamese", "zh": "chinese",
+    "ar": "arabic ara", "cs": "czech ces cze", "da": "danish dan",
+    "de": "german deu ger", "el": "greek ell gre", "en": "english eng",
+    "es": "spanish spa", "et": "estonian est", "fi": "finnish fin",
+    "fr": "french fra fre", "he": "hebrew heb", "hi": "hindi hin",
+    "hu": "hungarian hun", "it": "italian ita", "ja": "japanese jpn",
+    "ko": "korean kor", "lt": "lithuanian lit", "lv": "latvian lav",
+    "nl": "dutch nld dut", "no": "norwegian nor", "pl": "polish pol",
+    "pt": "portuguese por", "ro": "romanian ron rum", "ru": "russian rus",
+    "sk": "slovak slk slo", "sv": "swedish swe", "tr": "turkish tur",
+    "uk": "ukrainian ukr", "vi": "vietnamese vie", "zh": "chinese zho chi",
 }  # fmt: skip
 
 
@@ -47,12 +50,15 @@ class Columns:
         header: Whether the first line of a file names the columns.
         note: What to tell who gave the table; None where nothing was
             guessed.
+        count: How many columns the first line of a file has, and so no line
+            has more; None for any number.
     """
 
     source: int
     target: int
     header: bool = False
     note: str | None = None
+    count: int | None = None
 
 
 def named_columns(
@@ -126,6 +132,13 @@ def guessed_columns(
         ]
         if all(len(places) == 1 for places in found):
             return found[0][0], found[1][0]
+    # Two other languages, in their order.
+    known = [
+        next((code for code in _LANGUAGES if word in _of_language(code)), None)
+        for word in words
+    ]
+    if len(known) == 2 and None not in known and known[0] != known[1]:
+        return 0, 1
     return None
 
 
@@ -173,7 +186,7 @@ def chosen_note(
 
 def _of_language(language: str) -> set[str]:
     code = re.split("[-_]", language.lower())[0]
-    return {code, _LANGUAGES.get(code, code)}
+    return {code, *_LANGUAGES.get(code, code).split()}
 
 
 def _words(name: str) -> str:

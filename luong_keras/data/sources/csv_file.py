@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import itertools
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,42 +18,48 @@ from luong_keras.data.parallel_text import (
 from luong_keras.data.sources.columns import Columns, Wanted
 from luong_keras.data.sources.placed_pair import PlacedPair, one_line
 from luong_keras.data.sources.source_kinds import FileKind
-from luong_keras.data.sources.tsv import first_two_or_named
+from luong_keras.data.sources.tsv import (
+    first_two_or_named,
+    pair_of_cells,
+)
 
-# The one that cuts the first line into most cells.
 _DELIMITERS = ",;\t"
+_FIRST = 20  # records, by which the delimiter is found
 
 
 @dataclass(frozen=True)
 class CsvColumns(Columns):
-    """The two columns of such a file, and what stands between them."""
+    """The two columns of such a file, and what stands between them.
+
+    Attributes:
+        delimiter: What stands between them.
+        stated: Whether the first line says so, and is no record.
+    """
 
     delimiter: str = ","
+    stated: bool = False
 
 
 def choose(path: Path, wanted: Wanted) -> CsvColumns:
-    """Finds the columns and what is between them by the first record."""
+    """Finds the columns and what is between them by the first records."""
     check_is_file(path)
-    records = []
-    for delimiter in _DELIMITERS:
-        record = next(_records(path, delimiter, "surrogateescape"), (1, []))
-        records.append((delimiter, record[1]))
-    delimiter, cells = max(records, key=lambda record: len(record[1]))
+    stated = _stated_delimiter(path)
+    delimiter, cells = _first_record(path, stated or _DELIMITERS)
     found = first_two_or_named(cells, wanted, path)
-    if wanted.columns is None and not found.header and len(cells) > 2:
-        raise ValueError(
-            f"The columns of {path} cannot be guessed. Expected: two columns, "
-            "or a first line with columns called source and target, or by the "
-            f"languages {' and '.join(wanted.languages)}. Received: "
-            f"{cells[:12]!r:.200}. Name two of them, the source first: --set "
-            'data.columns=["NAME","NAME"].'
-        )
     note = found.note
     if note is None:
         note = f"{path.name}: no header, the first column is the source"
     if delimiter != ",":
         note += f", {delimiter!r} between columns"
-    return CsvColumns(found.source, found.target, found.header, note, delimiter)
+    return CsvColumns(
+        found.source,
+        found.target,
+        found.header,
+        note,
+        found.count,
+        delimiter,
+        stated is not None,
+    )
 
 
 def read(
@@ -58,28 +67,45 @@ def read(
 ) -> Iterator[PlacedPair]:
     """Reads the pairs of a file; line ends inside of quotes become spaces."""
     errors = "surrogateescape" if skip_bad_lines else "strict"
-    last = max(columns.source, columns.target)
-    for count, (number, cells) in enumerate(
-        _records(path, columns.delimiter, errors)
-    ):
-        if not cells or (columns.header and count == 0):
+    records = _records(path, columns.delimiter, errors)
+    left_out = columns.header + columns.stated
+    for number, cells in itertools.islice(records, left_out, None):
+        if not cells:
             continue  # An empty line is no record.
-        place = f"{path.name}:{number}"
-        if len(cells) > last:
-            yield PlacedPair(
-                one_line(cells[columns.source]),
-                one_line(cells[columns.target]),
-                place,
-            )
-        elif skip_bad_lines:
-            yield PlacedPair(cells[0], None, place)
-        else:
-            raise ValueError(
-                f"Line {number} of {path} has not {last + 1} columns. "
-                f"Expected: source and target, {columns.delimiter!r} between "
-                f"them. Received: {cells!r:.80}. Correct the line, or remove "
-                "it."
-            )
+        yield pair_of_cells(
+            [one_line(cell) for cell in cells],
+            *(columns, path, number, repr(columns.delimiter), skip_bad_lines),
+        )
+
+
+def _stated_delimiter(path: Path) -> str | None:
+    """That of a first line `sep=;`, by which spreadsheets tell it."""
+    first = decode_line(next(raw_lines(path), b""), 1, path, "replace")
+    found = re.fullmatch(r'"?sep=(.)"?', first, re.IGNORECASE)
+    return found and found[1]
+
+
+def _first_record(path: Path, delimiters: str) -> tuple[str, list[str]]:
+    """The delimiter that gives the first records as many cells, and one.
+
+    Where several do, or none, the one that gives the first most.
+    """
+    found = []
+    for delimiter in delimiters:
+        records = _records(path, delimiter, "surrogateescape")
+        # What does not fit the quotes is told with the delimiter that does.
+        with contextlib.suppress(ValueError):
+            first = [r for _, r in itertools.islice(records, _FIRST) if r]
+            if len(delimiters) == 1:
+                del first[:1]
+            counts = set(map(len, first))
+            alike = len(counts) == 1 and counts != {1}
+            cells = first[0] if first else []
+            found.append((alike, len(cells), delimiter, cells))
+    if not found:
+        list(_records(path, delimiters[0], "surrogateescape"))
+    _, _, delimiter, cells = max(found, key=lambda record: record[:2])
+    return delimiter, cells
 
 
 def _records(
@@ -91,7 +117,7 @@ def _records(
         decode_line(line, number, path, errors) + "\n"
         for number, line in enumerate(raw_lines(path), start=1)
     )
-    reader = csv.reader(lines, delimiter=delimiter, strict=False)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
     number = 1
     try:
         for cells in reader:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+MORE_COLUMNS = "more columns than the first line"
 # Control characters and what other programs take for the end of a line.
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
