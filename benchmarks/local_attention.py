@@ -9,7 +9,9 @@ masks it, `gather` reads the window of 2 D + 1 words. Ours chooses by itself.
 
     python benchmarks/local_attention.py --before ../luong-keras-0.1
 
-compares ours with another checkout instead, a table for each program.
+compares ours with another checkout instead, a table for each program; with
+`--unknown-lengths` in a graph that does not know S and T, as `model.fit` makes
+it of sentences of any length.
 """
 
 from pathlib import Path
@@ -19,7 +21,9 @@ from speed import driver
 SIZES = (32, 256, 20, 10)  # B, U, T, D
 
 
-def our_programs(source_length, sizes, begin="ours", variables=None):
+def our_programs(
+    source_length, sizes, begin="ours", variables=None, unknown_lengths=False
+):
     """Those of this library, or of another checkout of it."""
     return [
         driver.Program(
@@ -30,6 +34,7 @@ def our_programs(source_length, sizes, begin="ours", variables=None):
                 "sizes": sizes,
                 "method": method,
                 "alignment": alignment,
+                "unknown_lengths": unknown_lengths,
             },
             variables=variables or {},
         )
@@ -43,13 +48,15 @@ def our_programs(source_length, sizes, begin="ours", variables=None):
 
 def programs_by_table(length, options):
     """Which programs are timed by turns, by the name of their table."""
-    ours = our_programs(length, options.sizes)
+    unknown = options.unknown_lengths
+    ours = our_programs(length, options.sizes, unknown_lengths=unknown)
     if options.before is None:
         theirs = torch_programs(length, options.sizes)
         return {f"S = {length}": [*ours, *theirs]}
     before = our_programs(
         *(length, options.sizes, "before"),
         driver.of_checkout(options.before),
+        unknown,
     )
     return {
         f"S = {length}, {own.name}": [other, own]
@@ -89,6 +96,7 @@ def main() -> None:
     parser.add_argument(
         "--before", type=Path, help="checkout of this project to compare with"
     )
+    parser.add_argument("--unknown-lengths", action="store_true")
     options = parser.parse_args()
     driver.finish(options, "local_attention")
     written = driver.Report(options)

@@ -6,11 +6,17 @@ from luong_keras import InputFeedingLSTM, LocalAttention
 from speed.worker import Work
 
 
-def local_attention(source_length, sizes, method, alignment="predictive"):
+def local_attention(
+    source_length,
+    sizes,
+    method,
+    alignment="predictive",
+    unknown_lengths=False,
+):
     """Local attention forward and backward.
 
     `method` is "loop", the decoder with input feeding, or "parallel", all
-    steps at once.
+    steps at once. With `unknown_lengths` the graph is one for all S and T.
     """
     import tensorflow as tf
 
@@ -23,23 +29,31 @@ def local_attention(source_length, sizes, method, alignment="predictive"):
     decoder.build(inputs.shape, memory.shape)
     forward, trained = {
         "loop": (
-            lambda: decoder(inputs, memory=memory, training=True),
+            lambda inputs, memory: decoder(
+                inputs, memory=memory, training=True
+            ),
             decoder,
         ),
-        "parallel": (lambda: attention(inputs, memory), attention),
+        "parallel": (attention, attention),
     }[method]
+    lengths = [None, None] if unknown_lengths else [steps, source_length]
 
-    @tf.function(autograph=False)
-    def step():
+    @tf.function(
+        autograph=False,
+        input_signature=[
+            tf.TensorSpec([batch, length, units]) for length in lengths
+        ],
+    )
+    def step(inputs, memory):
         with tf.GradientTape() as tape:
             tape.watch([memory, inputs])
-            loss = tf.reduce_sum(tf.square(forward()))
+            loss = tf.reduce_sum(tf.square(forward(inputs, memory)))
         weights = [v.value for v in trained.trainable_variables]
         return loss, tape.gradient(loss, [memory, inputs, *weights])
 
     def run(steps):
         for _ in range(steps):
-            loss, _ = step()
+            loss, _ = step(inputs, memory)
         return {"loss": float(loss)}
 
     return Work(run)
