@@ -150,16 +150,14 @@ class Train:
 def parse(argv: Sequence[str]) -> Call:
     """What the command line asks for."""
     argv = spread_assignments(argv)
+    # The parser refuses another name in a moment.
+    base = PRESETS.get(_value_of(argv, "--preset") or "demo", RunConfig())
     if "--help-all" in argv:
-        named = _value_of(argv, "--preset") or "demo"
-        _read(["--help"], PRESETS.get(named, RunConfig()))
+        _read(["--help"], base)
     if "-h" in argv or "--help" in argv:
         _print_short_help()
-    named = _value_of(argv, "--preset")
-    # The parser refuses another name in a moment.
-    base = PRESETS.get(named or "demo", RunConfig())
     arguments, values = _read(argv, base)
-    preset = arguments.preset
+    preset: str | None = arguments.preset
     if arguments.text:
         base = of_own_text(PRESETS[preset or "small"])
         arguments, values = _read(argv, base)

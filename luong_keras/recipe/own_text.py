@@ -100,6 +100,7 @@ def own_text_start(
     if run is not None and run.config.exists():
         return None, run_config(run.path, own_files=False)
     pairs = characters = 0
+    assert data.train is not None  # as the text is one's own
     sources = text_sources(data.train, wanted(data), data.weights is not None)
     for pair in itertools.islice(read_text(sources, True), TINY_PAIRS):
         pairs += 1

@@ -172,7 +172,14 @@ def fit_length_limit(
                 config, old.max_length_ratio, old.max_length_offset
             )
     data = config.data
-    pairs = select_pairs(corpus, *tokenizers, data.max_length, data.over_long)
+    source_tokenizer, target_tokenizer = tokenizers
+    pairs = select_pairs(
+        corpus,
+        source_tokenizer,
+        target_tokenizer,
+        data.max_length,
+        data.over_long,
+    )
     source = pairs.source_lengths[pairs.lines].astype("float64")
     target = pairs.target_lengths[pairs.lines]
     spread = source - source.mean()
