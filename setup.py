@@ -85,6 +85,7 @@ setup(
     ],
     project_urls={"Paper": "https://arxiv.org/abs/1508.04025"},
     python_requires=">=3.11",
+    py_modules=["luong_keras_command"],
     packages=find_packages(include=["luong_keras", "luong_keras.*"]),
     package_data={
         "luong_keras": [
@@ -102,7 +103,7 @@ setup(
         "numpy>=1.26",
     ],
     entry_points={
-        "console_scripts": ["luong-keras = luong_keras.cli.main:main"]
+        "console_scripts": ["luong-keras = luong_keras_command:main"]
     },
     extras_require={
         "train": TRAIN,

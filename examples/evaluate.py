@@ -7,6 +7,7 @@ In Python: `Evaluation(Translator.from_run(...), config.data).scores(...)`.
 
 import sys
 
+import luong_keras_command  # noqa: F401  (before the package)
 from luong_keras.cli.evaluate import parse, run
 
 if __name__ == "__main__":

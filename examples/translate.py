@@ -10,6 +10,7 @@
 
 import sys
 
+import luong_keras_command  # noqa: F401  (before the package)
 from luong_keras.cli.translate import parse, run
 
 if __name__ == "__main__":

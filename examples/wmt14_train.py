@@ -16,6 +16,7 @@ The same command again resumes a run that was interrupted. The steps are in
 import os
 import sys
 
+import luong_keras_command  # noqa: F401  (before the package)
 from luong_keras.cli.train import parse, run
 
 

@@ -8,7 +8,7 @@ It is `luong-keras ask`, whose `--help` has the rest.
 
 import sys
 
-from luong_keras.cli.main import main
+from luong_keras_command import main
 
 if __name__ == "__main__":
     sys.exit(main(["ask", *sys.argv[1:]]))

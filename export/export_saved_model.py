@@ -10,6 +10,7 @@ checked as a server would run it; what fails a check is not left. In Python:
 
 import sys
 
+import luong_keras_command  # noqa: F401  (before the package)
 from luong_keras.cli.export import parse, run
 
 

@@ -11,7 +11,6 @@ import keras
 import pytest
 
 import luong_keras
-from luong_keras import registration
 
 ROOT = pathlib.Path(luong_keras.__file__).parent
 PACKAGE = ROOT.name
@@ -28,8 +27,6 @@ LEVELS = {
     "presets": 0,
     "missing_package": 0,
     "near_names": 0,
-    "moved": 0,
-    "registration": 0,
     "progress": 0,
     "short_numbers": 0,
     "files": 0,
@@ -108,9 +105,9 @@ def own_imports(path):
 @pytest.mark.parametrize("module", MODULES)
 def test_imports_go_down(module):
     if module == "__init__":
-        # It loads on first use.
+        # What saved models name; all else loads on first use.
         names = {name.split(".")[0] for name in own_imports(MODULES[module])}
-        assert names == {"moved", "registration"}
+        assert names == {"layers", "losses", "metrics", "optimizers", "models"}
         return
     folder = module.split(".")[0]
     for name in own_imports(MODULES[module]):
@@ -128,36 +125,6 @@ def test_imports_go_down(module):
 def test_every_module_has_a_level():
     folders = {module.split(".")[0] for module in MODULES} - {"__init__"}
     assert folders == set(LEVELS)
-
-
-def test_what_is_registered_lies_where_keras_comes_first():
-    """Else a module of ours could be half imported when Keras comes."""
-    reached, rest = set(), {"layers", *registration.MODULES}
-    rest = {name.removeprefix(f"{PACKAGE}.") for name in rest}
-    while rest:
-        name = rest.pop()
-        reached.add(name)
-        for module, path in MODULES.items():
-            if module == name or module.startswith(f"{name}."):
-                found = {n for n in own_imports(path) if n in MODULES}
-                rest |= found - reached
-    with_keras = {name for name in reached if "keras" in imports_of(name)}
-    folders = {name.split(".")[0] for name in with_keras}
-    assert folders == {"layers", "models", "ops", "training"}
-    # Those of `training` do not need each other, so one of them may be half
-    # there; and a command reads the folder of a run without Keras.
-    for name in with_keras:
-        if name.startswith("training."):
-            own = own_imports(MODULES[name])
-            assert not [n for n in own if n.startswith("training")], name
-    for folder in folders - {"training"}:
-        body = ast.parse((ROOT / folder / "__init__.py").read_text()).body
-        assert ast.unparse(body[1]) == "import keras", folder
-
-
-def imports_of(module):
-    path = MODULES.get(module) or MODULES[f"{module}.__init__"]
-    return {name.split(".")[0] for name in imports(path)}
 
 
 def test_decoding_never_imports_models():

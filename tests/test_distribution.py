@@ -54,9 +54,9 @@ def files_of(folder):
 
 def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     inside = {n for n in wheel.namelist() if ".dist-info/" not in n}
-    assert inside == set(files_of("luong_keras"))
+    assert inside == {*files_of("luong_keras"), "luong_keras_command.py"}
     assert "luong_keras/py.typed" in inside
-    assert "luong_keras/layers/__init__.pyi" in inside
+    assert "luong_keras/__init__.pyi" in inside
 
 
 def test_the_source_distribution_is_complete(built):

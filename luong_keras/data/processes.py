@@ -61,7 +61,10 @@ def _on_processes(function, chunks, processes):
         import loky
     except ImportError as error:
         raise missing_package("loky", error) from error
-    pool = loky.ProcessPoolExecutor(max_workers=processes)
+    # They work on text alone.
+    pool = loky.ProcessPoolExecutor(
+        max_workers=processes, env={"LUONG_KERAS_LAZY": "1"}
+    )
     waiting = deque()
     try:
         for chunk in chunks:

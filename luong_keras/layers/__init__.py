@@ -1,6 +1,52 @@
 """The Keras layers: attention, input-feeding cells and their drivers."""
 
-import keras  # noqa: F401  (before any module: see `registration`)
-import lazy_loader
+from luong_keras.layers.attention.bahdanau_attention import BahdanauAttention
+from luong_keras.layers.attention.local_attention import LocalAttention
+from luong_keras.layers.attention.luong_attention import LuongAttention
+from luong_keras.layers.attention.score import Score
+from luong_keras.layers.bridge import Bridge
+from luong_keras.layers.decoder.bahdanau_cells import (
+    BahdanauGRUCell,
+    BahdanauLSTMCell,
+)
+from luong_keras.layers.decoder.input_feeding_cell import InputFeedingCell
+from luong_keras.layers.decoder.input_feeding_gru_cell import (
+    InputFeedingGRUCell,
+)
+from luong_keras.layers.decoder.input_feeding_lstm_cell import (
+    InputFeedingLSTMCell,
+)
+from luong_keras.layers.decoder.input_feeding_rnn import (
+    BahdanauGRU,
+    BahdanauLSTM,
+    InputFeedingGRU,
+    InputFeedingLSTM,
+)
+from luong_keras.layers.decoder.memory_rnn import MemoryRNN
+from luong_keras.layers.embedding import Embedding
+from luong_keras.layers.encoder import Encoder
+from luong_keras.layers.output_projection import OutputProjection, WordLosses
+from luong_keras.layers.repeated_rows import RepeatedRows
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__all__ = [
+    "BahdanauAttention",
+    "BahdanauGRU",
+    "BahdanauGRUCell",
+    "BahdanauLSTM",
+    "BahdanauLSTMCell",
+    "Bridge",
+    "Embedding",
+    "Encoder",
+    "InputFeedingCell",
+    "InputFeedingGRU",
+    "InputFeedingGRUCell",
+    "InputFeedingLSTM",
+    "InputFeedingLSTMCell",
+    "LocalAttention",
+    "LuongAttention",
+    "MemoryRNN",
+    "OutputProjection",
+    "RepeatedRows",
+    "Score",
+    "WordLosses",
+]

@@ -1,6 +1,5 @@
 """Functional models composed of the layers."""
 
-import keras  # noqa: F401  (before any module: see `registration`)
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

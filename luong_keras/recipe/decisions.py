@@ -16,11 +16,10 @@ from luong_keras.evaluation.metrics.registry import (
     choose_metric,
     find_metric,
 )
+from luong_keras.recipe.run_settings import run_config
 from luong_keras.text.scripts import language_of_script
 from luong_keras.training.run_folder import RunFolder
 
-# The metric of runs that have no `training.metric`.
-OLDER_METRIC = "bleu:13a"
 _LANGUAGES = ("source_language", "target_language")
 _LINES = 1000  # of each source, for the script
 
@@ -29,13 +28,13 @@ def kept_decisions(config: RunConfig, run: RunFolder) -> RunConfig:
     """Settings of a resumed run, with its languages and metric."""
     if not run.config.exists():
         return config
-    old: dict[str, Any] = run.read_config()
+    old = run_config(run.path, own_files=False)
     languages = {
-        name: getattr(config.data, name) or old["data"].get(name)
+        name: getattr(config.data, name) or getattr(old.data, name)
         for name in _LANGUAGES
     }
     metric = config.training.metric
-    before = old["training"].get("metric", OLDER_METRIC)
+    before = old.training.metric
     if metric == AUTO or before.startswith(f"{metric}:"):
         metric = before
     return _changed(config, languages, metric)

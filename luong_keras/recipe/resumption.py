@@ -5,14 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 from luong_keras.config import DecodingConfig, RunConfig
-from luong_keras.config_values import (
-    config_from_dict,
-    config_to_dict,
-    with_values,
-)
+from luong_keras.config_values import config_from_dict, config_to_dict
 from luong_keras.files.json_file import read_json, write_json
 from luong_keras.models.precision import decided
-from luong_keras.recipe.decisions import OLDER_METRIC
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.recipe.run_word_lists import as_written
 from luong_keras.training.json_lines_log import JsonLinesLog
@@ -52,10 +47,8 @@ MAY_CHANGE = (
     "decoding",
 )
 
-# Defaults of settings that an older run does not have.
-_OLDER = config_to_dict(
-    with_values(RunConfig(), {"training.metric": OLDER_METRIC})
-)
+# Of settings that a run does not have: they came later.
+_DEFAULTS = config_to_dict(RunConfig())
 
 
 def check_resumable(config: RunConfig, run: RunFolder) -> None:
@@ -77,7 +70,7 @@ def check_resumable(config: RunConfig, run: RunFolder) -> None:
     run.check_config(
         config_to_dict(dataclasses.replace(config, model=model)),
         MAY_CHANGE,
-        _OLDER,
+        _DEFAULTS,
     )
     trained = trained_epochs(run)
     if config.training.epochs < trained:
@@ -87,7 +80,6 @@ def check_resumable(config: RunConfig, run: RunFolder) -> None:
             f"of at least {trained}. Received: {config.training.epochs}. Use "
             "a new folder for a shorter run."
         )
-    _mark_older_run(old, run)
 
 
 def decide_precision(config: RunConfig, run: RunFolder) -> RunConfig:
@@ -114,9 +106,7 @@ def trained_epochs(run: RunFolder) -> int:
 def write_config(config: RunConfig, run: RunFolder) -> None:
     """Writes the settings with which the run goes on from here."""
     run.write_config(
-        config_to_dict(as_written(config, run)),
-        MAY_CHANGE,
-        _OLDER,
+        config_to_dict(as_written(config, run)), MAY_CHANGE, _DEFAULTS
     )
 
 
@@ -134,9 +124,8 @@ def is_finished(config: RunConfig, run: RunFolder) -> bool:
     )
     return (
         found["epochs"] == config.training.epochs
-        # Not in the marks of older runs, which had no other choice.
-        and found.get("trained", trained_epochs(run)) == trained_epochs(run)
-        and found.get("weights", "best") == config.training.final_weights
+        and found.get("trained") == trained_epochs(run)
+        and found.get("weights") == config.training.final_weights
         and config_from_dict(found["decoding"], DecodingConfig)
         == as_written(config, run).decoding
     )
@@ -151,12 +140,3 @@ def mark_finished(config: RunConfig, run: RunFolder) -> None:
         "decoding": config_to_dict(as_written(config, run).decoding),
     }
     write_json(run.finished, found)
-
-
-def _mark_older_run(old: RunConfig, run: RunFolder) -> None:
-    """Version 0.1.0 left no such mark, but the export as its last file."""
-    if run.finished.exists() or not run.export.is_dir():
-        return
-    # What is still being written has another name.
-    if any(path.name.isdecimal() for path in run.export.iterdir()):
-        mark_finished(old, run)

@@ -136,7 +136,7 @@ class EpochWeights(keras.callbacks.Callback):
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Take the best epochs of an earlier run."""
-        # Of older runs there is no loss.
+        # A loss that is not finite is not there.
         self._best = [
             (number, Result(*result)) for number, *result in state["best"]
         ]

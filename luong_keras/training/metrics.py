@@ -13,9 +13,6 @@ from luong_keras.ops.cross_entropy import (
 )
 from luong_keras.special_tokens import PAD_ID
 
-# What was called a word is a token since, also in the snapshots of a run.
-_SAVED_NAME = "words"
-
 
 class _TokenMean(keras.metrics.Metric):
     """Average a value over the target tokens that are no padding.
@@ -34,7 +31,7 @@ class _TokenMean(keras.metrics.Metric):
         self.from_logits = from_logits
         self.pad_id = pad_id
         self.total = self.add_variable((), "zeros", name="total")
-        self.tokens = self.add_variable((), "zeros", name=_SAVED_NAME)
+        self.tokens = self.add_variable((), "zeros", name="tokens")
 
     def _values(self, y_true: Any, logits: Any) -> Any:
         raise NotImplementedError
@@ -186,7 +183,7 @@ class TokenCount(keras.metrics.Metric):
     ) -> None:
         super().__init__(name=name, dtype=dtype)
         self.pad_id = pad_id
-        self.tokens = self.add_variable((), "zeros", name=_SAVED_NAME)
+        self.tokens = self.add_variable((), "zeros", name="tokens")
 
     def update_state(
         self, y_true: Any, y_pred: Any = None, sample_weight: Any = None
@@ -203,13 +200,3 @@ class TokenCount(keras.metrics.Metric):
     def get_config(self) -> dict[str, Any]:
         """Return the arguments of the constructor."""
         return {**super().get_config(), "pad_id": self.pad_id}
-
-
-# Models compiled with version 0.1.0 name them so.
-keras.saving.get_custom_objects().update(
-    {
-        "luong_keras>WordAccuracy": TokenAccuracy,
-        "luong_keras>WordCount": TokenCount,
-        "luong_keras>WordPerplexity": TokenPerplexity,
-    }
-)

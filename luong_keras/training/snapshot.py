@@ -18,9 +18,6 @@ from luong_keras.training.variable_names import (
     without_counters,
 )
 
-# Classes of callbacks by what version 0.1.0, and its snapshots, called them.
-_FORMER_NAMES = {"TokensPerSecond": "WordsPerSecond"}
-
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -128,7 +125,7 @@ class Snapshot:
             header["position"],
             arrays,
             header["callbacks"],
-            header.get("steps_per_epoch"),  # Version 0.1.0 had none.
+            header["steps_per_epoch"],
         )
 
     def apply(
@@ -153,11 +150,8 @@ class Snapshot:
         _build_optimizer(model)
         self._assign(_groups(model, "model", "optimizer"), path)
         for name, callback in _stateful(callbacks).items():
-            kind, mark, number = name.partition("#")
-            former = _FORMER_NAMES.get(kind, kind) + mark + number
-            state = self.callbacks.get(name, self.callbacks.get(former))
-            if state is not None:
-                callback.set_state(state)
+            if name in self.callbacks:
+                callback.set_state(self.callbacks[name])
 
     def apply_metrics(
         self, model: keras.Model, path: str | os.PathLike[str] = ""

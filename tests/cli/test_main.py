@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+import luong_keras
 from luong_keras.cli.main import COMMANDS, main, usage
 
 
@@ -89,7 +90,8 @@ def test_nothing_loads_keras_before_the_command_is_read(tmp_path):
     program = (
         "import os, sys\n"
         "os.environ.pop('TF_CPP_MIN_LOG_LEVEL', None)\n"
-        "from luong_keras.cli.main import COMMANDS, main\n"
+        "from luong_keras_command import main\n"
+        "from luong_keras.cli.main import COMMANDS\n"
         "for name in COMMANDS:\n"
         "    for arguments in (['--help'], ['--nothing'], ['--help-all']):\n"
         "        try:\n"
@@ -108,3 +110,19 @@ def test_nothing_loads_keras_before_the_command_is_read(tmp_path):
     # The short help has what people change, the other one everything.
     assert "--learning-rate" in done.stdout
     assert done.stdout.count("--model.attention.kind ") == 1
+
+
+@pytest.mark.parametrize("module", ["luong_keras", "luong_keras_command"])
+def test_help_and_version_load_no_large_package(module):
+    for argument in ("--help", "--version"):
+        done = subprocess.run(
+            [sys.executable, "-X", "importtime", "-m", module, argument],
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.strip() in (usage(), luong_keras.__version__)
+        lines = done.stderr.splitlines()
+        loaded = {line.rpartition("|")[2].strip() for line in lines}
+        assert "luong_keras.cli.main" in loaded
+        assert not loaded & {"keras", "tensorflow", "jax", "torch", "numpy"}

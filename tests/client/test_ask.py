@@ -252,7 +252,7 @@ def test_it_needs_neither_tensorflow_nor_keras(rest, model):
     program = (
         "import sys\n"
         f"sys.modules.update(dict.fromkeys({blocked.split()}))\n"
-        "from luong_keras.cli.main import main\n"
+        "from luong_keras_command import main\n"
         "sys.exit(main(['ask', '--url', sys.argv[1], 'a']))\n"
     )
     with command("-c", program, rest.url) as running:
@@ -263,6 +263,7 @@ def test_it_needs_neither_tensorflow_nor_keras(rest, model):
 def test_it_starts_without_what_is_slow():
     program = (
         "import sys\n"
+        "import luong_keras_command\n"
         "from luong_keras.cli import ask\n"
         "slow = {'keras', 'tensorflow', 'matplotlib', 'rich.progress'}\n"
         "assert not slow & set(sys.modules)\n"

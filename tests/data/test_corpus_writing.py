@@ -6,6 +6,7 @@ import random
 import numpy as np
 import pytest
 
+import luong_keras
 from luong_keras.config import FilterConfig
 from luong_keras.data import corpus_writer, pair_checks, processes
 from luong_keras.data import token_lengths as token_lengths_module
@@ -193,7 +194,7 @@ def test_chunks_are_few_at_a_time(monkeypatch):
     given = []
 
     class Pool:
-        def __init__(self, max_workers):
+        def __init__(self, max_workers, env):
             pass
 
         def submit(self, function, chunk):
@@ -311,3 +312,15 @@ def test_counted_lengths_are_gone_on_with(tmp_path, monkeypatch):
     assert not partial.exists()
     again = token_lengths(corpus, "source", tokenizer)
     assert again.tolist() == expected
+
+
+def test_the_processes_do_without_keras():
+    def loaded(_):
+        import sys
+
+        import luong_keras
+
+        return luong_keras.__version__, "keras" in sys.modules
+
+    (_, found), _ = processes.mapped(loaded, "ab", 2)
+    assert found == (luong_keras.__version__, False)

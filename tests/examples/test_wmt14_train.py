@@ -167,20 +167,6 @@ def test_the_same_command_again_trains_no_more(straight, command):
         )
 
 
-def test_a_run_of_an_older_version_is_finished(straight, command):
-    run = RunFolder(straight)
-    before, config = weights(straight), run.read_config()
-    older = json.loads(json.dumps(config))
-    # Version 0.1.0 had no mark, and not every setting there is now.
-    del older["data"]["batching"], older["decoding"]["max_beam_size"]
-    run.config.write_text(json.dumps(older))
-    run.finished.unlink()
-    run_here(command, straight)
-    equal(weights(straight), before)
-    assert run.read_config() == config and run.finished.exists()
-    assert len(run.results.read_text().splitlines()) == 1
-
-
 def test_a_finished_run_goes_on_to_more_epochs(
     straight, command, tmp_path, monkeypatch
 ):

@@ -118,28 +118,6 @@ def test_a_run_whose_patience_let_it_go_on_is_not_finished(run):
     assert not is_finished(RunConfig(), run)
 
 
-def test_an_older_mark_is_that_of_the_best_weights(run):
-    config = RunConfig()
-    trained(run, 12)
-    mark_finished(config, run)
-    mark = json.loads(run.finished.read_text())
-    del mark["trained"], mark["weights"]
-    run.finished.write_text(json.dumps(mark))
-    assert is_finished(config, run)
-    last = override(config, ["training.final_weights=last"])
-    assert not is_finished(last, run)
-
-
-@pytest.mark.parametrize("name, finished", [("1700", True), (".1700-x", False)])
-def test_an_older_run_is_finished_where_it_was_exported(run, name, finished):
-    (run.export / name).mkdir(parents=True)
-    more = override(RunConfig(), ["training.epochs=20"])
-    check_resumable(more, run)
-    # For the epochs that it had then, not for those asked for now.
-    assert is_finished(RunConfig(), run) == finished
-    assert not is_finished(more, run)
-
-
 def test_the_list_names_settings():
     settings = config_to_dict(RunConfig())
     for name in MAY_CHANGE:
@@ -170,7 +148,6 @@ def test_auto_is_decided_where_a_run_begins_and_kept(
 
 
 def test_what_a_run_has_decided_stays(tmp_path):
-    """Also that of an older run, which had BLEU and languages."""
     run = RunFolder(tmp_path / "begun")
     asked = override(RunConfig(), ["data.dataset=files"])
     assert kept_decisions(asked, run) == asked
@@ -185,12 +162,3 @@ def test_what_a_run_has_decided_stays(tmp_path):
     other = override(asked, ["training.metric=chrf"])
     with pytest.raises(ValueError, match="training.metric: 'bleu:char' →"):
         check_resumable(kept_decisions(other, run), run)
-    older = config_to_dict(override(asked, ["data.target_language=de"]))
-    del older["training"]["metric"]
-    run.config.write_text(json.dumps(older))
-    kept = kept_decisions(asked, run)
-    assert (kept.training.metric, kept.data.target_language) == (
-        "bleu:13a",
-        "de",
-    )
-    check_resumable(kept, run)

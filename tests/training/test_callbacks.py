@@ -223,16 +223,6 @@ def test_an_epoch_logged_twice_has_one_line(tmp_path):
     assert lines == [{"epoch": 1, "loss": 0.5}, {"epoch": 2, "loss": 0.25}]
 
 
-def test_a_log_of_version_0_1_0_goes_on(tmp_path):
-    log = JsonLinesLog(tmp_path / "log.jsonl")
-    log.path.write_text('{"epoch": 1, "words_per_second": 5.0}\n')
-    log.on_epoch_end(1, {"tokens_per_second": 6.0})
-    assert log.read() == [
-        {"epoch": 1, "words_per_second": 5.0},
-        {"epoch": 2, "tokens_per_second": 6.0},
-    ]
-
-
 def test_tokens_per_second_counts_training_alone(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(time, "perf_counter", lambda: now[0])

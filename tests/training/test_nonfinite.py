@@ -170,7 +170,6 @@ def test_the_notes_are_not_in_a_snapshot(tmp_path):
     noting, plain = make(), make(on_nonfinite=None)
     Snapshot.capture(noting, 3).write(tmp_path / "new.npz")
     assert restore(tmp_path / "new.npz", plain) == 3
-    # As version 0.1.0 wrote it.
     Snapshot.capture(plain, 4).write(tmp_path / "old.npz")
     assert restore(tmp_path / "old.npz", noting) == 4
 

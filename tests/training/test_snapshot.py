@@ -9,15 +9,9 @@ import pytest
 
 from luong_keras.files.atomic_file import atomic_path
 from luong_keras.training.best_weights import BestWeights
-from luong_keras.training.metrics import (
-    TokenAccuracy,
-    TokenCount,
-    TokenPerplexity,
-)
 from luong_keras.training.snapshot import Snapshot, restore
 from luong_keras.training.snapshot_callback import SnapshotCallback
 from luong_keras.training.snapshot_file import previous_path
-from luong_keras.training.tokens_per_second import TokensPerSecond
 
 
 def make_model(units=2, dtype="float32", names=(None, None)):
@@ -68,37 +62,6 @@ def test_a_model_goes_on_with_the_same_bits(path):
     train(other, 1)  # With dropout, so with the same seed.
     for ours, theirs in zip(values(other), values(model), strict=True):
         np.testing.assert_array_equal(ours, theirs)
-
-
-def test_an_epoch_that_version_0_1_0_left_goes_on(path):
-    model = make_model()
-    metrics = [TokenPerplexity(), TokenAccuracy(), TokenCount()]
-    model.compile("adam", "mse", metrics=metrics, jit_compile=False)
-    train(model, 0)  # Makes the variables of the metrics.
-    now = Snapshot.capture(model, 1)
-    before = {
-        "metrics/perplexity/total": 4 * np.log(3.0),
-        "metrics/perplexity/words": 4.0,
-        "metrics/accuracy/total": 1.0,
-        "metrics/accuracy/words": 4.0,
-        "metrics/words/words": 5.0,
-    }
-    arrays = {
-        name: array
-        for name, array in now.arrays.items()
-        if not name.startswith("metrics/") or name.startswith("metrics/loss/")
-    }
-    arrays |= {name: np.float32(value) for name, value in before.items()}
-    seconds = {"WordsPerSecond": 2.0, "WordsPerSecond#2": 7.0}
-    states = {name: {"seconds": value} for name, value in seconds.items()}
-    Snapshot(1, arrays, states).write(path)
-
-    speeds = [TokensPerSecond(), TokensPerSecond()]
-    restore(path, model, speeds)
-    Snapshot.read(path).apply_metrics(model)
-    assert [speed.get_state()["seconds"] for speed in speeds] == [2.0, 7.0]
-    found = [float(metric.result()) for metric in metrics]
-    assert found == pytest.approx([3.0, 0.25, 5.0])
 
 
 def test_without_a_file_a_run_begins(path):
