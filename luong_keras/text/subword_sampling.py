@@ -14,6 +14,8 @@ from luong_keras.text.tokenizer import Tokenizer
 
 try:
     import tensorflow as tf
+    from google.protobuf.empty_pb2 import Empty
+    from google.protobuf.unknown_fields import UnknownFieldSet
 except ImportError as error:
     raise missing_package("tensorflow", error) from error
 
@@ -135,21 +137,40 @@ def _bpe_processor(tokenizer: Tokenizer):
     """The `sentencepiece` package's own reader of a tokenizer's model."""
     try:
         import sentencepiece
-        from sentencepiece import sentencepiece_model_pb2
     except ImportError as error:
         raise missing_package("sentencepiece", error) from error
-    model_type = None
-    if tokenizer.kind == "sentencepiece":
-        model = sentencepiece_model_pb2.ModelProto()  # type: ignore[attr-defined]
-        model.ParseFromString(tokenizer.file_bytes())
-        spec = model.trainer_spec
-        model_type = spec.ModelType.Name(spec.model_type).lower()
-    if model_type != "bpe":
+    kind = tokenizer.kind
+    if kind == "sentencepiece":
+        kind = _model_type(tokenizer.file_bytes())
+    if kind != "bpe":
         raise ValueError(
             "Merges are left out of byte pair encodings alone. Expected: a "
             "SentencePieceTokenizer whose model is of the type 'bpe'. "
-            f"Received: {model_type or tokenizer.kind!r}."
+            f"Received: {kind!r}."
         )
     return sentencepiece.SentencePieceProcessor(
         model_proto=tokenizer.file_bytes()
     )
+
+
+def _model_type(model: bytes) -> str:
+    """The type that a SentencePiece model says it is of.
+
+    Read without the code of `sentencepiece_model.proto` in `sentencepiece`,
+    which is often of a newer protobuf than TensorFlow allows.
+    """
+    trainer_spec = _field(model, 2, default=b"")
+    number = _field(trainer_spec, 3, default=1)
+    return {1: "unigram", 2: "bpe", 3: "word", 4: "char"}[number]
+
+
+def _field(message: bytes, number: int, default):
+    """One field of a protobuf message of any kind."""
+    unknown = Empty()
+    unknown.ParseFromString(message)
+    found = [
+        field.data
+        for field in UnknownFieldSet(unknown)
+        if field.field_number == number
+    ]
+    return found[-1] if found else default

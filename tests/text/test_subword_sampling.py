@@ -1,9 +1,11 @@
 """Subwords whose merges are left out at random."""
 
 import concurrent.futures
+import io
 
 import numpy as np
 import pytest
+import sentencepiece
 import tensorflow as tf
 
 from luong_keras.data import phrasebook
@@ -115,10 +117,22 @@ def test_text_is_cleaned_as_the_tokenizer_does():
     assert rows(drawn)[1] == []
 
 
-def test_only_merges_are_left_out():
+def test_only_merges_are_left_out(tmp_path):
     unigram = SentencePieceTokenizer.train(LINES, 300, model_type="unigram")
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(LINES),
+        model_writer=model,
+        vocab_size=20,
+        model_type="char",
+        minloglevel=2,
+        **{"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3},
+    )
+    path = tmp_path / "pieces.model"
+    path.write_bytes(model.getvalue())
     for tokenizer, kind in (
         (unigram, "'unigram'"),
+        (SentencePieceTokenizer(path), "'char'"),
         (WordTokenizer.from_words(["a"]), "'words'"),
     ):
         with pytest.raises(ValueError, match=f"'bpe'.*Received: {kind}"):
