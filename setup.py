@@ -24,7 +24,7 @@ TRAIN = [
     "tensorflow-datasets>=4.9",
     "importlib_resources",  # tensorflow-datasets needs it and does not say so
     "tensorboard",
-    "protobuf>=4.21",  # reads the type of a SentencePiece model; TensorFlow has it
+    "protobuf>=4.21",  # TensorFlow brings it; reads SentencePiece models
     "sentencepiece>=0.2",
     "lxml>=5",  # reads TMX
     # Text packed as `.zst`; in the standard library from Python 3.14 on.
