@@ -11,6 +11,7 @@ import luong_keras as lk
 from luong_keras.ops.double_precision import enable_float64
 
 BACKEND = keras.backend.backend()
+KERAS = tuple(int(part) for part in keras.__version__.split(".")[:2])
 EXACT = {"rtol": 1e-12, "atol": 1e-12}
 
 

@@ -30,7 +30,10 @@ LENGTHS = [(1, 2), (3, 5), (4, 30), (30, 200)]
 
 
 class Counted(keras.layers.Layer):
-    """Counts traces: Python runs a layer once for each."""
+    """Counts traces: Python runs a layer once for each.
+
+    What it is given leads on, as Keras before 3.14 wants of every input.
+    """
 
     def __init__(self):
         super().__init__()
@@ -47,9 +50,11 @@ def model_of(name):
     memory = keras.Input((None, UNITS), name="memory")
     mask = keras.Input((None,), dtype="bool", name="mask")
     layer, counted = make("float32"), Counted()
-    outputs = apply(layer, counted(query), memory, memory_mask=mask)
+    inputs = [query, memory, mask]
+    query, memory, mask = counted(inputs)
+    outputs = apply(layer, query, memory, memory_mask=mask)
     randomize(layer)
-    return keras.Model([query, memory, mask], outputs), counted
+    return keras.Model(inputs, outputs), counted
 
 
 def inputs_of(steps, source):
