@@ -1,6 +1,17 @@
-"""The error for an optional package that is not installed."""
+"""Errors for what other packages do not have here."""
 
 import importlib.metadata
+import pkgutil
+import re
+from typing import Any
+
+# The versions in which the private names have been found.
+KNOWN = {
+    "keras": "3.10 to 3.15",
+    "sacrebleu": "2.4 to 2.6",
+    "tensorflow": "2.18 to 2.21",
+    "tensorflow_text": "2.18 to 2.21",
+}
 
 
 def missing_package(
@@ -30,6 +41,58 @@ def missing_package(
         f"({error}). Install it with `{line}`.",
         name=name,
     )
+
+
+def private_name(path: str, owner: Any = None, instead: str = "") -> Any:
+    """Get a name that its package does not promise to keep.
+
+    Args:
+        path: The name, as `docs/private_apis.md` lists it.
+        owner: The object that has it; the module or class in the path if None.
+        instead: A sentence on what works without it.
+
+    Raises:
+        ImportError: One line, where the installed version does not have it.
+
+    Example:
+        >>> private_name("keras.src.backend")  # doctest: +ELLIPSIS
+        <module 'keras.src.backend' ...>
+    """
+    try:
+        if owner is None:
+            return pkgutil.resolve_name(path)
+        return getattr(owner, path.rpartition(".")[2])
+    except (ImportError, AttributeError) as error:
+        if isinstance(error, ImportError) and error.name in KNOWN:
+            # The package itself is not there.
+            raise missing_package(error.name, error) from error
+        raise missing_private_name(path, instead) from error
+
+
+def missing_private_name(path: str, instead: str = "") -> ImportError:
+    """Builds the error that tells which versions have a private name.
+
+    Args:
+        path: The name, from its package on.
+        instead: A sentence on what works without it.
+
+    Returns:
+        The error to raise.
+    """
+    package = re.split("[./]", path)[0]
+    line = (
+        f"This needs `{path}`, a private name that {package} "
+        f"{_version(package)} does not have. Install {package} "
+        f"{KNOWN[package]}. {instead}"
+    )
+    return ImportError(line.strip(), name=package)
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:  # tensorflow-cpu
+        return "of this installation"
 
 
 def _version_of_tensorflow() -> str:

@@ -1,8 +1,27 @@
 """docs/private_apis.md lists every private name of others that is used."""
 
 import ast
+import contextlib
+import ctypes
+import importlib.metadata
+import pkgutil
 import re
+import sys
+import unittest.mock
 from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+import luong_keras
+from luong_keras.missing_package import KNOWN
+from luong_keras.serving import c_api
+from luong_keras.serving.c_api import FUNCTIONS
+from luong_keras.serving.saved_model_checks import check_saved_model
+from luong_keras.serving.server_runtime import SavedModelError
+from luong_keras.training import optimizers
+from luong_keras.training.optimizers import make_optimizer
 
 ROOT = Path(__file__).parents[1]
 DOCUMENT = ROOT / "docs" / "private_apis.md"
@@ -11,6 +30,8 @@ PRIVATE_PART = re.compile(r"^(_.*|src|python|core)$")
 LIBRARIES = {"google", "jax", "keras", "sentencepiece", "sacrebleu"}
 LIBRARIES |= {"tensorflow", "tensorflow_text", "tensorflow_datasets"}
 NAMED = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+C_API = {"TF_*", *c_api.LIBRARIES, c_api.TEXT_LIBRARIES}
+DISABLE_XLA = "_ZN10tensorflow21DisableXlaCompilationEv"
 # Public, though Python's named tuples and `os` spell them so.
 PUBLIC = {"_asdict", "_replace", "_fields", "_exit"}
 
@@ -44,8 +65,13 @@ def private_names(tree, own):
         name = ""
         if isinstance(node, ast.Attribute):
             name = node.attr
-        elif isinstance(node, ast.Call) and len(node.args) > 1:
-            if getattr(node.func, "id", "") in ("getattr", "hasattr"):
+        elif isinstance(node, ast.Call) and node.args:
+            function = getattr(node.func, "id", "")
+            if function == "private_name" and isinstance(
+                node.args[0], ast.Constant
+            ):
+                yield node.args[0].value
+            elif function in ("getattr", "hasattr") and len(node.args) > 1:
                 name = getattr(node.args[1], "value", "")
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             if re.search(r"\.so(\.\d+)?$", node.value):
@@ -85,6 +111,31 @@ def test_the_list_is_what_is_used():
     assert found == listed(), "change docs/private_apis.md with the code"
 
 
+def test_names_of_packages_are_tested_for_when_used():
+    bare = {
+        (path, name)
+        for path, name in listed()
+        if path.startswith("luong_keras") and name.split(".")[0] not in KNOWN
+    }
+    assert bare == {
+        # Of Python, and with a default.
+        ("luong_keras/registration.py", "_initializing"),
+        # The binding has a test of its own below.
+        *(("luong_keras/serving/c_api.py", name) for name in C_API),
+    }
+    for path in (ROOT / "luong_keras").rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        assert not set(private_imports(tree)), path
+
+
+def test_the_known_versions_begin_with_the_oldest():
+    setup = (ROOT / "setup.py").read_text(encoding="utf-8")
+    for package, versions in KNOWN.items():
+        oldest = versions.split(" to ")[0]
+        name = package.replace("_", "-")
+        assert re.search(rf'"{name}>={re.escape(oldest)}[",]', setup), package
+
+
 def test_what_counts_as_private():
     tree = ast.parse(
         "import jax._src.core, keras\n"
@@ -92,6 +143,7 @@ def test_what_counts_as_private():
         "from tensorflow.python.eager import backprop\n"
         "layer._callable(1)\nself._own\ngetattr(x, '_keras_mask', None)\n"
         "pair._replace(a=1)\nx.__class__\n'libx.so.2', 'TF_Run'\n"
+        "private_name('keras.Layer._losses', x)\nprivate_name(name, x)\n"
     )
     assert set(private_imports(tree)) == {
         "jax._src.core",
@@ -99,5 +151,143 @@ def test_what_counts_as_private():
         "tensorflow.python.eager.backprop",
     }
     assert set(private_names(tree, {"_own"})) == {
-        *("_callable", "_keras_mask", "libx.so.2", "TF_*")
+        *("_callable", "_keras_mask", "libx.so.2", "TF_*"),
+        "keras.Layer._losses",
     }
+
+
+# Users, where a name is gone.
+
+
+@pytest.fixture
+def without(monkeypatch):
+    """Takes a name away from its package, wherever a class inherits it."""
+
+    def remove(path):
+        owner, _, name = path.rpartition(".")
+        owner = pkgutil.resolve_name(owner)
+        for each in getattr(owner, "__mro__", [owner]):
+            if name in vars(each):
+                monkeypatch.delattr(each, name)
+
+    return remove
+
+
+@contextlib.contextmanager
+def one_line(name, *said):
+    with pytest.raises(ImportError) as caught:
+        yield
+    message = str(caught.value)
+    package = re.split("[./]", name)[0]
+    installed = importlib.metadata.version(package)
+    assert "\n" not in message
+    for part in (f"`{name}`", installed, KNOWN[package], *said):
+        assert part in message
+
+
+def test_float64(without, monkeypatch):
+    name = "keras.src.backend.common.dtypes.BIT64_TO_BIT32_DTYPE"
+    monkeypatch.setattr(keras.backend, "backend", lambda: "torch")
+    without(name)
+    with one_line(name, "on the TensorFlow backend"):
+        luong_keras.enable_float64()
+
+
+def test_the_messages_of_a_saved_model(without, tmp_path, monkeypatch):
+    name = "tensorflow.core.protobuf.saved_model_pb2"
+    without(name)
+    monkeypatch.setitem(sys.modules, name, None)
+    with one_line(name):
+        check_saved_model(tmp_path)
+
+
+def test_the_kernels(without, exported_models):
+    name = "tensorflow.python.framework.kernels.get_registered_kernels_for_op"
+    without(name)
+    with one_line(name):
+        check_saved_model(exported_models / "1")
+
+
+def test_variables_of_an_optimizer():
+    optimizer = make_optimizer()
+    optimizer.build([keras.Variable(1.0)])
+    optimizer.apply([np.float32(1)])
+    del optimizer._trainable_variables
+    name = "keras.optimizers.Optimizer._trainable_variables"
+    with one_line(name, "pass the variables to `apply`"):
+        optimizer.apply([np.float32(1)])
+
+
+def test_replicas(without, monkeypatch):
+    name = "keras.optimizers.Optimizer._all_reduce_sum_gradients"
+    monkeypatch.delattr(type(make_optimizer()).__mro__[1], name.split(".")[-1])
+    without(name)
+    make_optimizer().build([keras.Variable(1.0)])
+    monkeypatch.setattr(optimizers, "replica_count", lambda: 2)
+    with one_line(name, "without `tf.distribute`"):
+        make_optimizer().build([keras.Variable(1.0)])
+
+
+class Library:
+    """Has every function but some, which would do nothing."""
+
+    def __init__(self, *missing):
+        for name in {*FUNCTIONS, DISABLE_XLA}.difference(missing):
+            setattr(self, name, unittest.mock.Mock(return_value=0))
+
+
+@pytest.fixture
+def packages(tmp_path, monkeypatch):
+    """TensorFlow and tensorflow-text as the binding finds them, but empty."""
+    for name in c_api.LIBRARIES:
+        path = tmp_path / "tensorflow" / name
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    text = tmp_path / "tensorflow_text" / "python" / "ops" / "_text_ops.so"
+    text.parent.mkdir(parents=True)
+    text.touch()
+    monkeypatch.setattr(
+        c_api, "_package_folder", lambda name, optional=False: tmp_path / name
+    )
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: Library())
+    c_api.CApi()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(f"tensorflow/{name}" for name in c_api.LIBRARIES),
+        "tensorflow_text/python/ops/_text_ops.so",
+    ],
+)
+def test_libraries_of_the_c_api(packages, name):
+    (packages / name).unlink()
+    with one_line(name.replace("python", "**").replace("_text_ops", "*")):
+        c_api.CApi()
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, DISABLE_XLA])
+def test_functions_of_the_c_api(packages, monkeypatch, name):
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: Library(name))
+    with one_line(f"tensorflow.{name}"):
+        c_api.CApi()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux only")
+def test_an_export_without_a_function(exported_models, tmp_path, monkeypatch):
+    python = tmp_path / "python"
+    python.write_text(
+        f"#!{sys.executable}\nimport sys\n"
+        "from luong_keras.serving import c_api, saved_model_session\n"
+        "c_api.FUNCTIONS['TF_Gone'] = (None, [])\n"
+        "sys.argv[1:3] = []\nsaved_model_session.main()\n"
+    )
+    python.chmod(0o700)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setattr(sys, "executable", str(python))
+    with pytest.raises(SavedModelError) as caught:
+        check_saved_model(exported_models / "1")
+    message = str(caught.value)
+    assert "`tensorflow.TF_Gone`" in message and "\n" not in message
+    assert KNOWN["tensorflow"] in message

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from luong_keras.evaluation.bleu import check_sentences
-from luong_keras.missing_package import missing_package
+from luong_keras.missing_package import missing_package, private_name
 
 
 class TranslationScore(NamedTuple):
@@ -208,10 +208,10 @@ def _statistics(
     metric: Any, hypotheses: Sequence[str], references: Sequence[str]
 ) -> np.ndarray:
     """Sufficient statistics of a score, (N, K): a row a sentence."""
-    found = metric._extract_corpus_statistics(
-        list(hypotheses), [list(references)]
+    extract = private_name(
+        "sacrebleu.metrics.base.Metric._extract_corpus_statistics", metric
     )
-    return np.array(found, float)
+    return np.array(extract(list(hypotheses), [list(references)]), float)
 
 
 def _randomisation_p(
@@ -225,7 +225,9 @@ def _randomisation_p(
         second: those of the other.
         swapped: (samples, N), 1 where a sentence's translations are swapped.
     """
-    score = metric._compute_score_from_stats
+    score = private_name(
+        "sacrebleu.metrics.base.Metric._compute_score_from_stats", metric
+    )
     moved = swapped @ (second - first)
     ones, others = first.sum(axis=0) + moved, second.sum(axis=0) - moved
     observed = abs(

@@ -5,6 +5,8 @@ On TensorFlow alone it does not.
 
 from keras import backend
 
+from luong_keras.missing_package import private_name
+
 
 def enable_float64(enabled: bool = True) -> None:
     """Lets `dtype="float64"` mean float64 on JAX and torch.
@@ -27,14 +29,16 @@ def enable_float64(enabled: bool = True) -> None:
     """
     if backend.backend() == "tensorflow":
         return
-    from keras.src.backend.common import dtypes
-
+    table = private_name(
+        "keras.src.backend.common.dtypes.BIT64_TO_BIT32_DTYPE",
+        instead="Or compute in float64 on the TensorFlow backend.",
+    )
     if backend.backend() == "jax":
         import jax
 
         jax.config.update("jax_enable_x64", enabled)
     wide = "float64" if enabled else "float32"
-    dtypes.BIT64_TO_BIT32_DTYPE["float64"] = wide
+    table["float64"] = wide
 
 
 def check_float64(layer) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from luong_keras.missing_package import missing_private_name, private_name
+
 STRING = 7
 STRING_BYTES = 24  # of a TF_TString
 # TensorFlow's number of a type -> NumPy's type.
@@ -27,6 +29,9 @@ class Output(ctypes.Structure):
     _fields_ = [("operation", c_void_p), ("index", c_int)]
 
 
+# Of tensorflow, and of tensorflow_text.
+LIBRARIES = ("libtensorflow_framework.so.2", "libtensorflow_cc.so.2")
+TEXT_LIBRARIES = "**/ops/*.so"
 # Name -> (result, arguments) of the functions that are called.
 FUNCTIONS = {
     "TF_NewStatus": (c_void_p, []),
@@ -108,22 +113,21 @@ class CApi:
     def __init__(self):
         folder = _package_folder("tensorflow")
         text_folder = _package_folder("tensorflow_text", optional=True)
-        libraries = [
-            ctypes.CDLL(str(folder / name), mode=ctypes.RTLD_GLOBAL)
-            for name in (
-                "libtensorflow_framework.so.2",
-                "libtensorflow_cc.so.2",
-            )
-        ]
+        framework, core = (
+            ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+            for name in LIBRARIES
+            for path in _files(folder, name)
+        )
         for name, (result, arguments) in FUNCTIONS.items():
-            library = next(lib for lib in libraries if hasattr(lib, name))
-            function = getattr(library, name)
+            library = framework if hasattr(framework, name) else core
+            function = private_name(f"tensorflow.{name}", library)
             function.restype, function.argtypes = result, arguments
             setattr(self, name.removeprefix("TF_"), function)
         # tensorflow::DisableXlaCompilation(), which the server calls.
-        libraries[1]._ZN10tensorflow21DisableXlaCompilationEv()
-        text_libraries = text_folder.glob("**/ops/*.so") if text_folder else ()
-        for path in sorted(text_libraries):
+        private_name(
+            "tensorflow._ZN10tensorflow21DisableXlaCompilationEv", core
+        )()
+        for path in _files(text_folder, TEXT_LIBRARIES) if text_folder else ():
             with Status(self) as status:
                 self.LoadLibrary(str(path).encode(), status)
 
@@ -183,6 +187,14 @@ def _package_folder(name, optional=False):
             "Received: none. Install it with `pip install luong-keras[train]`."
         )
     return Path(package.submodule_search_locations[0])
+
+
+def _files(folder, pattern):
+    """Those of a package, in order."""
+    found = sorted(folder.glob(pattern))
+    if not found:
+        raise missing_private_name(f"{folder.name}/{pattern}")
+    return found
 
 
 def _places(start, count):

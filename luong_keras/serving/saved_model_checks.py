@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from luong_keras.inference.translation import ABSENT_SCORE
-from luong_keras.missing_package import missing_package
+from luong_keras.missing_package import missing_package, private_name
 from luong_keras.serving import warmup
 from luong_keras.serving.server_runtime import (
     Answer,
@@ -27,7 +27,6 @@ from luong_keras.serving.signatures import INPUTS
 
 try:
     import tensorflow as tf
-    from tensorflow.python.framework import kernels
 except ImportError as error:
     raise missing_package("tensorflow", error) from error
 
@@ -131,8 +130,11 @@ def _check_operations(folder, meta_graph):
 
 
 def _has_cpu_kernel(name):
-    found = kernels.get_registered_kernels_for_op(name).kernel
-    return any(kernel.device_type in ("CPU", "DEFAULT") for kernel in found)
+    kernels_of = private_name(
+        "tensorflow.python.framework.kernels.get_registered_kernels_for_op"
+    )
+    found = {kernel.device_type for kernel in kernels_of(name).kernel}
+    return not found.isdisjoint(("CPU", "DEFAULT"))
 
 
 def _check_assets(folder, meta_graph):

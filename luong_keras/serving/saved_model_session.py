@@ -43,7 +43,8 @@ class SavedModelSession:
 
     Raises:
         TensorFlowError: where the runtime cannot load it.
-        OSError: where TensorFlow's Linux libraries are not installed.
+        OSError: where TensorFlow is not installed.
+        ImportError: where it has not the Linux libraries that are known.
     """
 
     def __init__(self, folder, threads=None):
@@ -176,6 +177,8 @@ def main():
             _answer(session, calls)
     except TensorFlowError as error:
         raise SystemExit(error.message.splitlines()[0]) from error
+    except ImportError as error:
+        raise SystemExit(str(error)) from error
     if "tensorflow" in sys.modules:
         raise SystemExit("TensorFlow's Python was loaded.")
 

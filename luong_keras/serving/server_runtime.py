@@ -11,12 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from luong_keras.missing_package import missing_package
+from luong_keras.missing_package import missing_package, private_name
 from luong_keras.serving.saved_model_session import from_json, to_json
 
 try:
     from google.protobuf.message import DecodeError
-    from tensorflow.core.protobuf import saved_model_pb2
 except ImportError as error:
     raise missing_package("tensorflow", error) from error
 
@@ -37,7 +36,8 @@ def read_meta_graph(folder: Path):
         SavedModelError: where there is none.
     """
     path = Path(folder) / "saved_model.pb"
-    saved = saved_model_pb2.SavedModel()
+    messages = private_name("tensorflow.core.protobuf.saved_model_pb2")
+    saved = messages.SavedModel()
     try:
         saved.ParseFromString(path.read_bytes())
     except (OSError, DecodeError) as error:
@@ -122,7 +122,7 @@ def session_process(folder: str | Path, *options: str) -> subprocess.Popen:
 
 def _why_not(code, errors):
     told = errors.strip().splitlines() or ["no message"]
-    message = f"TensorFlow's C++ runtime refuses the model: {told[-1]}"
+    message = f"TensorFlow's C++ runtime does not run the model: {told[-1]}"
     if code < 0:
         message = f"The C++ runtime ended by signal {-code}."
     if "not registered" in errors:

@@ -5,8 +5,13 @@ import warnings
 import keras
 from keras import ops
 
+from luong_keras.missing_package import private_name
 from luong_keras.ops.lookup import sum_equal_rows
-from luong_keras.ops.replicas import cond_of_replicas, sum_over_replicas
+from luong_keras.ops.replicas import (
+    cond_of_replicas,
+    replica_count,
+    sum_over_replicas,
+)
 
 
 def gradient_norm(gradients, variables, count_embeddings=True):
@@ -97,6 +102,11 @@ class _Clipped:
     def build(self, variables):
         if self.built:
             return
+        if replica_count() > 1:  # What this class overrides must be asked for.
+            private_name(
+                "keras.optimizers.Optimizer._all_reduce_sum_gradients",
+                instead="Or train without `tf.distribute`.",
+            )
         super().build(variables)
         if self.average_decay is not None:
             self.averages = [self._average(variable) for variable in variables]
@@ -123,6 +133,13 @@ class _Clipped:
             name=f"{variable.path.replace('/', '_')}_average",
         )
 
+    def _variables_of_build(self):
+        return private_name(
+            "keras.optimizers.Optimizer._trainable_variables",
+            self,
+            "Or pass the variables to `apply`, and leave out `average_decay`.",
+        )
+
     def _update(self, grads, trainable_variables):
         """The step of Keras, and then that of the averages."""
         super().apply(grads, trainable_variables)
@@ -131,7 +148,7 @@ class _Clipped:
         steps = ops.cast(self.iterations, "float32")
         share = ops.maximum(1 - self.average_decay, 9 / (10 + steps))
         for variable, average in zip(
-            self._trainable_variables, self.averages, strict=True
+            self._variables_of_build(), self.averages, strict=True
         ):
             change = ops.subtract(variable, average)
             average.assign_add(ops.cast(share, average.dtype) * change)
@@ -146,7 +163,7 @@ class _Clipped:
             return self._update(grads, trainable_variables)
         variables = trainable_variables
         if variables is None:
-            variables = self._trainable_variables
+            variables = self._variables_of_build()
         if not self.built:
             self.build(variables)
         norm = gradient_norm(grads, variables, self.count_embeddings)
@@ -164,7 +181,7 @@ class _Clipped:
     def _with_gradient(self, grads, trainable_variables):
         """Without the variables that have none: they stay, as Keras has it."""
         if trainable_variables is None:
-            trainable_variables = self._trainable_variables
+            trainable_variables = self._variables_of_build()
         pairs = list(zip(grads, trainable_variables, strict=True))
         kept = [(g, v) for g, v in pairs if g is not None]
         without = [v.path for g, v in pairs if g is None]
