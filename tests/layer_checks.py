@@ -366,7 +366,9 @@ def _embed_and_project(layer, query, memory, query_mask=None, memory_mask=None):
 def _project_and_compare(
     layer, query, memory, query_mask=None, memory_mask=None
 ):
-    return layer(query, ops.argmax(query, axis=-1))[0]
+    # Keras 3.10 cannot read `ops.argmax` or `ops.cast` of a newer one.
+    words = ops.where(query[..., 0] > 0, 1, 2)
+    return layer(query, words)[0]
 
 
 def _bridge(layer, query, memory, query_mask=None, memory_mask=None):
