@@ -77,7 +77,7 @@ test-versions: $(VERSIONS:%=.venv-%/installed)
 	done
 
 .venv-%/installed: tests/versions/%.txt setup.py
-	$(PYTHON) -m venv .venv-$*
+	$(PYTHON) -m venv --clear .venv-$*
 	.venv-$*/bin/python -m pip install --quiet --upgrade pip
 	.venv-$*/bin/python -m pip install --quiet -r $<
 	.venv-$*/bin/python -m pip install --quiet --dry-run \
