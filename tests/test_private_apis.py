@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import luong_keras
-from luong_keras.missing_package import KNOWN
+from luong_keras.layers import OutputProjection, output_projection
+from luong_keras.missing_package import KNOWN, private_name
 from luong_keras.serving import c_api
 from luong_keras.serving.c_api import FUNCTIONS
 from luong_keras.serving.saved_model_checks import check_saved_model
@@ -120,6 +121,8 @@ def test_names_of_packages_are_tested_for_when_used():
     assert bare == {
         # Of Python, and with a default.
         ("luong_keras/registration.py", "_initializing"),
+        # With a default, after an input has been asked for it.
+        ("luong_keras/layers/output_projection.py", "_keras_history"),
         # The binding has a test of its own below.
         *(("luong_keras/serving/c_api.py", name) for name in C_API),
     }
@@ -206,6 +209,30 @@ def test_the_kernels(without, exported_models):
     without(name)
     with one_line(name):
         check_saved_model(exported_models / "1")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("keras.KerasTensor._keras_history", "keras.Layer._tracker"),
+        *("keras.Layer._flatten_layers", "keras.Operation._inbound_nodes"),
+    ],
+)
+def test_a_copy_of_a_tied_projection(monkeypatch, name):
+    embedding = keras.layers.Embedding(5, 4)
+    config = OutputProjection(5, embedding=embedding).get_config()
+    copy = OutputProjection.from_config(config)
+    config = embedding.get_config()
+    other = keras.layers.Embedding.from_config(config)
+    vectors = keras.layers.Dropout(0.1)(other(keras.Input((3,))))
+
+    def renamed(path, owner=None, instead=""):
+        gone = path == name
+        return private_name(path, object() if gone else owner, instead)
+
+    monkeypatch.setattr(output_projection, "private_name", renamed)
+    with one_line(name):
+        copy(vectors)
 
 
 def test_variables_of_an_optimizer():

@@ -6,6 +6,7 @@ from keras import backend, ops
 from luong_keras.layers.argument_checks import check_floats, check_numbers
 from luong_keras.layers.checked_layer import CheckedLayer
 from luong_keras.layers.embedding import embedding_table
+from luong_keras.missing_package import private_name
 from luong_keras.ops import time_loop, two_passes
 from luong_keras.ops.chunked_loss import chunked_word_losses
 from luong_keras.ops.cross_entropy import check_smoothing, word_losses
@@ -117,11 +118,12 @@ class OutputProjection(CheckedLayer):
                 isinstance(layer, keras.layers.Embedding)
                 and layer.name == self.embedding.name
             ):
-                self._tracker.unlock()
-                self._tracker.untrack(self.embedding)
+                tracker = private_name("keras.Layer._tracker", self)
+                tracker.unlock()
+                tracker.untrack(self.embedding)
                 self.embedding = layer
                 if self.built:
-                    self._tracker.lock()
+                    tracker.lock()
                 return
 
     def call(self, vectors):
@@ -251,6 +253,11 @@ class OutputProjection(CheckedLayer):
 
 def layers_before(tensor):
     """The layers, inner ones included, that a symbolic tensor comes from."""
+    if not isinstance(tensor, keras.KerasTensor):
+        return
+    # Of tensors, those of no layer have none; every input has one.
+    known = keras.Input((), name="known")
+    private_name("keras.KerasTensor._keras_history", known)
     waiting, seen = [tensor], set()
     while waiting:
         operation, place, _ = getattr(
@@ -260,8 +267,9 @@ def layers_before(tensor):
             continue
         seen.add((id(operation), place))
         if isinstance(operation, keras.Layer):
-            yield from operation._flatten_layers()
-        waiting += operation._inbound_nodes[place].input_tensors
+            yield from private_name("keras.Layer._flatten_layers", operation)()
+        nodes = private_name("keras.Operation._inbound_nodes", operation)
+        waiting += nodes[place].input_tensors
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
