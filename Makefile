@@ -55,7 +55,8 @@ test-torch: $(TORCH)/installed
 # for both). What one has saved, the other reads.
 VERSIONS := oldest colab
 VERSION_TESTS := tests/layers tests/ops tests/models tests/decoding \
-	tests/training tests/golden tests/saved_model tests/text
+	tests/training tests/golden tests/saved_model tests/text \
+	tests/test_private_apis.py tests/test_public_names.py
 # An XLA that does not know a flag ends the process.
 test-versions: export XLA_FLAGS =
 test-versions: $(VERSIONS:%=.venv-%/installed)

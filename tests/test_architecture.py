@@ -26,6 +26,7 @@ LEVELS = {
     "config_values": 0,
     "presets": 0,
     "missing_package": 0,
+    "lazy_names": 0,
     "near_names": 0,
     "progress": 0,
     "short_numbers": 0,

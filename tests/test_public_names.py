@@ -2,6 +2,8 @@
 
 import importlib
 import inspect
+import pathlib
+import re
 import subprocess
 import sys
 
@@ -112,8 +114,7 @@ def test_what_needs_tensorflow_names_the_line_that_installs_it():
     names = (
         *("Translator", "inference.SearchOptions", "data.TrainingBatches"),
         *("recipe.run_recipe", "serving.export_saved_model"),
-        *("serving.check_saved_model", "serving.SavedModelError"),
-        "tokenizers.WordTokenizer",
+        *("serving.check_saved_model", "tokenizers.WordTokenizer"),
     )
     # On JAX, so that it is not Keras that misses it.
     printed = run(
@@ -128,3 +129,21 @@ def test_what_needs_tensorflow_names_the_line_that_installs_it():
     assert len(printed) == len(names)
     for line in printed:
         assert line.endswith("`pip install luong-keras[train]`.")
+
+
+def names_of_their_modules():
+    """(folder, name) of what is public under the name of its module."""
+    root = pathlib.Path(luong_keras.__file__).parent
+    for stub in sorted(root.glob("*/__init__.pyi")):
+        text = stub.read_text(encoding="utf-8")
+        for name in re.findall(r"^from \.(\w+) import \1\b", text, re.M):
+            yield stub.parent.name, name
+
+
+@pytest.mark.parametrize("folder, name", names_of_their_modules())
+def test_a_module_does_not_hide_what_has_its_name(folder, name):
+    package = importlib.import_module(f"luong_keras.{folder}")
+    module = importlib.import_module(f"luong_keras.{folder}.{name}")
+    vars(package).pop(name, None)
+    setattr(package, name, module)  # As an import of the module does.
+    assert getattr(package, name) is getattr(module, name)

@@ -5,6 +5,6 @@
 words and hypotheses. Both may be your own.
 """
 
-import lazy_loader
+from luong_keras.lazy_names import attach_stub
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -1,5 +1,5 @@
 """Weights from TensorFlow Addons and from the authors' program."""
 
-import lazy_loader
+from luong_keras.lazy_names import attach_stub
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)
