@@ -88,7 +88,7 @@ def _loaded(name, path, kind):
         return keras.models.load_model(f"{path}.keras")
     layer, model = model_of(name)
     for variable in layer.weights:
-        variable.assign(keras.ops.zeros_like(variable))
+        variable.assign(keras.ops.zeros(variable.shape, variable.dtype))
     if kind == "weights.h5":
         model.load_weights(f"{path}.weights.h5")
         return model
