@@ -355,7 +355,7 @@ class WordLosses(CheckedLayer):
         size = self.projection.vocabulary_size
         return self.sampled is not None and self.sampled < size - 1
 
-    def build(self, vectors_shape):
+    def build(self, vectors_shape, targets_shape=None):
         if not self.projection.built:
             self.projection.build(vectors_shape)
         self.built = True

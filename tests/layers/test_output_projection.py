@@ -115,7 +115,7 @@ def test_improbable_words_have_a_gradient_in_float16(sampled, by_word):
     for dtype in ("mixed_float16", "float32"):
         projection = OutputProjection(vocabulary, dtype=dtype)
         layer = WordLosses(projection, sampled=sampled, seed=3, dtype=dtype)
-        projection.build(inputs.shape)
+        layer.build(inputs.shape, targets.shape)
         projection.kernel.assign(rounded(kernel, "float16"))
         vectors = keras.Variable(inputs)
 
