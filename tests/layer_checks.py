@@ -359,14 +359,14 @@ class AddMean(keras.layers.Layer):
 
 
 def _embed_and_project(layer, query, memory, query_mask=None, memory_mask=None):
-    words = ops.cast(query[..., 0] > 0, "int32")
+    # Keras 3.10 cannot read `ops.argmax` or `ops.cast` of a newer one.
+    words = ops.where(query[..., 0] > 0, 1, 2)
     return layer(AddMean(dtype=layer.dtype)(query, layer.embedding(words)))
 
 
 def _project_and_compare(
     layer, query, memory, query_mask=None, memory_mask=None
 ):
-    # Keras 3.10 cannot read `ops.argmax` or `ops.cast` of a newer one.
     words = ops.where(query[..., 0] > 0, 1, 2)
     return layer(query, words)[0]
 

@@ -5,8 +5,9 @@
 
 `write` saves a model of every layer as `.keras` and `.weights.h5`, on
 TensorFlow also as a checkpoint, with its inputs and outputs. `read` loads what
-lies in FOLDER, compares the outputs and names what differs. The `.keras` files
-of Keras 3.15 are left out on an older one, which cannot read its initializers.
+lies in FOLDER, compares the outputs and names what differs. Left out are, on an
+older Keras, the `.keras` files of Keras 3.15, whose initializers it cannot
+read, and that of a model with an embedding of Keras, which it cannot either.
 """
 
 import json
@@ -17,6 +18,8 @@ import keras
 import numpy as np
 
 from tests.layer_checks import BACKEND, KERAS, LAYERS, UNITS, random, randomize
+
+WITH_EMBEDDING = "OutputProjection tied"
 
 
 def model_of(name):
@@ -60,9 +63,11 @@ def write(folder):
 def read(folder):
     """The names of what could not be read, or gave other numbers."""
     wrong = []
-    writer = json.loads((folder / "version.json").read_text())
-    newer = tuple(writer) >= (3, 15) > KERAS
+    writer = tuple(json.loads((folder / "version.json").read_text()))
     for name in LAYERS:
+        newer = writer >= (3, 15) > KERAS
+        if name == WITH_EMBEDDING:
+            newer = writer > KERAS
         path = folder / name.replace(" ", "-")
         for kind in ("keras", "weights.h5", "checkpoint"):
             if kind == "keras" and newer:
