@@ -119,8 +119,6 @@ def test_names_of_packages_are_tested_for_when_used():
         if path.startswith("luong_keras") and name.split(".")[0] not in KNOWN
     }
     assert bare == {
-        # Of Python, and with a default.
-        ("luong_keras/registration.py", "_initializing"),
         # With a default, after an input has been asked for it.
         ("luong_keras/layers/output_projection.py", "_keras_history"),
         # The binding has a test of its own below.
