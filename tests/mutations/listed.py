@@ -615,8 +615,8 @@ MUTATIONS = [
     ),
     Mutation(
         "a header that is a pair",
-        "data/parallel_text.py",
-        "        if header and number == 1:\n            continue\n",
+        "data/sources/tsv.py",
+        "        if columns.header and number == 1:\n            continue\n",
         "",
         ("tests/data/test_sources.py",),
     ),
