@@ -38,6 +38,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit status: 2 for what the user can put right, and 1 where what
         was asked for came to another end.
     """
+    try:
+        try:
+            return _main(argv)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read the output has seen enough.
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+        return 0
+
+
+def _main(argv: Sequence[str] | None) -> int:
     # What TensorFlow says of itself at every start is no message of ours.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
@@ -87,9 +99,7 @@ def _run(name: str, argv: list[str]) -> int:
         command = importlib.import_module(f"luong_keras.cli.{name}")
         return command.run(command.parse(argv)) or 0
     except BrokenPipeError:
-        # Whoever read the output has seen enough.
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
-        return 0
+        raise
     except KeyboardInterrupt:
         return 130
     except (

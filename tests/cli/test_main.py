@@ -126,3 +126,16 @@ def test_help_and_version_load_no_large_package(module):
         loaded = {line.rpartition("|")[2].strip() for line in lines}
         assert "luong_keras.cli.main" in loaded
         assert not loaded & {"keras", "tensorflow", "jax", "torch", "numpy"}
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["train", "--help"]]
+)
+def test_a_reader_that_has_seen_enough_is_no_error(arguments):
+    command = [sys.executable, "-m", "luong_keras", *arguments]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
