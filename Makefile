@@ -104,10 +104,11 @@ lint: $(INSTALLED)
 types: $(INSTALLED)
 	$(BIN)/mypy
 
-$(INSTALLED): setup.py
+$(INSTALLED): setup.py export/client/pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --no-compile --editable ".[dev]"
+	$(BIN)/python -m pip install --quiet --no-compile --editable ".[dev]" \
+		--editable "export/client[grpc]"
 	touch $(INSTALLED)
 
 # torch beside all that .venv has.

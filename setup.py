@@ -47,8 +47,8 @@ JAX = "jax>=0.5"
 TORCH = "torch>=2.6"  # read by `make test-torch` too
 # The server's protocol. It wants TensorFlow of its own minor version.
 SERVING_API = "tensorflow-serving-api>=2.18"
-# What asks a server by REST; by gRPC it needs the protocol too.
-SERVE = ["httpx>=0.28", "matplotlib>=3.8", "tyro>=1.0"]
+# `luong-keras ask`.
+CLIENT = ["luong-keras-client>=0.2", "matplotlib>=3.8", "tyro>=1.0"]
 
 setup(
     name="luong-keras",
@@ -112,11 +112,10 @@ setup(
         "gpu": ["tensorflow[and-cuda]>=2.18"],
         "jax": [JAX],
         "torch": [TORCH],
-        "serve": SERVE,
-        "grpc": [*SERVE, "grpcio>=1.68", SERVING_API],
+        "client": CLIENT,
         "dev": [
             *TRAIN,
-            *SERVE,
+            # The client comes from export/client: see the Makefile.
             TEXT,
             JAX,
             SERVING_API,

@@ -2,7 +2,7 @@
 
 Importing it imports Keras and registers the classes that a saved model can
 name. All other names of `__init__.pyi` load on first use: the layers work
-without TensorFlow, and the client of a server without Keras.
+without TensorFlow.
 """
 
 import itertools

@@ -1,6 +1,5 @@
 from . import alignment as alignment
 from . import callbacks as callbacks
-from . import client as client
 from . import config as config
 from . import data as data
 from . import decoding as decoding
@@ -17,7 +16,6 @@ from . import recipe as recipe
 from . import serving as serving
 from . import tokenizers as tokenizers
 from . import training as training
-from .client.translation_client import TranslationClient as TranslationClient
 from .config import AttentionConfig as AttentionConfig
 from .config import DataConfig as DataConfig
 from .config import DecodingConfig as DecodingConfig

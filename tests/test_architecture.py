@@ -43,7 +43,6 @@ LEVELS = {
     "training": 6,
     "inference": 7,
     "serving": 8,
-    "client": 8,
     "recipe": 9,
     "translator": 10,
     "report": 10,
@@ -61,7 +60,7 @@ LEVELS = {
 # has not: loops over several sequences, reading some rows of a variable, and
 # the replicas of a strategy, which `training.mirrored` makes.
 WITH_TENSORFLOW = (
-    *("text", "data", "inference", "serving", "client"),
+    *("text", "data", "inference", "serving"),
     *("ops.time_loop", "ops.lookup", "ops.vector_jacobian"),
     *("ops.replicas", "ops.devices", "training.mirrored"),
     *("models.batch_parts_tensorflow", "recipe.devices"),

@@ -29,7 +29,7 @@ PROGRAM = {
 IMPORTS = (
     "import luong_keras\n"
     "from luong_keras import LearningRateHalving, LocalAttention\n"
-    "from luong_keras import TranslationClient\n"
+    "from luong_keras_client import TranslationClient\n"
 )
 
 
@@ -81,7 +81,6 @@ def test_names_are_completed(code, expected):
     [
         ("LocalAttention", {"alignment", "half_width", "gaussian"}),
         ("layers.Encoder", {"units", "num_layers", "dropout_style"}),
-        ("TranslationClient", {"url", "timeout"}),
         ("decoding.beam_search", {"step", "beam_size"}),
     ],
 )

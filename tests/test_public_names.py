@@ -13,7 +13,7 @@ import pytest
 import luong_keras
 
 NAMESPACES = [
-    *("alignment", "callbacks", "client", "data", "decoding", "evaluation"),
+    *("alignment", "callbacks", "data", "decoding", "evaluation"),
     *("inference", "interop", "layers", "losses", "metrics", "models"),
     *("optimizers", "recipe", "serving", "tokenizers", "training"),
 ]
@@ -90,8 +90,8 @@ def test_the_top_has_the_layers_and_few_names_more():
 @pytest.mark.parametrize("blocked", ["keras", "tensorflow"])
 def test_without_keras_or_its_backend_the_client_works(blocked):
     program = (
-        "import luong_keras, luong_keras.client\n"
-        "luong_keras.TranslationClient, luong_keras.client.TranslationClient\n"
+        "import luong_keras, luong_keras_client\n"
+        "luong_keras_client.TranslationClient\n"
         "luong_keras.RunConfig, luong_keras.PRESETS\n"
         "try:\n    luong_keras.LocalAttention\n"
         "except ImportError as error:\n    print(error)"

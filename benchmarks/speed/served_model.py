@@ -4,9 +4,10 @@ import dataclasses
 import sys
 from pathlib import Path
 
-from luong_keras import DecodingConfig, TranslationClient, Translator
+from luong_keras import DecodingConfig, Translator
 from luong_keras.serving import export_saved_model
 from luong_keras.tokenizers import WordTokenizer
+from luong_keras_client import TranslationClient
 from speed.batches import EOS_ID, read_sentences
 from speed.ours_model import translation_model
 from speed.worker import Work

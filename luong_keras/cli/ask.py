@@ -18,9 +18,9 @@ from tyro.conf import (
 
 from luong_keras.cli.parsing import Own, parse_arguments
 from luong_keras.cli.server_answers import draw_first, print_answers
-from luong_keras.client.server_address import without_user
-from luong_keras.client.translation_client import TranslationClient
 from luong_keras.truncation import TruncationWarning
+from luong_keras_client import TranslationClient, TranslationServerError
+from luong_keras_client.server_address import without_user
 
 PROGRAM = "luong-keras ask"
 
@@ -117,6 +117,14 @@ def run(arguments: Ask) -> int:
             f"Expected: --n-best of 1 or more. Received: {arguments.n_best}."
         )
     sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+    try:
+        _answer(arguments)
+    except TranslationServerError as error:
+        raise OSError(str(error)) from error
+    return 0
+
+
+def _answer(arguments: Ask) -> None:
     lines = iter(arguments.sentences or _lines_of_input())
     with (
         _one_line_warnings(),
@@ -140,7 +148,6 @@ def run(arguments: Ask) -> int:
         if arguments.plot is not None:
             pairs = draw_first(client, pairs, arguments)
         print_answers(client, pairs, arguments)
-    return 0
 
 
 def _lines_of_input() -> Iterator[str]:

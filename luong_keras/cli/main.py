@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 import luong_keras
 from luong_keras.cli.startup_noise import without_startup_noise
-from luong_keras.client.server_error import TranslationServerError
 from luong_keras.near_names import did_you_mean
 
 COMMANDS = {
@@ -102,13 +101,7 @@ def _run(name: str, argv: list[str]) -> int:
         raise
     except KeyboardInterrupt:
         return 130
-    except (
-        ValueError,
-        OSError,
-        ImportError,
-        ArithmeticError,
-        TranslationServerError,
-    ) as error:
+    except (ValueError, OSError, ImportError, ArithmeticError) as error:
         if debug:
             raise
         # A training that came to a NaN was no mistake of the command line.

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from luong_keras.client.server_error import TextTooLongError
-from luong_keras.client.translation_client import TranslationClient
 from luong_keras.evaluation.plots import plot_alignment
 from luong_keras.inference.search_options import SEARCH_OPTIONS
 from luong_keras.inference.translation import (
@@ -19,7 +17,13 @@ from luong_keras.inference.translation import (
     ScoredTranslation,
     Translation,
 )
+from luong_keras.missing_package import missing_package
 from luong_keras.truncation import TruncatedPlaces, TruncationWarning
+
+try:
+    from luong_keras_client import TextTooLongError, TranslationClient
+except ImportError as error:
+    raise missing_package("luong-keras-client", error, "client") from error
 
 if TYPE_CHECKING:
     from luong_keras.cli.ask import Ask

@@ -8,12 +8,12 @@ import grpc
 import pytest
 import trustme
 
-from luong_keras.client import (
+from luong_keras_client import (
     AsyncTranslationClient,
     TranslationClient,
     TranslationServerError,
 )
-from luong_keras.client.server_address import server_address
+from luong_keras_client.server_address import server_address
 from tests.client.fake_servers import (
     FakeModel,
     Refusal,

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from luong_keras.client import TranslationClient
+from luong_keras_client import TranslationClient
 from tests.client.fake_servers import LIMITS
 from tests.serving.answered_arrays import (
     ANSWERS,

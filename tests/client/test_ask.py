@@ -14,13 +14,17 @@ import pytest
 from luong_keras.cli.ask import Ask
 from luong_keras.cli.main import main
 from luong_keras.cli.server_answers import counted_lines
-from luong_keras.client import AsyncTranslationClient, TranslationClient
-from luong_keras.client.client_settings import ClientSettings
+from luong_keras_client import AsyncTranslationClient, TranslationClient
+from luong_keras_client.client_settings import ClientSettings
 from tests.client.fake_servers import Refusal, answered, shout
 from tests.client.test_answers import LINES, by_hand
 from tests.serving.answered_arrays import SCORES, TEXTS, translations
 
 ROOT = Path(__file__).parents[2]
+# And what stands there, where the client is not installed.
+PATH = os.pathsep.join(
+    [str(ROOT), str(ROOT / "export" / "client"), *sys.path[1:]]
+)
 SCRIPT = str(ROOT / "export" / "client.py")
 
 
@@ -214,7 +218,7 @@ def command(*arguments, **options):
         [sys.executable, *arguments],
         env={
             **{k: v for k, v in os.environ.items() if k != "KERAS_BACKEND"},
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": PATH,
         },
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -258,6 +262,20 @@ def test_it_needs_neither_tensorflow_nor_keras(rest, model):
     with command("-c", program, rest.url) as running:
         assert running.stdout.read() == "ß\n", running.stderr.read()
         assert running.wait(timeout=60) == 0
+
+
+def test_the_line_that_installs_the_client_is_told():
+    program = (
+        "import sys\n"
+        "sys.modules['luong_keras_client'] = None\n"
+        "from luong_keras.cli.main import main\n"
+        "sys.exit(main(['ask', 'a']))\n"
+    )
+    with command("-c", program) as running:
+        told = running.stderr.read()
+        assert running.wait(timeout=60) == 2
+    assert "`luong-keras-client`" in told
+    assert "`pip install luong-keras[client]`" in told
 
 
 def test_it_starts_without_what_is_slow():

@@ -6,15 +6,15 @@ import warnings
 
 import pytest
 
-from luong_keras.client import (
+from luong_keras.inference.translation import TranslatedText
+from luong_keras_client import (
     AsyncTranslationClient,
     TextTooLongError,
     TranslationClient,
     TranslationServerError,
     TruncationWarning,
 )
-from luong_keras.client.served_translator import ServedTranslator
-from luong_keras.inference.translation import TranslatedText
+from luong_keras_client.served_translator import ServedTranslator
 from tests.client.fake_servers import Refusal, shout
 
 MILLION = 1_000_000

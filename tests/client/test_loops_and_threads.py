@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from luong_keras.client import (
+from luong_keras_client import (
     AsyncTranslationClient,
     TranslationClient,
 )
@@ -20,12 +20,16 @@ from tests.client.test_answers import CUT, LINES, TARGETS, by_hand
 from tests.serving.answered_arrays import SCORED, SCORES, TEXTS, check
 
 ROOT = Path(__file__).parents[2]
+# And what stands there, where the client is not installed.
+PATH = os.pathsep.join(
+    [str(ROOT), str(ROOT / "export" / "client"), *sys.path[1:]]
+)
 
 
 def python(program, *arguments):
     return subprocess.run(
         [sys.executable, "-c", program, *arguments],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": PATH},
         capture_output=True,
         encoding="utf-8",
         timeout=120,
@@ -211,7 +215,7 @@ def test_a_client_that_nobody_has_any_more(rest, model):
 FORKS = """
 import os, sys, warnings
 warnings.simplefilter("ignore", DeprecationWarning)
-from luong_keras import TranslationClient
+from luong_keras_client import TranslationClient
 url = sys.argv[1]
 unused, used = TranslationClient(url), TranslationClient(url)
 assert used.translate(["a"]) == ["A"]
@@ -244,7 +248,7 @@ def test_after_a_fork(rest, model):
 def test_a_program_that_closes_nothing_ends_quietly(model, start):
     program = (
         "import sys\n"
-        "from luong_keras import TranslationClient\n"
+        "from luong_keras_client import TranslationClient\n"
         "client = TranslationClient(sys.argv[1])\n"
         "print(client.translate(['a']))\n"
         "stream = client.translate_lines(iter('abcdef' * 1000))\n"
@@ -261,13 +265,13 @@ def test_a_program_that_closes_nothing_ends_quietly(model, start):
 
 @pytest.mark.parametrize(
     ("package", "url", "extra"),
-    [("httpx", "http", "serve"), ("grpcio", "grpc", "grpc")],
+    [("httpx", "http", ""), ("grpcio", "grpc", "[grpc]")],
 )
 def test_the_line_that_installs_is_told(package, url, extra):
     done = python(
         f"import sys; sys.modules[{package.removesuffix('io')!r}] = None\n"
-        "from luong_keras import TranslationClient\n"
+        "from luong_keras_client import TranslationClient\n"
         f"TranslationClient('{url}://localhost:1')\n"
     )
-    assert f"pip install luong-keras[{extra}]" in done.stderr
+    assert f"pip install luong-keras-client{extra}`" in done.stderr
     assert f"`{package}`" in done.stderr

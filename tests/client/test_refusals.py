@@ -9,13 +9,13 @@ import time
 import pytest
 import tensorflow as tf
 
-from luong_keras.client import (
+from luong_keras_client import (
     TextTooLongError,
     TranslationClient,
     TranslationServerError,
     TruncationWarning,
 )
-from luong_keras.client.rest_transport import seconds_to_wait
+from luong_keras_client.rest_transport import seconds_to_wait
 from tests.client import fake_servers
 from tests.client.fake_servers import (
     LIMITS,
@@ -185,7 +185,7 @@ def waits(monkeypatch):
         seconds.append(delay)
         return await asleep(0, result)
 
-    monkeypatch.setattr("luong_keras.client.attempts.asyncio.sleep", sleep)
+    monkeypatch.setattr("luong_keras_client.attempts.asyncio.sleep", sleep)
     return seconds
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from luong_keras.client import TranslationClient, TranslationServerError
+from luong_keras_client import TranslationClient, TranslationServerError
 from tests.serving.tiny_translator import SOURCE_WORDS, tiny_translator
 
 # Two at a time, the shortest first: a batch has no words at all.

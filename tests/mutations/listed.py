@@ -816,7 +816,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a request whose time ran out is sent again",
-        "client/attempts.py",
+        "../export/client/luong_keras_client/attempts.py",
         '_MAY_PASS = ("UNAVAILABLE", ',
         '_MAY_PASS = ("UNAVAILABLE", "DEADLINE_EXCEEDED", ',
         REFUSALS,
@@ -824,7 +824,7 @@ MUTATIONS = [
     ),
     Mutation(
         "the error of another request is asked again for ever",
-        "client/attempts.py",
+        "../export/client/luong_keras_client/attempts.py",
         "attempt < attempts and _may_pass(error)",
         "_may_pass(error)",
         REFUSALS,
@@ -832,7 +832,7 @@ MUTATIONS = [
     ),
     Mutation(
         "what was answered beside a failure is lost",
-        "client/row_requests.py",
+        "../export/client/luong_keras_client/row_requests.py",
         "self._failure.results = self._results",
         "self._failure.results = None",
         REFUSALS,
@@ -840,7 +840,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a proxy to this machine",
-        "client/rest_transport.py",
+        "../export/client/luong_keras_client/rest_transport.py",
         "trust_env=not address.is_loopback",
         "trust_env=True",
         ACCESS,
@@ -848,7 +848,7 @@ MUTATIONS = [
     ),
     Mutation(
         "an error shows what the server says again of a token",
-        "client/served_translator.py",
+        "../export/client/luong_keras_client/served_translator.py",
         "address.hide(str(error))",
         "str(error)",
         ACCESS,
@@ -856,7 +856,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a stream that reads far ahead",
-        "client/line_stream.py",
+        "../export/client/luong_keras_client/line_stream.py",
         "1 if settings.concurrency == 1 else 2",
         "1 if settings.concurrency == 1 else 20",
         STREAMS,

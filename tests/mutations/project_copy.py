@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "luong_keras"
+CLIENT = "export/client"
 _NOT_COPIED = (".git", ".venv*", ".*_cache", "__pycache__", "runs")
 
 
@@ -44,7 +45,7 @@ def run_tests(
 
     Args:
         tests: Paths or node names of pytest.
-        changed: A module's path inside the package and its new text.
+        changed: A module's path from the package and its new text.
         options: More arguments of pytest.
         backend: That of Keras.
         limit: Seconds after which the tests are ended.
@@ -62,7 +63,7 @@ def run_tests(
         ]
         environment = {
             **os.environ,
-            "PYTHONPATH": str(copy),
+            "PYTHONPATH": os.pathsep.join([str(copy), str(copy / CLIENT)]),
             "KERAS_BACKEND": backend,
         }
         return _run(command, copy, environment, Path(folder, "output"), limit)

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import requests
 
-from luong_keras import TranslationClient
+from luong_keras_client import TranslationClient
 from tests.serving.server_process import CHECKOUT, LoopbackProcess
 from tests.serving.tiny_translator import SOURCE_WORDS
 

@@ -16,7 +16,7 @@ import pytest
 import requests
 from tensorflow_serving.apis.predict_pb2 import PredictResponse
 
-from luong_keras.client import TranslationClient
+from luong_keras_client import TranslationClient
 from tests.serving.proxy_process import (
     EXPORT,
     NGINX,

@@ -10,11 +10,6 @@ from typing import Self, Unpack
 
 import numpy as np
 
-from luong_keras.client import background_loop, questions
-from luong_keras.client.base_client import BaseClient
-from luong_keras.client.contract import Contract
-from luong_keras.client.line_stream import FinishedPart, LineStream
-from luong_keras.client.served_translator import ServedTranslator
 from luong_keras.inference.search_options import (
     BeamSettings,
     Lines,
@@ -30,6 +25,11 @@ from luong_keras.inference.translation import (
 )
 from luong_keras.truncation import TruncationWarning as TruncationWarning
 from luong_keras.truncation import warn_of
+from luong_keras_client import background_loop, questions
+from luong_keras_client.base_client import BaseClient
+from luong_keras_client.contract import Contract
+from luong_keras_client.line_stream import FinishedPart, LineStream
+from luong_keras_client.served_translator import ServedTranslator
 
 
 class TranslationClient(BaseClient):

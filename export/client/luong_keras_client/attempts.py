@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from luong_keras.client.server_error import (
+from luong_keras_client.server_error import (
     OF_ANOTHER_REQUEST,
     TranslationServerError,
 )

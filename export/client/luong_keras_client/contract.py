@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from luong_keras.client.server_error import TranslationServerError
+from luong_keras_client.server_error import TranslationServerError
 
 SPOKEN = (2, 3)
 _NO_SIGNATURE = ("INVALID_ARGUMENT", "NOT_FOUND", "FAILED_PRECONDITION")
@@ -44,7 +44,7 @@ def contract_of(arrays: Mapping[str, np.ndarray]) -> Contract:
     Example:
         >>> contract_of({"version": np.array([4])})
         Traceback (most recent call last):
-        luong_keras.client.server_error.TranslationServerError: contract 4
+        luong_keras_client.server_error.TranslationServerError: contract 4
     """
     version = int(arrays["version"][0])
     if version not in SPOKEN:

@@ -71,6 +71,17 @@ UNREADABLE = (
 )
 
 
+def missing_package(
+    name: str, error: ImportError, extra: str = ""
+) -> ImportError:
+    """The error that tells how to install a package that is not there."""
+    return ImportError(
+        f"This needs the package `{name}`, which could not be imported "
+        f"({error}). Install it with `pip install luong-keras-client{extra}`.",
+        name=name,
+    )
+
+
 class TranslationServerError(RuntimeError):
     """A server gave no answer, or not the one that was asked for.
 

@@ -7,12 +7,12 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from luong_keras.client import questions
-from luong_keras.client.served_translator import Call, ServedTranslator
-from luong_keras.client.server_error import TranslationServerError
 from luong_keras.inference.search_options import Option, refuse_one_line
 from luong_keras.inference.translation import TranslatedText
 from luong_keras.truncation import TruncatedPlaces
+from luong_keras_client import questions
+from luong_keras_client.served_translator import Call, ServedTranslator
+from luong_keras_client.server_error import TranslationServerError
 
 
 @dataclass(frozen=True)

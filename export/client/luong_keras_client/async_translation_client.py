@@ -10,10 +10,6 @@ from typing import Self, Unpack
 
 import numpy as np
 
-from luong_keras.client import questions
-from luong_keras.client.base_client import BaseClient
-from luong_keras.client.contract import Contract
-from luong_keras.client.line_stream import FinishedPart, LineStream
 from luong_keras.inference.search_options import (
     BeamSettings,
     Lines,
@@ -28,6 +24,10 @@ from luong_keras.inference.translation import (
     TranslationScore,
 )
 from luong_keras.truncation import warn_of
+from luong_keras_client import questions
+from luong_keras_client.base_client import BaseClient
+from luong_keras_client.contract import Contract
+from luong_keras_client.line_stream import FinishedPart, LineStream
 
 
 class AsyncTranslationClient(BaseClient):

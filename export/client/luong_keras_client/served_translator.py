@@ -13,25 +13,25 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from luong_keras.client.answer_columns import OUTPUTS, outputs_of
-from luong_keras.client.attempts import Answer, repeated
-from luong_keras.client.client_settings import ClientSettings
-from luong_keras.client.contract import (
+from luong_keras_client.answer_columns import OUTPUTS, outputs_of
+from luong_keras_client.attempts import Answer, repeated
+from luong_keras_client.client_settings import ClientSettings
+from luong_keras_client.contract import (
     SPOKEN,
     Contract,
     contract_of,
     has_no_contract,
 )
-from luong_keras.client.questions import Question, Result
-from luong_keras.client.row_requests import (
+from luong_keras_client.questions import Question, Result
+from luong_keras_client.row_requests import (
     OK,
     TOO_LONG,
     TOO_MANY,
     RowRequests,
     Rows,
 )
-from luong_keras.client.server_address import ServerAddress
-from luong_keras.client.server_error import (
+from luong_keras_client.server_address import ServerAddress
+from luong_keras_client.server_error import (
     UNREADABLE,
     TranslationServerError,
 )

@@ -13,19 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from luong_keras.client.answer_columns import answer_columns
-from luong_keras.client.server_address import ServerAddress
-from luong_keras.client.server_error import (
+from luong_keras_client.answer_columns import answer_columns
+from luong_keras_client.server_address import ServerAddress
+from luong_keras_client.server_error import (
     UNREADABLE,
     TranslationServerError,
+    missing_package,
 )
-from luong_keras.client.tls_files import TlsFiles
-from luong_keras.missing_package import missing_package
+from luong_keras_client.tls_files import TlsFiles
 
 try:
     import httpx
 except ImportError as error:
-    raise missing_package("httpx", error, "serve") from error
+    raise missing_package("httpx", error) from error
 
 _IDLE_CONNECTIONS = 64
 # HTTP status -> gRPC's name of it, as TensorFlow Serving maps them.

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from luong_keras.client.client_settings import ClientSettings
-from luong_keras.client.served_translator import ServedTranslator
-from luong_keras.client.server_address import (
+from luong_keras_client.client_settings import ClientSettings
+from luong_keras_client.served_translator import ServedTranslator
+from luong_keras_client.server_address import (
     ServerAddress,
     server_address,
     without_user,
 )
-from luong_keras.client.tls_files import File, TlsFiles
+from luong_keras_client.tls_files import File, TlsFiles
 
 
 class BaseClient:
@@ -77,10 +77,10 @@ def _transport_class(scheme: str) -> Any:
     # Imported where a client is made: so a package that is missing is told
     # there, and TensorFlow is not loaded inside of an event loop.
     if scheme in ("grpc", "grpcs"):
-        from luong_keras.client.grpc_transport import GrpcTransport
+        from luong_keras_client.grpc_transport import GrpcTransport
 
         return GrpcTransport
-    from luong_keras.client.rest_transport import RestTransport
+    from luong_keras_client.rest_transport import RestTransport
 
     return RestTransport
 

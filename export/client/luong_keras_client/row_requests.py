@@ -10,10 +10,10 @@ from typing import Any, Generic
 
 import numpy as np
 
-from luong_keras.client.attempts import waiting_time
-from luong_keras.client.contract import Contract
-from luong_keras.client.questions import Question, Result
-from luong_keras.client.server_error import (
+from luong_keras_client.attempts import waiting_time
+from luong_keras_client.contract import Contract
+from luong_keras_client.questions import Question, Result
+from luong_keras_client.server_error import (
     TextTooLongError,
     TranslationServerError,
 )

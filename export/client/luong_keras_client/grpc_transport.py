@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from luong_keras.client.server_address import ServerAddress
-from luong_keras.client.server_error import (
+from luong_keras_client.server_address import ServerAddress
+from luong_keras_client.server_error import (
     UNREADABLE,
     TranslationServerError,
+    missing_package,
 )
-from luong_keras.client.tls_files import TlsFiles
-from luong_keras.missing_package import missing_package
+from luong_keras_client.tls_files import TlsFiles
 
 try:
     import grpc
 except ImportError as error:
-    raise missing_package("grpcio", error, "grpc") from error
+    raise missing_package("grpcio", error, "[grpc]") from error
 try:
     # Its messages contain TensorFlow's, so they need TensorFlow as well.
     import tensorflow as tf
@@ -29,7 +29,7 @@ try:
         prediction_service_pb2_grpc,
     )
 except ImportError as error:
-    raise missing_package("tensorflow-serving-api", error, "grpc") from error
+    raise missing_package("tensorflow-serving-api", error, "[grpc]") from error
 
 _OPTIONS = [
     # Alignments of a large batch are larger than gRPC's 4 MB.
