@@ -18,9 +18,12 @@ from tyro.conf import (
 
 from luong_keras.cli.parsing import Own, parse_arguments
 from luong_keras.cli.server_answers import draw_first, print_answers
-from luong_keras.truncation import TruncationWarning
-from luong_keras_client import TranslationClient, TranslationServerError
-from luong_keras_client.server_address import without_user
+from luong_keras_client import (
+    TranslationClient,
+    TranslationServerError,
+    TruncationWarning,
+)
+from luong_keras_client.address import without_user
 
 PROGRAM = "luong-keras ask"
 

@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 from luong_keras.evaluation.plots import plot_alignment
 from luong_keras.inference.search_options import SEARCH_OPTIONS
-from luong_keras.inference.translation import (
-    ABSENT_SCORE,
-    ScoredTranslation,
-    Translation,
-)
+from luong_keras.inference.translation import ABSENT_SCORE
 from luong_keras.missing_package import missing_package
-from luong_keras.truncation import TruncatedPlaces, TruncationWarning
 
 try:
-    from luong_keras_client import TextTooLongError, TranslationClient
+    from luong_keras_client import (
+        ScoredTranslation,
+        TextTooLongError,
+        Translation,
+        TranslationClient,
+        TruncationWarning,
+    )
+    from luong_keras_client.errors import TruncatedPlaces
 except ImportError as error:
     raise missing_package("luong-keras-client", error, "client") from error
 

@@ -6,6 +6,7 @@ without anything of the client's.
 
 import base64
 import json
+import queue
 import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
@@ -145,6 +146,10 @@ class Handler(BaseHTTPRequestHandler):
         super().setup()
         self.server.connections += 1
 
+    def finish(self):
+        super().finish()
+        self.server.hung_up.put(self)
+
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.server.bodies.append((self.path, body.decode()))
@@ -190,6 +195,7 @@ class RestServer(ThreadingHTTPServer):
     def __init__(self, model):
         super().__init__(("127.0.0.1", 0), Handler)
         self.model, self.bodies, self.connections = model, [], 0
+        self.hung_up = queue.SimpleQueue()
 
     def handle_error(self, *_):
         """A client that hangs up is no news."""

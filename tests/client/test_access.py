@@ -13,7 +13,7 @@ from luong_keras_client import (
     TranslationClient,
     TranslationServerError,
 )
-from luong_keras_client.server_address import server_address
+from luong_keras_client.address import read_address
 from tests.client.fake_servers import (
     FakeModel,
     Refusal,
@@ -114,7 +114,7 @@ def test_a_client_shows_where_it_asks():
     client = TranslationClient(url, "m", headers={"X-Key": KEY})
     assert repr(client) == "TranslationClient('https://host:1/a', 'm')"
     assert (client.url, client.model) == ("https://host:1/a", "m")
-    sees_nothing(repr(vars(client)), repr(vars(client._translator)))
+    sees_nothing(repr(vars(client)))
 
 
 FAILURES = [
@@ -330,7 +330,7 @@ def test_no_proxy_leads_to_this_machine(served, monkeypatch, host):
     for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY", "grpc_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     monkeypatch.setenv("NO_PROXY", "")
-    assert server_address(f"http://{host}:1").is_loopback
+    assert read_address(f"http://{host}:1").is_loopback
     if host != "127.1.2.3":  # Where the server does not listen.
         url = served.url.replace("127.0.0.1", host)
         with TranslationClient(url, attempts=1) as client:
@@ -341,8 +341,8 @@ def test_no_proxy_leads_to_this_machine(served, monkeypatch, host):
     "host", ["example.org", "10.0.0.1", "localhost.example.org", "[2001::1]"]
 )
 def test_other_machines(host):
-    assert not server_address(f"http://{host}:1").is_loopback
-    assert server_address("grpc://[::1]:1").is_loopback
+    assert not read_address(f"http://{host}:1").is_loopback
+    assert read_address("grpc://[::1]:1").is_loopback
 
 
 def test_elsewhere_the_environment_names_the_proxy(monkeypatch):

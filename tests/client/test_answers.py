@@ -40,7 +40,7 @@ SENT = [
     (LINES[2], 2, 1.25, "Ä", 1),
 ]
 NAMES = ("text", "beam_size", "length_penalty", "prefix", "replace_unknown")
-CUT = "ignore::luong_keras.truncation.TruncationWarning"
+CUT = "ignore::luong_keras_client.TruncationWarning"
 pytestmark = pytest.mark.filterwarnings(CUT)
 
 

@@ -6,15 +6,15 @@ import warnings
 
 import pytest
 
-from luong_keras.inference.translation import TranslatedText
 from luong_keras_client import (
     AsyncTranslationClient,
+    Contract,
     TextTooLongError,
+    TranslatedText,
     TranslationClient,
     TranslationServerError,
     TruncationWarning,
 )
-from luong_keras_client.served_translator import ServedTranslator
 from tests.client.fake_servers import Refusal, shout
 
 MILLION = 1_000_000
@@ -53,16 +53,30 @@ class SlowLines(Lines):
 
 @pytest.fixture
 def at_once(monkeypatch):
-    """Answers without a server; notes how many lines are waiting."""
-    waiting = []
+    """Answers without a server."""
+    contract = Contract(3, 64, 1000, 50, 10, 3)
 
-    async def answer(self, question, call=None):
-        waiting.append(len(question))
+    def say(batches):
+        for places, sent in batches:
+            texts = batches.question.columns["text"][places]
+            rows = [TranslatedText(text, 0.0) for text in texts]
+            batches.take(places, sent, rows)
+
+    async def say_later(batches):
         await asyncio.sleep(0)
-        waiting.remove(len(question))
-        return [TranslatedText(text, 0.0) for text in question.columns["text"]]
+        say(batches)
 
-    monkeypatch.setattr(ServedTranslator, "answer", answer)
+    async def agreed():
+        return contract
+
+    for kind, run, agree in (
+        (TranslationClient, say, lambda: contract),
+        (AsyncTranslationClient, say_later, agreed),
+    ):
+        monkeypatch.setattr(
+            kind, "_run", lambda self, batches, *_, run=run: run(batches)
+        )
+        monkeypatch.setattr(kind, "_agreed", lambda *_, agree=agree: agree())
 
 
 @pytest.mark.parametrize("kind", ["sync", "async", "async of async"])

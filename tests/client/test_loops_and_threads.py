@@ -3,9 +3,11 @@
 import asyncio
 import gc
 import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -142,37 +144,42 @@ def test_threads_share_a_client(served, model):
     assert model.contracts == 1
 
 
-def test_clients_share_a_thread(rest):
+def test_a_client_leaves_no_thread(rest):
+    before = set(threading.enumerate())
     for _ in range(3):
-        TranslationClient(rest.url).translate(["a"])
-    ours = [x for x in threading.enumerate() if x.name == "luong_keras client"]
-    assert len(ours) == 1
-    assert ours[0].daemon
+        client = TranslationClient(rest.url, batch_size=1)
+        client.translate(["a", "b", "c"])
+        list(client.translate_lines(iter("abcdef")))
+    # Those of the server are there until the connections are closed.
+    left = [x for x in threading.enumerate() if x not in before]
+    assert not [x for x in left if "process_request" not in x.name]
 
 
-def test_a_call_that_is_interrupted_gives_up(rest, model, monkeypatch):
-    from concurrent.futures import Future
+@pytest.mark.parametrize("lines", [["a"], list("abcdefgh")])
+def test_a_call_that_is_interrupted_gives_up(served, model, lines):
+    def late(signature, rows):
+        model.over.wait(30)
+        return shout(signature, rows)
 
-    model.steps.append(model.sleep(30))
-    result, cancelled = Future.result, []
+    model.answer, main = late, threading.get_ident()
 
-    def interrupted(self, timeout=None):
-        while not model.asked:
+    def interrupt():
+        while len(model.asked) < min(len(lines), 2):
             model.over.wait(0.01)
-        raise KeyboardInterrupt
+        signal.pthread_kill(main, signal.SIGINT)
 
-    monkeypatch.setattr(Future, "result", interrupted)
-    cancel = Future.cancel
-    monkeypatch.setattr(
-        Future, "cancel", lambda self: (cancelled.append(1), cancel(self))[1]
-    )
-    client = TranslationClient(rest.url)
-    with pytest.raises(KeyboardInterrupt):
-        client.translate(["a"])
-    assert cancelled
-    monkeypatch.setattr(Future, "result", result)
-    assert client.translate(["b"]) == ["B"]
-    client.close()
+    settings = {"batch_size": 1, "concurrency": 2}
+    with TranslationClient(served.url, **settings) as client:
+        begin, thread = time.monotonic(), threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            client.translate(lines)
+        thread.join()
+        assert time.monotonic() - begin < 10
+        model.answer = shout
+        assert client.translate(["b"]) == ["B"]
+    # What was not sent yet is not sent any more.
+    assert len(model.asked) <= 4
 
 
 # From the first call to the last.
@@ -197,19 +204,12 @@ def test_a_closed_client(served, model):
 
 
 def test_a_client_that_nobody_has_any_more(rest, model):
-    closed = threading.Event()
     client = TranslationClient(rest.url)
     client.translate(["a"])
-    aclose = client._translator._open.aclose
-
-    async def notes():
-        await aclose()
-        closed.set()
-
-    client._translator._open.aclose = notes
+    assert rest.hung_up.empty()
     del client
     gc.collect()
-    assert closed.wait(30)
+    rest.hung_up.get(timeout=30)
 
 
 FORKS = """
@@ -263,15 +263,27 @@ def test_a_program_that_closes_nothing_ends_quietly(model, start):
 # What is missing.
 
 
-@pytest.mark.parametrize(
-    ("package", "url", "extra"),
-    [("httpx", "http", ""), ("grpcio", "grpc", "[grpc]")],
-)
-def test_the_line_that_installs_is_told(package, url, extra):
+@pytest.mark.parametrize("module", ["grpc", "google.protobuf"])
+def test_the_line_that_installs_is_told(module):
     done = python(
-        f"import sys; sys.modules[{package.removesuffix('io')!r}] = None\n"
+        f"import sys; sys.modules[{module!r}] = None\n"
         "from luong_keras_client import TranslationClient\n"
-        f"TranslationClient('{url}://localhost:1')\n"
+        "TranslationClient('http://localhost:1')\n"
+        "TranslationClient('grpc://localhost:1')\n"
     )
-    assert f"pip install luong-keras-client{extra}`" in done.stderr
-    assert f"`{package}`" in done.stderr
+    assert "pip install luong-keras-client[grpc]`" in done.stderr
+    assert module in done.stderr
+
+
+@pytest.mark.parametrize("start", [rest_server, grpc_server])
+def test_it_needs_nothing_of_ours_but_itself(model, start):
+    blocked = ["luong_keras", "keras", "tensorflow", "tensorflow_serving"]
+    program = (
+        "import sys\n"
+        f"sys.modules.update(dict.fromkeys({blocked}))\n"
+        "from luong_keras_client import TranslationClient\n"
+        "print(TranslationClient(sys.argv[1]).translate(['a']))\n"
+    )
+    with start(model) as server:
+        done = python(program, server.url)
+    assert (done.returncode, done.stdout) == (0, "['A']\n"), done.stderr

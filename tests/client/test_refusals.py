@@ -5,6 +5,7 @@ import pickle
 import socket
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 import tensorflow as tf
@@ -15,7 +16,7 @@ from luong_keras_client import (
     TranslationServerError,
     TruncationWarning,
 )
-from luong_keras_client.rest_transport import seconds_to_wait
+from luong_keras_client.rest import seconds_to_wait
 from tests.client import fake_servers
 from tests.client.fake_servers import (
     LIMITS,
@@ -177,15 +178,10 @@ def test_a_server_that_is_not_there(scheme):
 @pytest.fixture
 def waits(monkeypatch):
     """The seconds that the client would have waited; it does not."""
-    import asyncio
-
-    asleep, seconds = asyncio.sleep, []
-
-    async def sleep(delay, result=None):
-        seconds.append(delay)
-        return await asleep(0, result)
-
-    monkeypatch.setattr("luong_keras_client.attempts.asyncio.sleep", sleep)
+    seconds = []
+    monkeypatch.setattr(
+        "tenacity.nap.time", SimpleNamespace(sleep=seconds.append)
+    )
     return seconds
 
 

@@ -25,7 +25,7 @@ of_the_tiny_translator = pytest.mark.skipif(
     reason="the server that was named may serve any translator",
 )
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::luong_keras.truncation.TruncationWarning"
+    "ignore::luong_keras_client.TruncationWarning"
 )
 
 

@@ -1,0 +1,160 @@
+"""Errors and warnings, whatever is spoken to the server."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+# TensorFlow Serving gives the error of one request to all that share its
+# batch. Ours have the right shapes, and the next batch is another one.
+OF_ANOTHER_REQUEST = (
+    "from different tasks have different shapes",
+    "One or more tasks does not conform to batch signature",
+    "Tensor concat operation failed",
+    "Got empty tensor in batch of non-empty tensors",
+    "Only tensors with rank from 1 to 6 can be padded",
+)
+# The first key decides that is a part of what the server said, or the code.
+_ADVICE = {
+    "larger than max": "The server takes less at once than the export: pass "
+    "a smaller `batch_size`.",
+    **dict.fromkeys(
+        map(str.lower, OF_ANOTHER_REQUEST),
+        "The request shared a batch with one of another shape, each time; "
+        "whoever sends those has to change them.",
+    ),
+    "certificate": "Check the certificate of the server; pass "
+    "`ca_certificate` where an authority of your own signed it, and "
+    "`client_certificate` where the server asks for one.",
+    "ssl": "Does the server speak TLS at this port? If not, write http:// or "
+    "grpc://.",
+    "signature": "Export the run again with this version of luong_keras; "
+    "`saved_model_cli show` lists what an export can be asked.",
+    "UNAVAILABLE": "Is the server running, and is this its address? REST has "
+    "port 8501 and gRPC 8500, unless the server was told otherwise.",
+    "RESOURCE_EXHAUSTED": "The server has more to do than it can: ask later, "
+    "or for less at a time.",
+    "DEADLINE_EXCEEDED": "Pass a larger `timeout` or `request_timeout`, or "
+    "fewer lines, or see whether the server is busy or out of reach.",
+    "INVALID_ARGUMENT": "Change the request accordingly.",
+    "NOT_FOUND": "A server knows its models by the names, versions and labels "
+    "it was started with (--model_name, MODEL_NAME or its models.config).",
+    "UNAUTHENTICATED": "Pass `token`, set LUONG_KERAS_TOKEN, or write the "
+    "user and the password into the address.",
+    "PERMISSION_DENIED": "Whoever runs the server can allow it to the holder "
+    "of this token.",
+    "CONTRACT": "Export the run again with this version of luong_keras.",
+    "MALFORMED": "Is this TensorFlow Serving, and the model an export of this "
+    "version of luong_keras?",
+    "HTTP_413": "Pass a smaller `batch_size`.",
+}
+# Exceptions that reading a malformed answer can raise.
+UNREADABLE = (
+    *(LookupError, TypeError, ValueError, AttributeError),
+    *(ArithmeticError, RecursionError),
+)
+
+
+def wrong(expected: str, received: object) -> ValueError:
+    """The error for an argument that cannot be."""
+    return ValueError(f"Expected: {expected}. Received: {received}.")
+
+
+class TranslationServerError(RuntimeError):
+    """A server gave no answer, or not the one that was asked for.
+
+    Attributes:
+        code: a name of gRPC's, such as `"UNAVAILABLE"`, `"NOT_FOUND"` or
+            `"DEADLINE_EXCEEDED"`; `"HTTP_418"` for a status that has none;
+            `"MALFORMED"` for an answer that is not a translator's,
+            `"CONTRACT"` for a translator of another contract,
+            `"TEXT_TOO_LONG"` where that is all that was wrong.
+        results: of several lines, what was finished, None where there is
+            nothing; None where nothing was begun.
+        retry_after: the seconds that the server asked to wait, or None.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        code: str = "UNKNOWN",
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code, self.retry_after = code, retry_after
+        self.results: list[Any] | None = None
+
+    def explained(
+        self, expected: str, attempts: int, hide: Callable[[str], str] = str
+    ) -> TranslationServerError:
+        """The same, with what was asked for, how often, and what to do."""
+        text = hide(str(self))[:800].rstrip(".")
+        keys = (x for x in _ADVICE if x in text.lower() or x == self.code)
+        advice = _ADVICE.get(next(keys, ""), "The server's log may tell more.")
+        tried = f" (after {attempts} attempts)" if attempts > 1 else ""
+        if self.retry_after is not None:
+            tried += f" (to be asked again in {self.retry_after:.0f} s)"
+        return TranslationServerError(
+            f"Expected: {expected}. Received: {self.code}, {text}{tried}. "
+            f"{advice}",
+            self.code,
+            self.retry_after,
+        )
+
+
+class TextTooLongError(TranslationServerError, ValueError):
+    """Some lines have more bytes than the server reads; see `results`.
+
+    Attributes:
+        places: of the lines that are too long.
+        size: the bytes of the first of them.
+        limit: the bytes that the server reads.
+    """
+
+    def __init__(self, places: Sequence[int], size: int, limit: int) -> None:
+        more = len(places) > 1
+        first = f", the first of {len(places)} that are too long" * more
+        super().__init__(
+            f"Expected: texts of at most {limit} bytes. Received: {size} "
+            f"bytes at place {places[0]}{first}. Split "
+            f"{'these texts' if more else 'this text'}.",
+            "TEXT_TOO_LONG",
+        )
+        self.places, self.size, self.limit = list(places), size, limit
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For a pool of processes, which sends errors from one to another."""
+        return type(self), (self.places, self.size, self.limit), vars(self)
+
+
+class TruncationWarning(UserWarning):
+    """Some lines, or their translations, were cut."""
+
+
+class TruncatedPlaces:
+    """Counts the lines that were cut, and keeps the first ten places."""
+
+    def __init__(self) -> None:
+        self.count, self.first = 0, list[int]()
+
+    def add(self, place: int, truncated: bool) -> None:
+        """Takes note of a line."""
+        self.count += truncated
+        if truncated and len(self.first) < 10:
+            self.first.append(place)
+
+    def warn(self, stacklevel: int) -> None:
+        """Warns once, if there is one; 1 is the line that calls this."""
+        if self.count:
+            places = ", ".join(map(str, self.first))
+            more = ", …" * (self.count > len(self.first))
+            message = (
+                "Expected: sentences and prefixes of at most "
+                "`max_source_tokens` of the contract, and phrases that have "
+                f"room and known words. Received: others, {self.count} of the "
+                f"lines (place {places}{more}), translated by their "
+                "beginning, or without the phrase, or with a translation cut "
+                "at its maximum length. Split these sentences."
+            )
+            warnings.warn(TruncationWarning(message), stacklevel=stacklevel + 1)
