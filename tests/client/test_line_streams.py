@@ -56,27 +56,19 @@ def at_once(monkeypatch):
     """Answers without a server."""
     contract = Contract(3, 64, 1000, 50, 10, 3)
 
-    def say(batches):
+    async def run(self, batches, deadline, slots):
+        await self._sleep(0)
         for places, sent in batches:
             texts = batches.question.columns["text"][places]
             rows = [TranslatedText(text, 0.0) for text in texts]
             batches.take(places, sent, rows)
 
-    async def say_later(batches):
-        await asyncio.sleep(0)
-        say(batches)
-
-    async def agreed():
+    async def agreed(self, deadline=None):
         return contract
 
-    for kind, run, agree in (
-        (TranslationClient, say, lambda: contract),
-        (AsyncTranslationClient, say_later, agreed),
-    ):
-        monkeypatch.setattr(
-            kind, "_run", lambda self, batches, *_, run=run: run(batches)
-        )
-        monkeypatch.setattr(kind, "_agreed", lambda *_, agree=agree: agree())
+    for kind in (TranslationClient, AsyncTranslationClient):
+        monkeypatch.setattr(kind, "_run", run)
+        monkeypatch.setattr(kind, "_agreed", agreed)
 
 
 @pytest.mark.parametrize("kind", ["sync", "async", "async of async"])

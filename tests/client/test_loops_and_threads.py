@@ -151,8 +151,10 @@ def test_a_client_leaves_no_thread(rest):
         client.translate(["a", "b", "c"])
         list(client.translate_lines(iter("abcdef")))
     # Those of the server are there until the connections are closed.
-    left = [x for x in threading.enumerate() if x not in before]
-    assert not [x for x in left if "process_request" not in x.name]
+    for thread in set(threading.enumerate()) - before:
+        if "process_request" not in thread.name:
+            thread.join(timeout=5)
+            assert not thread.is_alive()
 
 
 @pytest.mark.parametrize("lines", [["a"], list("abcdefgh")])

@@ -1,7 +1,6 @@
 """Asks a translator in TensorFlow Serving, by REST and gRPC."""
 
-from luong_keras_client.async_client import AsyncTranslationClient
-from luong_keras_client.client import TranslationClient
+from luong_keras_client.client import AsyncTranslationClient, TranslationClient
 from luong_keras_client.errors import (
     TextTooLongError,
     TranslationServerError,

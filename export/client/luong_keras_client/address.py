@@ -11,9 +11,10 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
+
+import httpx
 
 from luong_keras_client.errors import wrong
 
@@ -24,7 +25,7 @@ _VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 
 @dataclass(frozen=True)
 class Address:
-    """One model of one server; `model_path` is that of REST."""
+    """One model of one server; no text may show the `secrets`."""
 
     scheme: str
     netloc: str
@@ -37,22 +38,19 @@ class Address:
 
     @property
     def url(self) -> str:
-        """The address without a user and a password."""
         return f"{self.scheme}://{self.netloc}{self.path}"
 
     @property
     def model_url(self) -> str:
-        """The address of the model by REST."""
         url = f"{self.url}/v1/models/{quote(self.model, safe='')}"
         if self.version is not None:
-            return f"{url}/versions/{self.version}"
+            url += f"/versions/{self.version}"
         if self.label is not None:
-            return f"{url}/labels/{quote(self.label, safe='')}"
+            url += f"/labels/{quote(self.label, safe='')}"
         return url
 
     @property
     def encrypted(self) -> bool:
-        """Whether TLS is spoken."""
         return self.scheme in ("https", "grpcs")
 
     @property
@@ -65,7 +63,6 @@ class Address:
             return host == "localhost" or host.endswith(".localhost")
 
     def hide(self, text: str) -> str:
-        """The text without what only the server may read."""
         for secret in self.secrets:
             text = text.replace(secret, "[hidden]")
         return text
@@ -73,24 +70,22 @@ class Address:
 
 def read_address(
     url: str,
-    model: str = "translator",
-    version: int | None = None,
-    label: str | None = None,
+    model: Any = "translator",
+    version: Any = None,
+    label: Any = None,
     headers: Mapping[str, str] | None = None,
     token: str | None = None,
 ) -> Address:
     """Reads what a client was given; its errors have no secrets."""
     try:
         parts = urlsplit(url)
-        of_grpc = parts.scheme in ("grpc", "grpcs")
-        refused = (
-            parts.scheme not in ("http", "https", "grpc", "grpcs")
-            or not parts.hostname
-            or "/v1/models" in parts.path
-            or parts.query + parts.fragment
-            or (parts.port is None and of_grpc)
-            or (parts.path.strip("/") and of_grpc)
-        )
+        refused = not parts.hostname or "/v1/models" in parts.path
+        refused |= bool(parts.query + parts.fragment)
+        if parts.scheme in ("grpc", "grpcs"):
+            refused |= parts.port is None or bool(parts.path.strip("/"))
+        # Reading a port refuses one that is no number.
+        elif parts.scheme not in ("http", "https") or parts.port == -1:
+            refused = True
     except (ValueError, AttributeError, TypeError):
         refused = True
     if refused:
@@ -102,52 +97,42 @@ def read_address(
         )
     _check_model(model, version, label)
     sent = {name.lower(): value for name, value in (headers or {}).items()}
-    secrets = [
-        part
-        for value in map(str, sent.values())
-        # With and without "Bearer"; shorter ones are words such as "on".
-        for part in (value, value.rpartition(" ")[2])
-        if len(part) >= 4
-    ]
+    # With and without "Bearer"; shorter ones are words such as "on".
+    values = [(str(x), str(x).rpartition(" ")[2]) for x in sent.values()]
+    secrets = [x for pair in values for x in pair if len(x) >= 4]
     ways = {}
     if parts.username is not None:
         user, password = map(unquote, (parts.username, parts.password or ""))
-        pair = base64.b64encode(f"{user}:{password}".encode()).decode()
-        secrets += [password, parts.password or "", pair]
-        ways["the user in `url`"] = f"Basic {pair}"
+        basic = base64.b64encode(f"{user}:{password}".encode()).decode()
+        secrets += [password, parts.password or "", basic]
+        ways["the user in `url`"] = f"Basic {basic}"
     if token is None and not ways and "authorization" not in sent:
         token = os.environ.get("LUONG_KERAS_TOKEN") or None
     if token is not None:
         secrets.append(token)
         ways["`token`"] = f"Bearer {token}"
-    for way, value in ways.items():
-        if "authorization" in sent:
-            raise wrong(
-                "one way to be let in, `token`, a user in `url`, or the header "
-                "Authorization",
-                f"{way}, beside another one",
-            )
-        sent["authorization"] = value
+    if len(ways) + ("authorization" in sent) > 1:
+        raise wrong(
+            "one way to be let in: `token`, a user in `url`, or the header "
+            "Authorization",
+            " beside ".join([*ways, "the header"][:2]),
+        )
+    sent |= {"authorization": value for value in ways.values()}
     for name, value in sent.items():
         if not _NAME.fullmatch(name):
             raise wrong("names of `headers` such as X-Tenant", repr(name))
         if not isinstance(value, str) or not _VALUE.fullmatch(value):
             what = "token" if name == "authorization" else name
-            raise wrong(
-                f"`{what}` of printable ASCII, without spaces or line ends "
-                "around it",
-                "a value that is not shown",
-            )
+            expected = f"`{what}` of printable ASCII, without spaces around it"
+            raise wrong(expected, "a value that is not shown")
     return Address(
-        scheme=parts.scheme,
-        netloc=parts.netloc.rpartition("@")[2],
-        path=parts.path.rstrip("/"),
-        model=model,
-        version=None if version is None else operator.index(version),
-        label=label,
-        headers=sent,
+        *(parts.scheme, parts.netloc.rpartition("@")[2]),
+        *(parts.path.rstrip("/"), model),
+        None if version is None else operator.index(version),
+        label,
+        sent,
         # What contains another one goes first.
-        secrets=sorted({x for x in secrets if x}, key=len, reverse=True),
+        sorted({x for x in secrets if x}, key=len, reverse=True),
     )
 
 
@@ -159,67 +144,45 @@ def without_user(text: object) -> str:
 def _check_model(model: Any, version: Any, label: Any) -> None:
     if not isinstance(model, str) or not model:
         raise wrong("`model`, the name of a model", repr(model))
-    if version is not None and (
-        isinstance(version, bool)
-        or not hasattr(version, "__index__")
-        or not 0 <= operator.index(version) < 2**63
-    ):
-        raise wrong(
-            "`version`, a number of 0 or more",
-            f"{version!r}. Pass `label={version!r}` for the version of a label",
-        )
-    if label is not None and (not isinstance(label, str) or not label):
-        raise wrong(
-            "`label`, a text such as 'stable'; a number is a `version`",
-            repr(label),
-        )
     if version is not None and label is not None:
         raise wrong("`version` or `label`", f"both, {version} and {label!r}")
+    if label is not None and (not isinstance(label, str) or not label):
+        expected = "`label`, a text such as 'stable'; a number is a `version`"
+        raise wrong(expected, repr(label))
+    number = -1
+    if hasattr(version, "__index__") and not isinstance(version, bool):
+        number = operator.index(version)
+    if version is not None and not 0 <= number < 2**63:
+        received = f"{version!r}. Pass a label as `label={version!r}`"
+        raise wrong("`version`, a number of 0 or more", received)
 
 
-@dataclass(frozen=True)
-class TlsFiles:
-    """Certificates in PEM: of authorities, of the client, and its key."""
-
-    ca_certificate: File | None = None
-    client_certificate: File | None = None
-    client_key: File | None = None
-
-    def check(self, encrypted: bool) -> None:
-        """Refuses at once what cannot be."""
-        given = [file for file in vars(self).values() if file is not None]
-        if given and not encrypted:
-            raise wrong(
-                "certificates with https:// or grpcs://",
-                f"{given[0]} with an address that is not encrypted",
-            )
-        if self.client_key is not None and self.client_certificate is None:
-            raise wrong(
-                "`client_certificate` beside `client_key`", "the key alone"
-            )
-        if given:
-            self.load_into(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
-
-    def load_into(self, context: ssl.SSLContext) -> None:
-        """Adds what was given to a context."""
-        name, file = "ca_certificate", self.ca_certificate
+def tls_context(
+    encrypted: bool, authorities: Any, certificate: Any, key: Any
+) -> ssl.SSLContext | None:
+    """A context with the files that were given, which it checks."""
+    files = {"ca_certificate": authorities, "client_certificate": certificate}
+    given = [x for x in (*files.values(), key) if x is not None]
+    if not given:
+        return None
+    if not encrypted:
+        received = f"{given[0]} with an address that is not encrypted"
+        raise wrong("certificates with https:// or grpcs://", received)
+    if certificate is None and key is not None:
+        expected = "`client_certificate` beside `client_key`"
+        raise wrong(expected, "the key alone")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if authorities is None:
+        context = httpx.create_ssl_context()
+    for name, file in files.items():
         try:
-            if file is not None:
+            if name == "ca_certificate" and file is not None:
                 context.load_verify_locations(file)
-            name, file = "client_certificate", self.client_certificate
-            if file is not None:
+            elif file is not None:
                 # Without a password it would ask at the terminal.
-                context.load_cert_chain(file, self.client_key, password="")
+                context.load_cert_chain(file, key, password="")
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
-            raise wrong(
-                f"`{name}`, a file of certificates in PEM, with a key that "
-                "needs no password",
-                f"{file} ({reason})",
-            ) from error
-
-    def contents(self) -> list[bytes | None]:
-        """The authorities, the key and the certificate, for gRPC."""
-        key = self.client_key or self.client_certificate
-        files = self.ca_certificate, key, self.client_certificate
-        return [file and Path(file).read_bytes() for file in files]
+            expected = f"`{name}`, PEM, with a key that needs no password"
+            raise wrong(expected, f"{file} ({reason})") from error
+    return context

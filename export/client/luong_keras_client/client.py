@@ -1,64 +1,72 @@
-"""A client of a served translator."""
+"""The two clients of a served translator: one waits, the other is awaited."""
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import os
+import random
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Future
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+)
+from contextlib import aclosing, nullcontext
 from functools import partial
 from typing import Any, Literal, Self, Unpack
 
 import numpy as np
-from tenacity import Retrying
+import tenacity
 
-from luong_keras_client import requests
-from luong_keras_client.address import (
-    File,
-    TlsFiles,
-    read_address,
-    without_user,
-)
-from luong_keras_client.calls import (
-    Attempts,
-    Batches,
-    Settings,
-    start,
-    understood,
-    waiting_time,
-)
-from luong_keras_client.errors import TruncatedPlaces, wrong
-from luong_keras_client.requests import (
-    BeamSettings,
-    Lines,
-    NbestSettings,
-    Option,
-    Question,
-    Result,
-    SearchSettings,
-)
-from luong_keras_client.responses import (
-    Contract,
-    ScoredTranslation,
-    TranslatedText,
-    Translation,
-    TranslationScore,
-    contract_of,
-    outputs_of,
-    rows_of,
-)
+from luong_keras_client import address, errors, requests, responses
+from luong_keras_client.batches import Batches
+from luong_keras_client.errors import TranslationServerError, wrong
+from luong_keras_client.requests import Lines, Option, Question
+from luong_keras_client.responses import Contract
+from luong_keras_client.rest import RestConnection, start
+
+# The server is away or has too much to do: no request changes anything, so
+# it may be sent again. One whose time ran out is not: a server that is too
+# slow would only have more to do.
+_MAY_PASS = ("UNAVAILABLE", "RESOURCE_EXHAUSTED")
+# Told with the same code, and would be told again: of a message that is too
+# large, and of a request that waited in a queue for as long as it may.
+_WILL_NOT_PASS = ("larger than max", "timeout exceeded while waiting")
+_CONTRACT = f"contract {' or '.join(map(str, responses.CONTRACTS))}"
+_NO_SIGNATURE = ("INVALID_ARGUMENT", "NOT_FOUND", "FAILED_PRECONDITION")
 
 
-class BaseClient:
-    """The arguments of both clients; see `TranslationClient`."""
+def _may_pass(error: BaseException) -> bool:
+    told = str(error)
+    if getattr(error, "code", None) in _MAY_PASS:
+        return not any(text in told for text in _WILL_NOT_PASS)
+    return any(text in told for text in errors.OF_ANOTHER_REQUEST)
 
-    _asynchronous = False
-    _lock: Any = threading.Lock
+
+def _waiting_time(attempt: int) -> float:
+    """Later and later; of several clients not all come back at once."""
+    return min(0.1 * 2 ** min(attempt - 1, 10), 8) * random.uniform(0.5, 1)
+
+
+def _wait(state: Any) -> float:
+    asked = getattr(state.outcome.exception(), "retry_after", None)
+    return (asked or 0) + _waiting_time(state.attempt_number)
+
+
+class _Client:
+    """What both have; in the one that waits no coroutine is ever suspended."""
+
+    _is_async: bool
+    _semaphore: Any
+    _sleep: Any
+    _start: Any
+    _join: Any
+    _stop: Any
 
     def __init__(
         self,
@@ -75,39 +83,43 @@ class BaseClient:
         alignment_step: Literal["produces", "reads"] = "produces",
         headers: Mapping[str, str] | None = None,
         token: str | None = None,
-        ca_certificate: File | None = None,
-        client_certificate: File | None = None,
-        client_key: File | None = None,
+        ca_certificate: address.File | None = None,
+        client_certificate: address.File | None = None,
+        client_key: address.File | None = None,
     ) -> None:
-        self._settings = Settings(
-            *(timeout, request_timeout, attempts, batch_size, concurrency),
-            alignment_step,
-        )
-        self._address = read_address(url, model, version, label, headers, token)
-        self._tls = TlsFiles(ca_certificate, client_certificate, client_key)
-        self._tls.check(self._address.encrypted)
-        # Imported here, where what is missing is told.
-        self._kind: Any
-        if self._address.scheme in ("grpc", "grpcs"):
+        times = {"timeout": timeout, "request_timeout": request_timeout}
+        for name, value in times.items():
+            if value is not None and not 0 < value < float("inf"):
+                raise wrong(f"`{name}`, seconds of more than 0", repr(value))
+        counts = {"attempts": attempts, "batch_size": batch_size}
+        for name, count in {**counts, "concurrency": concurrency}.items():
+            if not isinstance(count, int) or count < 1:
+                raise wrong(f"`{name}`, a number of 1 or more", repr(count))
+        if alignment_step not in ("produces", "reads"):
+            expected = "`alignment_step`, 'produces' or 'reads'"
+            raise wrong(expected, repr(alignment_step))
+        self._timeout, self._request_timeout = timeout, request_timeout
+        self._attempts, self._batch_size = attempts, batch_size
+        self._concurrency, self._step = concurrency, alignment_step
+        at = address.read_address(url, model, version, label, headers, token)
+        files = ca_certificate, client_certificate, client_key
+        self._address, tls = at, address.tls_context(at.encrypted, *files)
+        self._connect = partial(RestConnection, at, tls)
+        if at.scheme in ("grpc", "grpcs"):
             try:
                 from luong_keras_client.grpc_calls import GrpcConnection
             except ImportError as error:
                 raise ImportError(
-                    f"This needs the package `grpcio`, which could not be "
-                    f"imported ({error}). Install it with `pip install "
+                    "gRPC needs a package that could not be imported "
+                    f"({error}). Install it with `pip install "
                     "luong-keras-client[grpc]`."
                 ) from error
-            self._kind = GrpcConnection
-        else:
-            from luong_keras_client.rest import RestConnection
-
-            self._kind = RestConnection
+            self._connect = partial(GrpcConnection, at, files)
         self._open: Any = None
-        self._opening = threading.Lock()
-        self._home: Any = None
-        self._closed = False
-        self._asking = self._lock()
+        self._home: tuple[int, Any] = (0, None)
+        self._closed, self._opening = False, threading.Lock()
         self._known: Contract | None = None
+        self._asking = self._semaphore(1)
 
     @property
     def url(self) -> str:
@@ -120,23 +132,22 @@ class BaseClient:
         return self._address.model
 
     def __repr__(self) -> str:
-        """Where it asks, without what lets it in."""
         return f"{type(self).__name__}({self.url!r}, {self.model!r})"
 
     def _here(self) -> tuple[int, Any]:
-        loop = asyncio.get_running_loop() if self._asynchronous else None
+        loop = asyncio.get_running_loop() if self._is_async else None
         return os.getpid(), loop
 
     def _connection(self) -> Any:
-        """The connections, which are made at the first question."""
-        home = self._here()
+        """The connection, which is made at the first question."""
+        here = self._here()
         if self._closed:
             raise RuntimeError(
                 "Expected: an open client. Received: one that was closed. "
                 "Make another one, or ask inside of `with`."
             )
-        if self._open is not None and self._home != home:
-            forked = self._home[0] != os.getpid()
+        if self._open and self._home != here:
+            forked = self._home[0] != here[0]
             raise RuntimeError(
                 "Expected: a client in the process and the event loop that "
                 "used it first. Received: a call "
@@ -144,137 +155,259 @@ class BaseClient:
                 f"Make a client in each {'process' if forked else 'loop'}."
             )
         with self._opening:
-            if self._open is None:
-                try:
-                    self._open = self._kind(
-                        self._address, self._tls, self._asynchronous
-                    )
-                except (ValueError, ImportError) as error:
-                    # Such as a proxy of the environment, with its user.
-                    told = without_user(self._address.hide(str(error)))
-                    raise wrong(
-                        f"connections to {self.url}",
-                        f"{told} Look at the certificates and the proxies of "
-                        "the environment",
-                    ) from None
-                self._home = home
+            try:
+                self._open = self._open or self._connect(self._is_async)
+            except (ValueError, ImportError) as error:
+                # Such as a proxy of the environment, with its user.
+                told = address.without_user(self._address.hide(str(error)))
+                told += " Look at the proxies of the environment"
+                raise wrong(f"connections to {self.url}", told) from None
+            self._home = here
         return self._open
 
-    def _attempts(self, signature: str | None, deadline: float) -> Attempts:
-        where = f"model {self.model!r} at {self.url}"
-        return Attempts(
-            *(self._settings, signature, where, deadline, self._address.hide)
-        )
+    async def _disconnect(self) -> None:
+        connection, self._open, self._closed = self._open, None, True
+        if connection and self._home == self._here():
+            await connection.close()
 
-    def _deadline(self) -> float:
-        return time.monotonic() + self._settings.timeout
+    async def _ask(self, question: Question) -> list[Any]:
+        if not len(question):
+            return []
+        deadline = time.monotonic() + self._timeout
+        batches = await self._batches(question, deadline)
+        await self._run(batches, deadline)
+        places = errors.TruncatedPlaces()
+        found = list(batches.results(places))
+        # Of the line that calls a method; one that waits has `_now` between.
+        places.warn(stacklevel=3 + (not self._is_async))
+        return found
 
-    def _batches(
-        self, question: Question[Result], contract: Contract
-    ) -> Batches[Result]:
-        limits = contract.max_rows, contract.max_text_bytes
-        return Batches(question, self._settings, *limits)
+    async def _texts(self, lines: Any, options: Any) -> AsyncIterator[str]:
+        size = self._batch_size * self._concurrency
+        slots = self._semaphore(self._concurrency)
+        first, places = 0, errors.TruncatedPlaces()
+        waiting: deque[tuple[Batches, Any]] = deque()
 
-    def _request(
-        self, question: Question[Any], places: np.ndarray, contract: Contract
-    ) -> tuple[Any, ...]:
-        """Signature, what to send, and how to read what comes."""
-        signature, connection = question.signature, self._connection()
-        columns = {name: x[places] for name, x in question.columns.items()}
-        outputs = outputs_of(signature, contract.version)
+        async def oldest() -> Iterator[str]:
+            await self._join(waiting[0][1])
+            return waiting.popleft()[0].results(places)
 
-        def read(answer: Any) -> list[Any]:
-            arrays = connection.arrays(answer, outputs)
-            return rows_of(arrays, len(places), question.read)
+        try:
+            async with aclosing(_parts(lines, size)) as parts:
+                async for part in parts:
+                    question = requests.translation(part, options, first)
+                    batches = await self._batches(question)
+                    work = self._start(self._run(batches, None, slots))
+                    waiting.append((batches, work))
+                    first += size
+                    # Two, so that the server has work while results are used,
+                    # but where nothing shall be in flight beside a request.
+                    if len(waiting) == (1 if self._concurrency == 1 else 2):
+                        for text in await oldest():
+                            yield text
+            while waiting:
+                for text in await oldest():
+                    yield text
+        finally:
+            for batches, _ in waiting:
+                batches.failure = GeneratorExit()
+            await self._stop([work for _, work in waiting])
+        places.warn(stacklevel=2 + 2 * (not self._is_async))
 
-        return signature, connection.request(signature, columns, outputs), read
+    async def _batches(
+        self, question: Question, deadline: float | None = None
+    ) -> Batches:
+        contract = await self._agreed(deadline)
+        return Batches(question, contract, self._batch_size, self._attempts)
 
-    def _contract_request(self) -> tuple[Any, ...]:
-        # What it reads is not looked at.
-        columns, connection = (
-            {"text": np.array([""], object)},
-            self._connection(),
-        )
-        return (
-            *("contract", connection.request("contract", columns, [])),
-            lambda answer: contract_of(connection.arrays(answer, [])),
-        )
+    async def _run(
+        self, batches: Batches, deadline: float | None, slots: Any = None
+    ) -> None:
+        """Sends all requests, several at a time."""
+        count = min(self._concurrency, len(batches.waiting))
+        others = [
+            self._start(self._work(batches, deadline, slots))
+            for _ in range(count - 1)
+        ]
+        try:
+            await self._work(batches, deadline, slots)
+            for other in others:
+                await self._join(other)
+        except BaseException as error:  # Such as Ctrl-C.
+            batches.failure = error
+            await self._stop(others)
+            raise
 
-    def _status_request(self) -> tuple[Any, ...]:
+    async def _work(
+        self, batches: Batches, deadline: float | None, slots: Any
+    ) -> None:
+        """Sends one request after the other."""
+        asked, version = batches.question, batches.contract.version
+        outputs = responses.outputs_of(asked.signature, version)
+        with batches.noting_failures():
+            for places, sent in batches:
+                if sent:
+                    await self._sleep(_waiting_time(sent))
+                columns = {name: x[places] for name, x in asked.columns.items()}
+                read = partial(responses.rows_of, len(places), asked.read)
+                async with slots or nullcontext():
+                    rows = await self._predict(
+                        asked.signature, columns, outputs, read, deadline
+                    )
+                batches.take(places, sent, rows)
+
+    async def _agreed(self, deadline: float | None = None) -> Contract:
+        self._connection()
+        async with self._asking:
+            if self._known is None:
+                # The text is not looked at.
+                columns = {"text": np.array([""], object)}
+                self._known = await self._predict(
+                    "contract", columns, [], responses.contract_of, deadline
+                )
+        return self._known
+
+    async def _states(self) -> dict[int, str]:
         connection = self._connection()
-        return None, connection.status_request(), connection.states
+        message, read = connection.status_request(), connection.states
+        return await self._send("the status", message, read)
 
-    def _parts(self, lines: Iterable[Any]) -> Iterator[tuple[int, list[Any]]]:
-        """Lines that are sent together, and the place of the first."""
-        size = self._settings.batch_size * self._settings.concurrency
-        lines = iter(lines)
-        for first in itertools.count(0, size):
-            part = list(itertools.islice(lines, size))
-            if not part:
-                return
-            yield first, part
+    async def _predict(
+        self, signature: str, columns: Any, outputs: Any, read: Any, end: Any
+    ) -> Any:
+        what, connection = _CONTRACT, self._connection()
+        if signature != "contract":
+            what = f"an answer of signature {signature!r}"
+        message = connection.request(signature, columns, outputs)
+        arrays = connection.arrays
+        return await self._send(
+            what, message, lambda answer: read(arrays(answer, outputs)), end
+        )
 
-    @property
-    def _parts_in_flight(self) -> int:
-        """Two, so that the server has work while results are used.
+    async def _send(
+        self, what: str, message: Any, read: Any, deadline: float | None = None
+    ) -> Any:
+        """What a message is answered, with its repetitions."""
+        connection = self._connection()
+        end = deadline or time.monotonic() + self._timeout
 
-        One where nothing shall be in flight beside it.
-        """
-        return 1 if self._settings.concurrency == 1 else 2
+        async def attempt() -> Any:
+            left = end - time.monotonic()
+            if left <= 0:
+                text = "no time is left"
+                raise TranslationServerError(text, "DEADLINE_EXCEEDED")
+            seconds = min(left, self._request_timeout or left)
+            answer = await connection.send(message, seconds)
+            try:
+                return read(answer)
+            except errors.UNREADABLE as error:
+                text = f"an answer with {error!r}"
+                raise TranslationServerError(text, "MALFORMED") from None
+
+        retrying = tenacity.AsyncRetrying(
+            sleep=self._sleep,
+            retry=tenacity.retry_if_exception(_may_pass),
+            wait=_wait,
+            stop=tenacity.stop_after_attempt(self._attempts)
+            | tenacity.stop_before_delay(end - time.monotonic()),
+            reraise=True,
+        )
+        try:
+            return await retrying(attempt)
+        except TranslationServerError as error:
+            absent = "signature" in str(error) and error.code in _NO_SIGNATURE
+            if what == _CONTRACT and absent:
+                text = "a model without one"
+                error = TranslationServerError(text, "CONTRACT")
+            raise error.explained(
+                f"{what} of model {self.model!r} at {self.url} within "
+                f"{self._timeout} s",
+                retrying.statistics["attempt_number"],
+                self._address.hide,
+            ) from None
 
 
-class TranslationClient(BaseClient):
-    """Asks a translator in TensorFlow Serving.
+async def _parts(lines: Any, size: int) -> AsyncIterator[list[Any]]:
+    part = []
+    async for line in _each(lines):
+        part.append(line)
+        if len(part) == size:
+            yield part
+            part = []
+    if part:
+        yield part
 
-    A method sends its lines in batches of like length, several at a time;
-    results come in the order of the lines. A request to a server that cannot
-    be reached or has too much to do is repeated, later and later, or when the
-    server says. Threads may share a client, processes may not. A line is a
-    `str`, or `bytes` in UTF-8.
 
-    Args:
-        url: `http://HOST:PORT` or `https://…` of the REST interface, or
-            `grpc://HOST:PORT` or `grpcs://…`. A user and a password in it are
-            sent, and shown nowhere. To an address of this machine no proxy is
-            asked; to others those of the environment.
-        model: the name that the server has for the model.
-        version: the number of a version; the newest when None.
-        label: the label of a version, instead of its number.
-        timeout: seconds that a call may take, with all of its requests and
-            repetitions; in `translate_lines`, each request with its
-            repetitions.
-        request_timeout: seconds that one request may take; it is not sent
-            again then.
-        attempts: how often a request is sent at most.
-        batch_size: lines in a request, at most `max_rows` of the contract.
-        concurrency: requests of a call that are in flight at once.
-        alignment_step: whose weights make the links of a translation, as the
-            run's `decoding.alignment_step`.
-        headers: that go with every request, by their names.
-        token: sent as `Authorization: Bearer TOKEN`; when None, that of the
-            environment variable `LUONG_KERAS_TOKEN`, if it is there.
-        ca_certificate: a file with the certificates of the authorities that
-            may have signed the server's, instead of those known everywhere.
-        client_certificate: a file with what the client shows of itself.
-        client_key: its private key, where that is in another file.
+async def _each(lines: Any) -> AsyncIterator[Any]:
+    if isinstance(lines, AsyncIterable):
+        async for line in lines:
+            yield line
+    else:
+        for line in lines:
+            yield line
+
+
+class _Held:
+    """A semaphore of threads, for `async with`."""
+
+    def __init__(self, count: int) -> None:
+        self._semaphore = threading.Semaphore(count)
+
+    async def __aenter__(self) -> None:
+        self._semaphore.acquire()
+
+    async def __aexit__(self, *error: object) -> None:
+        self._semaphore.release()
+
+
+def _now(work: Any) -> Any:
+    """What a coroutine returns that is never suspended."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        return done.value
+    raise AssertionError("it was suspended")
+
+
+class TranslationClient(_Client):
+    """Asks a translator in TensorFlow Serving, and waits for the answers.
+
+    A method sends its lines, `str` or `bytes` in UTF-8, in batches of like
+    length, several at a time; results come in the order of the lines. An
+    option is one value or one for each line; what is left out, or None, is as
+    exported. Of lines that were cut it warns once. Threads may share a client,
+    processes may not. The README has all arguments.
 
     Raises:
-        TranslationServerError: by every method; see there.
-        TextTooLongError: likewise, after all other lines were answered.
+        TranslationServerError: by every method, where the server refuses, does
+            not answer in time or answers something else.
+        TextTooLongError: likewise, for texts longer than the server reads.
     """
 
-    def translate(
-        self, lines: Lines, **options: Unpack[SearchSettings]
-    ) -> list[str]:
-        """The best translation of every line.
+    _is_async, _semaphore = False, _Held
 
-        An option is one value or one for each line; what is left out, or
-        None, is as exported. Warns once of lines that were cut.
-        """
-        return self._ask(requests.translation(lines, options))
+    async def _sleep(self, seconds: float) -> None:
+        tenacity.nap.sleep(seconds)
+
+    def _start(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return start(_now, work)
+
+    async def _join(self, work: Any) -> None:
+        work.result()
+
+    async def _stop(self, works: list[Any]) -> None:
+        """They end by themselves."""
+
+    def translate(
+        self, lines: Lines, **options: Unpack[requests.SearchSettings]
+    ) -> list[str]:
+        """The best translation of every line."""
+        return _now(self._ask(requests.translation(lines, options)))
 
     def translate_lines(
-        self, lines: Iterable[str | bytes], **options: Unpack[SearchSettings]
+        self,
+        lines: Iterable[str | bytes],
+        **options: Unpack[requests.SearchSettings],
     ) -> Iterator[str]:
         """The translations of any number of lines, as they come.
 
@@ -284,53 +417,62 @@ class TranslationClient(BaseClient):
         before the line that has none.
         """
         requests.check_stream(lines, options)
-        return self._lines(lines, options)
+        return self._in_turn(self._texts(lines, options))
+
+    def _in_turn(self, texts: Any) -> Iterator[str]:
+        try:
+            while (text := _now(anext(texts, None))) is not None:
+                yield text
+        finally:
+            _now(texts.aclose())
 
     def nbest(
-        self, lines: Lines, **options: Unpack[NbestSettings]
-    ) -> list[list[TranslatedText]]:
+        self, lines: Lines, **options: Unpack[requests.NbestSettings]
+    ) -> list[list[responses.TranslatedText]]:
         """The `n_best` translations of every line, the best first."""
-        return self._ask(requests.nbest(lines, options))
+        return _now(self._ask(requests.nbest(lines, options)))
 
     def align(
-        self, lines: Lines, rank: Option = 0, **options: Unpack[BeamSettings]
-    ) -> list[Translation]:
+        self,
+        lines: Lines,
+        rank: Option = 0,
+        **options: Unpack[requests.BeamSettings],
+    ) -> list[responses.Translation]:
         """One translation of every line, with its words, weights and links.
 
         `rank` says which one, 0 the best. Where the search found fewer, the
         translation is empty and has the score -1e30.
         """
-        step = self._settings.alignment_step
-        asked = {"rank": rank, **options}
-        return self._ask(requests.alignment(lines, asked, step))
+        wanted = {"rank": rank, **options}
+        return _now(self._ask(requests.alignment(lines, wanted, self._step)))
 
-    def score(self, sources: Lines, targets: Lines) -> list[TranslationScore]:
+    def score(
+        self, sources: Lines, targets: Lines
+    ) -> list[responses.TranslationScore]:
         """How probable given translations are."""
-        return self._ask(requests.pairs("score", sources, targets))
+        return _now(self._ask(requests.pairs("score", sources, targets)))
 
     def align_pairs(
         self, sources: Lines, targets: Lines
-    ) -> list[ScoredTranslation]:
+    ) -> list[responses.ScoredTranslation]:
         """As `score`, with the attention weights."""
-        return self._ask(requests.pairs("align_pair", sources, targets))
+        return _now(self._ask(requests.pairs("align_pair", sources, targets)))
 
     def encode(self, lines: Lines) -> list[np.ndarray]:
         """The encoder's vectors of every line, (S, M) float32."""
-        return self._ask(requests.encoding(lines))
+        return _now(self._ask(requests.encoding(lines)))
 
     def contract(self) -> Contract:
         """What the server takes; it is asked once, at the first call."""
-        return self._agreed(self._deadline())
+        return _now(self._agreed())
 
     def status(self) -> dict[int, str]:
         """Version -> its state; `"AVAILABLE"` where it is served."""
-        return self._send(self._status_request, self._deadline())
+        return _now(self._states())
 
     def close(self) -> None:
         """Closes the connections; the client cannot be used then."""
-        connection, self._open, self._closed = self._open, None, True
-        if connection is not None and self._home == self._here():
-            connection.close()
+        _now(self._disconnect())
 
     def __enter__(self) -> Self:
         return self
@@ -338,85 +480,78 @@ class TranslationClient(BaseClient):
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _ask(self, question: Question[Result]) -> list[Result]:
-        if not len(question):
-            return []
-        deadline = self._deadline()
-        contract = self._agreed(deadline)
-        batches = self._batches(question, contract)
-        self._run(batches, contract, lambda: deadline)
-        return batches.answers(stacklevel=3)
 
-    def _agreed(self, deadline: float) -> Contract:
-        self._connection()
-        with self._asking:
-            if self._known is None:
-                self._known = self._send(self._contract_request, deadline)
-        return self._known
+class AsyncTranslationClient(_Client):
+    """As `TranslationClient`, with methods to be awaited, for asyncio.
 
-    def _send(self, request: Any, deadline: float) -> Any:
-        connection = self._connection()
-        signature, message, read = request()
-        attempts = self._attempts(signature, deadline)
-        with attempts.explained():
-            for attempt in Retrying(**attempts.policy):
-                with attempt:
-                    answer = connection.send(message, attempts.seconds())
-                    return understood(lambda: read(answer))
+    A call that is cancelled takes its requests with it. A client belongs to
+    the event loop that used it first. `translate_lines` takes an asynchronous
+    iterable as well.
+    """
 
-    def _run(
+    _is_async, _semaphore = True, asyncio.Semaphore
+    _sleep = staticmethod(asyncio.sleep)
+    _start = staticmethod(asyncio.create_task)
+
+    async def _join(self, work: Any) -> None:
+        await work
+
+    async def _stop(self, works: list[Any]) -> None:
+        for work in works:
+            work.cancel()
+        await asyncio.gather(*works, return_exceptions=True)
+
+    async def translate(
+        self, lines: Lines, **options: Unpack[requests.SearchSettings]
+    ) -> list[str]:
+        return await self._ask(requests.translation(lines, options))
+
+    def translate_lines(
         self,
-        batches: Batches[Any],
-        contract: Contract,
-        deadline: Any,
-        slots: AbstractContextManager[Any] = nullcontext(),
-    ) -> None:
-        """Sends all requests, this thread one after the other as well."""
+        lines: Iterable[str | bytes] | AsyncIterable[str | bytes],
+        **options: Unpack[requests.SearchSettings],
+    ) -> AsyncIterator[str]:
+        requests.check_stream(lines, options)
+        return self._texts(lines, options)
 
-        def work() -> None:
-            with batches.noting_failures():
-                for places, sent in batches:
-                    if sent:
-                        time.sleep(waiting_time(sent))
-                    with slots:
-                        request = partial(
-                            self._request, batches.question, places, contract
-                        )
-                        rows = self._send(request, deadline())
-                    batches.take(places, sent, rows)
+    async def nbest(
+        self, lines: Lines, **options: Unpack[requests.NbestSettings]
+    ) -> list[list[responses.TranslatedText]]:
+        return await self._ask(requests.nbest(lines, options))
 
-        others = [start(work) for _ in range(batches.workers - 1)]
-        try:
-            work()
-            for other in others:
-                other.result()
-        except BaseException as error:  # Such as Ctrl-C.
-            batches.failure = error
-            raise
+    async def align(
+        self,
+        lines: Lines,
+        rank: Option = 0,
+        **options: Unpack[requests.BeamSettings],
+    ) -> list[responses.Translation]:
+        wanted = {"rank": rank, **options}
+        return await self._ask(requests.alignment(lines, wanted, self._step))
 
-    def _lines(self, lines: Any, options: Any) -> Iterator[str]:
-        slots = threading.Semaphore(self._settings.concurrency)
-        waiting: deque[tuple[Batches[str], Future[None]]] = deque()
-        places = TruncatedPlaces()
+    async def score(
+        self, sources: Lines, targets: Lines
+    ) -> list[responses.TranslationScore]:
+        return await self._ask(requests.pairs("score", sources, targets))
 
-        def oldest() -> Iterator[str]:
-            waiting[0][1].result()
-            return waiting.popleft()[0].part_of_stream(places)
+    async def align_pairs(
+        self, sources: Lines, targets: Lines
+    ) -> list[responses.ScoredTranslation]:
+        return await self._ask(requests.pairs("align_pair", sources, targets))
 
-        try:
-            for first, part in self._parts(lines):
-                question = requests.translation(part, options, first)
-                contract = self._agreed(self._deadline())
-                batches = self._batches(question, contract)
-                done = start(
-                    self._run, batches, contract, self._deadline, slots
-                )
-                waiting.append((batches, done))
-                if len(waiting) == self._parts_in_flight:
-                    yield from oldest()
-            while waiting:
-                yield from oldest()
-        finally:
-            for batches, _ in waiting:
-                batches.failure = GeneratorExit()
-        places.warn(stacklevel=2)
+    async def encode(self, lines: Lines) -> list[np.ndarray]:
+        return await self._ask(requests.encoding(lines))
+
+    async def contract(self) -> Contract:
+        return await self._agreed()
+
+    async def status(self) -> dict[int, str]:
+        return await self._states()
+
+    async def aclose(self) -> None:
+        await self._disconnect()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()

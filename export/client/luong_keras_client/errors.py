@@ -49,37 +49,31 @@ _ADVICE = {
     "version of luong_keras?",
     "HTTP_413": "Pass a smaller `batch_size`.",
 }
-# Exceptions that reading a malformed answer can raise.
+# What reading a malformed answer can raise.
 UNREADABLE = (
     *(LookupError, TypeError, ValueError, AttributeError),
     *(ArithmeticError, RecursionError),
 )
 
 
-def wrong(expected: str, received: object) -> ValueError:
+def wrong(expected: str, received: object, kind: Any = ValueError) -> Any:
     """The error for an argument that cannot be."""
-    return ValueError(f"Expected: {expected}. Received: {received}.")
+    return kind(f"Expected: {expected}. Received: {received}.")
 
 
 class TranslationServerError(RuntimeError):
     """A server gave no answer, or not the one that was asked for.
 
-    Attributes:
-        code: a name of gRPC's, such as `"UNAVAILABLE"`, `"NOT_FOUND"` or
-            `"DEADLINE_EXCEEDED"`; `"HTTP_418"` for a status that has none;
-            `"MALFORMED"` for an answer that is not a translator's,
-            `"CONTRACT"` for a translator of another contract,
-            `"TEXT_TOO_LONG"` where that is all that was wrong.
-        results: of several lines, what was finished, None where there is
-            nothing; None where nothing was begun.
-        retry_after: the seconds that the server asked to wait, or None.
+    `code` is a name of gRPC's, such as `"UNAVAILABLE"` or `"NOT_FOUND"`, or
+    `"HTTP_418"` for a status that has none; `"MALFORMED"` for an answer that
+    is not a translator's, `"CONTRACT"` for one of another contract,
+    `"TEXT_TOO_LONG"` where that is all that was wrong. `results` are those of
+    the lines, None where there is nothing; None if nothing was begun.
+    `retry_after` are the seconds that the server asked to wait, or None.
     """
 
     def __init__(
-        self,
-        message: str,
-        code: str = "UNKNOWN",
-        retry_after: float | None = None,
+        self, message: str, code: str = "", retry_after: float | None = None
     ) -> None:
         super().__init__(message)
         self.code, self.retry_after = code, retry_after
@@ -92,39 +86,33 @@ class TranslationServerError(RuntimeError):
         text = hide(str(self))[:800].rstrip(".")
         keys = (x for x in _ADVICE if x in text.lower() or x == self.code)
         advice = _ADVICE.get(next(keys, ""), "The server's log may tell more.")
-        tried = f" (after {attempts} attempts)" if attempts > 1 else ""
+        text += f" (after {attempts} attempts)" if attempts > 1 else ""
         if self.retry_after is not None:
-            tried += f" (to be asked again in {self.retry_after:.0f} s)"
+            text += f" (to be asked again in {self.retry_after:.0f} s)"
+        message = f"Expected: {expected}. Received: {self.code}, {text}. "
         return TranslationServerError(
-            f"Expected: {expected}. Received: {self.code}, {text}{tried}. "
-            f"{advice}",
-            self.code,
-            self.retry_after,
+            message + advice, self.code, self.retry_after
         )
 
 
 class TextTooLongError(TranslationServerError, ValueError):
-    """Some lines have more bytes than the server reads; see `results`.
+    """The lines at `places` have more bytes than the server reads.
 
-    Attributes:
-        places: of the lines that are too long.
-        size: the bytes of the first of them.
-        limit: the bytes that the server reads.
+    `size` are those of the first, `limit` what the server reads; see `results`
+    for the other lines.
     """
 
     def __init__(self, places: Sequence[int], size: int, limit: int) -> None:
-        more = len(places) > 1
-        first = f", the first of {len(places)} that are too long" * more
-        super().__init__(
-            f"Expected: texts of at most {limit} bytes. Received: {size} "
-            f"bytes at place {places[0]}{first}. Split "
-            f"{'these texts' if more else 'this text'}.",
-            "TEXT_TOO_LONG",
-        )
+        which, first = "this text", ""
+        if len(places) > 1:
+            which = "these texts"
+            first = f", the first of {len(places)} that are too long"
+        received = f"{size} bytes at place {places[0]}{first}. Split {which}"
+        error = wrong(f"texts of at most {limit} bytes", received)
+        super().__init__(str(error), "TEXT_TOO_LONG")
         self.places, self.size, self.limit = list(places), size, limit
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """For a pool of processes, which sends errors from one to another."""
+    def __reduce__(self) -> tuple[Any, ...]:  # For pickle.
         return type(self), (self.places, self.size, self.limit), vars(self)
 
 
@@ -139,22 +127,19 @@ class TruncatedPlaces:
         self.count, self.first = 0, list[int]()
 
     def add(self, place: int, truncated: bool) -> None:
-        """Takes note of a line."""
         self.count += truncated
         if truncated and len(self.first) < 10:
             self.first.append(place)
 
     def warn(self, stacklevel: int) -> None:
-        """Warns once, if there is one; 1 is the line that calls this."""
+        places = ", ".join(map(str, self.first))
+        places += ", …" * (self.count > len(self.first))
+        text = (
+            "Expected: sentences and prefixes of at most `max_source_tokens` "
+            "of the contract, and phrases that have room and known words. "
+            f"Received: others, {self.count} of the lines (place {places}), "
+            "translated by their beginning, or without the phrase, or with a "
+            "translation cut at its maximum length. Split these sentences."
+        )
         if self.count:
-            places = ", ".join(map(str, self.first))
-            more = ", …" * (self.count > len(self.first))
-            message = (
-                "Expected: sentences and prefixes of at most "
-                "`max_source_tokens` of the contract, and phrases that have "
-                f"room and known words. Received: others, {self.count} of the "
-                f"lines (place {places}{more}), translated by their "
-                "beginning, or without the phrase, or with a translation cut "
-                "at its maximum length. Split these sentences."
-            )
-            warnings.warn(TruncationWarning(message), stacklevel=stacklevel + 1)
+            warnings.warn(TruncationWarning(text), stacklevel=stacklevel + 1)

@@ -2,45 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import SimpleNamespace
+from pathlib import Path
 from typing import Any
 
 import grpc
 import grpc.aio
 import numpy as np
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf import descriptor_pool, message_factory, text_format
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-from luong_keras_client.address import Address, TlsFiles
+from luong_keras_client.address import Address
 from luong_keras_client.errors import TranslationServerError
 
-# What is used of TensorFlow Serving's messages: the number, type and name of
-# each field. A map is a list of entries, and an enumeration a number.
-_MESSAGES = {
-    "Number": "1 int64 value",
-    "ModelSpec": "1 string name, 2 Number version, 3 string signature_name, "
-    "4 string version_label",
-    "Dim": "1 int64 size",
-    "Shape": "2 Dim* dim",
-    "Tensor": "1 int32 dtype, 2 Shape tensor_shape, 4 bytes tensor_content, "
-    "5 float* float_val, 7 int32* int_val, 8 bytes* string_val, "
-    "10 int64* int64_val, 11 bool* bool_val",
-    "Entry": "1 string key, 2 Tensor value",
-    "PredictRequest": "1 ModelSpec model_spec, 2 Entry* inputs, "
-    "3 string* output_filter",
-    "PredictResponse": "1 Entry* outputs",
-    "StatusRequest": "1 ModelSpec model_spec",
-    "Version": "1 int64 version, 2 int32 state",
-    "StatusResponse": "1 Version* model_version_status",
+# What is used of TensorFlow Serving's messages.
+_TEXT = Path(__file__).with_name("messages.txtpb").read_text(encoding="utf-8")
+_FILES = text_format.Parse(_TEXT, FileDescriptorSet()).file
+_POOL = descriptor_pool.DescriptorPool()
+_MESSAGES: dict[str, Any] = {
+    name.rpartition(".")[2]: message
+    for name, message in message_factory.GetMessages(_FILES, _POOL).items()
 }
+_SERVICES = {"Predict": "PredictionService", "GetModelStatus": "ModelService"}
 # Number of a type -> the field of its values, and the type in NumPy.
 _TYPES: dict[int, tuple[str, Any]] = {
-    1: ("float_val", np.float32),
-    3: ("int_val", np.int32),
-    7: ("string_val", object),
-    9: ("int64_val", np.int64),
+    **{1: ("float_val", np.float32), 3: ("int_val", np.int32)},
+    **{7: ("string_val", object), 9: ("int64_val", np.int64)},
     10: ("bool_val", bool),
 }
+_NUMBERS = {np.dtype(kind): number for number, (_, kind) in _TYPES.items()}
 _STATES = {
     **{0: "UNKNOWN", 10: "START", 20: "LOADING", 30: "AVAILABLE"},
     **{40: "UNLOADING", 50: "END"},
@@ -55,130 +44,67 @@ _OPTIONS = [
 ]
 
 
-def _message_types() -> SimpleNamespace:
-    kinds = descriptor_pb2.FieldDescriptorProto
-    package = "luong_keras_client"
-    file = descriptor_pb2.FileDescriptorProto(
-        name=f"{package}.proto", package=package, syntax="proto3"
-    )
-    for name, fields in _MESSAGES.items():
-        message = file.message_type.add(name=name)
-        for field in fields.split(", "):
-            number, kind, field_name = field.split()
-            added = message.field.add(name=field_name, number=int(number))
-            repeated = kind.endswith("*")
-            added.label = (
-                kinds.LABEL_REPEATED if repeated else kinds.LABEL_OPTIONAL
-            )
-            kind = kind.rstrip("*")
-            if kind in _MESSAGES:
-                added.type_name = f".{package}.{kind}"
-                added.type = kinds.TYPE_MESSAGE
-            else:
-                added.type = kinds.Type.Value(f"TYPE_{kind.upper()}")
-    pool = descriptor_pool.DescriptorPool()
-    pool.AddSerializedFile(file.SerializeToString())
-    return SimpleNamespace(
-        **{
-            name: message_factory.GetMessageClass(
-                pool.FindMessageTypeByName(f"{package}.{name}")
-            )
-            for name in _MESSAGES
-        }
-    )
-
-
-_types = _message_types()
-
-
 class GrpcConnection:
-    """One model behind one address; `send` waits, `asend` is awaited."""
+    """One model behind one address; `files` are PEM, or None."""
 
-    def __init__(
-        self, address: Address, tls: TlsFiles, asynchronous: bool
-    ) -> None:
+    def __init__(self, address: Address, files: Any, is_async: bool) -> None:
+        self._is_async = is_async
         self._headers = tuple(address.headers.items())
-        self._spec: Any = _types.ModelSpec(name=address.model)
+        self._spec = _MESSAGES["ModelSpec"](name=address.model)
         if address.version is not None:
             self._spec.version.value = address.version
-        elif address.label is not None:
-            self._spec.version_label = address.label
-        kind: Any = grpc.aio if asynchronous else grpc
-        options = [*_OPTIONS, ("grpc.enable_http_proxy", 0)]
-        if not address.is_loopback:
-            options.pop()
+        self._spec.version_label = address.label or ""
+        kind: Any = grpc.aio if is_async else grpc
+        # No proxy leads to this machine.
+        proxy = ("grpc.enable_http_proxy", int(not address.is_loopback))
+        options = address.netloc, [*_OPTIONS, proxy]
         if address.encrypted:
-            credentials = grpc.ssl_channel_credentials(*tls.contents())
-            channel = kind.secure_channel(address.netloc, credentials, options)
+            ca, certificate, key = files
+            key = key or certificate
+            pem = (x and Path(x).read_bytes() for x in (ca, key, certificate))
+            tls = grpc.ssl_channel_credentials(*pem)
+            self._channel = kind.secure_channel(options[0], tls, options[1])
         else:
-            channel = kind.insecure_channel(address.netloc, options)
-        self.close = channel.close
-        self._methods = {
-            request: channel.unary_unary(
-                f"/tensorflow.serving.{path}",
-                request.SerializeToString,
-                response.FromString,
-            )
-            for path, request, response in (
-                (
-                    "PredictionService/Predict",
-                    _types.PredictRequest,
-                    _types.PredictResponse,
-                ),
-                (
-                    "ModelService/GetModelStatus",
-                    _types.StatusRequest,
-                    _types.StatusResponse,
-                ),
-            )
-        }
+            self._channel = kind.insecure_channel(*options)
 
-    def request(
-        self,
-        signature: str,
-        columns: Mapping[str, np.ndarray],
-        outputs: Sequence[str],
-    ) -> Any:
-        """What `send` takes."""
-        request = _types.PredictRequest(
-            model_spec=self._spec, output_filter=outputs
-        )
+    def request(self, signature: str, columns: Any, outputs: Any) -> Any:
+        request = _MESSAGES["PredictRequest"](output_filter=outputs)
+        request.model_spec.CopyFrom(self._spec)
         request.model_spec.signature_name = signature
         for name, array in columns.items():
             request.inputs.add(key=name, value=_tensor(array))
-        return request
+        return "Predict", request
 
-    def arrays(self, answer: Any, outputs: Sequence[str]) -> Any:
-        """The arrays that a signature answers, strings as bytes."""
-        return {entry.key: _array(entry.value) for entry in answer.outputs}
+    def arrays(self, answer: Any, outputs: Any) -> dict[str, np.ndarray]:
+        return {one.key: _array(one.value) for one in answer.outputs}
 
     def status_request(self) -> Any:
-        """Likewise, for the states of the versions."""
-        return _types.StatusRequest(model_spec=self._spec)
+        request = _MESSAGES["GetModelStatusRequest"](model_spec=self._spec)
+        return "GetModelStatus", request
 
     def states(self, answer: Any) -> dict[int, str]:
-        """The state of every version."""
-        versions = answer.model_version_status
-        return {one.version: _STATES[one.state] for one in versions}
+        states = answer.model_version_status
+        return {one.version: _STATES[one.state] for one in states}
 
-    def send(self, request: Any, seconds: float) -> Any:
-        """The response, within so many seconds."""
-        method = self._methods[type(request)]
+    async def send(self, request: Any, seconds: float) -> Any:
+        """The response."""
+        name, message = request
+        method = self._channel.unary_unary(
+            f"/tensorflow.serving.{_SERVICES[name]}/{name}",
+            _MESSAGES[f"{name}Request"].SerializeToString,
+            _MESSAGES[f"{name}Response"].FromString,
+        )
         try:
-            return method(request, timeout=seconds, metadata=self._headers)
+            answer = method(message, timeout=seconds, metadata=self._headers)
+            return await answer if self._is_async else answer
         except grpc.RpcError as error:
             # Its text stands in ours, where it is looked through for secrets.
             raise _failure(error) from None
 
-    async def asend(self, request: Any, seconds: float) -> Any:
-        """As `send`."""
-        method = self._methods[type(request)]
-        try:
-            return await method(
-                request, timeout=seconds, metadata=self._headers
-            )
-        except grpc.RpcError as error:
-            raise _failure(error) from None
+    async def close(self) -> None:
+        closed = self._channel.close()
+        if self._is_async:
+            await closed
 
 
 def _failure(error: Any) -> TranslationServerError:
@@ -186,17 +112,17 @@ def _failure(error: Any) -> TranslationServerError:
     if code == "UNAVAILABLE" and "SSL_ERROR_SSL" in told:
         # To gRPC a certificate that is refused is a server that is away.
         code = "UNAUTHENTICATED"
-    metadata = dict(error.trailing_metadata() or ())
     # Milliseconds; negative where there shall be no other attempt.
-    pushback = str(metadata.get("grpc-retry-pushback-ms", ""))
-    wait = float(pushback) / 1000 if pushback.isdecimal() else None
-    return TranslationServerError(told, code, wait)
+    metadata = dict(error.trailing_metadata() or ())
+    wait = str(metadata.get("grpc-retry-pushback-ms"))
+    seconds = float(wait) / 1000 if wait.isdecimal() else None
+    return TranslationServerError(told, code, seconds)
 
 
 def _tensor(array: np.ndarray) -> Any:
-    dtypes = {np.dtype(kind): number for number, (_, kind) in _TYPES.items()}
-    shape = {"dim": [{"size": size} for size in array.shape]}
-    tensor = _types.Tensor(dtype=dtypes[array.dtype], tensor_shape=shape)
+    tensor = _MESSAGES["Tensor"](dtype=_NUMBERS[array.dtype])
+    for size in array.shape:
+        tensor.tensor_shape.dim.add(size=size)
     if array.dtype == object:
         texts = [x.encode() if isinstance(x, str) else x for x in array]
         tensor.string_val.extend(texts)
@@ -207,7 +133,7 @@ def _tensor(array: np.ndarray) -> Any:
 
 def _array(tensor: Any) -> np.ndarray:
     field, kind = _TYPES[tensor.dtype]
-    values: Any = np.array(getattr(tensor, field), kind)
+    array: Any = np.array(getattr(tensor, field), kind)
     if tensor.tensor_content:
-        values = np.frombuffer(tensor.tensor_content, kind).copy()
-    return values.reshape([dim.size for dim in tensor.tensor_shape.dim])
+        array = np.frombuffer(tensor.tensor_content, kind).copy()
+    return array.reshape([dim.size for dim in tensor.tensor_shape.dim])

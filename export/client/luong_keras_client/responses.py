@@ -1,4 +1,4 @@
-"""What a server answers, as arrays, and what a row of them says."""
+"""What a server answers: results of the rows of its arrays."""
 
 from __future__ import annotations
 
@@ -12,15 +12,13 @@ from luong_keras_client.errors import TranslationServerError
 
 Arrays = Mapping[str, np.ndarray]
 CONTRACTS = (2, 3)
-_OK, _TOO_LONG, _TOO_MANY = b"OK", b"TEXT_TOO_LONG", b"TOO_MANY_ROWS"
 _ABSENT = -1e30  # The score of a rank that the search did not fill.
 _ROW = ("truncated", "status")
-# `truncations` is new in contract 3.
 _NBEST = ("translations", "scores", "truncations", *_ROW)
 _SCORE = ("log_probability", "tokens", "word_log_probabilities", "lengths")
 _ATTENTION = ("alignments", "source_tokens", "source_lengths")
 # Signature -> all of its outputs: a server joins requests that name all with
-# those that name none. `contract` has whatever there is.
+# those that name none.
 _OUTPUTS = {
     "serving_default": ("translation", "score", *_ROW),
     **dict.fromkeys(["translate", "translate_with_options", "search"], _NBEST),
@@ -33,13 +31,13 @@ _OUTPUTS = {
 
 def outputs_of(signature: str, version: int) -> list[str]:
     """The outputs of a signature in a version of the contract."""
-    outputs = _OUTPUTS[signature]
-    return [x for x in outputs if version >= 3 or x != "truncations"]
+    new = {"truncations"} if version < 3 else set()
+    return [name for name in _OUTPUTS[signature] if name not in new]
 
 
 @dataclass(frozen=True)
 class Contract:
-    """What a served translator takes; `max_rows` and `n_best` in a request."""
+    """The version of the contract, and the most that a server takes."""
 
     version: int
     max_rows: int
@@ -62,7 +60,6 @@ class TranslatedText:
     truncated: bool = False
 
     def as_dict(self, links: bool = False) -> dict[str, Any]:
-        """Text and score, ready for JSON."""
         return {"text": self.text, "score": self.score}
 
 
@@ -80,7 +77,6 @@ class Translation(TranslatedText):
     links: list[tuple[int, int]]
 
     def as_dict(self, links: bool = False) -> dict[str, Any]:
-        """Text and score, ready for JSON; with the words and their links."""
         names = ("tokens", "source_tokens", "links") if links else ()
         return super().as_dict() | {name: getattr(self, name) for name in names}
 
@@ -118,47 +114,52 @@ def contract_of(arrays: Arrays) -> Contract:
 
 
 def rows_of(
-    arrays: Arrays, count: int, read: Callable[[Arrays, int], Any]
-) -> list[Any]:
-    """What each row says; True where it is to be sent again, False too long."""
+    count: int, read: Callable[[Arrays, int], Any], arrays: Arrays
+) -> list[tuple[bytes, Any]]:
+    """The status of each row, and what it says if that is OK."""
     if any(len(array) != count for array in arrays.values()):
         raise ValueError(f"not {count} rows in every output")
-    special = {_TOO_LONG: False, _TOO_MANY: True}
+    for status in set(arrays["status"]):
+        if status not in (b"OK", b"TEXT_TOO_LONG", b"TOO_MANY_ROWS"):
+            raise ValueError(f"the status {status!r}")
     return [
-        read(arrays, row) if status == _OK else special[status]
+        (status, read(arrays, row) if status == b"OK" else None)
         for row, status in enumerate(arrays["status"])
     ]
 
 
 def text_of(arrays: Arrays, row: int) -> TranslatedText:
     """A translation of `serving_default`."""
-    text = arrays["translation"][row].decode()
-    return TranslatedText(text, *_numbers(arrays, "score", row))
+    text, score = arrays["translation"][row].decode(), arrays["score"][row]
+    return TranslatedText(text, float(score), bool(arrays["truncated"][row]))
 
 
 def texts_of(arrays: Arrays, row: int) -> list[TranslatedText]:
     """The translations that a search found."""
-    scores = arrays["scores"][row]
-    cut = np.broadcast_to(arrays["truncated"][row], len(scores))
-    # Contract 2 had it of a sentence alone.
-    cut = arrays["truncations"][row] if "truncations" in arrays else cut
-    columns = zip(arrays["translations"][row], scores, cut, strict=True)
+    # Contract 2 has it of a sentence alone.
+    cut = arrays.get("truncations", arrays["truncated"][:, None])[row]
+    texts, scores = arrays["translations"][row], arrays["scores"][row]
+    cut = np.broadcast_to(cut, len(scores))
     return [
-        TranslatedText(text.decode(), float(score), bool(cut))
-        for text, score, cut in columns
+        TranslatedText(text.decode(), float(score), bool(truncated))
+        for text, score, truncated in zip(texts, scores, cut, strict=True)
         if score > _ABSENT
     ]
+
+
+def best_text_of(arrays: Arrays, row: int) -> TranslatedText:
+    """The first of them."""
+    return texts_of(arrays, row)[0]
 
 
 def translation_of(step: str, arrays: Arrays, row: int) -> Translation:
     """A translation of `align`; `step` says whose weights make its links."""
     tokens, source = _words(arrays, row), _words(arrays, row, "source_")
-    length = len(tokens)
     # With the row of the step that reads the last word, if there is one.
-    weights = arrays["alignments"][row, : length + 1, : len(source)]
-    if not weights[length:].any():
-        weights = weights[:length]
-    places = np.arange(length)
+    weights = _weights(arrays, row, len(tokens) + 1, source)
+    if not weights[len(tokens) :].any():
+        weights = weights[: len(tokens)]
+    places = np.arange(len(tokens))
     if step == "reads":
         places = np.minimum(places + 1, len(weights) - 1)
     links = [
@@ -166,30 +167,24 @@ def translation_of(step: str, arrays: Arrays, row: int) -> Translation:
         for word, place in enumerate(places)
         if (weights[place] > 0).any()
     ]
-    return Translation(
-        **vars(text_of(arrays, row)),
-        tokens=tokens,
-        source_tokens=source,
-        alignments=weights[:length],
-        links=sorted(links),
-    )
+    weights, links = weights[: len(tokens)], sorted(links)
+    one = vars(text_of(arrays, row)) | {"tokens": tokens, "links": links}
+    return Translation(**one, source_tokens=source, alignments=weights)
 
 
 def score_of(arrays: Arrays, row: int) -> TranslationScore:
     """A pair of `score`."""
-    tokens = _words(arrays, row)
-    value, truncated = _numbers(arrays, "log_probability", row)
+    tokens, value = _words(arrays, row), float(arrays["log_probability"][row])
     words = arrays["word_log_probabilities"][row, : len(tokens)]
-    return TranslationScore(value, tokens, words, truncated)
+    cut = bool(arrays["truncated"][row])
+    return TranslationScore(value, tokens, words, cut)
 
 
 def scored_of(arrays: Arrays, row: int) -> ScoredTranslation:
     """A pair of `align_pair`."""
-    score, source = score_of(arrays, row), _words(arrays, row, "source_")
-    weights = arrays["alignments"][row, : len(score.tokens), : len(source)]
-    return ScoredTranslation(
-        **vars(score), source_tokens=source, alignments=weights
-    )
+    score, source = vars(score_of(arrays, row)), _words(arrays, row, "source_")
+    weights = _weights(arrays, row, len(score["tokens"]), source)
+    return ScoredTranslation(**score, source_tokens=source, alignments=weights)
 
 
 def memory_of(arrays: Arrays, row: int) -> tuple[np.ndarray, bool]:
@@ -198,10 +193,13 @@ def memory_of(arrays: Arrays, row: int) -> tuple[np.ndarray, bool]:
     return memory, bool(arrays["truncated"][row])
 
 
-def _numbers(arrays: Arrays, name: str, row: int) -> tuple[float, bool]:
-    return float(arrays[name][row]), bool(arrays["truncated"][row])
-
-
 def _words(arrays: Arrays, row: int, of: str = "") -> list[str]:
     words = arrays[f"{of}tokens"][row, : arrays[f"{of}lengths"][row]]
     return [word.decode() for word in words]
+
+
+def _weights(arrays, row, length, source) -> np.ndarray:
+    weights = arrays["alignments"][row, :length, : len(source)]
+    if weights.ndim != 2 or weights.shape[1] < len(source):
+        raise ValueError(f"weights of {len(source)} source words expected")
+    return weights

@@ -9,29 +9,24 @@ import email.utils
 import json
 import os
 import ssl
+import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import TimeoutError as Late
-from contextlib import contextmanager
+from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 import httpx
 import numpy as np
 
-from luong_keras_client.address import Address, TlsFiles
-from luong_keras_client.calls import start
+from luong_keras_client.address import Address
 from luong_keras_client.errors import UNREADABLE, TranslationServerError
 
+MAX_BYTES = 2**30  # of an answer
 # HTTP status -> gRPC's name of it, as TensorFlow Serving maps them.
 _CODES = {
-    400: "INVALID_ARGUMENT",
-    401: "UNAUTHENTICATED",
-    403: "PERMISSION_DENIED",
-    404: "NOT_FOUND",
-    429: "RESOURCE_EXHAUSTED",
-    502: "UNAVAILABLE",
-    503: "UNAVAILABLE",
-    504: "DEADLINE_EXCEEDED",
+    **{400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 404: "NOT_FOUND"},
+    **{403: "PERMISSION_DENIED", 429: "RESOURCE_EXHAUSTED"},
+    **{502: "UNAVAILABLE", 503: "UNAVAILABLE", 504: "DEADLINE_EXCEEDED"},
 }
 # Output -> its type; the others are float32.
 _TYPES = {
@@ -40,148 +35,129 @@ _TYPES = {
     **dict.fromkeys(["lengths", "source_lengths"], np.int32),
     **dict.fromkeys(["truncated", "truncations"], bool),
 }
-MAX_BYTES = 2**30  # of an answer
 _encode = np.frompyfunc(str.encode, 1, 1)
 
 
+def start(work: Callable[..., Any], *arguments: Any) -> Future[Any]:
+    """Begins work in a thread that no exit waits for."""
+    future: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work(*arguments))
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future
+
+
 class RestConnection:
-    """One model at one REST address; `send` waits, `asend` is awaited."""
+    """One model at one REST address."""
 
     def __init__(
-        self, address: Address, tls: TlsFiles, asynchronous: bool
+        self, address: Address, tls: ssl.SSLContext | None, is_async: bool
     ) -> None:
-        self._url = address.model_url
-        # Trusts nobody, which is enough where no TLS is spoken: to read whom
-        # the world trusts takes longer than a translation.
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        may_encrypt = address.encrypted or not address.is_loopback
-        if may_encrypt and tls.ca_certificate is None:
-            context = httpx.create_ssl_context()
-        tls.load_into(context)
-        kind = httpx.AsyncClient if asynchronous else httpx.Client
-        self._client: Any = kind(
+        self._url, self._is_async = address.model_url, is_async
+        if tls is None:
+            # To read whom the world trusts takes longer than a translation.
+            tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            if address.encrypted or not address.is_loopback:
+                tls = httpx.create_ssl_context()
+        kind: Any = httpx.AsyncClient if is_async else httpx.Client
+        self._client = kind(
             headers={"content-type": "application/json", **address.headers},
-            verify=context,
+            verify=tls,
             # Whatever proxy the environment names.
             trust_env=not address.is_loopback,
             limits=httpx.Limits(max_keepalive_connections=64),
         )
-        self.close = self._client.aclose if asynchronous else self._client.close
 
-    def request(
-        self,
-        signature: str,
-        columns: Mapping[str, np.ndarray],
-        outputs: Sequence[str],
-    ) -> tuple[Any, ...]:
-        """What `send` takes."""
+    def request(self, signature: str, columns: Any, outputs: Any) -> Any:
         values = [map(_json_value, x.tolist()) for x in columns.values()]
-        rows = [dict(zip(columns, row)) for row in zip(*values)]
+        rows = [
+            dict(zip(columns, row, strict=True))
+            for row in zip(*values, strict=True)
+        ]
         body = {"signature_name": signature, "instances": rows}
-        text = json.dumps(body, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(body, ensure_ascii=False)
         return "POST", f"{self._url}:predict", text.encode()
 
-    def arrays(
-        self, answer: tuple[Any, ...], outputs: Sequence[str]
-    ) -> dict[str, np.ndarray]:
-        """The arrays that a signature answers, strings as bytes."""
+    def arrays(self, answer: Any, outputs: Any) -> dict[str, np.ndarray]:
         return _read(answer, lambda x: _arrays(x["predictions"], outputs))
 
-    def status_request(self) -> tuple[Any, ...]:
-        """Likewise, for the states of the versions."""
+    def status_request(self) -> Any:
         return "GET", self._url, None
 
-    def states(self, answer: tuple[Any, ...]) -> dict[int, str]:
-        """The state of every version."""
+    def states(self, answer: Any) -> dict[int, str]:
         return _read(
             answer,
-            lambda x: {
-                int(version["version"]): version["state"]
-                for version in x["model_version_status"]
+            lambda said: {
+                int(one["version"]): one["state"]
+                for one in said["model_version_status"]
             },
         )
 
-    def send(self, request: tuple[Any, ...], seconds: float) -> Any:
-        """Status, headers and content, within so many seconds."""
-        # In a thread: httpx limits the wait for each part of an answer alone.
+    async def send(self, request: Any, seconds: float) -> Any:
+        """Status, headers and content."""
         try:
-            return start(self._send, request, seconds).result(seconds)
-        except Late:
+            if not self._is_async:
+                # In a thread, for httpx limits only the wait for each part.
+                return start(self._receive, request, seconds).result(seconds)
+            async with asyncio.timeout(seconds):
+                content = bytearray()
+                async with self._stream(request, None) as response:
+                    async for part in response.aiter_bytes():
+                        _add(content, part)
+        except (TimeoutError, httpx.TimeoutException):
             raise _late(seconds) from None
+        except (httpx.RequestError, httpx.InvalidURL, ssl.SSLError) as error:
+            # Its text stands in ours, where it is looked through for secrets.
+            raise _failure(error) from None
+        return response.status_code, response.headers, content
 
-    def _send(self, request: tuple[Any, ...], seconds: float) -> Any:
-        method, url, body = request
+    async def close(self) -> None:
+        if self._is_async:
+            await self._client.aclose()
+        else:
+            self._client.close()
+
+    def _stream(self, request: Any, seconds: float | None) -> Any:
+        *what, body = request
+        return self._client.stream(*what, content=body, timeout=seconds)
+
+    def _receive(self, request: Any, seconds: float) -> Any:
         end, content = time.monotonic() + seconds, bytearray()
-        with (
-            _failures(),
-            self._client.stream(
-                method, url, content=body, timeout=seconds
-            ) as response,
-        ):
+        with self._stream(request, seconds) as response:
             for part in response.iter_bytes():
                 _add(content, part)
                 if time.monotonic() > end:
                     raise _late(seconds)
-        return response.status_code, response.headers, bytes(content)
-
-    async def asend(self, request: tuple[Any, ...], seconds: float) -> Any:
-        """As `send`."""
-        method, url, body = request
-        content = bytearray()
-        try:
-            async with asyncio.timeout(seconds):
-                with _failures():
-                    async with self._client.stream(
-                        method, url, content=body, timeout=None
-                    ) as response:
-                        async for part in response.aiter_bytes():
-                            _add(content, part)
-        except TimeoutError:
-            raise _late(seconds) from None
-        return response.status_code, response.headers, bytes(content)
+        return response.status_code, response.headers, content
 
 
 def _late(seconds: float) -> TranslationServerError:
-    return TranslationServerError(
-        f"no answer within {seconds:.3g} s", "DEADLINE_EXCEEDED"
-    )
+    text = f"no answer within {seconds:.3g} s"
+    return TranslationServerError(text, "DEADLINE_EXCEEDED")
 
 
 def _add(content: bytearray, part: bytes) -> None:
     content += part
     if len(content) > MAX_BYTES:
-        raise TranslationServerError(
-            f"an answer of more than {MAX_BYTES} bytes", "MALFORMED"
-        )
-
-
-@contextmanager
-def _failures() -> Iterator[None]:
-    try:
-        yield
-    except httpx.TimeoutException:
-        raise TranslationServerError(
-            "no answer in time", "DEADLINE_EXCEEDED"
-        ) from None
-    except (httpx.RequestError, httpx.InvalidURL, ssl.SSLError) as error:
-        # Its text stands in ours, where it is looked through for secrets.
-        raise _failure(error) from None
+        text = f"an answer of more than {MAX_BYTES} bytes"
+        raise TranslationServerError(text, "MALFORMED")
 
 
 def _failure(error: Exception) -> TranslationServerError:
-    causes: list[BaseException] = [error]
+    causes: list[Any] = [error]
     while cause := causes[-1].__cause__ or causes[-1].__context__:
-        if isinstance(cause, BaseExceptionGroup):
-            # Of a host with several addresses.
-            cause = cause.exceptions[-1]
-        causes.append(cause)
+        # Of a host with several addresses there is a group.
+        causes.append(getattr(cause, "exceptions", [cause])[-1])
     for cause in causes:
-        if isinstance(cause, ssl.SSLError) and not isinstance(
-            cause, ssl.SSLEOFError | ssl.SSLZeroReturnError
-        ):
-            return TranslationServerError(
-                f"TLS failed, {cause}", "UNAUTHENTICATED"
-            )
+        cut_off = isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError)
+        if isinstance(cause, ssl.SSLError) and not cut_off:
+            text = f"TLS failed, {cause}"
+            return TranslationServerError(text, "UNAUTHENTICATED")
     if isinstance(error, httpx.InvalidURL | httpx.LocalProtocolError):
         return TranslationServerError(str(error), "INVALID_ARGUMENT")
     reasons = [
@@ -194,24 +170,21 @@ def _failure(error: Exception) -> TranslationServerError:
     return TranslationServerError(reason, "UNAVAILABLE")
 
 
-def _read(answer: tuple[Any, ...], read: Any) -> Any:
+def _read(answer: Any, read: Callable[[Any], Any]) -> Any:
     """What an answer says; an error where it tells one, or nonsense."""
     status, headers, content = answer
     try:
         said = json.loads(content)
-    except UNREADABLE:
-        said = content
-    if status == 200:
-        try:
+        if status == 200:
             return read(said)
-        except UNREADABLE:
-            raise TranslationServerError(
-                f"an answer that begins with {content[:200]!r}", "MALFORMED"
-            ) from None
-    told = said.get("error") if isinstance(said, dict) else None
-    told = told or content[:300].decode(errors="replace") or "no message"
+        told = said["error"]
+    except UNREADABLE:
+        told = content[:300].decode(errors="replace")
+        if status == 200:
+            text = f"an answer that begins with {told[:200]!r}"
+            raise TranslationServerError(text, "MALFORMED") from None
     raise TranslationServerError(
-        f"HTTP {status}, {told}",
+        f"HTTP {status}, {told or 'no message'}",
         _CODES.get(status, f"HTTP_{status}"),
         seconds_to_wait(headers.get("Retry-After")),
     )
@@ -219,35 +192,27 @@ def _read(answer: tuple[Any, ...], read: Any) -> Any:
 
 def seconds_to_wait(value: str | None) -> float | None:
     """What `Retry-After` asks for: seconds, or a date as HTTP writes it."""
-    if value is None:
-        return None
-    if value.strip().isdecimal():
-        return float(value)
+    if value is None or value.strip().isdecimal():
+        return value and float(value)
     try:
         date = email.utils.parsedate_to_datetime(value)
-        if date.tzinfo is None:
-            date = date.replace(tzinfo=datetime.UTC)
+        date = date.replace(tzinfo=date.tzinfo or datetime.UTC)
         left = date - datetime.datetime.now(datetime.UTC)
     except UNREADABLE:
         return None
     return max(left.total_seconds(), 0.0)
 
 
-def _arrays(
-    rows: Sequence[Mapping[str, Any]], outputs: Sequence[str]
-) -> dict[str, np.ndarray]:
-    """The outputs that are named, or all that there are."""
-    if not outputs:
-        return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+def _arrays(rows: Any, outputs: Any) -> dict[str, np.ndarray]:
     arrays = {}
-    for name in outputs:
-        kind: Any = _TYPES.get(name, np.float32)
+    for name in outputs or rows[0]:
+        # Without names, as for the contract, of whatever type.
+        kind: Any = _TYPES.get(name, np.float32) if outputs else None
         array = np.array([row[name] for row in rows], kind)
         arrays[name] = _encode(array) if kind is object else array
     # JSON does not tell the axes behind one of size 0.
     if "alignments" in arrays and arrays["alignments"].size == 0:
-        words, source = arrays["tokens"], arrays["source_tokens"]
-        shape = *words.shape, source.shape[1]
+        shape = (*arrays["tokens"].shape, arrays["source_tokens"].shape[1])
         arrays["alignments"] = np.zeros(shape, np.float32)
     if "memory" in arrays and arrays["memory"].ndim == 2:
         arrays["memory"] = np.zeros((len(rows), 0, 0), np.float32)

@@ -1,0 +1,97 @@
+"""The lines of a question in requests, and what became of them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from luong_keras_client.errors import (
+    TextTooLongError,
+    TranslationServerError,
+    TruncatedPlaces,
+)
+from luong_keras_client.requests import Question
+from luong_keras_client.responses import Contract
+
+
+class Batches:
+    """The lines in requests of like length, which workers share.
+
+    A failure keeps what is not sent yet from being sent; what is in flight
+    then is kept. Rows that a server joined with too many of others go again
+    in smaller requests.
+    """
+
+    def __init__(
+        self, question: Question, contract: Contract, size: int, attempts: int
+    ) -> None:
+        self.question, self.contract = question, contract
+        self.failure: BaseException | None = None
+        self._attempts = attempts
+        self._results: list[Any] = [None] * len(question)
+        self._too_long: list[int] = []
+        lengths = [len(x) for x in next(iter(question.columns.values()))]
+        order = np.argsort(lengths, kind="stable")
+        size = min(size, contract.max_rows)
+        starts = range(0, len(order), size)
+        # Places, and how often they were among too many.
+        self.waiting = deque((order[x : x + size], 0) for x in starts)
+
+    def __iter__(self) -> Iterator[tuple[np.ndarray, int]]:
+        while self.waiting and self.failure is None:
+            try:
+                yield self.waiting.popleft()
+            except IndexError:  # Another thread was faster.
+                return
+
+    @contextmanager
+    def noting_failures(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            self.failure = self.failure or error
+
+    def take(self, places: np.ndarray, sent: int, rows: Any) -> None:
+        """Takes the status and the result of the rows of a request."""
+        again = []
+        for place, (status, result) in zip(places, rows, strict=True):
+            self._results[place] = result
+            if status == b"TEXT_TOO_LONG":
+                self._too_long.append(int(place))
+            elif status != b"OK":
+                again.append(place)
+        if again and sent == self._attempts:
+            raise TranslationServerError(
+                f"Expected: requests of at most {len(places)} rows to be "
+                "translated. Received: TOO_MANY_ROWS, time and again. The "
+                "server joins more rows than the export takes: lower "
+                "max_batch_size in its batching.config to `max_rows` of the "
+                "contract, or ask later.",
+                "RESOURCE_EXHAUSTED",
+            )
+        size = max(1, len(places) // 2)
+        for start in range(0, len(again), size):
+            part = np.array(again[start : start + size])
+            self.waiting.append((part, sent + 1))
+
+    def results(self, places: TruncatedPlaces) -> Iterator[Any]:
+        """What the user gets before the first line without; its error."""
+        question, error = self.question, self.failure
+        if error is None and self._too_long:
+            long = sorted(self._too_long)
+            size, limit = question.size(long[0]), self.contract.max_text_bytes
+            long = [question.first + place for place in long]
+            error = TextTooLongError(long, size, limit)
+        for place, result in enumerate(self._results, question.first):
+            if result is None:
+                break
+            places.add(place, question.cut(result))
+            yield question.final(result)
+        if isinstance(error, TranslationServerError):
+            error.results = self._results
+        if error is not None:
+            raise error
