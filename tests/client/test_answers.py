@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from luong_keras.inference.search_options import SEARCH_OPTIONS
 from luong_keras_client import TranslationClient
 from tests.client.fake_servers import LIMITS
 from tests.serving.answered_arrays import (
@@ -164,6 +165,12 @@ def test_what_no_beam_has_is_asked_elsewhere(ask, model, name, value, sent):
     check_asked(model, "search", [row | {"beam_size": 3, "n_best": 1}])
     with pytest.raises(TypeError, match=f"Received: {name}"):
         ask().align(LINES[:1], **{name: value})
+
+
+def test_what_is_not_chosen_is_the_exports(ask, model):
+    ask().nbest(LINES[:1], seed=7)
+    unset = {name: option.unset for name, option in SEARCH_OPTIONS.items()}
+    check_asked(model, "search", [{"text": LINES[0], **unset, "seed": 7}])
 
 
 @pytest.mark.parametrize("step", ["produces", "reads"])

@@ -1,5 +1,6 @@
 """What becomes of requests that are refused, lost, late or joined."""
 
+import asyncio
 import email.utils
 import pickle
 import socket
@@ -11,6 +12,7 @@ import pytest
 import tensorflow as tf
 
 from luong_keras_client import (
+    AsyncTranslationClient,
     TextTooLongError,
     TranslationClient,
     TranslationServerError,
@@ -131,14 +133,18 @@ def test_a_late_answer_is_not_asked_again(connect, model, name):
     assert len(model.asked) == 1
 
 
-def test_an_answer_that_drips_is_late(model, rest):
+@pytest.mark.parametrize("part", ["headers", "content"])
+def test_an_answer_that_drips_is_late(model, rest, part):
     def drips(signature, rows):
         def write(handler):
             handler.send_response(200)
             handler.send_header("Content-Length", "100")
-            handler.end_headers()
+            if part == "content":
+                handler.end_headers()
+            handler.flush_headers()
             for _ in range(100):
                 handler.wfile.write(b" ")
+                handler.wfile.flush()
                 if model.over.wait(0.1):
                     return
 
@@ -146,10 +152,14 @@ def test_an_answer_that_drips_is_late(model, rest):
 
     model.steps.append(drips)
     with (
-        TranslationClient(rest.url, timeout=0.5) as client,
-        pytest.raises(TranslationServerError, match="within 0.5") as caught,
+        TranslationClient(rest.url, timeout=2) as client,
+        pytest.raises(TranslationServerError, match="within 2 s") as caught,
     ):
+        client.contract()
+        begin = time.monotonic()
         client.translate(["a"])
+    # The server takes 10 s.
+    assert time.monotonic() - begin < 7
     assert caught.value.code == "DEADLINE_EXCEEDED"
     assert len(model.asked) == 1
 
@@ -484,6 +494,24 @@ def test_what_is_no_json(model, rest, status, body):
                 ask()
             assert body[:6].decode() in str(caught.value)
             assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_an_answer_without_end(model, rest, monkeypatch, asynchronous):
+    monkeypatch.setattr("luong_keras_client.rest.MAX_BYTES", 10_000)
+    model.answer = lambda *_: [answered(translation="A" * 20_000, score=0)]
+
+    async def ask():
+        async with AsyncTranslationClient(rest.url) as client:
+            return await client.translate(["a"])
+
+    with (
+        TranslationClient(rest.url) as client,
+        pytest.raises(TranslationServerError, match="more than 10000") as x,
+    ):
+        asyncio.run(ask()) if asynchronous else client.translate(["a"])
+    assert x.value.code == "MALFORMED"
+    assert len(model.asked) == 1
 
 
 def test_what_is_no_tensor(model, monkeypatch):

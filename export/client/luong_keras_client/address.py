@@ -14,8 +14,6 @@ from os import PathLike
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-import httpx
-
 from luong_keras_client.errors import wrong
 
 File = str | PathLike[str]
@@ -117,7 +115,7 @@ def read_address(
             "Authorization",
             " beside ".join([*ways, "the header"][:2]),
         )
-    sent |= {"authorization": value for value in ways.values()}
+    sent.update(("authorization", value) for value in ways.values())
     for name, value in sent.items():
         if not _NAME.fullmatch(name):
             raise wrong("names of `headers` such as X-Tenant", repr(name))
@@ -173,6 +171,8 @@ def tls_context(
         raise wrong(expected, "the key alone")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if authorities is None:
+        import httpx  # Which takes time.
+
         context = httpx.create_ssl_context()
     for name, file in files.items():
         try:
@@ -183,6 +183,6 @@ def tls_context(
                 context.load_cert_chain(file, key, password="")
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
-            expected = f"`{name}`, PEM, with a key that needs no password"
+            expected = f"`{name}`, PEM; a key in it needs no password"
             raise wrong(expected, f"{file} ({reason})") from error
     return context

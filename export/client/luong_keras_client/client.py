@@ -7,28 +7,19 @@ import os
 import random
 import threading
 import time
-from collections import deque
-from collections.abc import (
-    AsyncIterable,
-    AsyncIterator,
-    Coroutine,
-    Iterable,
-    Iterator,
-    Mapping,
-)
+from collections import abc, deque
 from contextlib import aclosing, nullcontext
 from functools import partial
-from typing import Any, Literal, Self, Unpack
+from importlib import import_module
+from typing import Any, Literal, Self, Unpack, cast
 
 import numpy as np
 import tenacity
 
-from luong_keras_client import address, errors, requests, responses
+from luong_keras_client import address, errors, modes, requests, responses
 from luong_keras_client.batches import Batches
 from luong_keras_client.errors import TranslationServerError, wrong
 from luong_keras_client.requests import Lines, Option, Question
-from luong_keras_client.responses import Contract
-from luong_keras_client.rest import RestConnection, start
 
 # The server is away or has too much to do: no request changes anything, so
 # it may be sent again. One whose time ran out is not: a server that is too
@@ -59,14 +50,12 @@ def _wait(state: Any) -> float:
 
 
 class _Client:
-    """What both have; in the one that waits no coroutine is ever suspended."""
+    """What both have; in the one that waits no coroutine is ever suspended.
 
-    _is_async: bool
-    _semaphore: Any
-    _sleep: Any
-    _start: Any
-    _join: Any
-    _stop: Any
+    `_mode` has what they do otherwise.
+    """
+
+    _mode: Any
 
     def __init__(
         self,
@@ -81,20 +70,20 @@ class _Client:
         batch_size: int = 32,
         concurrency: int = 4,
         alignment_step: Literal["produces", "reads"] = "produces",
-        headers: Mapping[str, str] | None = None,
+        headers: abc.Mapping[str, str] | None = None,
         token: str | None = None,
         ca_certificate: address.File | None = None,
         client_certificate: address.File | None = None,
         client_key: address.File | None = None,
     ) -> None:
-        times = {"timeout": timeout, "request_timeout": request_timeout}
-        for name, value in times.items():
+        seconds = {"timeout": timeout, "request_timeout": request_timeout}
+        for name, value in seconds.items():
             if value is not None and not 0 < value < float("inf"):
                 raise wrong(f"`{name}`, seconds of more than 0", repr(value))
-        counts = {"attempts": attempts, "batch_size": batch_size}
-        for name, count in {**counts, "concurrency": concurrency}.items():
-            if not isinstance(count, int) or count < 1:
-                raise wrong(f"`{name}`, a number of 1 or more", repr(count))
+        numbers = {"attempts": attempts, "batch_size": batch_size}
+        for name, number in {**numbers, "concurrency": concurrency}.items():
+            if not isinstance(number, int) or number < 1:
+                raise wrong(f"`{name}`, a number of 1 or more", repr(number))
         if alignment_step not in ("produces", "reads"):
             expected = "`alignment_step`, 'produces' or 'reads'"
             raise wrong(expected, repr(alignment_step))
@@ -104,22 +93,20 @@ class _Client:
         at = address.read_address(url, model, version, label, headers, token)
         files = ca_certificate, client_certificate, client_key
         self._address, tls = at, address.tls_context(at.encrypted, *files)
-        self._connect = partial(RestConnection, at, tls)
-        if at.scheme in ("grpc", "grpcs"):
-            try:
-                from luong_keras_client.grpc_calls import GrpcConnection
-            except ImportError as error:
-                raise ImportError(
-                    "gRPC needs a package that could not be imported "
-                    f"({error}). Install it with `pip install "
-                    "luong-keras-client[grpc]`."
-                ) from error
-            self._connect = partial(GrpcConnection, at, files)
+        kind = "grpc_calls" if at.scheme.startswith("grpc") else "rest"
+        try:
+            # What only one of them needs takes time to import.
+            module: Any = import_module(f"luong_keras_client.{kind}")
+        except ImportError as error:
+            raise ImportError(
+                f"A package could not be imported ({error}). Install it with "
+                "`pip install luong-keras-client[grpc]`."
+            ) from error
+        self._connect = partial(module.Connection, at, files, tls)
+        self._opening, self._asking = threading.Lock(), self._mode.semaphore(1)
         self._open: Any = None
-        self._home: tuple[int, Any] = (0, None)
-        self._closed, self._opening = False, threading.Lock()
-        self._known: Contract | None = None
-        self._asking = self._semaphore(1)
+        self._home: Any = None
+        self._closed, self._known = False, cast(Any, None)
 
     @property
     def url(self) -> str:
@@ -135,7 +122,7 @@ class _Client:
         return f"{type(self).__name__}({self.url!r}, {self.model!r})"
 
     def _here(self) -> tuple[int, Any]:
-        loop = asyncio.get_running_loop() if self._is_async else None
+        loop = asyncio.get_running_loop() if self._mode.is_async else None
         return os.getpid(), loop
 
     def _connection(self) -> Any:
@@ -156,7 +143,7 @@ class _Client:
             )
         with self._opening:
             try:
-                self._open = self._open or self._connect(self._is_async)
+                self._open = self._open or self._connect(self._mode.is_async)
             except (ValueError, ImportError) as error:
                 # Such as a proxy of the environment, with its user.
                 told = address.without_user(self._address.hide(str(error)))
@@ -178,41 +165,41 @@ class _Client:
         await self._run(batches, deadline)
         places = errors.TruncatedPlaces()
         found = list(batches.results(places))
-        # Of the line that calls a method; one that waits has `_now` between.
-        places.warn(stacklevel=3 + (not self._is_async))
+        # Of the line that calls a method, or awaits what it returned.
+        places.warn(stacklevel=2 if self._mode.is_async else 4)
         return found
 
-    async def _texts(self, lines: Any, options: Any) -> AsyncIterator[str]:
+    async def _texts(self, lines: Any, options: Any) -> abc.AsyncIterator[str]:
         size = self._batch_size * self._concurrency
-        slots = self._semaphore(self._concurrency)
+        slots = self._mode.semaphore(self._concurrency)
         first, places = 0, errors.TruncatedPlaces()
-        waiting: deque[tuple[Batches, Any]] = deque()
+        sent: deque[tuple[Batches, Any]] = deque()
 
-        async def oldest() -> Iterator[str]:
-            await self._join(waiting[0][1])
-            return waiting.popleft()[0].results(places)
+        async def oldest() -> abc.Iterator[str]:
+            await self._mode.join(sent[0][1])
+            return sent.popleft()[0].results(places)
 
         try:
             async with aclosing(_parts(lines, size)) as parts:
                 async for part in parts:
                     question = requests.translation(part, options, first)
                     batches = await self._batches(question)
-                    work = self._start(self._run(batches, None, slots))
-                    waiting.append((batches, work))
+                    work = self._mode.start(self._run(batches, None, slots))
+                    sent.append((batches, work))
                     first += size
                     # Two, so that the server has work while results are used,
                     # but where nothing shall be in flight beside a request.
-                    if len(waiting) == (1 if self._concurrency == 1 else 2):
+                    if len(sent) == (1 if self._concurrency == 1 else 2):
                         for text in await oldest():
                             yield text
-            while waiting:
+            while sent:
                 for text in await oldest():
                     yield text
         finally:
-            for batches, _ in waiting:
+            for batches, _ in sent:
                 batches.failure = GeneratorExit()
-            await self._stop([work for _, work in waiting])
-        places.warn(stacklevel=2 + 2 * (not self._is_async))
+            await self._mode.stop([work for _, work in sent])
+        places.warn(stacklevel=2 if self._mode.is_async else 4)
 
     async def _batches(
         self, question: Question, deadline: float | None = None
@@ -226,16 +213,16 @@ class _Client:
         """Sends all requests, several at a time."""
         count = min(self._concurrency, len(batches.waiting))
         others = [
-            self._start(self._work(batches, deadline, slots))
+            self._mode.start(self._work(batches, deadline, slots))
             for _ in range(count - 1)
         ]
         try:
             await self._work(batches, deadline, slots)
             for other in others:
-                await self._join(other)
+                await self._mode.join(other)
         except BaseException as error:  # Such as Ctrl-C.
             batches.failure = error
-            await self._stop(others)
+            await self._mode.stop(others)
             raise
 
     async def _work(
@@ -247,7 +234,7 @@ class _Client:
         with batches.noting_failures():
             for places, sent in batches:
                 if sent:
-                    await self._sleep(_waiting_time(sent))
+                    await self._mode.sleep(_waiting_time(sent))
                 columns = {name: x[places] for name, x in asked.columns.items()}
                 read = partial(responses.rows_of, len(places), asked.read)
                 async with slots or nullcontext():
@@ -256,7 +243,9 @@ class _Client:
                     )
                 batches.take(places, sent, rows)
 
-    async def _agreed(self, deadline: float | None = None) -> Contract:
+    async def _agreed(
+        self, deadline: float | None = None
+    ) -> responses.Contract:
         self._connection()
         async with self._asking:
             if self._known is None:
@@ -266,11 +255,6 @@ class _Client:
                     "contract", columns, [], responses.contract_of, deadline
                 )
         return self._known
-
-    async def _states(self) -> dict[int, str]:
-        connection = self._connection()
-        message, read = connection.status_request(), connection.states
-        return await self._send("the status", message, read)
 
     async def _predict(
         self, signature: str, columns: Any, outputs: Any, read: Any, end: Any
@@ -305,11 +289,12 @@ class _Client:
                 raise TranslationServerError(text, "MALFORMED") from None
 
         retrying = tenacity.AsyncRetrying(
-            sleep=self._sleep,
+            sleep=self._mode.sleep,
             retry=tenacity.retry_if_exception(_may_pass),
             wait=_wait,
+            # In less than 0.1 s there is no answer but that it is late.
             stop=tenacity.stop_after_attempt(self._attempts)
-            | tenacity.stop_before_delay(end - time.monotonic()),
+            | tenacity.stop_before_delay(end - time.monotonic() - 0.1),
             reraise=True,
         )
         try:
@@ -327,8 +312,8 @@ class _Client:
             ) from None
 
 
-async def _parts(lines: Any, size: int) -> AsyncIterator[list[Any]]:
-    part = []
+async def _parts(lines: Any, size: int) -> abc.AsyncGenerator[list[Any]]:
+    part: list[Any] = []
     async for line in _each(lines):
         part.append(line)
         if len(part) == size:
@@ -338,35 +323,13 @@ async def _parts(lines: Any, size: int) -> AsyncIterator[list[Any]]:
         yield part
 
 
-async def _each(lines: Any) -> AsyncIterator[Any]:
-    if isinstance(lines, AsyncIterable):
+async def _each(lines: Any) -> abc.AsyncIterator[Any]:
+    if isinstance(lines, abc.AsyncIterable):
         async for line in lines:
             yield line
     else:
         for line in lines:
             yield line
-
-
-class _Held:
-    """A semaphore of threads, for `async with`."""
-
-    def __init__(self, count: int) -> None:
-        self._semaphore = threading.Semaphore(count)
-
-    async def __aenter__(self) -> None:
-        self._semaphore.acquire()
-
-    async def __aexit__(self, *error: object) -> None:
-        self._semaphore.release()
-
-
-def _now(work: Any) -> Any:
-    """What a coroutine returns that is never suspended."""
-    try:
-        work.send(None)
-    except StopIteration as done:
-        return done.value
-    raise AssertionError("it was suspended")
 
 
 class TranslationClient(_Client):
@@ -384,31 +347,20 @@ class TranslationClient(_Client):
         TextTooLongError: likewise, for texts longer than the server reads.
     """
 
-    _is_async, _semaphore = False, _Held
-
-    async def _sleep(self, seconds: float) -> None:
-        tenacity.nap.sleep(seconds)
-
-    def _start(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return start(_now, work)
-
-    async def _join(self, work: Any) -> None:
-        work.result()
-
-    async def _stop(self, works: list[Any]) -> None:
-        """They end by themselves."""
+    _mode = modes.Waiting
 
     def translate(
         self, lines: Lines, **options: Unpack[requests.SearchSettings]
     ) -> list[str]:
         """The best translation of every line."""
-        return _now(self._ask(requests.translation(lines, options)))
+        question = requests.translation(lines, options)
+        return self._mode.result(self._ask(question))
 
     def translate_lines(
         self,
-        lines: Iterable[str | bytes],
+        lines: abc.Iterable[str | bytes],
         **options: Unpack[requests.SearchSettings],
-    ) -> Iterator[str]:
+    ) -> abc.Iterator[str]:
         """The translations of any number of lines, as they come.
 
         It reads at most two times `batch_size` x `concurrency` lines ahead,
@@ -417,20 +369,13 @@ class TranslationClient(_Client):
         before the line that has none.
         """
         requests.check_stream(lines, options)
-        return self._in_turn(self._texts(lines, options))
-
-    def _in_turn(self, texts: Any) -> Iterator[str]:
-        try:
-            while (text := _now(anext(texts, None))) is not None:
-                yield text
-        finally:
-            _now(texts.aclose())
+        return self._mode.iterator(self._texts(lines, options))
 
     def nbest(
         self, lines: Lines, **options: Unpack[requests.NbestSettings]
     ) -> list[list[responses.TranslatedText]]:
         """The `n_best` translations of every line, the best first."""
-        return _now(self._ask(requests.nbest(lines, options)))
+        return self._mode.result(self._ask(requests.nbest(lines, options)))
 
     def align(
         self,
@@ -444,35 +389,40 @@ class TranslationClient(_Client):
         translation is empty and has the score -1e30.
         """
         wanted = {"rank": rank, **options}
-        return _now(self._ask(requests.alignment(lines, wanted, self._step)))
+        question = requests.alignment(lines, wanted, self._step)
+        return self._mode.result(self._ask(question))
 
     def score(
         self, sources: Lines, targets: Lines
     ) -> list[responses.TranslationScore]:
         """How probable given translations are."""
-        return _now(self._ask(requests.pairs("score", sources, targets)))
+        question = requests.pairs("score", sources, targets)
+        return self._mode.result(self._ask(question))
 
     def align_pairs(
         self, sources: Lines, targets: Lines
     ) -> list[responses.ScoredTranslation]:
         """As `score`, with the attention weights."""
-        return _now(self._ask(requests.pairs("align_pair", sources, targets)))
+        question = requests.pairs("align_pair", sources, targets)
+        return self._mode.result(self._ask(question))
 
     def encode(self, lines: Lines) -> list[np.ndarray]:
         """The encoder's vectors of every line, (S, M) float32."""
-        return _now(self._ask(requests.encoding(lines)))
+        return self._mode.result(self._ask(requests.encoding(lines)))
 
-    def contract(self) -> Contract:
+    def contract(self) -> responses.Contract:
         """What the server takes; it is asked once, at the first call."""
-        return _now(self._agreed())
+        return self._mode.result(self._agreed())
 
     def status(self) -> dict[int, str]:
         """Version -> its state; `"AVAILABLE"` where it is served."""
-        return _now(self._states())
+        connection = self._connection()
+        message, read = connection.status_request(), connection.states
+        return self._mode.result(self._send("the status", message, read))
 
     def close(self) -> None:
         """Closes the connections; the client cannot be used then."""
-        _now(self._disconnect())
+        return self._mode.result(self._disconnect())
 
     def __enter__(self) -> Self:
         return self
@@ -485,70 +435,28 @@ class AsyncTranslationClient(_Client):
     """As `TranslationClient`, with methods to be awaited, for asyncio.
 
     A call that is cancelled takes its requests with it. A client belongs to
-    the event loop that used it first. `translate_lines` takes an asynchronous
-    iterable as well.
+    the event loop that used it first.
     """
 
-    _is_async, _semaphore = True, asyncio.Semaphore
-    _sleep = staticmethod(asyncio.sleep)
-    _start = staticmethod(asyncio.create_task)
-
-    async def _join(self, work: Any) -> None:
-        await work
-
-    async def _stop(self, works: list[Any]) -> None:
-        for work in works:
-            work.cancel()
-        await asyncio.gather(*works, return_exceptions=True)
-
-    async def translate(
-        self, lines: Lines, **options: Unpack[requests.SearchSettings]
-    ) -> list[str]:
-        return await self._ask(requests.translation(lines, options))
+    _mode = modes.Awaited
+    translate = modes.awaitable(TranslationClient.translate)
+    nbest = modes.awaitable(TranslationClient.nbest)
+    align = modes.awaitable(TranslationClient.align)
+    score = modes.awaitable(TranslationClient.score)
+    align_pairs = modes.awaitable(TranslationClient.align_pairs)
+    encode = modes.awaitable(TranslationClient.encode)
+    contract = modes.awaitable(TranslationClient.contract)
+    status = modes.awaitable(TranslationClient.status)
+    aclose = modes.awaitable(TranslationClient.close)
 
     def translate_lines(
         self,
-        lines: Iterable[str | bytes] | AsyncIterable[str | bytes],
+        lines: abc.Iterable[str | bytes] | abc.AsyncIterable[str | bytes],
         **options: Unpack[requests.SearchSettings],
-    ) -> AsyncIterator[str]:
+    ) -> abc.AsyncIterator[str]:
+        """As there; `lines` may be asynchronous as well."""
         requests.check_stream(lines, options)
         return self._texts(lines, options)
-
-    async def nbest(
-        self, lines: Lines, **options: Unpack[requests.NbestSettings]
-    ) -> list[list[responses.TranslatedText]]:
-        return await self._ask(requests.nbest(lines, options))
-
-    async def align(
-        self,
-        lines: Lines,
-        rank: Option = 0,
-        **options: Unpack[requests.BeamSettings],
-    ) -> list[responses.Translation]:
-        wanted = {"rank": rank, **options}
-        return await self._ask(requests.alignment(lines, wanted, self._step))
-
-    async def score(
-        self, sources: Lines, targets: Lines
-    ) -> list[responses.TranslationScore]:
-        return await self._ask(requests.pairs("score", sources, targets))
-
-    async def align_pairs(
-        self, sources: Lines, targets: Lines
-    ) -> list[responses.ScoredTranslation]:
-        return await self._ask(requests.pairs("align_pair", sources, targets))
-
-    async def encode(self, lines: Lines) -> list[np.ndarray]:
-        return await self._ask(requests.encoding(lines))
-
-    async def contract(self) -> Contract:
-        return await self._agreed()
-
-    async def status(self) -> dict[int, str]:
-        return await self._states()
-
-    async def aclose(self) -> None:
-        await self._disconnect()
 
     async def __aenter__(self) -> Self:
         return self

@@ -44,10 +44,12 @@ _OPTIONS = [
 ]
 
 
-class GrpcConnection:
+class Connection:
     """One model behind one address; `files` are PEM, or None."""
 
-    def __init__(self, address: Address, files: Any, is_async: bool) -> None:
+    def __init__(
+        self, address: Address, files: Any, tls: Any, is_async: bool
+    ) -> None:
         self._is_async = is_async
         self._headers = tuple(address.headers.items())
         self._spec = _MESSAGES["ModelSpec"](name=address.model)

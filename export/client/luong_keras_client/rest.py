@@ -9,10 +9,8 @@ import email.utils
 import json
 import os
 import ssl
-import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Any
 
 import httpx
@@ -20,6 +18,7 @@ import numpy as np
 
 from luong_keras_client.address import Address
 from luong_keras_client.errors import UNREADABLE, TranslationServerError
+from luong_keras_client.modes import start
 
 MAX_BYTES = 2**30  # of an answer
 # HTTP status -> gRPC's name of it, as TensorFlow Serving maps them.
@@ -38,25 +37,11 @@ _TYPES = {
 _encode = np.frompyfunc(str.encode, 1, 1)
 
 
-def start(work: Callable[..., Any], *arguments: Any) -> Future[Any]:
-    """Begins work in a thread that no exit waits for."""
-    future: Future[Any] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work(*arguments))
-        except BaseException as error:
-            future.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    return future
-
-
-class RestConnection:
+class Connection:
     """One model at one REST address."""
 
     def __init__(
-        self, address: Address, tls: ssl.SSLContext | None, is_async: bool
+        self, address: Address, files: Any, tls: Any, is_async: bool
     ) -> None:
         self._url, self._is_async = address.model_url, is_async
         if tls is None:
@@ -181,7 +166,7 @@ def _read(answer: Any, read: Callable[[Any], Any]) -> Any:
     except UNREADABLE:
         told = content[:300].decode(errors="replace")
         if status == 200:
-            text = f"an answer that begins with {told[:200]!r}"
+            text = f"an answer that begins with {told[:200]}"
             raise TranslationServerError(text, "MALFORMED") from None
     raise TranslationServerError(
         f"HTTP {status}, {told or 'no message'}",
@@ -192,8 +177,10 @@ def _read(answer: Any, read: Callable[[Any], Any]) -> Any:
 
 def seconds_to_wait(value: str | None) -> float | None:
     """What `Retry-After` asks for: seconds, or a date as HTTP writes it."""
-    if value is None or value.strip().isdecimal():
-        return value and float(value)
+    if value is None:
+        return None
+    if value.strip().isdecimal():
+        return float(value)
     try:
         date = email.utils.parsedate_to_datetime(value)
         date = date.replace(tzinfo=date.tzinfo or datetime.UTC)

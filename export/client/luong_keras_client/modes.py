@@ -1,0 +1,104 @@
+"""How a client waits: in threads, or in an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Future
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import tenacity
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+
+def awaitable(
+    method: Callable[Concatenate[Any, Given], Result],
+) -> Callable[Concatenate[Any, Given], Awaitable[Result]]:
+    """A method of the client that waits, for the one that is awaited."""
+    return method  # type: ignore[return-value]
+
+
+def start(work: Callable[..., Any], *arguments: Any) -> Future[Any]:
+    """Begins work in a thread that no exit waits for."""
+    future: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work(*arguments))
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future
+
+
+class Waiting:
+    """Coroutines that are never suspended, in threads."""
+
+    is_async = False
+
+    class semaphore(threading.Semaphore):
+        """For `async with`."""
+
+        async def __aenter__(self) -> None:
+            self.acquire()
+
+        async def __aexit__(self, *error: object) -> None:
+            self.release()
+
+    @staticmethod
+    def result(work: Any) -> Any:
+        try:
+            work.send(None)
+        except StopIteration as done:
+            return done.value
+        raise AssertionError("it was suspended")
+
+    @staticmethod
+    def iterator(texts: Any) -> Iterator[str]:
+        try:
+            while (text := Waiting.result(anext(texts, None))) is not None:
+                yield text
+        finally:
+            Waiting.result(texts.aclose())
+
+    @staticmethod
+    def start(work: Any) -> Future[Any]:
+        return start(Waiting.result, work)
+
+    @staticmethod
+    async def sleep(seconds: float) -> None:
+        tenacity.nap.sleep(seconds)
+
+    @staticmethod
+    async def join(work: Future[Any]) -> None:
+        work.result()
+
+    @staticmethod
+    async def stop(works: list[Any]) -> None:
+        """They end by themselves."""
+
+
+class Awaited:
+    """Coroutines of asyncio."""
+
+    is_async = True
+    semaphore, sleep = asyncio.Semaphore, staticmethod(asyncio.sleep)
+    start = staticmethod(asyncio.create_task)
+
+    @staticmethod
+    def result(work: Any) -> Any:
+        return work
+
+    @staticmethod
+    async def join(work: asyncio.Task[Any]) -> None:
+        await work
+
+    @staticmethod
+    async def stop(works: list[asyncio.Task[Any]]) -> None:
+        for work in works:
+            work.cancel()
+        await asyncio.gather(*works, return_exceptions=True)
