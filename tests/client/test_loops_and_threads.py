@@ -122,6 +122,13 @@ def test_a_client_belongs_to_one_loop(served):
     asyncio.run(client.aclose())
 
 
+def test_a_call_is_made_before_its_loop_runs(served):
+    calls = {"status": (), "contract": (), "translate": (["a"],)}
+    for name, arguments in calls.items():
+        client = AsyncTranslationClient(served.url)
+        assert asyncio.run(getattr(client, name)(*arguments))
+
+
 def test_inside_of_a_running_loop(served):
     async def ask():
         with TranslationClient(served.url) as client:

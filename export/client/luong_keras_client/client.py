@@ -256,6 +256,11 @@ class _Client:
                 )
         return self._known
 
+    async def _states(self) -> dict[int, str]:
+        connection = self._connection()
+        message, read = connection.status_request(), connection.states
+        return await self._send("the status", message, read)
+
     async def _predict(
         self, signature: str, columns: Any, outputs: Any, read: Any, end: Any
     ) -> Any:
@@ -416,9 +421,7 @@ class TranslationClient(_Client):
 
     def status(self) -> dict[int, str]:
         """Version -> its state; `"AVAILABLE"` where it is served."""
-        connection = self._connection()
-        message, read = connection.status_request(), connection.states
-        return self._mode.result(self._send("the status", message, read))
+        return self._mode.result(self._states())
 
     def close(self) -> None:
         """Closes the connections; the client cannot be used then."""
