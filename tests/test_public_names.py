@@ -103,7 +103,7 @@ def test_keras_is_left_alone_where_the_environment_says_so(monkeypatch):
     monkeypatch.setenv("LUONG_KERAS_LAZY", "1")
     assert run(
         "import luong_keras\n"
-        "luong_keras.TranslationClient\n"
+        "luong_keras.RunConfig\n"
         "print({'keras', 'tensorflow'} & set(sys.modules))\n"
         "luong_keras.LocalAttention\n"
         "print('keras' in sys.modules)"

@@ -360,6 +360,9 @@ class WordLosses(CheckedLayer):
             self.projection.build(vectors_shape)
         self.built = True
 
+    def _check_widths(self, vectors, **others):
+        super()._check_widths(vectors=vectors)  # targets are as long as these
+
     def _check_call(self, vectors, **others):
         self.projection._check_call(vectors)
         self.projection._check_widths(vectors=vectors)

@@ -60,7 +60,8 @@ def said(end, arguments=(), **environment):
     inherited = {k: v for k, v in os.environ.items() if k[:3] != "TF_"}
     done = subprocess.run(
         [sys.executable, "-c", program],
-        env={**inherited, **environment},
+        # As for the command: Keras is not imported before.
+        env={**inherited, **environment, "LUONG_KERAS_LAZY": "1"},
         capture_output=True,
         text=True,
     )

@@ -164,8 +164,18 @@ def test_a_client_leaves_no_thread(rest):
             assert not thread.is_alive()
 
 
+@pytest.fixture
+def interruptible():
+    """Ctrl-C raises, also where a shell lets programs ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize("lines", [["a"], list("abcdefgh")])
-def test_a_call_that_is_interrupted_gives_up(served, model, lines):
+def test_a_call_that_is_interrupted_gives_up(
+    served, model, lines, interruptible
+):
     def late(signature, rows):
         model.over.wait(30)
         return shout(signature, rows)

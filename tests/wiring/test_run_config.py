@@ -405,7 +405,8 @@ def rates(training, epochs=4, steps=4):
     """The rate of every batch, by the callback and the optimizer made."""
     config = RunConfig(model=MODEL, training=training)
     holder = types.SimpleNamespace(
-        learning_rate=float(training_part.optimizer(config).learning_rate)
+        learning_rate=float(training_part.optimizer(config).learning_rate),
+        get_config=lambda: {"learning_rate": holder.learning_rate},
     )
     schedule = training_part.learning_rate_schedule(
         training, find_metric("bleu")
