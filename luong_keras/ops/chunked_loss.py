@@ -119,7 +119,7 @@ class _Words:
         )
 
     def _gradient_scale(self):
-        """What keeps the gradients of logits inside of float16, or None.
+        """The scale of the gradients of logits in float16; None elsewhere.
 
         It keeps sums over the words of a chunk below 2 ** 15. Of few words
         the sums over the vocabulary could leave float16 first.

@@ -13,7 +13,7 @@ def has_gpu() -> bool:
 
 
 def has_bfloat16() -> bool:
-    """Whether what the backend computes on multiplies bfloat16.
+    """Whether the device of the backend multiplies bfloat16.
 
     NVIDIA's GPUs do since compute capability 8; older ones, such as the T4,
     multiply float16.

@@ -84,7 +84,7 @@ def text_settings(
 def own_text_start(
     data: DataConfig, run: RunFolder | None
 ) -> tuple[str | None, RunConfig]:
-    """What a training begins with where no preset is named.
+    """The initial settings of a run for which no preset is named.
 
     A run that has begun keeps its settings. For another one the size of the
     text decides, which is printed.

@@ -86,14 +86,16 @@ def _stated_delimiter(path: Path) -> str | None:
 
 
 def _first_record(path: Path, delimiters: str) -> tuple[str, list[str]]:
-    """The delimiter that gives the first records as many cells, and one.
+    """The delimiter of a file, and its first record.
 
-    Where several do, or none, the one that gives the first most.
+    It gives all of the first records the same number of cells, two or more;
+    where several delimiters do, or none, the one with the most cells in the
+    first record is taken.
     """
     found = []
     for delimiter in delimiters:
         records = _records(path, delimiter, "surrogateescape")
-        # What does not fit the quotes is told with the delimiter that does.
+        # A delimiter with which the quotes do not close is no candidate.
         with contextlib.suppress(ValueError):
             first = [r for _, r in itertools.islice(records, _FIRST) if r]
             if len(delimiters) == 1:
