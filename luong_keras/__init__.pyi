@@ -52,7 +52,7 @@ from .layers.decoder.input_feeding_rnn import (
 from .layers.decoder.memory_rnn import MemoryRNN as MemoryRNN
 from .layers.encoder import Encoder as Encoder
 from .layers.output_projection import OutputProjection as OutputProjection
-from .layers.output_projection import WordLosses as WordLosses
+from .layers.word_losses import WordLosses as WordLosses
 from .models.translation_model import TranslationModel as TranslationModel
 from .ops.double_precision import enable_float64 as enable_float64
 from .presets import PRESETS as PRESETS

@@ -25,8 +25,9 @@ from luong_keras.layers.decoder.input_feeding_rnn import (
 from luong_keras.layers.decoder.memory_rnn import MemoryRNN
 from luong_keras.layers.embedding import Embedding
 from luong_keras.layers.encoder import Encoder
-from luong_keras.layers.output_projection import OutputProjection, WordLosses
+from luong_keras.layers.output_projection import OutputProjection
 from luong_keras.layers.repeated_rows import RepeatedRows
+from luong_keras.layers.word_losses import WordLosses
 
 __all__ = [
     "BahdanauAttention",

@@ -7,24 +7,22 @@ import keras
 from keras import ops
 
 from luong_keras.config import AttentionConfig, ModelConfig
-from luong_keras.layers.attention.local_attention import LocalAttention
-from luong_keras.layers.attention.luong_attention import LuongAttention
-from luong_keras.layers.bridge import Bridge
-from luong_keras.layers.decoder.bahdanau_cells import (
+from luong_keras.layers import (
     BahdanauGRUCell,
     BahdanauLSTMCell,
-)
-from luong_keras.layers.decoder.input_feeding_gru_cell import (
+    Bridge,
+    Embedding,
+    Encoder,
     InputFeedingGRUCell,
-)
-from luong_keras.layers.decoder.input_feeding_lstm_cell import (
     InputFeedingLSTMCell,
+    LocalAttention,
+    LuongAttention,
+    MemoryRNN,
+    OutputProjection,
+    RepeatedRows,
+    WordLosses,
 )
-from luong_keras.layers.decoder.memory_rnn import MemoryRNN
-from luong_keras.layers.embedding import Embedding, embedding_table
-from luong_keras.layers.encoder import Encoder
-from luong_keras.layers.output_projection import OutputProjection, WordLosses
-from luong_keras.layers.repeated_rows import RepeatedRows
+from luong_keras.layers.embedding import embedding_table
 from luong_keras.models.decoding_step import DecodingStep
 from luong_keras.models.precision import decided
 from luong_keras.models.training_model import TrainingModel, named_outputs
@@ -289,10 +287,11 @@ class TranslationModel:
 
     def _embedded(self, source, mask=None):
         """What the encoder reads, and which of it is real."""
-        if self.source_embedding is None:
-            return source, mask
-        embedded = self._without_words(self.source_embedding(source), "source")
-        return embedded, ops.not_equal(source, self.config.source_pad_id)
+        if self.source_embedding is not None:
+            mask = ops.not_equal(source, self.config.source_pad_id)
+            embedded = self.source_embedding(source)
+            source = self._without_words(embedded, "source")
+        return source, mask
 
     def _without_words(self, embedded, side):
         """In training, zeros where the words of a side are left out."""
