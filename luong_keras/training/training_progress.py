@@ -1,10 +1,8 @@
-"""How far a training is, on the terminal or in a file."""
+"""The progress of a training run, on the terminal or in a file."""
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import math
 import sys
 import time
 from collections.abc import Mapping
@@ -18,33 +16,28 @@ from luong_keras.progress import (
     progress_bar,
     terminal,
 )
+from luong_keras.short_numbers import clock, rounded
 from luong_keras.training.monitoring import Result, check_mode
-from luong_keras.training.pace import Pace
-from luong_keras.training.progress_line import (
-    TrainingState,
-    epoch_line,
-    running_line,
-)
 from luong_keras.training.schedules import current_rate
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _NARROWEST = 60  # columns in which the line says enough
-_WIDTH_OF_FILES = 120
 _SECONDS_A_LINE = 600.0  # in a file, within an epoch
 _SECONDS_A_RATE = 10.0
 
 
 class TrainingProgress(keras.callbacks.Callback):
-    """Show the state of a training as one line, and every epoch as another.
+    """Show the state of a training run as one line, and each epoch as another.
 
     On a terminal the line is redrawn four times a second, with the epoch and
-    the step, the loss, the perplexity, the target tokens a second, the
-    learning rate, the time that is left to the epoch and to the run, and the
-    best validation score so far. Where nothing can be redrawn, in a file, on
-    a terminal without a cursor or of fewer than 60 columns, there is a line
-    an epoch, and within long epochs one every ten minutes.
+    the step, the time that is left to the epoch and to the run, the loss, the
+    perplexity, the best validation score so far, the target tokens a second
+    and the learning rate; a narrow terminal cuts its end. Where nothing can
+    be redrawn, in a file, on a terminal without a cursor or of fewer than 60
+    columns, there is a line an epoch, and within long epochs one every ten
+    minutes.
 
     It reads what Keras hands to every callback and the learning rate now and
     then, so it waits for the device no more than Keras' own bar does. Give
@@ -98,13 +91,15 @@ class TrainingProgress(keras.callbacks.Callback):
         self._shown = contextlib.ExitStack()
         self._advance: Advance | None = None
         self._console: Console | None = None
-        self._state = TrainingState(0, 0, 0, 0)
-        self._wording = 0
-        self._pace = Pace()
-        self._began = self._trained = 0.0
+        self._logs: Mapping[str, Any] = {}
+        self._epoch = self._step = self._steps = 0
+        self._rate: float | None = None
+        self._began = self._rate_due = self._line_due = 0.0
+        # Time, step and tokens at the end of the first step of an epoch:
+        # compilation is over then.
+        self._first: tuple[float, int, float] | None = None
         # Of the last epoch, from its last batch to the first of the next.
-        self._between: float | None = None
-        self._rate_due = self._line_due = 0.0
+        self._trained = self._between = 0.0
 
     def __enter__(self) -> TrainingProgress:
         return self
@@ -120,76 +115,45 @@ class TrainingProgress(keras.callbacks.Callback):
         self, epoch: int, logs: Mapping[str, Any] | None = None
     ) -> None:
         """Begin the line of this epoch."""
-        now = time.monotonic()
+        self._began = now = time.monotonic()
         if self._trained:
             self._between = now - self._trained
-        self._began, self._rate_due = now, 0.0
-        self._line_due = now + _SECONDS_A_LINE
-        self._pace.pause()
-        self._state = TrainingState(
-            epoch + 1,
-            self.params.get("epochs") or epoch + 1,
-            0,
-            self.params.get("steps") or 0,
-            speed=self._pace.tokens_a_second,
-            best=self.best,
-            metric=self.title,
-        )
-        self._show()
+        self._rate_due, self._line_due = 0.0, now + _SECONDS_A_LINE
+        self._epoch, self._step = epoch + 1, 0
+        self._steps = self.params.get("steps") or 0
+        self._first, self._logs = None, {}
+        if self._console is not None:
+            self._shown.enter_context(live_line(self._console, self._line))
 
     def on_train_batch_begin(
         self, batch: int, logs: Mapping[str, Any] | None = None
     ) -> None:
-        """Take the step at which a resumed epoch goes on."""
-        if not self._state.step:
-            self._state = dataclasses.replace(self._state, step=batch)
+        """Take the step at which a resumed epoch continues."""
+        self._step = self._step or batch
 
     def on_train_batch_end(
         self, batch: int, logs: Mapping[str, Any] | None = None
     ) -> None:
         """Note the step; the line is drawn by a clock of its own."""
-        logs, now, step = logs or {}, time.monotonic(), batch + 1
-        self._pace.add(now, step, _named(logs, self.count, math.nan))
-        self.steps_done += step - self._state.step
-        rate = self._state.rate
+        now, step = time.monotonic(), batch + 1
+        self._logs = logs or {}
+        self.steps_done += step - self._step
+        self._step, self._steps = step, max(self._steps, step)
+        if self._first is None:
+            self._first = now, step, self._named(self.count) or 0.0
         if now >= self._rate_due:
-            rate = current_rate(self.model.optimizer)
+            self._rate = current_rate(self.model.optimizer)
             self._rate_due = now + _SECONDS_A_RATE
-        steps = max(self._state.steps, step)
-        self._state = dataclasses.replace(
-            self._state,
-            step=step,
-            steps=steps,
-            loss=logs.get("loss"),
-            perplexity=_named(logs, "perplexity"),
-            speed=self._pace.tokens_a_second,
-            rate=rate,
-        )
-        self._estimate()
-        if step == steps:
+        if step == self._steps:
             self._trained = now
             self._shown.close()
         elif self._console is None and now >= self._line_due:
             self._line_due = now + _SECONDS_A_LINE
-            print(running_line(self._state, _WIDTH_OF_FILES)[0], flush=True)
-
-    def _estimate(self) -> None:
-        """How long the epoch and the run still take."""
-        pace, state = self._pace.seconds_a_step, self._state
-        if pace is None:
-            return
-        epochs = state.epochs - state.epoch
-        epoch_left = (state.steps - state.step) * pace
-        between = (epochs + 1) * (self._between or 0.0)
-        self._state = dataclasses.replace(
-            state,
-            epoch_left=epoch_left,
-            run_left=epoch_left + epochs * state.steps * pace + between,
-        )
+            print(self._line(), flush=True)
 
     def on_test_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         """Show how far the validation is, in the place of the training."""
-        if self._state.epoch and not self.model.stop_training:
+        if self._epoch and not self.model.stop_training:
             self._shown.close()
             bar = progress_bar("validation perplexity", self.validation_batches)
             self._advance = self._shown.enter_context(bar)
@@ -210,63 +174,82 @@ class TrainingProgress(keras.callbacks.Callback):
     def on_epoch_end(
         self, epoch: int, logs: Mapping[str, Any] | None = None
     ) -> None:
-        """Print what has come of the epoch."""
+        """Print the results of the epoch."""
         self._shown.close()
-        logs = logs or {}
+        self._logs = logs = logs or {}
+        self._rate = logs.get("learning_rate", self._rate)
         score, best = logs.get(self.monitor), self.best
         if score is not None:
+            before = None if best is None else Result(best)
             result = Result(float(score))
-            if result.is_better(
-                None if best is None else Result(best), self.mode
-            ):
+            if result.is_better(before, self.mode):
                 self.best, best = result.value, None
-        state = dataclasses.replace(
-            self._state,
-            epoch=epoch + 1,
-            loss=logs.get("loss"),
-            perplexity=_named(logs, "perplexity"),
-            validation=_named(logs, "perplexity", prefix="val_"),
-            rate=logs.get("learning_rate", self._state.rate),
-            speed=logs.get("tokens_per_second", self._state.speed),
-            seconds=time.monotonic() - self._began,
-            score=score,
-            best=best,
-        )
-        width = _WIDTH_OF_FILES
-        if self._console is not None:
-            width = self._console.width
-        print(epoch_line(state, width), flush=True)
+        seconds = clock(time.monotonic() - self._began)
+        parts = [
+            f"epoch {epoch + 1}/{self.params.get('epochs', epoch + 1)} in "
+            f"{seconds}",
+            *self._results(),
+            _part("validation {:.4g}", self._named("perplexity", "val_")),
+            _part(f"{self.title} {{:.2f}}", score),
+            _part("best {:.2f}", best),
+            *self._speeds(logs.get("tokens_per_second")),
+        ]
+        print(", ".join(filter(None, parts)), flush=True)
 
     def on_train_end(self, logs: Mapping[str, Any] | None = None) -> None:
         """Leave the line as it is."""
         self._shown.close()
 
-    def _show(self) -> None:
-        """Draws the line until what is shown is closed."""
-        if self._console is None:
-            return
-        self._shown.enter_context(live_line(self._console, self._line))
-
     def _line(self) -> str:
-        assert self._console is not None
-        line, self._wording = running_line(
-            self._state, self._console.width, self._wording
-        )
-        if self._state.loss is None and self._pace.seconds_a_step is None:
-            line += ", compiling"
-        return line
+        """The state within an epoch, the most important first."""
+        epochs = self.params.get("epochs") or self._epoch
+        seconds, speed = self._pace()
+        left = None
+        if seconds is not None:
+            epoch_left = (self._steps - self._step) * seconds
+            others = epochs - self._epoch
+            run_left = others * self._steps * seconds + epoch_left
+            run_left += (others + 1) * self._between
+            left = f"{clock(epoch_left)} left, {clock(run_left)} to the end"
+        parts = [
+            f"epoch {self._epoch}/{epochs}, step {self._step}/{self._steps}",
+            left or ("" if self._logs else "compiling"),
+            *self._results(),
+            _part(f"best {self.title} {{:.2f}}", self.best),
+            *self._speeds(speed),
+        ]
+        return ", ".join(filter(None, parts))
+
+    def _pace(self) -> tuple[float | None, float | None]:
+        """Seconds a step and tokens a second of this epoch."""
+        if self._first is None or self._step == self._first[1]:
+            return None, None
+        began, step, tokens = self._first
+        seconds = time.monotonic() - began
+        count = self._named(self.count)
+        speed = None if count is None else (count - tokens) / seconds
+        return seconds / (self._step - step), speed
+
+    def _results(self) -> list[str]:
+        return [
+            _part("loss {:.4g}", self._logs.get("loss")),
+            _part("perplexity {:.4g}", self._named("perplexity")),
+        ]
+
+    def _speeds(self, speed: float | None) -> list[str]:
+        tokens = "" if speed is None else f"{rounded(speed)} tokens/s"
+        return [tokens, _part("learning rate {:.3g}", self._rate)]
+
+    def _named(self, name: str, prefix: str = "") -> Any:
+        """A result; the model's output may stand before its name."""
+        for key, value in self._logs.items():
+            own = key.removeprefix("val_")
+            of_kind = (own != key) == bool(prefix)
+            if of_kind and (own == name or own.endswith(f"_{name}")):
+                return value
+        return None
 
 
-def _named(
-    logs: Mapping[str, Any],
-    name: str,
-    default: float | None = None,
-    prefix: str = "",
-) -> Any:
-    """A result whose name may have that of the model's output before it."""
-    for key, value in logs.items():
-        own = key.removeprefix("val_")
-        of_kind = (own != key) == bool(prefix)
-        if of_kind and (own == name or own.endswith(f"_{name}")):
-            return value
-    return default
+def _part(text: str, value: float | None) -> str:
+    """A part of a line, empty where its value is not known."""
+    return "" if value is None else text.format(value)

@@ -1,5 +1,4 @@
 import contextlib
-import dataclasses
 import signal
 import sys
 import time
@@ -10,20 +9,9 @@ import pytest
 
 from luong_keras.training import training_progress
 from luong_keras.training.fit import fit
-from luong_keras.training.pace import Pace
-from luong_keras.training.progress_line import (
-    TrainingState,
-    epoch_line,
-    running_line,
-)
 from luong_keras.training.stop_on_signal import StopOnSignal
 from luong_keras.training.training_progress import TrainingProgress
 from tests.terminals import terminal
-
-LONG = TrainingState(
-    *(100, 100, 31_250, 31_250, 123.456, 1234.56, 123_456.0, 0.00390625),
-    *(35_999, 863_999, 27.345),
-)
 
 
 def rows(count=4):
@@ -69,48 +57,32 @@ def train(callbacks, epochs=2, **arguments):
         )
 
 
-@pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
-def test_the_line_fits_and_says_what_it_can(width):
-    line, wording = running_line(LONG, width)
-    assert len(line) <= width
-    if width >= 80:
-        parts = ("100/100", "31250/31250", "123k", "12", "0.0039", "9h59m")
-        for part in (*parts, "9d23h", "BLEU 27"):
-            assert part in line
-    # A line that has changed its words keeps them.
-    assert running_line(LONG, 1000, wording)[1] == wording
-
-
-def test_what_is_not_known_is_not_said():
-    state = TrainingState(1, 2, 0, 10)
-    assert running_line(state, 80)[0] == "epoch 1/2, step 0/10"
-    over = dataclasses.replace(state, seconds=3.0, loss=2.5, score=0.0)
-    assert epoch_line(over, 80) == "epoch 1/2 in 0:03, loss 2.5, BLEU 0.00"
-
-
-@pytest.mark.parametrize("width", [40, 60, 80])
-def test_an_epoch_that_is_over_fits(width):
-    state = dataclasses.replace(
-        LONG, score=27.3, validation=1234.5, seconds=35_999.0
+def test_times_that_are_left(monkeypatch):
+    # Two epochs of four steps: the first takes 10 s and compiles, each other
+    # one 2 s, and 5 s pass between the epochs.
+    now = [0.0]
+    monkeypatch.setattr(training_progress.time, "monotonic", lambda: now[0])
+    progress = TrainingProgress(best=20.0)
+    progress.set_params({"epochs": 3, "steps": 4})
+    progress.set_model(small_model())
+    progress.on_epoch_begin(0)
+    assert progress._line() == (
+        "epoch 1/3, step 0/4, compiling, best BLEU 20.00"
     )
-    line = epoch_line(state, width)
-    assert len(line) <= width and line.startswith("epoch 100/100 in 9h59m")
-
-
-def test_the_pace_is_that_of_the_last_minute_without_pauses():
-    pace = Pace()
-    for step in range(1, 200):
-        pace.add(2.0 * step, step, 50.0 * step)
-    for step in range(200, 400):
-        pace.add(400 + 0.5 * (step - 200), step, 50.0 * step)
-    assert pace.seconds_a_step == pytest.approx(0.5)
-    assert pace.tokens_a_second == pytest.approx(100)
-    pace.pause()
-    pace.add(10_000.0, 1, 50.0)
-    assert pace.seconds_a_step == pytest.approx(0.5)
-    pace.add(10_003.0, 2, 350.0)
-    assert pace.seconds_a_step == pytest.approx(3)
-    assert pace.tokens_a_second == pytest.approx(100)
+    for step, seconds in enumerate((10.0, 2.0, 2.0, 2.0)):
+        now[0] += seconds
+        logs = {"loss": 2.5, "word_perplexity": 12.0, "count": 100.0 * step}
+        progress.on_train_batch_end(step, logs)
+    now[0] += 5.0
+    progress.on_epoch_begin(1)
+    for step in range(2):
+        now[0] += 2.0
+        progress.on_train_batch_end(step, {"loss": 2.0, "count": 100.0 * step})
+    # Two steps of this epoch, four of the next, two pauses.
+    assert progress._line() == (
+        "epoch 2/3, step 2/4, 0:04 left, 0:22 to the end, loss 2, best BLEU "
+        "20.00, 50 tokens/s, learning rate 0.01"
+    )
 
 
 def test_a_file_has_a_line_an_epoch(capsys):
@@ -144,7 +116,7 @@ def test_a_terminal_has_one_line_that_is_redrawn(monkeypatch):
     assert any("step 2/4" in line and "loss" in line for line in drawn)
     second = [line for line in drawn if line.startswith("epoch 2/2")]
     assert second and all("BLEU 20.00" in line for line in second)
-    assert any("run 0:0" in line for line in drawn)
+    assert any("left, 0:0" in line for line in drawn)
     assert seen.cursor_is_shown()
 
 
@@ -195,7 +167,7 @@ def test_a_stopped_run_goes_on_in_its_epoch_and_step(
     assert again.steps_done == 6
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("epoch 1/2, step 3/4")
-    assert lines[0].endswith("best BLEU 20.00")
+    assert "best BLEU 20.00" in lines[0]
     assert [line[:12] for line in lines[1:]] == [
         "epoch 1/2 in",
         "epoch 2/2, s",
