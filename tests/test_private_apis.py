@@ -2,12 +2,10 @@
 
 import ast
 import contextlib
-import ctypes
 import importlib.metadata
 import pkgutil
 import re
 import sys
-import unittest.mock
 from pathlib import Path
 
 import keras
@@ -17,10 +15,7 @@ import pytest
 import luong_keras
 from luong_keras.layers import OutputProjection, output_projection
 from luong_keras.missing_package import KNOWN, private_name
-from luong_keras.serving import c_api
-from luong_keras.serving.c_api import FUNCTIONS
-from luong_keras.serving.saved_model_checks import check_saved_model
-from luong_keras.serving.server_runtime import SavedModelError
+from luong_keras.serving import check_saved_model
 from luong_keras.training import optimizers
 from luong_keras.training.optimizers import make_optimizer
 
@@ -31,8 +26,6 @@ PRIVATE_PART = re.compile(r"^(_.*|src|python|core)$")
 LIBRARIES = {"google", "jax", "keras", "sentencepiece", "sacrebleu"}
 LIBRARIES |= {"tensorflow", "tensorflow_text", "tensorflow_datasets"}
 NAMED = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-C_API = {"TF_*", *c_api.LIBRARIES, c_api.TEXT_LIBRARIES}
-DISABLE_XLA = "_ZN10tensorflow21DisableXlaCompilationEv"
 # Public, though Python's named tuples and `os` spell them so.
 PUBLIC = {"_asdict", "_replace", "_fields", "_exit"}
 
@@ -121,8 +114,6 @@ def test_names_of_packages_are_tested_for_when_used():
     assert bare == {
         # With a default, after an input has been asked for it.
         ("luong_keras/layers/output_projection.py", "_keras_history"),
-        # The binding has a test of its own below.
-        *(("luong_keras/serving/c_api.py", name) for name in C_API),
     }
     for path in (ROOT / "luong_keras").rglob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -251,68 +242,3 @@ def test_replicas(without, monkeypatch):
     monkeypatch.setattr(optimizers, "replica_count", lambda: 2)
     with one_line(name, "without `tf.distribute`"):
         make_optimizer().build([keras.Variable(1.0)])
-
-
-class Library:
-    """Has every function but some, which would do nothing."""
-
-    def __init__(self, *missing):
-        for name in {*FUNCTIONS, DISABLE_XLA}.difference(missing):
-            setattr(self, name, unittest.mock.Mock(return_value=0))
-
-
-@pytest.fixture
-def packages(tmp_path, monkeypatch):
-    """TensorFlow and tensorflow-text as the binding finds them, but empty."""
-    for name in c_api.LIBRARIES:
-        path = tmp_path / "tensorflow" / name
-        path.parent.mkdir(exist_ok=True)
-        path.touch()
-    text = tmp_path / "tensorflow_text" / "python" / "ops" / "_text_ops.so"
-    text.parent.mkdir(parents=True)
-    text.touch()
-    monkeypatch.setattr(
-        c_api, "_package_folder", lambda name, optional=False: tmp_path / name
-    )
-    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: Library())
-    c_api.CApi()
-    return tmp_path
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *(f"tensorflow/{name}" for name in c_api.LIBRARIES),
-        "tensorflow_text/python/ops/_text_ops.so",
-    ],
-)
-def test_libraries_of_the_c_api(packages, name):
-    (packages / name).unlink()
-    with one_line(name.replace("python", "**").replace("_text_ops", "*")):
-        c_api.CApi()
-
-
-@pytest.mark.parametrize("name", [*FUNCTIONS, DISABLE_XLA])
-def test_functions_of_the_c_api(packages, monkeypatch, name):
-    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: Library(name))
-    with one_line(f"tensorflow.{name}"):
-        c_api.CApi()
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux only")
-def test_an_export_without_a_function(exported_models, tmp_path, monkeypatch):
-    python = tmp_path / "python"
-    python.write_text(
-        f"#!{sys.executable}\nimport sys\n"
-        "from luong_keras.serving import c_api, saved_model_session\n"
-        "c_api.FUNCTIONS['TF_Gone'] = (None, [])\n"
-        "sys.argv[1:3] = []\nsaved_model_session.main()\n"
-    )
-    python.chmod(0o700)
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    monkeypatch.setattr(sys, "executable", str(python))
-    with pytest.raises(SavedModelError) as caught:
-        check_saved_model(exported_models / "1")
-    message = str(caught.value)
-    assert "`tensorflow.TF_Gone`" in message and "\n" not in message
-    assert KNOWN["tensorflow"] in message

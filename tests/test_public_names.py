@@ -88,10 +88,9 @@ def test_the_top_has_the_layers_and_few_names_more():
 
 
 @pytest.mark.parametrize("blocked", ["keras", "tensorflow"])
-def test_without_keras_or_its_backend_the_client_works(blocked):
+def test_without_keras_or_its_backend_settings_work(blocked):
     program = (
-        "import luong_keras, luong_keras_client\n"
-        "luong_keras_client.TranslationClient\n"
+        "import luong_keras\n"
         "luong_keras.RunConfig, luong_keras.PRESETS\n"
         "try:\n    luong_keras.LocalAttention\n"
         "except ImportError as error:\n    print(error)"

@@ -18,9 +18,9 @@ from luong_keras.inference.model_ensemble import ModelEnsemble
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.missing_package import missing_package
 from luong_keras.serving.limits import ServingLimits
-from luong_keras.serving.request_cost import request_cost, worst_request
 from luong_keras.serving.rounded_weights import RoundedWeights
 from luong_keras.serving.saved_model_checks import check_saved_model
+from luong_keras.serving.server_runtime import Call
 from luong_keras.serving.signatures import (
     as_it_is,
     probes,
@@ -36,7 +36,6 @@ except ImportError as error:
     raise missing_package("tensorflow", error) from error
 
 WARMUP_SENTENCES = 4
-MOST_SECONDS = 120.0  # for the worst request
 # What every export is tried on beside words of its own vocabulary.
 STRANGE_TEXTS = [b"", b" \t", b"caf\xe9 \xff\xfe", "\u00df \U0001f600".encode()]
 
@@ -98,13 +97,16 @@ def export_saved_model(
         )
         sentences = probe_sentences(translator)
         write_warmup(temporary / "model", probes(sentences[:WARMUP_SENTENCES]))
-        check_saved_model(
+        measured = say is not None and sys.platform.startswith("linux")
+        worst = worst_request(translator, limits) if measured else None
+        cost = check_saved_model(
             temporary / "model",
             _answers(functions, probes(sentences)),
             say or (lambda line: None),
+            worst,
         )
         if say is not None:
-            say(_worst_cost(translator, temporary / "model", limits))
+            say(_worst_cost(translator, limits, cost))
         sync_tree(temporary / "model")
         os.replace(temporary / "model", folder)
         sync(folder.parent)
@@ -126,20 +128,52 @@ def probe_sentences(translator: TextTranslator, count: int = 6) -> list[bytes]:
     return [*sentences.tolist(), *STRANGE_TEXTS]
 
 
-def _worst_cost(translator, folder, limits):
+def _worst_cost(translator, limits, cost):
     """What the worst request costs, in words."""
-    if not sys.platform.startswith("linux"):
+    if cost is None:
         return "not measured: the worst request (Linux only)"
-    worst = worst_request(translator, limits)
-    first = {key: column[:1] for key, column in worst[1].items()}
-    first["text"] = first["prefix"] = np.array([b""], object)
-    calls = [(worst[0], first), worst]
-    cost = request_cost(folder, calls, MOST_SECONDS)
+    decoding = translator.decoding
     return (
         f"the worst request, {limits.max_rows} rows of "
-        f"{translator.decoding.max_source_length} tokens and as many imposed "
-        f"ones, beam {worst[1]['beam_size'][0]}, over the loaded model: {cost}"
+        f"{decoding.max_source_length} tokens and as many imposed ones, beam "
+        f"{decoding.max_beam_size or decoding.beam_size}, over a warm "
+        f"server: {cost}"
     )
+
+
+def worst_request(translator: TextTranslator, limits: ServingLimits) -> Call:
+    """As many of the longest texts and prefixes as the limits allow.
+
+    The signature is `align`, whose answers are the largest.
+    """
+    decoding, rows = translator.decoding, limits.max_rows
+    generator = np.random.default_rng(0)
+    texts = [
+        _longest(tokenizer, decoding.max_source_length, rows, generator)
+        for tokenizer in (
+            translator.source_tokenizer,
+            translator.target_tokenizer,
+        )
+    ]
+    beam_size = decoding.max_beam_size or decoding.beam_size
+    return "align", {
+        "text": texts[0],
+        # The last of all: so many are put together before.
+        "rank": np.full(rows, (decoding.stack_size or beam_size) - 1, "int32"),
+        "beam_size": np.full(rows, beam_size, "int32"),
+        "length_penalty": np.full(rows, -1, "float32"),
+        "prefix": texts[1],
+        "replace_unknown": np.ones(rows, "int32"),
+    }
+
+
+def _longest(tokenizer, tokens, rows, generator):
+    """Texts of so many tokens drawn from a vocabulary, (rows,) bytes."""
+    ids = generator.integers(
+        len(SPECIAL_TOKENS), tokenizer.vocabulary_size, (rows, tokens)
+    )
+    words = tokenizer.lookup(ids)
+    return tokenizer.join(tf.RaggedTensor.from_tensor(words)).numpy()
 
 
 def _write(translator, folder, weights_dtype, limits):

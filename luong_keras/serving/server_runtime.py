@@ -1,18 +1,20 @@
-"""Calls to a SavedModel in a process that has TensorFlow's C++ alone."""
+"""Calls to a SavedModel in a process of its own, as a server runs them."""
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from luong_keras.missing_package import missing_package, private_name
-from luong_keras.serving.saved_model_session import from_json, to_json
+from luong_keras.serving.saved_model_session import process_memory
 
 try:
     from google.protobuf.message import DecodeError
@@ -27,6 +29,34 @@ Answer = Mapping[str, np.ndarray]
 
 class SavedModelError(RuntimeError):
     """A SavedModel that a server could not serve, and why."""
+
+
+class RequestCost(NamedTuple):
+    """What a request costs a server.
+
+    Attributes:
+        megabytes: by how much the process rose over what the calls before took.
+        seconds: on one core.
+        finished: whether it came to an end in the time it was given; else
+            both are what it had taken until then.
+
+    Example:
+        >>> print(RequestCost(412.3, 7.94))
+        412 MB, 7.9 s on one core
+        >>> print(RequestCost(412.3, 60.0, finished=False))
+        more than 412 MB, more than 60.0 s on one core
+    """
+
+    megabytes: float
+    seconds: float
+    finished: bool = True
+
+    def __str__(self) -> str:
+        more = "" if self.finished else "more than "
+        return (
+            f"{more}{self.megabytes:,.0f} MB, {more}{self.seconds:.1f} s on "
+            "one core"
+        )
 
 
 def read_meta_graph(folder: Path):
@@ -57,77 +87,104 @@ def read_meta_graph(folder: Path):
 def run_in_server_runtime(
     folder: str | Path, calls: Sequence[Call]
 ) -> list[Answer]:
-    """Runs calls as the stock server would: no Python, no XLA.
+    """Runs calls in a process that only loads TensorFlow and the SavedModel.
 
     Args:
         folder: the SavedModel.
-        calls: what to ask, in one process, one after the other.
+        calls: run in one process, one after the other.
 
     Raises:
         SavedModelError: where the runtime cannot load or run the model.
     """
-    process = session_process(folder)
-    output, errors = process.communicate(
-        json.dumps(session_jobs(folder, calls))
-    )
-    if process.returncode:
-        raise SavedModelError(_why_not(process.returncode, errors))
-    return [
-        {key: from_json(value) for key, value in answer.items()}
-        for answer in json.loads(output)
-    ]
+    with session_process(folder, calls) as process:
+        return _read(process)
 
 
-def session_jobs(folder: str | Path, calls: Sequence[Call]) -> list[dict]:
-    """Calls as the program `saved_model_session` reads them.
+def run_and_measure(
+    folder: str | Path, calls: Sequence[Call], last: Call, max_seconds: float
+) -> tuple[list[Answer], RequestCost]:
+    """Answers of some calls, and the cost of a last one.
+
+    Args:
+        folder: the SavedModel.
+        calls: as in `run_in_server_runtime`.
+        last: the call that is measured, on Linux.
+        max_seconds: what it may take.
+
+    Raises:
+        SavedModelError: where the runtime cannot load or run the model.
+    """
+    with session_process(folder, [*calls, last], "--cost") as process:
+        answers, before = _read(process), _read(process)
+        try:
+            process.wait(max_seconds)
+        except subprocess.TimeoutExpired:
+            peak = process_memory("VmHWM", process.pid)
+            process.kill()
+            cost = RequestCost((peak - before) / 1e6, max_seconds, False)
+            return answers, cost
+        try:
+            seconds, peak = _read(process)
+        except SavedModelError as error:
+            raise SavedModelError(
+                "Expected: an answer to the largest request that the limits "
+                f"allow. Received: {error} Where memory is short, export with "
+                "lower limits."
+            ) from error
+    return answers, RequestCost((peak - before) / 1e6, seconds)
+
+
+def session_process(
+    folder: str | Path, calls: Sequence[Call], *options: str
+) -> subprocess.Popen:
+    """The program `saved_model_session`, on the CPU as the stock server.
 
     Raises:
         SavedModelError: where the folder has no graph that a server loads.
     """
     found = read_meta_graph(Path(folder)).signature_def
-    return [
-        {
-            "inputs": {
-                found[name].inputs[key].name: to_json(np.asarray(array))
+    jobs = [
+        (
+            {
+                found[name].inputs[key].name: np.asarray(array)
                 for key, array in inputs.items()
             },
-            "outputs": {k: t.name for k, t in found[name].outputs.items()},
-        }
+            {key: info.name for key, info in found[name].outputs.items()},
+        )
         for name, inputs in calls
     ]
-
-
-def session_process(folder: str | Path, *options: str) -> subprocess.Popen:
-    """The program `saved_model_session`, on the CPU as the stock server."""
-    return subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "luong_keras.serving.saved_model_session",
-            str(folder),
-            *options,
-        ],
+    program = "luong_keras.serving.saved_model_session"
+    process = subprocess.Popen(
+        [sys.executable, "-m", program, str(folder), *options],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
         # This process may hold the GPU.
         env={
             **os.environ,
+            "LUONG_KERAS_LAZY": "1",
             "TF_CPP_MIN_LOG_LEVEL": "3",
             "CUDA_VISIBLE_DEVICES": "",
         },
     )
+    assert process.stdin is not None
+    with process.stdin, contextlib.suppress(BrokenPipeError):
+        pickle.dump(jobs, process.stdin)
+    return process
 
 
-def _why_not(code, errors):
-    told = errors.strip().splitlines() or ["no message"]
-    message = f"TensorFlow's C++ runtime does not run the model: {told[-1]}"
-    if code < 0:
-        message = f"The C++ runtime ended by signal {-code}."
-    if "not registered" in errors:
-        message += (
-            " An operation is of neither TensorFlow nor tensorflow-text: the "
-            "stock server has it not."
-        )
-    return message
+def _read(process: subprocess.Popen):
+    """The next that a process writes."""
+    assert process.stdout is not None and process.stderr is not None
+    try:
+        return pickle.load(process.stdout)
+    except EOFError as error:
+        lines = process.stderr.read().decode(errors="replace").splitlines()
+        code = process.wait()
+        message = lines[-1] if lines else "no message"
+        if code < 0:
+            message = f"the process ended by signal {-code}"
+        raise SavedModelError(
+            "TensorFlow's runtime does not run the model in another process: "
+            f"{message.rstrip('.')}."
+        ) from error

@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from google.protobuf import text_format
 
-from luong_keras.serving.saved_model_session import TensorFlowError
 from tests.serving.loopback_batching import Batching
+from tests.serving.loopback_error import TensorFlowError
 from tests.serving.loopback_metrics import Metrics
 from tests.serving.server_protos import unpublished
 

@@ -12,7 +12,7 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from luong_keras.serving.saved_model_session import TensorFlowError
+from tests.serving.loopback_error import TensorFlowError
 from tests.serving.loopback_numbers import ALL_DIGITS, decimals
 
 INVALID_ARGUMENT = 3

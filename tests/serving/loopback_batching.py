@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 
-from luong_keras.serving.saved_model_session import TensorFlowError
+from tests.serving.loopback_error import TensorFlowError
 from tests.serving.loopback_form import Form, joined
 from tests.serving.loopback_scheduler import Queue, QueueOptions, Scheduler
 

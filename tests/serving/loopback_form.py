@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 
-from luong_keras.serving.saved_model_session import TensorFlowError
+from tests.serving.loopback_error import TensorFlowError
 
 INVALID_ARGUMENT, FAILED_PRECONDITION, INTERNAL = 3, 9, 13
 # NumPy's type -> TensorFlow's name of it, in a refusal.

@@ -16,7 +16,7 @@ from tensorflow_serving.apis import (
     prediction_service_pb2_grpc,
 )
 
-from luong_keras.serving.saved_model_session import TensorFlowError
+from tests.serving.loopback_error import TensorFlowError
 from tests.serving.loopback_version import INVALID_ARGUMENT
 
 CODES = {code.value[0]: code for code in grpc.StatusCode}

@@ -8,7 +8,7 @@ from google.protobuf.message import DecodeError
 from tensorflow_serving.apis import get_model_status_pb2
 from tensorflow_serving.config import model_server_config_pb2
 
-from luong_keras.serving.saved_model_session import TensorFlowError
+from tests.serving.loopback_error import TensorFlowError
 from tests.serving.loopback_version import (
     INVALID_ARGUMENT,
     NOT_FOUND,

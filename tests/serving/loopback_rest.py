@@ -17,8 +17,8 @@ from urllib.parse import unquote, urlsplit
 from google.protobuf import json_format
 from tensorflow_serving.apis import get_model_metadata_pb2, model_pb2
 
-from luong_keras.serving.saved_model_session import TensorFlowError
 from tests.serving import loopback_answers, loopback_json
+from tests.serving.loopback_error import TensorFlowError
 from tests.serving.loopback_version import INVALID_ARGUMENT, UNIMPLEMENTED
 
 MODEL = r"/v1/models/([^/:]+)(?:/versions/(\d+)|/labels/([^/:]+))?"

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 
-from luong_keras.serving.saved_model_session import TensorFlowError
+from tests.serving.loopback_error import TensorFlowError
 
 INVALID_ARGUMENT, UNAVAILABLE = 3, 14
 

@@ -6,7 +6,7 @@
 It serves one model over gRPC and REST, to this machine alone, and speaks as
 TensorFlow Serving does: the same services, paths, formats and refusals, the
 same watching of the folder, the same batches, threads, timeouts and metrics.
-The models run in TensorFlow's C++ runtime, as in the real server. When it is
+The models run in sessions of TensorFlow, as in the real server. When it is
 ready it prints one line of JSON with the ports.
 """
 
@@ -18,9 +18,9 @@ import threading
 
 from google.protobuf import text_format
 
-from luong_keras.serving.saved_model_session import TensorFlowError
 from tests.serving import loopback_metrics
 from tests.serving.loopback_batching import Batching
+from tests.serving.loopback_error import TensorFlowError
 from tests.serving.loopback_grpc import grpc_server
 from tests.serving.loopback_model import ServedModel
 from tests.serving.loopback_rest import RestServer

@@ -2,10 +2,8 @@
 
 import time
 
-from luong_keras.serving.saved_model_session import (
-    SavedModelSession,
-    TensorFlowError,
-)
+from luong_keras.serving import SavedModelSession
+from tests.serving.loopback_error import TensorFlowError, errors_of_the_runtime
 
 DEADLINE_EXCEEDED = 4
 
@@ -19,20 +17,25 @@ class SlowSession(SavedModelSession):
 
     Attributes:
         slow: seconds that are added to each run; they count for its timeout.
+
+    Raises:
+        TensorFlowError: where the runtime refuses the model or a call.
     """
 
     slow = 0.0
 
+    def __init__(self, folder, threads=None):
+        with errors_of_the_runtime():
+            super().__init__(folder, threads)
+
     def run(self, inputs, outputs, milliseconds=0):
         """As `SavedModelSession.run`; a negative timeout is none."""
         # RunOptions.timeout_in_ms: only above 0 (direct_session.cc, 2.21.0).
-        if milliseconds <= 0:
-            time.sleep(self.slow)
-            return super().run(inputs, outputs)
+        time.sleep(min(self.slow, max(milliseconds, 0) / 1000 or self.slow))
         left = milliseconds - int(self.slow * 1000)
-        time.sleep(min(self.slow, milliseconds / 1000))
-        if left <= 0:
+        if milliseconds > 0 and left <= 0:
             raise TensorFlowError(
                 DEADLINE_EXCEEDED, "Timed out waiting for notification"
             )
-        return super().run(inputs, outputs, left)
+        with errors_of_the_runtime():
+            return super().run(inputs, outputs, left if milliseconds > 0 else 0)

@@ -11,7 +11,7 @@ import binascii
 import numpy as np
 from tensorflow.core.framework import types_pb2
 
-from luong_keras.serving.saved_model_session import TensorFlowError
+from tests.serving.loopback_error import TensorFlowError
 from tests.serving.loopback_shown import shown
 from tests.serving.loopback_version import INVALID_ARGUMENT
 

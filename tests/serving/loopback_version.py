@@ -9,8 +9,8 @@ from tensorflow.core.framework import tensor_pb2, types_pb2
 from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
-from luong_keras.serving.saved_model_session import TensorFlowError, varint
 from tests.serving.loopback_batching import Batching
+from tests.serving.loopback_error import TensorFlowError
 from tests.serving.loopback_metrics import Metrics
 from tests.serving.loopback_session import SlowSession
 
@@ -219,3 +219,12 @@ def proto_of(array):
     else:
         getattr(proto, field).extend(array.ravel().tolist())
     return proto
+
+
+def varint(number):
+    """A number that is not negative as a protocol buffer has it."""
+    groups = [number & 127]
+    while number := number >> 7:
+        groups[-1] |= 128
+        groups.append(number & 127)
+    return bytes(groups)

@@ -12,6 +12,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
 
 from luong_keras.config import RunConfig
 from luong_keras.config_values import config_from_dict, config_to_dict
@@ -47,7 +48,7 @@ EXPORTER = Path(__file__).parents[2] / "export" / "export_saved_model.py"
 DICTIONARY = ["the", "cat", "sees", "a", "zebra", "house"]
 linux = pytest.mark.skipif(
     not sys.platform.startswith("linux"),
-    reason="the C API is loaded from the libraries of the Linux packages",
+    reason="the cost of a request is read from /proc",
 )
 
 FRESH_PROCESS = """
@@ -102,7 +103,7 @@ def copied(exported, tmp_path):
 
 
 def served(folder, *requests):
-    """What the C++ runtime answers to (signature, inputs)."""
+    """What another process answers to (signature, inputs)."""
     return run_in_server_runtime(
         folder,
         [
@@ -288,6 +289,29 @@ def test_a_model_that_cannot_be_served_is_refused(
     with pytest.raises(SavedModelError, match=cause):
         export_saved_model(model, tmp_path / "models" / "1")
     assert list((tmp_path / "models").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "operation, cause",
+    [
+        ("PyFunc", "calls Python"),
+        ("XlaCallModule", "is a program of XLA"),
+        ("CudnnRNNV3", "has no kernel for a CPU"),
+        ("Addons>Unlinked", "has no kernel for a CPU"),
+    ],
+)
+def test_an_operation_that_a_server_has_not_is_refused(
+    copied, operation, cause
+):
+    saved = saved_model_pb2.SavedModel()
+    path = copied / "saved_model.pb"
+    saved.ParseFromString(path.read_bytes())
+    functions = saved.meta_graphs[0].graph_def.library.function
+    nodes = (node for function in functions for node in function.node_def)
+    next(node for node in nodes if node.op == "Tanh").op = operation
+    path.write_bytes(saved.SerializeToString())
+    with pytest.raises(SavedModelError, match=f"'{operation}' {cause}"):
+        check_saved_model(copied, say=lambda line: None)
 
 
 @pytest.mark.slow

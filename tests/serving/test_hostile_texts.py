@@ -77,7 +77,7 @@ def subword_translator():
 
 
 class Served:
-    """The signature `translate` of an export, in the C++ runtime."""
+    """The signature `translate` of an export."""
 
     def __init__(self, folder, max_source_length):
         self.max_text_bytes = 64 * max_source_length

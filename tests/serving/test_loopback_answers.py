@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from luong_keras.serving.saved_model_session import TensorFlowError
 from tests.serving.loopback_answers import write
+from tests.serving.loopback_error import TensorFlowError
 from tests.serving.loopback_numbers import decimals
 
 TWO_OUTPUTS = {

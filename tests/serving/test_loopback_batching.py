@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from luong_keras.serving.saved_model_session import TensorFlowError
 from tests.serving import loopback_form
 from tests.serving.doubling_session import OUTPUTS, WAITS, batches, together
+from tests.serving.loopback_error import TensorFlowError
 from tests.serving.loopback_metrics import Metrics
 
 INVALID_ARGUMENT, FAILED_PRECONDITION, INTERNAL = 3, 9, 13

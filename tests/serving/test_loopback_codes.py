@@ -12,7 +12,7 @@ from tensorflow_serving.apis import (
     prediction_service_pb2_grpc,
 )
 
-from luong_keras.serving.saved_model_session import TensorFlowError
+from tests.serving.loopback_error import TensorFlowError
 from tests.serving.loopback_grpc import grpc_server
 from tests.serving.loopback_metrics import Metrics, Sampler
 from tests.serving.loopback_rest import RestServer

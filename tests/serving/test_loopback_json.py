@@ -5,8 +5,8 @@ import pytest
 from tensorflow.core.framework import types_pb2
 from tensorflow.core.protobuf import meta_graph_pb2
 
-from luong_keras.serving.saved_model_session import TensorFlowError
 from tests.serving import loopback_json
+from tests.serving.loopback_error import TensorFlowError
 
 INPUTS = {
     name: meta_graph_pb2.TensorInfo(dtype=dtype)

@@ -10,13 +10,11 @@ import pytest
 import requests
 import tensorflow as tf
 
-from luong_keras.serving.saved_model_session import (
-    SavedModelSession,
-    TensorFlowError,
-)
 from tests.serving import loopback_server
+from tests.serving.loopback_error import TensorFlowError
 from tests.serving.loopback_model import ServedModel
 from tests.serving.loopback_rest import RestServer
+from tests.serving.loopback_session import SlowSession
 from tests.serving.loopback_version import Settings
 from tests.serving.server_calls import Grpc, get, post
 from tests.serving.server_process import LoopbackProcess
@@ -197,7 +195,7 @@ class Endless(tf.Module):
 
 def test_the_runtime_gives_up_a_call_that_takes_too_long(tmp_path):
     tf.saved_model.save(Endless(), str(tmp_path))
-    session = SavedModelSession(tmp_path)
+    session = SlowSession(tmp_path)
     call = {"serving_default_start:0": np.array(1)}
     with pytest.raises(TensorFlowError) as error:
         session.run(call, {"end": "PartitionedCall:0"}, 100)

@@ -6,13 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from luong_keras.serving.saved_model_session import TensorFlowError
 from tests.serving.doubling_session import (
     WAITS,
     batches,
     enqueued,
     together,
 )
+from tests.serving.loopback_error import TensorFlowError
 from tests.serving.loopback_scheduler import sizes_of_parts
 
 INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNAVAILABLE = 3, 8, 14
