@@ -11,8 +11,8 @@ import keras
 from luong_keras.config import DataConfig, DecodingConfig, Precision
 from luong_keras.config_values import checked_values, with_values
 from luong_keras.data.sources.columns import Wanted
-from luong_keras.decoding.choice import Choice
 from luong_keras.decoding.scorers import Scorer
+from luong_keras.decoding.strategy import Choice
 from luong_keras.evaluation.metrics.registry import register_metric
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.presets import PRESETS, of_own_text

@@ -29,25 +29,15 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from luong_keras.decoding.beam_gather import gather_beams
-from luong_keras.decoding.choice import Choice, Chosen, Ended, Turn
-from luong_keras.decoding.hypotheses import Hypotheses
-from luong_keras.decoding.pool import (
+from luong_keras.decoding.strategy import Choice, Chosen, Ended, Turn
+from luong_keras.decoding.top_words import (
     NEVER,
-    Pool,
-    alone,
-    best_of,
-    empty_pool,
-    have_room,
-    last_of,
-    within,
+    at_most,
+    gather_beams,
+    largest,
+    top_words,
 )
-from luong_keras.decoding.scorers import LengthPenalty, Prefix
-from luong_keras.decoding.search import search
-from luong_keras.decoding.top_words import at_most, top_words
-from luong_keras.ops.ordering import largest
 from luong_keras.ops.sentence_rows import column
-from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
 STACK_KEEPS = ("best", "first")
 
@@ -298,69 +288,77 @@ class Beam(Choice):
         return Ended(ranking, parent, lengths, ends)
 
 
-def beam_search(
-    step,
-    states,
-    max_lengths,
-    max_steps,
-    min_lengths=None,
-    beam_size=10,
-    stack_size=None,
-    length_penalty=0.0,
-    prefix=None,
-    prefix_lengths=None,
-    beam_sizes=None,
-    stack_sizes=None,
-    stack_keeps="best",
-    bos_id=BOS_ID,
-    eos_id=EOS_ID,
-    pad_id=PAD_ID,
-    scorers=(),
-) -> Hypotheses:
-    """Translates B sentences with K live hypotheses each.
+class Pool(NamedTuple):
+    """Finished hypotheses, (B, P) each, the best first.
 
-    `search` with a `Beam`, a `LengthPenalty` and a `Prefix`.
-
-    Args:
-        step: the step function described in `luong_keras.decoding.search`.
-        states: its first states, a list of (B, U).
-        max_lengths: (B,) most symbols of each sentence, `</s>` counted.
-        max_steps: the largest of them, the length of the result.
-        min_lengths: (B,) fewest words before `</s>` is allowed.
-        beam_size: K.
-        stack_size: finished hypotheses to collect, N of the result; K when
-            None.
-        length_penalty: x of the normalisation score / length**x, where the
-            length counts `</s>`; 0 leaves the plain sum (the paper). A
-            number, or one for each sentence, (B,).
-        prefix: (B, P) ids that each sentence must begin with, scored like
-            any others; None for a free search.
-        prefix_lengths: (B,) how many of them; all P when None.
-        beam_sizes: (B,) the beam of each sentence, at most K; K when None.
-        stack_sizes: (B,) the finished hypotheses of each, at most N; N when
-            None.
-        stack_keeps: which of the finished hypotheses, where there are more:
-            the "best", or those that finished "first", which end the search
-            (the authors' program).
-        bos_id: the id the decoder reads first.
-        eos_id: the id that ends a sentence.
-        pad_id: the id behind the last word of the result.
-        scorers: other `Scorer`s.
-
-    Returns:
-        `Hypotheses` with N = `stack_size`, or K where nothing finished, the
-        best first.
+    Attributes:
+        ranking: what orders them; `NEVER` in an empty place.
+        parent: the live place that each ends.
+        end: the step at which `</s>` was chosen, the number of its words.
+        more: what else a search keeps of each.
     """
-    own = [] if prefix is None else [Prefix(prefix, prefix_lengths)]
-    return search(
-        step,
-        states,
-        Beam(beam_size, stack_size, stack_keeps, beam_sizes, stack_sizes),
-        max_lengths,
-        max_steps,
-        min_lengths,
-        [*own, LengthPenalty(length_penalty), *scorers],
-        bos_id,
-        eos_id,
-        pad_id,
+
+    ranking: Any
+    parent: Any
+    end: Any
+    more: tuple = ()
+
+
+def empty_pool(batch, size, dtype, more=0) -> Pool:
+    """A pool of `size` empty places, with `more` other numbers of each."""
+    shape = (batch, size)
+    return Pool(
+        ops.full(shape, NEVER, dtype=dtype),
+        ops.zeros(shape, dtype="int32"),
+        ops.zeros(shape, dtype="int32"),
+        tuple(ops.full(shape, NEVER, dtype=dtype) for _ in range(more)),
     )
+
+
+def best_of(pool: Pool, others: Pool, size: int, sizes=None) -> Pool:
+    """The best `size` of a pool and of others, (B, N) each.
+
+    `sizes` (B,) may leave a sentence fewer.
+    """
+    merged = [
+        ops.concatenate(pair, axis=-1)
+        for pair in zip(
+            (*pool[:3], *pool.more), (*others[:3], *others.more), strict=True
+        )
+    ]
+    best, order = largest(merged[0], size)
+    parent, end, *more = gather_beams(merged[1:], order)
+    return Pool(within(sizes, best), parent, end, tuple(more))
+
+
+def last_of(pool: Pool, sizes=None):
+    """What the last of so many ranks by, (B, 1); of all when None."""
+    if sizes is None:
+        return pool.ranking[:, -1:]
+    return ops.take_along_axis(pool.ranking, sizes[:, None] - 1, axis=-1)
+
+
+def have_room(pool: Pool, finishes, size):
+    """Which candidates (B, N), in order of rank, find a place in the pool."""
+    taken = ops.cast(pool.ranking > NEVER / 2, "int32")
+    taken = ops.sum(taken, axis=-1, keepdims=True)
+    places = ops.cumsum(ops.cast(finishes, "int32"), axis=-1)
+    return taken + places <= size
+
+
+def alone(going, scores):
+    """Scores (B, K); of sentences that do not go on the first one alone.
+
+    So it is in a sentence without room for a word: `going` (B,) is False.
+    """
+    ranks = ops.arange(ops.shape(scores)[-1], dtype="int32")
+    first = ops.cast(ops.where(ranks == 0, 0.0, NEVER), scores.dtype)
+    return ops.where(going[:, None], scores, first)
+
+
+def within(sizes, ranked):
+    """Scores (B, ..., R) whose rank a sentence's size (B, ...) leaves."""
+    if sizes is None:
+        return ranked
+    ranks = ops.arange(ops.shape(ranked)[-1], dtype="int32")
+    return ops.where(ranks < sizes[..., None], ranked, NEVER)

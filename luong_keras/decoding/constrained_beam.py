@@ -2,14 +2,23 @@
 
 from keras import ops
 
-from luong_keras.decoding.beam import Beam, Candidates
-from luong_keras.decoding.beam_gather import gather_beams
-from luong_keras.decoding.choice import Chosen, Ended, Turn
+from luong_keras.decoding.beam import (
+    Beam,
+    Candidates,
+    alone,
+    empty_pool,
+    within,
+)
 from luong_keras.decoding.phrases import PhraseProgress
-from luong_keras.decoding.pool import NEVER, alone, empty_pool, within
-from luong_keras.decoding.top_words import at_most, top_words
+from luong_keras.decoding.strategy import Chosen, Ended, Turn
+from luong_keras.decoding.top_words import (
+    NEVER,
+    at_most,
+    gather_beams,
+    largest,
+    top_words,
+)
 from luong_keras.ops import masking
-from luong_keras.ops.ordering import largest
 
 
 class ConstrainedBeam(Beam):

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from luong_keras.decoding.backpointers import write_rows
+from luong_keras.decoding.search import write_rows
 from luong_keras.ops import masking
 from luong_keras.special_tokens import BOS_ID
 

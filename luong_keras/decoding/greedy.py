@@ -2,12 +2,10 @@
 
 from keras import ops
 
-from luong_keras.decoding.chains import Chains
-from luong_keras.decoding.hypotheses import Hypotheses
-from luong_keras.decoding.pool import NEVER
 from luong_keras.decoding.scorers import LengthPenalty
 from luong_keras.decoding.search import search
-from luong_keras.decoding.top_words import top_words
+from luong_keras.decoding.strategy import Chains, Hypotheses
+from luong_keras.decoding.top_words import NEVER, top_words
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
 

@@ -2,8 +2,7 @@
 
 from keras import ops
 
-from luong_keras.decoding.scorers import Scorer
-from luong_keras.decoding.word_marks import marked_words
+from luong_keras.decoding.scorers import Scorer, marked_words
 from luong_keras.ops.sentence_rows import PerSentence
 
 

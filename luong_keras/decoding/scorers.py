@@ -7,7 +7,7 @@ object of it to `search`, `beam_search` or a translator.
 
 from keras import ops
 
-from luong_keras.decoding.beam_gather import gather_beams
+from luong_keras.decoding.top_words import gather_beams
 from luong_keras.ops.sentence_rows import PerSentence, column
 
 LENGTH_PENALTIES = ("power", "google")
@@ -188,6 +188,52 @@ class Prefix(Scorer):
         return (others & (position < self.lengths)[:, None])[:, None, :]
 
 
+class NoRepeatedNgrams(Scorer):
+    """Forbids every n-gram of words that a hypothesis has already.
+
+    Args:
+        size: n, 1 or more; or one for each sentence, (B,), where 0 forbids
+            nothing and no one is above `MOST`.
+
+    Raises:
+        ValueError: for a number below 1.
+    """
+
+    per_sentence = ("size",)
+    MOST = 8  # of sizes that are not known before the search
+
+    def __init__(self, size):
+        if isinstance(size, int) and size < 1:
+            raise ValueError(
+                f"`size` must be 1 or more. Received: size={size}. Leave the "
+                "scorer out to allow repetition."
+            )
+        self.size = column(size)
+
+    def start(self, batch, source_length, max_steps):
+        # Behind the last word stands what no word is.
+        return [ops.full((batch, 1, max_steps + 1), -1, dtype="int32")]
+
+    def add(self, states, words, position):
+        places = ops.arange(ops.shape(states[0])[2], dtype="int32")
+        return [ops.where(places == position, words[..., None], states[0])]
+
+    def suppressed(self, states, position, vocabulary_size):
+        # (B, K, T), `position` words in each row.
+        (words,) = states
+        places = ops.arange(ops.shape(words)[2], dtype="int32")
+        size = ops.reshape(ops.cast(self.size, "int32"), (-1, 1, 1))
+        known = self.size if isinstance(self.size, int) else self.MOST
+        # Places where an n-gram ended that begins with the last n - 1 words.
+        repeats = (places < position) & (size > 0)
+        for back in range(1, known):
+            at = ops.maximum(position - back, 0)
+            same = ops.roll(words, back, axis=2) == words[:, :, at, None]
+            inside = (places >= back) & (position >= back)
+            repeats = repeats & ((same & inside) | (size <= back))
+        return marked_words(ops.where(repeats, words, -1), vocabulary_size)
+
+
 class AllScorers(PerSentence):
     """Several scorers as one, for the loop of a search.
 
@@ -283,3 +329,24 @@ def _any(tensors):
     for each in tensors[1:]:
         result = ops.logical_or(result, each)
     return result
+
+
+def marked_words(words, vocabulary_size):
+    """Boolean (B, K, V), True at the words (B, K, N); -1 marks nothing.
+
+    Example:
+    >>> import numpy as np
+    >>> marks = marked_words(np.array([[[2, -1, 2]]], "int32"), 3)
+    >>> np.array(marks).tolist()
+    [[[False, False, True]]]
+    """
+    batch, k, count = ops.shape(words)
+    size = vocabulary_size + 1  # the first place is that of -1
+    rows = ops.arange(batch * k, dtype="int32")[:, None]
+    index = rows * size + ops.reshape(words + 1, (batch * k, count))
+    marks = ops.segment_sum(
+        ops.ones((batch * k * count,), dtype="int32"),
+        ops.reshape(index, (-1,)),
+        num_segments=batch * k * size,
+    )
+    return ops.reshape(marks, (batch, k, size))[..., 1:] > 0

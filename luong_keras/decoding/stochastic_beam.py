@@ -2,15 +2,24 @@
 
 from keras import ops
 
-from luong_keras.decoding.beam import Beam, Candidates
-from luong_keras.decoding.beam_gather import gather_beams
-from luong_keras.decoding.choice import Chosen, Ended, Turn
-from luong_keras.decoding.pool import NEVER, Pool, alone, best_of, empty_pool
-from luong_keras.decoding.random_numbers import gumbel
-from luong_keras.decoding.sampling import check_positive, seed_column
-from luong_keras.decoding.top_words import at_most, top_k
+from luong_keras.decoding.beam import (
+    Beam,
+    Candidates,
+    Pool,
+    alone,
+    best_of,
+    empty_pool,
+)
+from luong_keras.decoding.sampling import check_positive, gumbel, seed_column
+from luong_keras.decoding.strategy import Chosen, Ended, Turn
+from luong_keras.decoding.top_words import (
+    NEVER,
+    at_most,
+    gather_beams,
+    largest,
+    top_k,
+)
 from luong_keras.ops import masking
-from luong_keras.ops.ordering import largest
 from luong_keras.ops.sentence_rows import column
 
 

@@ -4,18 +4,18 @@ A step of a search asks for a few words of tens of thousands. Neither the
 order nor the log-probabilities of all the others are computed for that.
 """
 
-from keras import ops
+from keras import backend, ops
 
-from luong_keras.decoding.beam_gather import flat_rows, gather_beams
 from luong_keras.ops import masking
-from luong_keras.ops.ordering import largest
 
+# A finite stand-in of -inf: sums of it with real scores stay ordered.
+NEVER = -1e30
 # Words whose maximum is taken before anything is sorted.
 BLOCK = 64
 
 
 def top_words(
-    logits, count, suppressed=None, suppressed_value=-1e30, bonus=None
+    logits, count, suppressed=None, suppressed_value=NEVER, bonus=None
 ):
     """The `count` most probable words: their log-probabilities and ids.
 
@@ -99,3 +99,52 @@ def top_k(values, k):
     index = block * BLOCK + index % BLOCK
     shape = (-1, hypotheses, k)
     return ops.reshape(found, shape), ops.reshape(index, shape)
+
+
+def largest(values, count):
+    """`ops.top_k`: of equal values the one at the lowest place comes first.
+
+    On torch that of Keras takes equal ones in any order.
+
+    Args:
+        values: (..., N).
+        count: how many, at most N.
+
+    Returns:
+        The values and their places, (..., count) each.
+
+    Example:
+        >>> import numpy as np
+        >>> _, places = largest(np.array([1.0, 3.0, 2.0, 3.0, 3.0]), 4)
+        >>> np.array(places).tolist()
+        [1, 3, 4, 2]
+    """
+    if backend.backend() != "torch":
+        return ops.top_k(values, count)
+    values = ops.convert_to_tensor(values)
+    places = ops.argsort(-values, axis=-1)[..., :count]
+    return ops.take_along_axis(values, places, axis=-1), places
+
+
+def gather_beams(tensors, order):
+    """Rows of every tensor (B, N, ...) at order (B, M): (B, M, ...) each.
+
+    One gather of whole rows, where `ops.take_along_axis` would gather
+    number by number.
+
+    Example:
+    >>> import numpy as np
+    >>> states = np.array([[[1, 1], [2, 2]], [[3, 3], [4, 4]]])
+    >>> (taken,) = gather_beams([states], np.array([[1, 1], [1, 0]], "int32"))
+    >>> np.array(taken)[..., 0].tolist()
+    [[2, 2], [4, 3]]
+    """
+    index = flat_rows(order, ops.shape(tensors[0])[1])
+    rows = [ops.reshape(x, (-1, *ops.shape(x)[2:])) for x in tensors]
+    return [ops.take(x, index, axis=0) for x in rows]
+
+
+def flat_rows(order, count):
+    """Where rows `order` (B, M) of (B, N, ...) stand in (B · N, ...)."""
+    first = ops.arange(ops.shape(order)[0], dtype="int32") * count
+    return ops.convert_to_tensor(order) + first[:, None]

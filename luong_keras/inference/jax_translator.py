@@ -9,7 +9,7 @@ import numpy as np
 
 from luong_keras.data.padding import FEW_WIDTHS, padded_width
 from luong_keras.decoding.greedy import greedy_search
-from luong_keras.decoding.hypotheses import Hypotheses
+from luong_keras.decoding.strategy import Hypotheses
 from luong_keras.inference.translation import places_by_length
 from luong_keras.inference.translation_graph import TranslationGraph
 from luong_keras.missing_package import missing_package

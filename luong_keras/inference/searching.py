@@ -7,21 +7,20 @@ from typing import NamedTuple
 
 from luong_keras.config import DecodingConfig, ModelConfig
 from luong_keras.decoding.beam import Beam
-from luong_keras.decoding.choice import Choice
 from luong_keras.decoding.constrained_beam import ConstrainedBeam
 from luong_keras.decoding.greedy import Greedy
-from luong_keras.decoding.hypotheses import Hypotheses
 from luong_keras.decoding.phrases import ForbiddenPhrases
-from luong_keras.decoding.repetition import NoRepeatedNgrams
 from luong_keras.decoding.sampling import Sampling
 from luong_keras.decoding.scorers import (
     CoveragePenalty,
     LengthPenalty,
+    NoRepeatedNgrams,
     Prefix,
     Scorer,
 )
 from luong_keras.decoding.search import search
 from luong_keras.decoding.stochastic_beam import StochasticBeam
+from luong_keras.decoding.strategy import Choice, Hypotheses
 from luong_keras.inference.search_options import (
     LEAST_TEMPERATURE,
     SEARCH_OPTIONS,

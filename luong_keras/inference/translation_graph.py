@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from luong_keras.config import DecodingConfig
-from luong_keras.decoding.choice import Choice
 from luong_keras.decoding.forced import forced_decoding
-from luong_keras.decoding.hypotheses import Hypotheses
 from luong_keras.decoding.scorers import Scorer
+from luong_keras.decoding.strategy import Choice, Hypotheses
 from luong_keras.inference.model_ensemble import ModelEnsemble
 from luong_keras.inference.searching import (
     ALL,

@@ -7,7 +7,7 @@ import pytest
 from keras import ops
 
 from luong_keras.config import AttentionConfig, ModelConfig
-from luong_keras.decoding.beam import beam_search
+from luong_keras.decoding.beam_search import beam_search
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.special_tokens import EOS_ID
 from tests.decoding.toy_step import (

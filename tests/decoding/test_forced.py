@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from luong_keras.decoding.beam import beam_search
+from luong_keras.decoding.beam_search import beam_search
 from luong_keras.decoding.forced import forced_decoding
 from luong_keras.special_tokens import EOS_ID
 from tests.decoding.toy_step import ToyStep

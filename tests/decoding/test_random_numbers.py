@@ -1,6 +1,6 @@
 import numpy as np
 
-from luong_keras.decoding.random_numbers import gumbel, uniform
+from luong_keras.decoding.sampling import gumbel, uniform
 
 
 def hashed(*counters):

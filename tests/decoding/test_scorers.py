@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 from keras import ops
 
-from luong_keras.decoding.beam import Beam, beam_search
+from luong_keras.decoding.beam import Beam
+from luong_keras.decoding.beam_search import beam_search
 from luong_keras.decoding.greedy import Greedy
-from luong_keras.decoding.repetition import NoRepeatedNgrams
 from luong_keras.decoding.sampling import Sampling
 from luong_keras.decoding.scorers import (
     CoveragePenalty,
     LengthPenalty,
+    NoRepeatedNgrams,
     Prefix,
     Scorer,
 )

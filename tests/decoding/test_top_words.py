@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from luong_keras.decoding.beam_gather import gather_beams
-from luong_keras.decoding.top_words import BLOCK, top_k, top_words
+from luong_keras.decoding.top_words import BLOCK, gather_beams, top_k, top_words
 from tests.decoding.toy_step import log_softmax
 from tests.layer_checks import random, to_numpy
 

@@ -329,7 +329,7 @@ MUTATIONS = [
     ),
     Mutation(
         "an n-gram that is one word longer",
-        "decoding/repetition.py",
+        "decoding/scorers.py",
         "((same & inside) | (size <= back))",
         "((same & inside) | (size < back))",
         ("tests/decoding/test_scorers.py",),

@@ -1,0 +1,75 @@
+"""Beam search as one function."""
+
+from luong_keras.decoding.beam import Beam
+from luong_keras.decoding.scorers import LengthPenalty, Prefix
+from luong_keras.decoding.search import search
+from luong_keras.decoding.strategy import Hypotheses
+from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
+
+
+def beam_search(
+    step,
+    states,
+    max_lengths,
+    max_steps,
+    min_lengths=None,
+    beam_size=10,
+    stack_size=None,
+    length_penalty=0.0,
+    prefix=None,
+    prefix_lengths=None,
+    beam_sizes=None,
+    stack_sizes=None,
+    stack_keeps="best",
+    bos_id=BOS_ID,
+    eos_id=EOS_ID,
+    pad_id=PAD_ID,
+    scorers=(),
+) -> Hypotheses:
+    """Translates B sentences with K live hypotheses each.
+
+    `search` with a `Beam`, a `LengthPenalty` and a `Prefix`.
+
+    Args:
+        step: the step function described in `luong_keras.decoding.search`.
+        states: its first states, a list of (B, U).
+        max_lengths: (B,) most symbols of each sentence, `</s>` counted.
+        max_steps: the largest of them, the length of the result.
+        min_lengths: (B,) fewest words before `</s>` is allowed.
+        beam_size: K.
+        stack_size: finished hypotheses to collect, N of the result; K when
+            None.
+        length_penalty: x of the normalisation score / length**x, where the
+            length counts `</s>`; 0 leaves the plain sum (the paper). A
+            number, or one for each sentence, (B,).
+        prefix: (B, P) ids that each sentence must begin with, scored like
+            any others; None for a free search.
+        prefix_lengths: (B,) how many of them; all P when None.
+        beam_sizes: (B,) the beam of each sentence, at most K; K when None.
+        stack_sizes: (B,) the finished hypotheses of each, at most N; N when
+            None.
+        stack_keeps: which of the finished hypotheses, where there are more:
+            the "best", or those that finished "first", which end the search
+            (the authors' program).
+        bos_id: the id the decoder reads first.
+        eos_id: the id that ends a sentence.
+        pad_id: the id behind the last word of the result.
+        scorers: other `Scorer`s.
+
+    Returns:
+        `Hypotheses` with N = `stack_size`, or K where nothing finished, the
+        best first.
+    """
+    own = [] if prefix is None else [Prefix(prefix, prefix_lengths)]
+    return search(
+        step,
+        states,
+        Beam(beam_size, stack_size, stack_keeps, beam_sizes, stack_sizes),
+        max_lengths,
+        max_steps,
+        min_lengths,
+        [*own, LengthPenalty(length_penalty), *scorers],
+        bos_id,
+        eos_id,
+        pad_id,
+    )
