@@ -26,7 +26,7 @@ class DecodingConfig:
     # "beam": the best hypotheses; "sampling": as many drawn at random, each
     # by itself; "stochastic_beam": drawn without putting back (Kool et al.
     # 2019)
-    choice: Literal["beam", "sampling", "stochastic_beam"] = "beam"
+    search: Literal["beam", "sampling", "stochastic_beam"] = "beam"
     # where words are drawn: what logits are divided by
     temperature: float = 1.0
     # where words are drawn by sampling: from this many most probable ones;
@@ -159,7 +159,7 @@ class DecodingConfig:
           there is less: the beam grows, unless it is given too, and so does
           a `stack_size` of its own. (A stack larger than the beam is full
           only where enough hypotheses come to their end.)
-        - `choice="sampling"`, new, sets the beam to `n_best`, or to 1: that
+        - `search="sampling"`, new, sets the beam to `n_best`, or to 1: that
           many samples are drawn, and the best of several is not what a model
           says.
         - Whatever is given by name stays as given.
@@ -176,7 +176,7 @@ class DecodingConfig:
             >>> DecodingConfig(beam_size=5).with_(n_best=8).beam_size
             8
         """
-        if changes.get("choice") == "sampling" != self.choice:
+        if changes.get("search") == "sampling" != self.search:
             changes.setdefault("beam_size", n_best or 1)
         beam = changes.get("beam_size", self.beam_size)
         if beam != self.beam_size:

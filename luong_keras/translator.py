@@ -12,7 +12,7 @@ from luong_keras.config import DataConfig, DecodingConfig, Precision
 from luong_keras.config_values import checked_values, with_values
 from luong_keras.data.sources.columns import Wanted
 from luong_keras.decoding.scorers import Scorer
-from luong_keras.decoding.strategy import Choice
+from luong_keras.decoding.strategy import DecodingStrategy
 from luong_keras.evaluation.metrics.registry import register_metric
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.presets import PRESETS, of_own_text
@@ -43,7 +43,7 @@ class Translator(TextTranslator):
         decoding: the settings of the search.
         source_preprocessor, target_preprocessor: what prepared the text of
             the training, as in `TextTranslator`.
-        choice: what chooses the words, as there.
+        strategy: what chooses the words, as there.
         scorers: what else changes the ranks, as there.
     """
 
@@ -55,7 +55,7 @@ class Translator(TextTranslator):
         decoding: DecodingConfig | None = None,
         precision: Precision | None = None,
         fold_embedding: bool = False,
-        choice: Choice | None = None,
+        strategy: DecodingStrategy | None = None,
         scorers: Sequence[Scorer] = (),
     ) -> Translator:
         """The translator that a training run has made.
@@ -79,7 +79,7 @@ class Translator(TextTranslator):
                 faster for V rows of 4 U numbers more, 16,000 of 2,048 in a
                 decoder of 512 units. Weights that are loaded later need
                 `translation_model.fold_embedding()` again.
-            choice: what chooses the words, as `TextTranslator` takes it; an
+            strategy: what chooses the words, as `TextTranslator` takes it; an
                 export has it too.
             scorers: what else changes the ranks, likewise.
 
@@ -89,7 +89,7 @@ class Translator(TextTranslator):
                 text was not prepared alike, or for weights of another name.
         """
         parts = load_run(run_folder, weights, decoding, precision)
-        translator = cls(*parts, choice=choice, scorers=scorers)
+        translator = cls(*parts, strategy=strategy, scorers=scorers)
         if fold_embedding:
             translator.translation_model.fold_embedding()
         return translator

@@ -39,14 +39,14 @@ pytest.importorskip("pydantic", reason="settings are checked by pydantic")
         ((10, 100, None), {"n_best": 8, "beam_size": 2}, (2, 8, None)),
         ((5, None, None), {"n_best": 8, "beam_size": 2}, (2, 8, None)),
         ((5, None, None), {"n_best": 8, "stack_size": 9}, (5, 9, None)),
-        ((5, 7, 9), {"choice": "sampling"}, (1, None, 9)),
-        ((5, None, None), {"choice": "sampling", "n_best": 8}, (8, None, None)),
+        ((5, 7, 9), {"search": "sampling"}, (1, None, 9)),
+        ((5, None, None), {"search": "sampling", "n_best": 8}, (8, None, None)),
         (
             (5, None, None),
-            {"choice": "sampling", "beam_size": 3, "n_best": 2},
+            {"search": "sampling", "beam_size": 3, "n_best": 2},
             (3, None, None),
         ),
-        ((5, 7, None), {"choice": "stochastic_beam"}, (5, 7, None)),
+        ((5, 7, None), {"search": "stochastic_beam"}, (5, 7, None)),
     ],
 )
 def test_a_changed_search_follows_its_rules(before, changes, after):

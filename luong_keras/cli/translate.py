@@ -59,7 +59,7 @@ class Translate:
     # of 30 samples, or of what else the search finds, print the one that the
     # others are most like by this measure
     minimum_bayes_risk: Own[Literal["chrf", "bleu"] | None] = None
-    # translations a sentence; without --beam-size, --choice sampling draws so
+    # translations a sentence; without --beam-size, --search sampling draws so
     # many
     n_best: int = 1
     # words or subwords that are read of a sentence; default: the run's
@@ -84,9 +84,9 @@ def run(arguments: Translate) -> int:
         )
     config = run_config(arguments.run_dir[0])
     flags = arguments.search
-    if arguments.minimum_bayes_risk is not None and flags.choice is None:
+    if arguments.minimum_bayes_risk is not None and flags.search is None:
         size = flags.beam_size or SAMPLES
-        flags = replace(flags, choice="sampling", beam_size=size)
+        flags = replace(flags, search="sampling", beam_size=size)
     decoding = changed_search(
         config.decoding,
         flags,

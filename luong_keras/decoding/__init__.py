@@ -1,6 +1,6 @@
 """Searches over a step function, whatever the model.
 
-`search` is the loop; a `Choice` chooses the words (`Greedy`, `Beam`,
+`search` is the loop; a `DecodingStrategy` chooses the words (`Greedy`, `Beam`,
 `ConstrainedBeam`, `Sampling`, `StochasticBeam`), `Scorer`s change the ranks of
 words and hypotheses. Both may be your own.
 """

@@ -29,7 +29,12 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from luong_keras.decoding.strategy import Choice, Chosen, Ended, Turn
+from luong_keras.decoding.strategy import (
+    DecodingStrategy,
+    FinalHypotheses,
+    StepOutput,
+    StepState,
+)
 from luong_keras.decoding.top_words import (
     NEVER,
     at_most,
@@ -58,7 +63,7 @@ class Candidates(NamedTuple):
     more: tuple = ()
 
 
-class Beam(Choice):
+class Beam(DecodingStrategy):
     """The K best hypotheses at every step.
 
     Args:
@@ -71,13 +76,15 @@ class Beam(Choice):
         sizes: (B,) the beam of each sentence, at most K; K when None.
         stack_sizes: (B,) the finished hypotheses of each, at most N; N when
             None.
-        most: the largest K that there may be; `size` when None.
-        wanted: how many of the result are read, a number or one of each
-            sentence, (B,): the result has no more, and a sentence ends when
-            nothing can come among these any more; N when None.
+        max_size: the largest K that there may be; `size` when None.
+        num_return_sequences: how many of the result are read, a number or
+            one of each sentence, (B,): the result has no more, and a sentence
+            ends when nothing can come among these any more; N when None.
     """
 
-    per_sentence: tuple[str, ...] | None = ("sizes", "stack_sizes", "wanted")
+    per_sentence: tuple[str, ...] | None = (
+        *("sizes", "stack_sizes", "num_return_sequences"),
+    )
     reorders = True
 
     def __init__(
@@ -87,8 +94,8 @@ class Beam(Choice):
         stack_keeps="best",
         sizes=None,
         stack_sizes=None,
-        most=None,
-        wanted=None,
+        max_size=None,
+        num_return_sequences=None,
     ):
         if stack_keeps not in STACK_KEEPS:
             raise ValueError(
@@ -97,23 +104,23 @@ class Beam(Choice):
             )
         self.num_hypotheses = size
         self.stack_size = size if stack_size is None else stack_size
-        self.most = size if most is None else most
+        self.max_size = size if max_size is None else max_size
         self.stack_keeps = stack_keeps
         self.sizes, self.stack_sizes = (
             None if each is None else ops.cast(each, "int32")
             for each in (sizes, stack_sizes)
         )
-        self.wanted = column(wanted)
+        self.num_return_sequences = column(num_return_sequences)
 
-    def first(self, turn: Turn) -> Chosen:
-        k, size = self.most, turn.vocabulary_size
-        suppressed = ops.arange(size, dtype="int32") == turn.eos_id
-        forbidden = turn.suppressed
+    def initialize(self, state: StepState) -> StepOutput:
+        k, size = self.max_size, state.vocabulary_size
+        suppressed = ops.arange(size, dtype="int32") == state.eos_id
+        forbidden = state.suppressed
         if forbidden is not None:
             suppressed = suppressed | forbidden
         count = at_most(k, size)
         gains, words = top_words(
-            turn.logits, count, suppressed, NEVER, turn.bonus
+            state.logits, count, suppressed, NEVER, state.bonus
         )
         # Places beyond the vocabulary stay hopeless.
         missing = [(0, 0), (0, k - count)]
@@ -121,48 +128,56 @@ class Beam(Choice):
         scores = ops.pad(gains[:, 0], missing, constant_values=NEVER)[:, :k]
         scores = within(self.sizes, scores)
         words = ops.pad(words[:, 0], missing)[:, :k]
-        scores = alone(turn.going, scores)
-        words = ops.where(turn.going[:, None], words, turn.pad_id)
+        scores = alone(state.unfinished, scores)
+        words = ops.where(state.unfinished[:, None], words, state.pad_id)
         pool = empty_pool(ops.shape(words)[0], self.stack_size, scores.dtype)
-        going = turn.max_lengths >= 2
-        return Chosen(words, ops.zeros_like(words), scores, going, pool)
-
-    def next(self, turn: Turn, own) -> Chosen:
-        found = self._candidates(turn, own)
-        pool = self._with_finished(own, found, turn)
-        chosen, _ = self._live(turn, found, turn.scores)
-        return chosen._replace(
-            going=self._going(turn, pool, chosen.scores), own=pool
+        unfinished = state.max_lengths >= 2
+        return StepOutput(
+            words, ops.zeros_like(words), scores, unfinished, pool
         )
 
-    def ended(self, turn: Turn, own) -> Ended:
-        finished = own.ranking[:, :1] > NEVER / 2
-        slots, unfinished = self._unfinished(turn, turn.scores)
+    def step(self, state: StepState, strategy_state) -> StepOutput:
+        found = self._candidates(state, strategy_state)
+        pool = self._with_finished(strategy_state, found, state)
+        output, _ = self._live(state, found, state.scores)
+        return output._replace(
+            unfinished=self._continues(state, pool, output.scores),
+            strategy_state=pool,
+        )
+
+    def finalize(self, state: StepState, strategy_state) -> FinalHypotheses:
+        finished = strategy_state.ranking[:, :1] > NEVER / 2
+        slots, unfinished = self._live_results(state, state.scores)
         found = self._collected(
-            turn, own, finished, slots, unfinished, own.ranking
+            state,
+            strategy_state,
+            finished,
+            slots,
+            unfinished,
+            strategy_state.ranking,
         )
-        if self.wanted is None:
+        if self.num_return_sequences is None:
             return found
-        most = self.wanted
+        most = self.num_return_sequences
         if not isinstance(most, int):
             most = ops.max(most)
-        return Ended(*(each[:, :most] for each in found))
+        return FinalHypotheses(*(each[:, :most] for each in found))
 
     # Parts.
 
-    def _candidates(self, turn, own):
+    def _candidates(self, state, strategy_state):
         """The best proposals of all hypotheses, the best first: (B, 2 K)."""
         k = self.num_hypotheses
         # A single hypothesis needs a second proposal beside `</s>`.
-        proposals = at_most(max(self.most, 2), turn.vocabulary_size)
+        proposals = at_most(max(self.max_size, 2), state.vocabulary_size)
         gains, words = top_words(
-            turn.logits, proposals, turn.suppressed, NEVER, turn.bonus
+            state.logits, proposals, state.suppressed, NEVER, state.bonus
         )
         if self.sizes is not None:
             most = ops.maximum(self.sizes, 2)[:, None]
             gains = within(most, gains)
         shape = (-1, k * proposals)
-        totals = ops.reshape(turn.scores[..., None] + gains, shape)
+        totals = ops.reshape(state.scores[..., None] + gains, shape)
         # At most K of them end, one of each hypothesis: K others are left.
         # At least two proposals, else there is one word.
         totals, order = largest(totals, k * min(2, proposals))
@@ -170,12 +185,12 @@ class Beam(Choice):
         (words,) = gather_beams([ops.reshape(words, shape)], order)
         return Candidates(totals, order // proposals, words)
 
-    def _finishing(self, found, turn, pool):
+    def _finishing(self, found, state, pool):
         """Which candidates end, rank high enough and are long enough."""
-        ends = found.words == turn.eos_id
+        ends = found.words == state.eos_id
         # How many candidates that live on rank above each.
         above = ops.cumsum(ops.cast(~ends, "int32"), axis=-1)
-        long_enough = (turn.position >= turn.min_lengths) & turn.going
+        long_enough = (state.position >= state.min_lengths) & state.unfinished
         width = self.num_hypotheses
         if self.sizes is not None:
             width = self.sizes[:, None]
@@ -188,104 +203,108 @@ class Beam(Choice):
             finishes = finishes & have_room(pool, finishes, size)
         return finishes
 
-    def _with_finished(self, pool, found, turn):
+    def _with_finished(self, pool, found, state):
         """The pool with the candidates that finish in this step."""
-        finishes = self._finishing(found, turn, pool)
-        ranking, *more = self._ranked(turn, found)
+        finishes = self._finishing(found, state, pool)
+        ranking, *more = self._ranked(state, found)
         ranking = ops.where(finishes, ranking, NEVER)
-        ends = ops.zeros_like(found.parents) + turn.position
+        ends = ops.zeros_like(found.parents) + state.position
         others = Pool(ranking, found.parents, ends, tuple(more))
         return best_of(pool, others, self.stack_size, self.stack_sizes)
 
-    def _ranked(self, turn, found):
+    def _ranked(self, state, found):
         """What candidates rank by in the pool, and what it keeps of them."""
-        return (turn.final(found.totals, found.parents),)
+        return (state.final(found.totals, found.parents),)
 
-    def _live(self, turn, found, ranked):
+    def _live(self, state, found, ranked):
         """The K best that do not end, and the order they were found in.
 
         `ranked` (B, K) is what the hypotheses before ranked by, which those
         of a sentence that has stopped keep.
         """
-        ends = found.words == turn.eos_id
+        ends = found.words == state.eos_id
         live, order = largest(
             ops.where(ends, NEVER * 2, found.totals), self.num_hypotheses
         )
-        return self._grown(turn, found, ranked, within(self.sizes, live), order)
+        return self._grown(
+            state, found, ranked, within(self.sizes, live), order
+        )
 
-    def _grown(self, turn, found, ranked, live, order):
+    def _grown(self, state, found, ranked, live, order):
         """The candidates at `order` (B, K), which rank by `live`."""
-        grows = turn.going[:, None]
-        own = ops.arange(self.num_hypotheses, dtype="int32")
+        grows = state.unfinished[:, None]
+        places = ops.arange(self.num_hypotheses, dtype="int32")
         parents, words = gather_beams((found.parents, found.words), order)
-        parents = ops.where(grows, parents, own)
-        words = ops.where(grows, words, turn.pad_id)
+        parents = ops.where(grows, parents, places)
+        words = ops.where(grows, words, state.pad_id)
         scores = ops.where(grows, live, ranked)
-        return Chosen(words, parents, scores, None, None), order
+        return StepOutput(words, parents, scores, None, None), order
 
-    def _going(self, turn, pool, scores):
+    def _continues(self, state, pool, scores):
         """The sentences that go on, with this pool and these (B, K)."""
         # `</s>` is a symbol too: a translation may end with t + 1 of them.
-        room = turn.position + 1 < turn.max_lengths
-        return turn.going & room & ~self._settled(turn, pool, scores)
+        room = state.position + 1 < state.max_lengths
+        return state.unfinished & room & ~self._settled(state, pool, scores)
 
-    def _settled(self, turn, pool, scores):
+    def _settled(self, state, pool, scores):
         """Whether nothing that still lives can change what is read."""
         full = last_of(pool, self.stack_sizes) > NEVER / 2
-        reranks = turn.scorers.reranks
-        falls = reranks is not True and self._sums_fall(turn)
+        reranks = state.scorers.reranks
+        falls = reranks is not True and self._sums_fall(state)
         if self.stack_keeps == "first" or (reranks is False and not falls):
             return full[:, 0]
-        worst = last_of(pool, self._read(pool))
-        most = ops.maximum(turn.max_lengths, 1)[:, None]
-        hope = turn.scorers.hope(scores[:, :1], most)
-        settled = (worst > NEVER / 2) & (worst >= hope)
+        worst = last_of(pool, self._num_read(pool))
+        most = ops.maximum(state.max_lengths, 1)[:, None]
+        bound = state.scorers.score_upper_bound(scores[:, :1], most)
+        settled = (worst > NEVER / 2) & (worst >= bound)
         if reranks is not True:
             of_sums = full | settled if falls else full
             settled = ops.where(ops.reshape(reranks, (-1, 1)), settled, of_sums)
         return settled[:, 0]
 
-    def _sums_fall(self, turn):
+    def _sums_fall(self, state):
         """Whether the best of plain sums are known before the stack is full.
 
         The paper's search collects a whole one, and so does this where all of
         it is read, or where a bonus may lift a sum again.
         """
-        return self.wanted is not None and turn.bonus is None
+        return self.num_return_sequences is not None and state.bonus is None
 
-    def _read(self, pool):
+    def _num_read(self, pool):
         """How many places of the pool are read, (B,); all when None."""
-        if self.wanted is None:
+        if self.num_return_sequences is None:
             return self.stack_sizes
         batch, size = ops.shape(pool.ranking)
         most = size if self.stack_sizes is None else self.stack_sizes
-        wanted = ops.cast(ops.broadcast_to(self.wanted, (batch,)), "int32")
-        return ops.minimum(wanted, most)
+        num_return_sequences = ops.cast(
+            ops.broadcast_to(self.num_return_sequences, (batch,)), "int32"
+        )
+        return ops.minimum(num_return_sequences, most)
 
-    def _unfinished(self, turn, scores):
+    def _live_results(self, state, scores):
         """Where the live hypotheses are, and what they rank by: (B, N)."""
         ranks = ops.arange(self.stack_size, dtype="int32")
         slots = ops.minimum(ranks, self.num_hypotheses - 1)
         live = ops.take(scores, slots, axis=-1)
         parents = ops.broadcast_to(slots, ops.shape(live))
-        most = ops.maximum(turn.max_lengths, 1)[:, None]
-        final = turn.scorers.final(live, most, turn.kept, parents)
+        most = ops.maximum(state.max_lengths, 1)[:, None]
+        final = state.scorers.final(live, most, state.scorer_states, parents)
         unfinished = ops.where(
             (ranks < self.num_hypotheses) & (live > NEVER / 2), final, NEVER
         )
         return parents, within(self.stack_sizes, unfinished)
 
     @staticmethod
-    def _collected(turn, pool, finished, slots, unfinished, scores):
+    def _collected(state, pool, finished, slots, unfinished, scores):
         """What finished, or what still lives where nothing did."""
         ranking = ops.where(finished, scores, unfinished)
         parent = ops.where(finished, pool.parent, slots)
-        lengths = ops.where(finished, pool.end, turn.max_lengths[:, None])
+        lengths = ops.where(finished, pool.end, state.max_lengths[:, None])
         empty = ranking < NEVER / 2
         lengths = ops.where(empty, 0, lengths)
         ends = ops.where(finished & ~empty, lengths, -1)
         ranking = ops.where(empty, -float("inf"), ranking)
-        return Ended(ranking, parent, lengths, ends)
+        return FinalHypotheses(ranking, parent, lengths, ends)
 
 
 class Pool(NamedTuple):
@@ -346,14 +365,14 @@ def have_room(pool: Pool, finishes, size):
     return taken + places <= size
 
 
-def alone(going, scores):
+def alone(unfinished, scores):
     """Scores (B, K); of sentences that do not go on the first one alone.
 
-    So it is in a sentence without room for a word: `going` (B,) is False.
+    So it is in a sentence without room for a word: `unfinished` (B,) is False.
     """
     ranks = ops.arange(ops.shape(scores)[-1], dtype="int32")
     first = ops.cast(ops.where(ranks == 0, 0.0, NEVER), scores.dtype)
-    return ops.where(going[:, None], scores, first)
+    return ops.where(unfinished[:, None], scores, first)
 
 
 def within(sizes, ranked):

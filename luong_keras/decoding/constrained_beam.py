@@ -10,7 +10,7 @@ from luong_keras.decoding.beam import (
     within,
 )
 from luong_keras.decoding.phrases import PhraseProgress
-from luong_keras.decoding.strategy import Chosen, Ended, Turn
+from luong_keras.decoding.strategy import FinalHypotheses, StepOutput, StepState
 from luong_keras.decoding.top_words import (
     NEVER,
     at_most,
@@ -43,45 +43,46 @@ class ConstrainedBeam(Beam):
     too: where phrases cannot be had for that, a sentence has no translation.
     """
 
-    per_sentence = ("phrases", "sizes", "stack_sizes", "wanted")
+    per_sentence = ("phrases", "sizes", "stack_sizes", "num_return_sequences")
 
     def __init__(self, size, words, lengths, **others):
         super().__init__(size, **others)
         self.phrases = PhraseProgress(words, lengths)
 
-    def first(self, turn: Turn) -> Chosen:
-        batch = ops.shape(turn.scores)[0]
+    def initialize(self, state: StepState) -> StepOutput:
+        batch = ops.shape(state.scores)[0]
         count = ops.shape(self.phrases.words)[1]
         progress = ops.zeros((batch, 1, count), dtype="int32")
-        found = self._candidates(turn, progress)
-        chosen, order = self._live(turn, found, turn.scores)
-        pool = empty_pool(batch, self.stack_size, turn.scores.dtype)
+        found = self._candidates(state, progress)
+        output, order = self._live(state, found, state.scores)
+        pool = empty_pool(batch, self.stack_size, state.scores.dtype)
         (progress,) = gather_beams(found.more, order)
-        return chosen._replace(
-            scores=alone(turn.going, chosen.scores),
-            going=turn.max_lengths >= 2,
-            own=(pool, progress),
+        return output._replace(
+            scores=alone(state.unfinished, output.scores),
+            unfinished=state.max_lengths >= 2,
+            strategy_state=(pool, progress),
         )
 
-    def next(self, turn: Turn, own) -> Chosen:
-        pool, progress = own
-        found = self._candidates(turn, progress)
-        pool = self._with_finished(pool, found, turn)
-        chosen, order = self._live(turn, found, turn.scores)
+    def step(self, state: StepState, strategy_state) -> StepOutput:
+        pool, progress = strategy_state
+        found = self._candidates(state, progress)
+        pool = self._with_finished(pool, found, state)
+        output, order = self._live(state, found, state.scores)
         (new,) = gather_beams(found.more, order)
-        progress = ops.where(turn.going[:, None, None], new, progress)
-        return chosen._replace(
-            going=self._going(turn, pool, chosen.scores), own=(pool, progress)
+        progress = ops.where(state.unfinished[:, None, None], new, progress)
+        return output._replace(
+            unfinished=self._continues(state, pool, output.scores),
+            strategy_state=(pool, progress),
         )
 
-    def ended(self, turn: Turn, own) -> Ended:
-        return super().ended(turn, own[0])
+    def finalize(self, state: StepState, strategy_state) -> FinalHypotheses:
+        return super().finalize(state, strategy_state[0])
 
-    def _candidates(self, turn, own):
+    def _candidates(self, state, strategy_state):
         """All proposals, the best first, with the progress of each."""
-        progress = own
-        gains, words = self._proposals(turn, progress)
-        totals = turn.scores[..., None] + gains
+        progress = strategy_state
+        gains, words = self._proposals(state, progress)
+        totals = state.scores[..., None] + gains
         batch, _, count = ops.shape(totals)
         totals, words = (ops.reshape(x, (batch, -1)) for x in (totals, words))
         number = ops.shape(words)[1]
@@ -89,9 +90,9 @@ class ConstrainedBeam(Beam):
         parents = ops.zeros_like(words) + parents
         (before,) = gather_beams([progress], parents)
         after = self._after(before, words)
-        ends = words == turn.eos_id
+        ends = words == state.eos_id
         # What is lacking must have room, and `</s>` after it.
-        room = (turn.max_lengths - turn.position - 2)[:, None]
+        room = (state.max_lengths - state.position - 2)[:, None]
         allowed = ends | (self._missing(after) <= ops.maximum(room, 0))
         totals = ops.where(allowed & (totals > NEVER / 2), totals, NEVER)
         order = ops.argsort(-totals, axis=-1)
@@ -101,41 +102,47 @@ class ConstrainedBeam(Beam):
         )
         return Candidates(totals, parents, words, (after,))
 
-    def _proposals(self, turn, progress):
+    def _proposals(self, state, progress):
         """The best words of every hypothesis, and those that phrases need.
 
         Gains and words, (B, K, N + P) each.
         """
-        k = self.most
-        suppressed, bonus = turn.suppressed, turn.bonus
+        k = self.max_size
+        suppressed, bonus = state.suppressed, state.bonus
         # One of them may be `</s>`.
-        count = at_most(k + 1, turn.vocabulary_size)
-        gains, words = top_words(turn.logits, count, suppressed, NEVER, bonus)
+        count = at_most(k + 1, state.vocabulary_size)
+        gains, words = top_words(state.logits, count, suppressed, NEVER, bonus)
         missing = [(0, 0), (0, 0), (0, k + 1 - count)]
         gains = ops.pad(gains, missing, constant_values=NEVER)
         words = ops.pad(words, missing)
         # Without phrases as many as `Beam` has, so that it is the same search;
         # the first word is never `</s>`.
-        some = ops.any(self.phrases.lengths > 0, axis=1) | (turn.position == 0)
+        some = ops.any(self.phrases.lengths > 0, axis=1) | (state.position == 0)
         sizes = self.num_hypotheses if self.sizes is None else self.sizes
         sizes = ops.where(some, sizes + 1, ops.maximum(sizes, 2))
         gains = within(sizes[:, None], gains)
-        logits = masking.widen(turn.logits)
+        logits = masking.widen(state.logits)
         every = logits - ops.logsumexp(logits, axis=-1, keepdims=True)
         if bonus is not None:
             every = every + ops.cast(bonus, every.dtype)
         if suppressed is not None:
             every = ops.where(suppressed, NEVER, every)
-        wanted = self.phrases.next_words(progress)
-        needed = ops.take_along_axis(every, ops.maximum(wanted, 0), axis=-1)
+        needed_words = self.phrases.next_words(progress)
+        needed = ops.take_along_axis(
+            every, ops.maximum(needed_words, 0), axis=-1
+        )
         proposed = ops.where(gains > NEVER / 2, words, -1)
-        known = ops.any(wanted[..., None] == proposed[..., None, :], axis=-1)
+        known = ops.any(
+            needed_words[..., None] == proposed[..., None, :], axis=-1
+        )
         needed = ops.where(
-            (wanted < 0) | known | _stood_before(wanted), NEVER, needed
+            (needed_words < 0) | known | _stood_before(needed_words),
+            NEVER,
+            needed,
         )
         return (
             ops.concatenate([gains, needed], axis=-1),
-            ops.concatenate([words, ops.maximum(wanted, 0)], axis=-1),
+            ops.concatenate([words, ops.maximum(needed_words, 0)], axis=-1),
         )
 
     def _after(self, progress, words):
@@ -152,19 +159,19 @@ class ConstrainedBeam(Beam):
         whole = ops.sum(ops.where(open_, lengths, 0), axis=-1)
         return whole - ops.max(ops.where(open_, progress, 0), axis=-1)
 
-    def _finishing(self, found, turn, pool):
+    def _finishing(self, found, state, pool):
         # With all phrases, and beside others that have them.
         complete = self._missing(found.more[0]) == 0
         # As ends, the others stand above none; so improbable, none finishes.
         only = found._replace(
             totals=ops.where(complete, found.totals, NEVER),
-            words=ops.where(complete, found.words, turn.eos_id),
+            words=ops.where(complete, found.words, state.eos_id),
         )
-        return super()._finishing(only, turn, pool)
+        return super()._finishing(only, state, pool)
 
-    def _live(self, turn, found, ranked):
+    def _live(self, state, found, ranked):
         """The best of each bank, then the second of each, and so on."""
-        ends = found.words == turn.eos_id
+        ends = found.words == state.eos_id
         lives = ~ends & (found.totals > NEVER / 2)
         bank = ops.where(lives, ops.sum(found.more[0], axis=-1), -1)
         number = ops.shape(bank)[1]
@@ -179,7 +186,7 @@ class ConstrainedBeam(Beam):
         (live,) = gather_beams([taken], order)
         live, best = largest(within(self.sizes, live), self.num_hypotheses)
         (order,) = gather_beams([order], ops.cast(best, "int32"))
-        return self._grown(turn, found, ranked, live, order)
+        return self._grown(state, found, ranked, live, order)
 
 
 def _stood_before(words):

@@ -4,12 +4,12 @@ from keras import ops
 
 from luong_keras.decoding.scorers import LengthPenalty
 from luong_keras.decoding.search import search
-from luong_keras.decoding.strategy import Chains, Hypotheses
+from luong_keras.decoding.strategy import Hypotheses, IndependentSampler
 from luong_keras.decoding.top_words import NEVER, top_words
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
 
-class Greedy(Chains):
+class Greedy(IndependentSampler):
     """The best word of every step.
 
     The same result as a beam of one hypothesis, without its bookkeeping.
@@ -17,12 +17,12 @@ class Greedy(Chains):
 
     per_sentence = ("counts",)
 
-    def pick(self, turn, barred):
+    def pick(self, state, barred):
         # Where the best word may not be chosen, the second one is.
         gains, words = top_words(
-            turn.logits, 2, turn.suppressed, NEVER, turn.bonus
+            state.logits, 2, state.suppressed, NEVER, state.bonus
         )
-        second = (words[..., 0] == turn.eos_id) & barred
+        second = (words[..., 0] == state.eos_id) & barred
         return (
             ops.where(second, gains[..., 1], gains[..., 0]),
             ops.where(second, words[..., 1], words[..., 0]),

@@ -8,7 +8,7 @@ where every word has one, the word.
 
 from keras import backend, ops
 
-from luong_keras.decoding.strategy import Chains
+from luong_keras.decoding.strategy import IndependentSampler
 from luong_keras.decoding.top_words import NEVER, largest
 from luong_keras.ops import masking
 from luong_keras.ops.sentence_rows import column
@@ -20,7 +20,7 @@ _LAST_SHIFT = 16
 _STRIDE = 0x9E3779B9  # 2**32 / the golden ratio: sets counters far apart
 
 
-class Sampling(Chains):
+class Sampling(IndependentSampler):
     """K translations a sentence, each drawn from what the model says.
 
     Every number may be one for each sentence, (B,). The same seed draws the
@@ -63,26 +63,26 @@ class Sampling(Chains):
         self.top_p = column(top_p)
         self.seeds = column(seeds)
 
-    def pick(self, turn, barred):
-        logits = masking.widen(turn.logits)
-        bonus = turn.bonus
+    def pick(self, state, barred):
+        logits = masking.widen(state.logits)
+        bonus = state.bonus
         if bonus is not None:
             bonus = ops.cast(bonus, logits.dtype)
-        allowed = self._allowed(turn, logits, bonus, barred)
-        words = self._drawn(turn, allowed)
+        allowed = self._allowed(state, logits, bonus, barred)
+        words = self._drawn(state, allowed)
         gains = logits - ops.logsumexp(logits, axis=-1, keepdims=True)
         if bonus is not None:
             gains = gains + bonus
         gain = ops.take_along_axis(gains, words[..., None], axis=-1)[..., 0]
         return gain, words
 
-    def _allowed(self, turn, logits, bonus, barred):
+    def _allowed(self, state, logits, bonus, barred):
         """Logits at the temperature, `NEVER` where nothing is drawn."""
         if bonus is not None:
             logits = logits + bonus
-        words = ops.arange(turn.vocabulary_size, dtype="int32")
-        forbidden = barred[..., None] & (words == turn.eos_id)
-        suppressed = turn.suppressed
+        words = ops.arange(state.vocabulary_size, dtype="int32")
+        forbidden = barred[..., None] & (words == state.eos_id)
+        suppressed = state.suppressed
         if suppressed is not None:
             forbidden = forbidden | suppressed
         logits = logits / _of_each(self.temperature, logits.dtype)
@@ -106,15 +106,20 @@ class Sampling(Chains):
         size = ops.shape(logits)[-1]
         ranked, _ = largest(logits, size)
         ranks = ops.arange(size, dtype="int32")
-        kept = ranks >= 0
+        scorer_states = ranks >= 0
         if self.top_k is not None:
             top_k = _of_each(self.top_k, "int32")
-            kept = kept & ((ranks < top_k) | (top_k < 1))
-            ranked = ops.where(kept, ranked, NEVER)
+            scorer_states = scorer_states & ((ranks < top_k) | (top_k < 1))
+            ranked = ops.where(scorer_states, ranked, NEVER)
         weights = ops.softmax(ranked, axis=-1)
         before = ops.cumsum(weights, axis=-1) - weights
-        kept = kept & (before < _of_each(self.top_p, logits.dtype))
-        last = ops.sum(ops.cast(kept, "int32"), axis=-1, keepdims=True) - 1
+        scorer_states = scorer_states & (
+            before < _of_each(self.top_p, logits.dtype)
+        )
+        last = (
+            ops.sum(ops.cast(scorer_states, "int32"), axis=-1, keepdims=True)
+            - 1
+        )
         least = ops.take_along_axis(ranked, ops.maximum(last, 0), axis=-1)
         # Rounding of the sum must not leave out a word of a sentence that
         # draws from all.
@@ -123,17 +128,17 @@ class Sampling(Chains):
             every = every & (_of_each(self.top_k, "int32") < 1)
         return ops.where(every, NEVER, least)
 
-    def _drawn(self, turn, logits):
+    def _drawn(self, state, logits):
         """One word a hypothesis, by the inverse of the summed weights."""
         weights = ops.exp(logits - ops.max(logits, axis=-1, keepdims=True))
         weights = ops.where(logits > NEVER / 2, weights, 0.0)
         summed = ops.cumsum(weights, axis=-1)
         hypotheses = ops.arange(self.num_hypotheses, dtype="int32")
-        drawn = uniform(seed_column(self.seeds), hypotheses, turn.position)
+        drawn = uniform(seed_column(self.seeds), hypotheses, state.position)
         # A drawn number is below 1 by more than the rounding of the product.
         mark = ops.cast(drawn, summed.dtype)[..., None] * summed[..., -1:]
         words = ops.sum(ops.cast(summed <= mark, "int32"), axis=-1)
-        return ops.minimum(words, turn.vocabulary_size - 1)
+        return ops.minimum(words, state.vocabulary_size - 1)
 
 
 def seed_column(seeds):

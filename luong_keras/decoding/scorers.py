@@ -57,7 +57,7 @@ class Scorer(PerSentence):
         """
         return scores
 
-    def hope(self, scores, lengths):
+    def score_upper_bound(self, scores, lengths):
         """The best rank that scores (B, N) may still come to.
 
         Args:
@@ -113,7 +113,7 @@ class LengthPenalty(Scorer):
         # One for each sentence goes with whatever a sentence has: (B, 1).
         return scores / lengths ** ops.reshape(exponent, (-1, 1))
 
-    def hope(self, scores, lengths):
+    def score_upper_bound(self, scores, lengths):
         # Scores only fall; the largest length divides them most.
         return self.final(scores, lengths)
 
@@ -159,7 +159,7 @@ class CoveragePenalty(Scorer):
         strength = ops.cast(self.strength, scores.dtype)
         return scores + ops.reshape(strength, (-1, 1)) * missed
 
-    def hope(self, scores, lengths):
+    def score_upper_bound(self, scores, lengths):
         # All may be attended yet, and nothing is taken away then.
         return scores
 
@@ -264,12 +264,12 @@ class AllScorers(PerSentence):
         ]
 
     @staticmethod
-    def where(lives, kept, before):
+    def where(active_mask, kept, before):
         """What is kept of hypotheses that live, (B, 1) or (B, K), or was."""
 
         def chosen(new, old):
-            shape = ops.shape(lives) + (1,) * (len(new.shape) - 2)
-            return ops.where(ops.reshape(lives, shape), new, old)
+            shape = ops.shape(active_mask) + (1,) * (len(new.shape) - 2)
+            return ops.where(ops.reshape(active_mask, shape), new, old)
 
         return [
             [chosen(*pair) for pair in zip(news, olds, strict=True)]
@@ -314,10 +314,10 @@ class AllScorers(PerSentence):
                 scores = scorer.final(scores, lengths, states)
         return scores
 
-    def hope(self, scores, lengths):
+    def score_upper_bound(self, scores, lengths):
         for scorer in self.scorers:
             if scorer.reranks is not False:
-                scores = scorer.hope(scores, lengths)
+                scores = scorer.score_upper_bound(scores, lengths)
         return scores
 
     def _with(self, kept):

@@ -3,16 +3,16 @@
 A step takes `ids` (B, K), `states` (a list of tensors (B, K, ...)) and the
 0-based `position` and returns logits (B, K, V), the new states and attention
 weights (B, K, S). K is the number of hypotheses: 1 in the first step, where
-there is one only, then that of the choice.
+there is one only, then that of the strategy.
 
-What chooses the words is a `Choice` (`Greedy`, `Beam`, `Sampling`,
+What chooses the words is a `DecodingStrategy` (`Greedy`, `Beam`, `Sampling`,
 `StochasticBeam`, or your own); what changes the ranks of words and hypotheses
 are `Scorer`s (`scorers.py`). The loop carries what both keep of a hypothesis.
 
 Finished sentences leave the batch: when less than three quarters of its
-sentences go on, the search goes on with them alone. Step, choice and scorers
+sentences go on, the search goes on with them alone. Step, strategy and scorers
 must be `PerSentence`s for that, which know what of theirs belongs to a
-sentence; those of this library are. A plain function as a step, and a choice
+sentence; those of this library are. A plain function as a step, and a strategy
 or scorer of your own that names nothing, keep the batch as it is. JAX, whose
 shapes cannot depend on values, keeps it too.
 """
@@ -24,7 +24,11 @@ import keras
 from keras import ops
 
 from luong_keras.decoding.scorers import AllScorers
-from luong_keras.decoding.strategy import Choice, Hypotheses, Turn
+from luong_keras.decoding.strategy import (
+    DecodingStrategy,
+    Hypotheses,
+    StepState,
+)
 from luong_keras.decoding.top_words import gather_beams
 from luong_keras.ops import masking
 from luong_keras.ops.sentence_rows import PerSentence, put_rows, take_rows
@@ -38,7 +42,7 @@ LEAST_SHARE = 0.75
 def search(
     step,
     states,
-    choice: Choice,
+    strategy: DecodingStrategy,
     max_lengths,
     max_steps,
     min_lengths=None,
@@ -52,7 +56,7 @@ def search(
     Args:
         step: the step function described above.
         states: its first states, a list of (B, U).
-        choice: what chooses the words.
+        strategy: what chooses the words.
         max_lengths: (B,) most symbols of each sentence, `</s>` counted.
         max_steps: the largest of them, the length of the result.
         min_lengths: (B,) fewest words before `</s>` is allowed; 1 when None.
@@ -63,7 +67,7 @@ def search(
         pad_id: the id behind the last word of the result.
 
     Returns:
-        `Hypotheses`, the best first, as many as the choice keeps.
+        `Hypotheses`, the best first, as many as the strategy keeps.
 
     Raises:
         ValueError: for lengths that are not one of each sentence, a model
@@ -90,7 +94,7 @@ def search(
     min_lengths = _of_each_sentence("min_lengths", min_lengths, batch)
     loop = _Loop(
         step,
-        choice,
+        strategy,
         AllScorers(scorers),
         (min_lengths, max_lengths),
         max_steps,
@@ -146,20 +150,22 @@ def _check_step(found, special_ids):
 
 
 class _Running(NamedTuple):
-    """What the sentences have of each step for the next one, (B, ...)."""
+    """The state between two steps, (B, ...)."""
 
     words: Any
     scores: Any
-    going: Any
-    own: Any
-    kept: Any
+    unfinished: Any
+    strategy_state: Any
+    scorer_states: Any
     states: Any
 
     @classmethod
-    def after(cls, chosen, kept, states):
-        """What a choice has made of a step, for the next one."""
-        words, _, scores, going, own = chosen
-        return cls(words, scores, going, own, kept, states)
+    def after(cls, output, scorer_states, states):
+        """The output of a step, for the next one."""
+        words, _, scores, unfinished, strategy_state = output
+        return cls(
+            words, scores, unfinished, strategy_state, scorer_states, states
+        )
 
 
 class _Loop(PerSentence):
@@ -167,16 +173,16 @@ class _Loop(PerSentence):
 
     per_sentence = (
         "step",
-        "choice",
+        "strategy",
         "scorers",
         "min_lengths",
         "max_lengths",
         "places",
     )
 
-    def __init__(self, step, choice, scorers, limits, max_steps, special_ids):
+    def __init__(self, step, strategy, scorers, limits, max_steps, special_ids):
         self.step = step
-        self.choice = choice
+        self.strategy = strategy
         self.scorers = scorers
         self.min_lengths, self.max_lengths = limits
         self.max_steps = max_steps
@@ -190,8 +196,8 @@ class _Loop(PerSentence):
         first = ops.ones((), dtype="int32")
         run = self._in_rounds if self._shrinks else self._steps
         t, running, history = run(first, running, history)
-        turn = self._turn(t, None, running)
-        found = self.choice.ended(turn, running.own)
+        state = self._step_state(t, None, running)
+        found = self.strategy.finalize(state, running.strategy_state)
         ids, alignments = follow_backpointers(
             history, found.slots, found.lengths, found.ends, t, self.pad_id
         )
@@ -211,44 +217,44 @@ class _Loop(PerSentence):
 
         A round ends when too many of its sentences have.
         """
-        batch = ops.shape(running.going)[0]
+        batch = ops.shape(running.unfinished)[0]
         loop = copy.copy(self)
         loop.places = ops.arange(batch, dtype="int32")
 
         def body(t, running, history):
-            (rows,) = ops.nonzero(running.going)
+            (rows,) = ops.nonzero(running.unfinished)
             rows = ops.cast(rows, "int32")
             t, found, history = loop.take(rows)._steps(
                 t, take_rows(running, rows), history
             )
             return t, put_rows(running, rows, found), history
 
-        return ops.while_loop(self._goes_on, body, (t, running, history))
+        return ops.while_loop(self._continues, body, (t, running, history))
 
-    def _goes_on(self, t, running, _):
+    def _continues(self, t, running, _):
         """Whether any sentence does; of some, whether enough of them do."""
-        going = running.going
+        unfinished = running.unfinished
         inside = t < self.max_steps
         if self.places is None:
-            return ops.logical_and(inside, ops.any(going))
-        share = ops.mean(ops.cast(going, "float32"))
+            return ops.logical_and(inside, ops.any(unfinished))
+        share = ops.mean(ops.cast(unfinished, "float32"))
         return ops.logical_and(inside, share >= LEAST_SHARE)
 
     def _steps(self, t, running, history):
         return ops.while_loop(
-            self._goes_on, self._advance, (t, running, history)
+            self._continues, self._advance, (t, running, history)
         )
 
-    def _turn(self, t, logits, running):
-        return Turn(
+    def _step_state(self, t, logits, running):
+        return StepState(
             t,
             logits,
             running.scores,
-            running.going,
+            running.unfinished,
             self.min_lengths,
             self.max_lengths,
             self.scorers,
-            running.kept,
+            running.scorer_states,
             self.eos_id,
             self.pad_id,
         )
@@ -258,35 +264,41 @@ class _Loop(PerSentence):
 
         Also returns the attention weights (B, K, S).
         """
-        batch, k = ops.shape(states[0])[0], self.choice.num_hypotheses
+        batch, k = ops.shape(states[0])[0], self.strategy.num_hypotheses
         states = [ops.expand_dims(state, 1) for state in states]
         first = ops.full((batch, 1), self.bos_id, dtype="int32")
         found = self.step(first, states, 0)
         _check_step(found, (self.bos_id, self.eos_id, self.pad_id))
         logits, states, weights = found
-        kept = self.scorers.start(batch, ops.shape(weights)[-1], self.max_steps)
-        kept = self.scorers.attend(kept, weights)
+        scorer_states = self.scorers.start(
+            batch, ops.shape(weights)[-1], self.max_steps
+        )
+        scorer_states = self.scorers.attend(scorer_states, weights)
         scores = ops.zeros((batch, 1), dtype=masking.wider_dtype(logits.dtype))
-        going = self.max_lengths >= 1
-        running = _Running(first, scores, going, None, kept, states)
-        chosen = self.choice.first(self._turn(0, logits, running))
-        kept = [[ops.repeat(x, k, axis=1) for x in each] for each in kept]
+        unfinished = self.max_lengths >= 1
+        running = _Running(
+            first, scores, unfinished, None, scorer_states, states
+        )
+        output = self.strategy.initialize(self._step_state(0, logits, running))
+        scorer_states = [
+            [ops.repeat(x, k, axis=1) for x in each] for each in scorer_states
+        ]
         *states, weights = (
             ops.repeat(x, k, axis=1) for x in (*states, weights)
         )
-        kept = self.scorers.add(kept, chosen.words, 0)
-        return _Running.after(chosen, kept, states), weights
+        scorer_states = self.scorers.add(scorer_states, output.words, 0)
+        return _Running.after(output, scorer_states, states), weights
 
     def _history(self, words, weights):
         """Room for what every step leaves, with that of step 0."""
         size = self.max_steps + 1
-        batch, k = ops.shape(words)[0], self.choice.num_hypotheses
+        batch, k = ops.shape(words)[0], self.strategy.num_hypotheses
         room = ops.zeros(
             (size, batch, k, ops.shape(weights)[-1]), dtype=weights.dtype
         )
         history = [ops.full((size, batch, k), self.pad_id, dtype="int32"), room]
         rows = [words, weights]
-        if self.choice.reorders:
+        if self.strategy.reorders:
             history.insert(1, ops.zeros((size, batch, k), dtype="int32"))
             rows.insert(1, ops.zeros_like(words))
         return write_rows(history, 0, rows)
@@ -294,19 +306,25 @@ class _Loop(PerSentence):
     def _advance(self, t, running, history):
         """Step t: every live hypothesis has t words."""
         logits, states, weights = self.step(running.words, running.states, t)
-        turn = self._turn(t, logits, running)
-        lives = self.choice.lives(turn, running.own)
-        kept = self.scorers.attend(running.kept, weights)
-        kept = self.scorers.where(lives, kept, running.kept)
-        chosen = self.choice.next(turn._replace(kept=kept), running.own)
-        rows = (chosen.words, weights)
-        if self.choice.reorders:
-            states = gather_beams(states, chosen.parents)
-            kept = self.scorers.reordered(kept, chosen.parents)
-            rows = (chosen.words, chosen.parents, weights)
-        added = self.scorers.add(kept, chosen.words, t)
-        kept = self.scorers.where(lives, added, kept)
-        running = _Running.after(chosen, kept, states)
+        state = self._step_state(t, logits, running)
+        active_mask = self.strategy.active_mask(state, running.strategy_state)
+        scorer_states = self.scorers.attend(running.scorer_states, weights)
+        scorer_states = self.scorers.where(
+            active_mask, scorer_states, running.scorer_states
+        )
+        output = self.strategy.step(
+            state._replace(scorer_states=scorer_states), running.strategy_state
+        )
+        rows = (output.words, weights)
+        if self.strategy.reorders:
+            states = gather_beams(states, output.parents)
+            scorer_states = self.scorers.reordered(
+                scorer_states, output.parents
+            )
+            rows = (output.words, output.parents, weights)
+        added = self.scorers.add(scorer_states, output.words, t)
+        scorer_states = self.scorers.where(active_mask, added, scorer_states)
+        running = _Running.after(output, scorer_states, states)
         return t + 1, running, write_rows(history, t, rows, self.places)
 
 

@@ -11,7 +11,7 @@ from luong_keras.decoding.beam import (
     empty_pool,
 )
 from luong_keras.decoding.sampling import check_positive, gumbel, seed_column
-from luong_keras.decoding.strategy import Chosen, Ended, Turn
+from luong_keras.decoding.strategy import FinalHypotheses, StepOutput, StepState
 from luong_keras.decoding.top_words import (
     NEVER,
     at_most,
@@ -50,11 +50,11 @@ class StochasticBeam(Beam):
         self.temperature = temperature
         self.seeds = column(seeds)
 
-    def first(self, turn: Turn) -> Chosen:
+    def initialize(self, state: StepState) -> StepOutput:
         k = self.num_hypotheses
-        zeros = ops.zeros_like(turn.scores)
+        zeros = ops.zeros_like(state.scores)
         columns = [
-            each[:, 0, :k] for each in self._proposed(turn, zeros, zeros)
+            each[:, 0, :k] for each in self._proposed(state, zeros, zeros)
         ]
         missing = [(0, 0), (0, k - columns[0].shape[-1])]
         perturbed, tempered, scores = (
@@ -62,41 +62,44 @@ class StochasticBeam(Beam):
             for each in columns[:3]
         )
         words = ops.pad(columns[3], missing)
-        words = ops.where(turn.going[:, None], words, turn.pad_id)
+        words = ops.where(state.unfinished[:, None], words, state.pad_id)
         perturbed, tempered, scores = (
-            alone(turn.going, each) for each in (perturbed, tempered, scores)
+            alone(state.unfinished, each)
+            for each in (perturbed, tempered, scores)
         )
         pool = empty_pool(ops.shape(words)[0], k, zeros.dtype, more=1)
-        going = turn.max_lengths >= 2
-        own = (pool, perturbed, tempered)
-        return Chosen(words, ops.zeros_like(words), scores, going, own)
+        unfinished = state.max_lengths >= 2
+        strategy_state = (pool, perturbed, tempered)
+        return StepOutput(
+            words, ops.zeros_like(words), scores, unfinished, strategy_state
+        )
 
-    def next(self, turn: Turn, own) -> Chosen:
-        pool, perturbed, tempered = own
-        found = self._candidates(turn, (perturbed, tempered))
-        pool = self._with_finished(pool, found, turn)
-        chosen, order = self._live(turn, found, perturbed)
-        perturbed = chosen.scores
-        grows = turn.going[:, None]
+    def step(self, state: StepState, strategy_state) -> StepOutput:
+        pool, perturbed, tempered = strategy_state
+        found = self._candidates(state, (perturbed, tempered))
+        pool = self._with_finished(pool, found, state)
+        output, order = self._live(state, found, perturbed)
+        perturbed = output.scores
+        grows = state.unfinished[:, None]
         tempered, scores = (
             ops.where(grows, new, old)
             for new, old in zip(
                 gather_beams(found.more, order),
-                (tempered, turn.scores),
+                (tempered, state.scores),
                 strict=True,
             )
         )
-        return chosen._replace(
+        return output._replace(
             scores=scores,
-            going=self._going(turn, pool, perturbed),
-            own=(pool, perturbed, tempered),
+            unfinished=self._continues(state, pool, perturbed),
+            strategy_state=(pool, perturbed, tempered),
         )
 
-    def ended(self, turn: Turn, own) -> Ended:
-        pool, perturbed, _ = own
-        slots, final = self._unfinished(turn, turn.scores)
+    def finalize(self, state: StepState, strategy_state) -> FinalHypotheses:
+        pool, perturbed, _ = strategy_state
+        slots, final = self._live_results(state, state.scores)
         # What was cut at its limit was drawn like all else.
-        most = ops.zeros_like(slots) + turn.max_lengths[:, None]
+        most = ops.zeros_like(slots) + state.max_lengths[:, None]
         live = Pool(perturbed, slots, most, (final,))
         merged = best_of(pool, live, self.num_hypotheses)
         empty = merged.ranking < NEVER / 2
@@ -105,11 +108,11 @@ class StochasticBeam(Beam):
         scores, order = largest(scores, self.num_hypotheses)
         slots, lengths = gather_beams(merged[1:3], order)
         lengths = ops.where(scores == -float("inf"), 0, lengths)
-        ends = ops.where(lengths < turn.max_lengths[:, None], lengths, -1)
-        return Ended(scores, slots, lengths, ends)
+        ends = ops.where(lengths < state.max_lengths[:, None], lengths, -1)
+        return FinalHypotheses(scores, slots, lengths, ends)
 
-    def _candidates(self, turn, own):
-        proposed = self._proposed(turn, *own)
+    def _candidates(self, state, strategy_state):
+        proposed = self._proposed(state, *strategy_state)
         proposals, k = proposed[0].shape[-1], self.num_hypotheses
         perturbed, tempered, scores, words = (
             ops.reshape(each, (-1, k * proposals)) for each in proposed
@@ -120,49 +123,50 @@ class StochasticBeam(Beam):
         parents = order // proposals
         return Candidates(totals, parents, words, (tempered, scores))
 
-    def _proposed(self, turn, perturbed, tempered):
+    def _proposed(self, state, perturbed, tempered):
         """The words of every hypothesis whose noise is largest.
 
         Of each, (B, K, P): its perturbed log-probability, the one that was
         drawn from, the score, and the word.
         """
-        logits = masking.widen(turn.logits)
+        logits = masking.widen(state.logits)
         gains = logits - ops.logsumexp(logits, axis=-1, keepdims=True)
-        bonus = turn.bonus
+        bonus = state.bonus
         if bonus is not None:
             gains = gains + ops.cast(bonus, gains.dtype)
         drawn = ops.where(
-            self._forbidden(turn, turn.vocabulary_size),
+            self._forbidden(state, state.vocabulary_size),
             NEVER,
             gains / self.temperature,
         )
         drawn = ops.log_softmax(drawn, axis=-1) + tempered[..., None]
-        noisy = self._perturbed(turn, drawn, perturbed[..., None])
-        size = at_most(max(self.num_hypotheses, 2), turn.vocabulary_size)
+        noisy = self._perturbed(state, drawn, perturbed[..., None])
+        size = at_most(max(self.num_hypotheses, 2), state.vocabulary_size)
         noisy, words = top_k(noisy, size)
         return (
             noisy,
             ops.take_along_axis(drawn, words, axis=-1),
-            ops.take_along_axis(gains, words, axis=-1) + turn.scores[..., None],
+            ops.take_along_axis(gains, words, axis=-1)
+            + state.scores[..., None],
             words,
         )
 
     @staticmethod
-    def _forbidden(turn, size):
+    def _forbidden(state, size):
         """Words that cannot be drawn, to fit (B, K, V)."""
-        least = ops.maximum(turn.min_lengths, 1)
-        ends = ops.arange(size, dtype="int32") == turn.eos_id
-        forbidden = (turn.position < least)[:, None, None] & ends
-        suppressed = turn.suppressed
+        least = ops.maximum(state.min_lengths, 1)
+        ends = ops.arange(size, dtype="int32") == state.eos_id
+        forbidden = (state.position < least)[:, None, None] & ends
+        suppressed = state.suppressed
         return forbidden if suppressed is None else forbidden | suppressed
 
-    def _perturbed(self, turn, drawn, parents):
+    def _perturbed(self, state, drawn, parents):
         """Log-probabilities with noise whose largest is their parent's."""
         k, size = ops.shape(drawn)[1:]
         noise = gumbel(
             seed_column(self.seeds)[..., None],
             ops.arange(k, dtype="int32")[:, None],
-            turn.position,
+            state.position,
             ops.arange(size, dtype="int32"),
         )
         noisy = drawn + ops.cast(noise, drawn.dtype)
@@ -175,11 +179,11 @@ class StochasticBeam(Beam):
         found = ops.where(noisy >= largest, parents, found)
         return ops.where(drawn > NEVER / 2, found, NEVER)
 
-    def _ranked(self, turn, found):
-        final = turn.final(found.more[1], found.parents)
+    def _ranked(self, state, found):
+        final = state.final(found.more[1], found.parents)
         return found.totals, final
 
-    def _settled(self, turn, pool, scores):
+    def _settled(self, state, pool, scores):
         """Whether the pool has what a drawing of everything would have."""
         worst = pool.ranking[:, -1]
         return (worst > NEVER / 2) & (worst >= scores[:, 0])

@@ -28,18 +28,18 @@ class Hypotheses(NamedTuple):
     alignments: Any
 
 
-class Turn(NamedTuple):
-    """What a choice sees of one step.
+class StepState(NamedTuple):
+    """The inputs of a decoding strategy at one step.
 
     Attributes:
         position: of the step, 0-based: the words that hypotheses have.
         logits: (B, K, V) of the next word; K is 1 at position 0.
         scores: (B, K) of the hypotheses so far.
-        going: (B,) the sentences that have not stopped.
+        unfinished: (B,) boolean, the sentences that have not stopped.
         min_lengths: (B,) fewest words before `</s>` is allowed.
         max_lengths: (B,) most symbols, `</s>` counted.
         scorers: all of them, as one.
-        kept: what the scorers keep of each hypothesis.
+        scorer_states: what the scorers keep of each hypothesis.
         eos_id: the id that ends a sentence.
         pad_id: the id that a hypothesis reads when it has ended.
     """
@@ -47,11 +47,11 @@ class Turn(NamedTuple):
     position: Any
     logits: Any
     scores: Any
-    going: Any
+    unfinished: Any
     min_lengths: Any
     max_lengths: Any
     scorers: Any
-    kept: Any
+    scorer_states: Any
     eos_id: int
     pad_id: int
 
@@ -64,14 +64,14 @@ class Turn(NamedTuple):
     def suppressed(self):
         """Words that the scorers forbid, as (B, K, V) or one that fits."""
         return self.scorers.suppressed(
-            self.kept, self.position, self.vocabulary_size
+            self.scorer_states, self.position, self.vocabulary_size
         )
 
     @property
     def bonus(self):
         """What the scorers add to log-probabilities (B, K, V), or None."""
         return self.scorers.bonus(
-            self.kept, self.position, self.vocabulary_size
+            self.scorer_states, self.position, self.vocabulary_size
         )
 
     def final(self, scores, parents):
@@ -80,31 +80,31 @@ class Turn(NamedTuple):
         `parents` (B, N) are those that they continue.
         """
         length = ops.reshape(self.position + 1, (1, 1))
-        return self.scorers.final(scores, length, self.kept, parents)
+        return self.scorers.final(scores, length, self.scorer_states, parents)
 
 
-class Chosen(NamedTuple):
-    """What a choice has made of a step.
+class StepOutput(NamedTuple):
+    """The output of a decoding strategy at one step.
 
     Attributes:
         words: (B, K) that the hypotheses end with now.
         parents: (B, K) the places of what they continue; None where every
             hypothesis stays in its place.
         scores: (B, K) of the hypotheses.
-        going: (B,) the sentences that go on.
-        own: whatever else the choice carries, a nested tuple of tensors; of
-            a choice with `per_sentence`, (B, ...) each.
+        unfinished: (B,) boolean, the sentences that continue.
+        strategy_state: whatever else the strategy carries, a nested tuple of
+            tensors; of a strategy with `per_sentence`, (B, ...) each.
     """
 
     words: Any
     parents: Any
     scores: Any
-    going: Any
-    own: Any
+    unfinished: Any
+    strategy_state: Any
 
 
-class Ended(NamedTuple):
-    """What a choice found, N hypotheses a sentence, the best first.
+class FinalHypotheses(NamedTuple):
+    """The result of a decoding strategy, N hypotheses, the best first.
 
     Attributes:
         ranking: (B, N) the scores that order them; `-inf` for empty ranks.
@@ -119,8 +119,10 @@ class Ended(NamedTuple):
     ends: Any
 
 
-class Choice(PerSentence):
-    """Chooses the words of a search; a subclass is all that a new one needs.
+class DecodingStrategy(PerSentence):
+    """Base class of what chooses the words of a search.
+
+    A subclass implements `initialize`, `step` and `finalize`.
 
     Attributes:
         num_hypotheses: K, the hypotheses that each sentence has.
@@ -130,33 +132,38 @@ class Choice(PerSentence):
     num_hypotheses = 1
     reorders = False
 
-    def lives(self, turn: Turn, own):
-        """The hypotheses that a step is for, (B, 1), or (B, K) of chains.
+    def active_mask(self, state: StepState, strategy_state):
+        """The hypotheses that are still continued, (B, 1) or (B, K).
 
-        What scorers keep of the others stays as it is.
+        The scorer states of the others stay as they are.
         """
-        return turn.going[:, None]
+        return state.unfinished[:, None]
 
-    def first(self, turn: Turn) -> Chosen:
-        """Step 0: makes the only hypothesis, without a word, K of one word."""
+    def initialize(self, state: StepState) -> StepOutput:
+        """Continues the empty hypothesis to K hypotheses of one word."""
         raise NotImplementedError
 
-    def next(self, turn: Turn, own) -> Chosen:
-        """Every other step, with what the step before carried."""
-        raise NotImplementedError
+    def step(self, state: StepState, strategy_state) -> StepOutput:
+        """Continues K hypotheses by one word.
 
-    def ended(self, turn: Turn, own) -> Ended:
-        """What there is after the last step, whose `position` is not taken.
-
-        The logits of this turn are None.
+        Args:
+            state: of this step.
+            strategy_state: that of the step before.
         """
         raise NotImplementedError
 
+    def finalize(self, state: StepState, strategy_state) -> FinalHypotheses:
+        """Orders the hypotheses after the last step.
 
-class Chains(Choice):
-    """K hypotheses of which each continues itself alone.
+        `state` has the position behind it, and no logits.
+        """
+        raise NotImplementedError
 
-    A subclass says which word follows.
+
+class IndependentSampler(DecodingStrategy):
+    """K hypotheses that do not compete.
+
+    A subclass says by `pick` which word follows each.
 
     Args:
         count: K.
@@ -167,11 +174,11 @@ class Chains(Choice):
         self.num_hypotheses = count
         self.counts = column(counts)
 
-    def pick(self, turn: Turn, barred):
+    def pick(self, state: StepState, barred):
         """The next word of every hypothesis.
 
         Args:
-            turn: with logits (B, K, V).
+            state: with logits (B, K, V).
             barred: (B, 1) where `</s>` is not allowed yet.
 
         Returns:
@@ -179,51 +186,56 @@ class Chains(Choice):
         """
         raise NotImplementedError
 
-    def lives(self, turn: Turn, own):
-        return own[0]
+    def active_mask(self, state: StepState, strategy_state):
+        return strategy_state[0]
 
-    def first(self, turn: Turn) -> Chosen:
+    def initialize(self, state: StepState) -> StepOutput:
         k = self.num_hypotheses
         if not self._single:
-            turn = turn._replace(
-                logits=ops.repeat(turn.logits, k, axis=1),
-                scores=ops.repeat(turn.scores, k, axis=1),
-                kept=[[ops.repeat(x, k, axis=1) for x in s] for s in turn.kept],
+            state = state._replace(
+                logits=ops.repeat(state.logits, k, axis=1),
+                scores=ops.repeat(state.scores, k, axis=1),
+                scorer_states=[
+                    [ops.repeat(x, k, axis=1) for x in s]
+                    for s in state.scorer_states
+                ],
             )
-        going = ops.repeat(turn.going[:, None], k, axis=1)
-        lengths = ops.zeros_like(turn.scores, dtype="int32")
-        return self.next(turn, (going, lengths))
+        unfinished = ops.repeat(state.unfinished[:, None], k, axis=1)
+        lengths = ops.zeros_like(state.scores, dtype="int32")
+        return self.step(state, (unfinished, lengths))
 
-    def next(self, turn: Turn, own) -> Chosen:
-        going, lengths = own
+    def step(self, state: StepState, strategy_state) -> StepOutput:
+        unfinished, lengths = strategy_state
         # As in beam search, the first word is never `</s>`.
-        least = ops.maximum(turn.min_lengths, 1)
-        gains, words = self.pick(turn, (turn.position < least)[:, None])
-        ends = words == turn.eos_id
-        scores = turn.scores + ops.where(going, gains, 0.0)
-        writes = going & ~ends
+        least = ops.maximum(state.min_lengths, 1)
+        gains, words = self.pick(state, (state.position < least)[:, None])
+        ends = words == state.eos_id
+        scores = state.scores + ops.where(unfinished, gains, 0.0)
+        writes = unfinished & ~ends
         lengths = lengths + ops.cast(writes, "int32")
-        room = (turn.position + 1 < turn.max_lengths)[:, None]
-        going = writes & room
-        return Chosen(
-            ops.where(writes, words, turn.pad_id),
+        room = (state.position + 1 < state.max_lengths)[:, None]
+        unfinished = writes & room
+        return StepOutput(
+            ops.where(writes, words, state.pad_id),
             None,
             scores,
-            ops.any(going, axis=-1),
-            (going, lengths),
+            ops.any(unfinished, axis=-1),
+            (unfinished, lengths),
         )
 
-    def ended(self, turn: Turn, own) -> Ended:
-        _, lengths = own
-        most = turn.max_lengths[:, None]
+    def finalize(self, state: StepState, strategy_state) -> FinalHypotheses:
+        _, lengths = strategy_state
+        most = state.max_lengths[:, None]
         places = ops.arange(self.num_hypotheses, dtype="int32")
         slots = ops.zeros_like(lengths) + places
         # What ended before its limit has the symbol `</s>` too.
         symbols = ops.minimum(lengths + 1, ops.maximum(most, 1))
-        ranking = turn.scorers.final(turn.scores, symbols, turn.kept, slots)
+        ranking = state.scorers.final(
+            state.scores, symbols, state.scorer_states, slots
+        )
         ends = ops.where(lengths < most, lengths, -1)
         if self._single:
-            return Ended(ranking, slots, lengths, ends)
+            return FinalHypotheses(ranking, slots, lengths, ends)
         counts = self.num_hypotheses
         if self.counts is not None:
             counts = ops.cast(self.counts, "int32")[:, None]
@@ -234,7 +246,7 @@ class Chains(Choice):
         ends = ops.where(counted, ends, -1)
         ranking, order = largest(ranking, self.num_hypotheses)
         order = ops.cast(order, "int32")
-        return Ended(
+        return FinalHypotheses(
             ranking,
             order,
             ops.take_along_axis(lengths, order, axis=-1),

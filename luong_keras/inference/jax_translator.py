@@ -64,13 +64,15 @@ class JaxTranslator(TranslationGraph):
         cut.warn(stacklevel=2)
         return results
 
-    def _search(self, text, source, wishes, wanted):
-        limits = self.searching.limits(source.lengths)
+    def _search(self, text, source, request, num_return_sequences):
+        limits = self.search_runner.limits(source.lengths)
         # Few shapes: each is a program.
         rows, width = source.ids.shape[0], source.lengths.numpy().max()
         rows_after = self.decoding.batch_size
         width_after = int(padded_width(max(width, 1), FEW_WIDTHS))
-        most = self.searching.limits(tf.constant([width_after]))["max_steps"]
+        most = self.search_runner.limits(tf.constant([width_after]))[
+            "max_steps"
+        ]
         ids = np.full(
             (rows_after, width_after),
             self.translation_model.config.source_pad_id,

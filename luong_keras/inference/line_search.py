@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 
 import numpy as np
 
+from luong_keras.inference.request_options import SearchOptions
 from luong_keras.inference.search_options import (
     SEARCH_OPTIONS,
     option_column,
     refuse_one_line,
 )
-from luong_keras.inference.searching import ALL
+from luong_keras.inference.search_runner import ALL
 from luong_keras.inference.sharing_cores import batches_at_once
 from luong_keras.inference.translation import places_by_length
 from luong_keras.inference.translation_graph import TranslationGraph
-from luong_keras.inference.wishes import SearchOptions
 from luong_keras.missing_package import missing_package
 from luong_keras.text.threads import in_threads
 from luong_keras.truncation import TruncatedPlaces
@@ -36,37 +37,38 @@ class LineSearch:
     def __init__(self, graph: TranslationGraph) -> None:
         self._graph = graph
         self._plain = tf.function(
-            lambda text, wanted: graph.translate_batch(text, wanted=wanted),
+            lambda text, num_return_sequences: graph.translate_batch(
+                text, num_return_sequences=num_return_sequences
+            ),
             input_signature=[
                 tf.TensorSpec([None], tf.string),
                 tf.TensorSpec([], tf.int32),
             ],
             autograph=False,
         )
-        self._with_options: tf.types.experimental.GenericFunction | None = None
 
     def truncated_places(self) -> TruncatedPlaces:
         """None yet."""
         limit = self._graph.decoding.max_source_length
         return TruncatedPlaces(f"{limit} tokens (`decoding.max_source_length`)")
 
-    def batches(self, lines, options, cut, wanted=ALL):
+    def batches(self, lines, options, cut, num_return_sequences=ALL):
         """Places of lines of like length, and the arrays of what is found.
 
         Args:
             lines: the sentences.
             options: what they choose of their search, by name.
             cut: `truncated_places()`; has them after the last batch.
-            wanted: how many translations of each are read, where no option
-                says it.
+            num_return_sequences: how many translations of each are read,
+                where no option says it.
         """
         refuse_one_line(lines)
         columns = self._columns(options, len(lines))
-        search = self._plain if columns is None else self._as_chosen()
+        search = self._plain if columns is None else self._with_options
 
         def answered(places):
             text = tf.constant([lines[i] for i in places])
-            chosen = [wanted]
+            chosen = [num_return_sequences]
             if columns is not None:
                 chosen = [column[places] for column in columns]
             found = search(text, *chosen)
@@ -98,7 +100,7 @@ class LineSearch:
             )
         if all(value is None for value in options.values()):
             return None
-        most = self._graph.searching.most
+        most = self._graph.search_runner.max_beam_size
         beams = options.get("beam_size")
         if beams is not None and np.max(beams, initial=0) > most:
             raise ValueError(
@@ -111,19 +113,16 @@ class LineSearch:
             for name in SEARCH_OPTIONS
         ]
 
-    def _as_chosen(self):
-        """The search with options as a graph, traced where it is wanted."""
-        if self._with_options is None:
-            text = tf.TensorSpec([None], tf.string)
-            kinds = [
-                tf.TensorSpec([None], option.kind)
-                for option in SEARCH_OPTIONS.values()
-            ]
-            self._with_options = tf.function(
-                lambda text, *columns: self._graph.translate_batch(
-                    text, SearchOptions(*columns)
-                ),
-                input_signature=[text, *kinds],
-                autograph=False,
-            )
-        return self._with_options
+    @functools.cached_property
+    def _with_options(self):
+        """The search with options as a graph, traced at its first use."""
+        kinds = [option.kind for option in SEARCH_OPTIONS.values()]
+        return tf.function(
+            lambda text, *columns: self._graph.translate_batch(
+                text, SearchOptions(*columns)
+            ),
+            input_signature=[
+                tf.TensorSpec([None], kind) for kind in (tf.string, *kinds)
+            ],
+            autograph=False,
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from luong_keras.alignment.lexicon import read_lexicon
 from luong_keras.config import DecodingConfig, ModelConfig
-from luong_keras.inference.wishes import Wishes
+from luong_keras.inference.request_options import RequestOptions
 from luong_keras.missing_package import missing_package
 from luong_keras.text.tokenizer import Tokenizer, vocabulary_of
 
@@ -101,17 +101,19 @@ class Shortlist(tf.Module):
         return tf.cast(tf.where(marks)[:, 0], tf.int32)
 
 
-def named_words(wishes: Wishes | None) -> list[tf.Tensor]:
+def named_words(request: RequestOptions | None) -> list[tf.Tensor]:
     """The ids that sentences ask for, or want to be without."""
-    if wishes is None:
+    if request is None:
         return []
-    phrases = [wishes.required, wishes.forbidden]
-    return [wishes.prefix, *(each.ids for each in phrases if each is not None)]
+    phrases = [request.required, request.forbidden]
+    return [request.prefix, *(each.ids for each in phrases if each is not None)]
 
 
-def among(words: tf.Tensor, wishes: Wishes | None) -> Wishes | None:
-    """The same wishes with places among the words instead of ids."""
-    if wishes is None:
+def restrict_to_shortlist(
+    words: tf.Tensor, request: RequestOptions | None
+) -> RequestOptions | None:
+    """The same request with places among the words instead of ids."""
+    if request is None:
         return None
 
     def places(ids):
@@ -120,8 +122,8 @@ def among(words: tf.Tensor, wishes: Wishes | None) -> Wishes | None:
 
     required, forbidden = (
         None if each is None else each._replace(ids=places(each.ids))
-        for each in (wishes.required, wishes.forbidden)
+        for each in (request.required, request.forbidden)
     )
-    return wishes._replace(
-        prefix=places(wishes.prefix), required=required, forbidden=forbidden
+    return request._replace(
+        prefix=places(request.prefix), required=required, forbidden=forbidden
     )

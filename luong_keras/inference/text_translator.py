@@ -12,7 +12,7 @@ import numpy as np
 from luong_keras.alignment.links import Link
 from luong_keras.config import DecodingConfig
 from luong_keras.decoding.scorers import Scorer
-from luong_keras.decoding.strategy import Choice
+from luong_keras.decoding.strategy import DecodingStrategy
 from luong_keras.evaluation.minimum_bayes_risk import minimum_bayes_risk
 from luong_keras.inference.line_search import LineSearch
 from luong_keras.inference.model_ensemble import ModelEnsemble
@@ -67,7 +67,7 @@ class TextTranslator(TranslationGraph):
             way; its tokens and alignments are those of prepared text.
         target_preprocessor: the same for the target text; translations are
             put back into running text.
-        choice: what chooses the words, an object of `luong_keras.decoding` or
+        strategy: what chooses the words, an object of `luong_keras.decoding` or
             your own, instead of what `decoding` says; for calls without
             options, which choose between a beam and samples.
         scorers: what else changes the ranks of words and hypotheses,
@@ -85,7 +85,7 @@ class TextTranslator(TranslationGraph):
         decoding: DecodingConfig | None = None,
         source_preprocessor: Preprocessor | None = None,
         target_preprocessor: Preprocessor | None = None,
-        choice: Choice | None = None,
+        strategy: DecodingStrategy | None = None,
         scorers: Sequence[Scorer] = (),
     ) -> None:
         if keras.backend.backend() != "tensorflow":
@@ -124,7 +124,7 @@ class TextTranslator(TranslationGraph):
             decoding or DecodingConfig(),
             source_preprocessor,
             target_preprocessor,
-            choice,
+            strategy,
             scorers,
         )
         text = tf.TensorSpec([None], tf.string)
@@ -161,7 +161,9 @@ class TextTranslator(TranslationGraph):
         if options:
             options = NbestSettings(**options, n_best=1)
         results = [""] * len(lines)
-        batches = self._line_search.batches(lines, options, cut, wanted=1)
+        batches = self._line_search.batches(
+            lines, options, cut, num_return_sequences=1
+        )
         for places, arrays in batches:
             for row, place in enumerate(places):
                 results[place] = best_text_of(arrays, row)
@@ -205,7 +207,7 @@ class TextTranslator(TranslationGraph):
         Args:
             lines: the sentences.
             **options: as those of `translate`, and `n_best`, how many are
-                wanted: all that the search keeps without it.
+                num_return_sequences: all that the search keeps without it.
         """
         cut = self._line_search.truncated_places()
         results = self._all(lines, options, cut)
@@ -230,7 +232,7 @@ class TextTranslator(TranslationGraph):
         """Of each line the translation that the others are most like.
 
         The others are what the search finds: samples, with
-        `DecodingConfig(choice="sampling", beam_size=30)`, or by the options.
+        `DecodingConfig(strategy="sampling", beam_size=30)`, or by the options.
 
         Args:
             lines: the sentences.

@@ -8,19 +8,27 @@ from typing import NamedTuple
 from luong_keras.config import DecodingConfig
 from luong_keras.decoding.forced import forced_decoding
 from luong_keras.decoding.scorers import Scorer
-from luong_keras.decoding.strategy import Choice, Hypotheses
+from luong_keras.decoding.strategy import DecodingStrategy, Hypotheses
 from luong_keras.inference.model_ensemble import ModelEnsemble
-from luong_keras.inference.searching import (
+from luong_keras.inference.request_options import (
+    Phrases,
+    RequestOptions,
+    SearchOptions,
+)
+from luong_keras.inference.search_runner import (
     ALL,
-    Searching,
+    SearchRunner,
     Sources,
     needed_room,
     text_seeds,
 )
-from luong_keras.inference.shortlist import Shortlist, among, named_words
+from luong_keras.inference.shortlist import (
+    Shortlist,
+    named_words,
+    restrict_to_shortlist,
+)
 from luong_keras.inference.translation import ABSENT_SCORE
 from luong_keras.inference.unknown_words import UnknownWords
-from luong_keras.inference.wishes import Phrases, SearchOptions, Wishes
 from luong_keras.missing_package import missing_package
 from luong_keras.special_tokens import EOS, UNK_ID
 from luong_keras.text.moses import MosesGraph
@@ -64,7 +72,7 @@ class TranslationGraph(tf.Module):
         source_preprocessor: what prepared the source text that the model was
             trained on, or None for text as it is.
         target_preprocessor: the same for the target text.
-        choice: what chooses the words instead of what `decoding` says.
+        strategy: what chooses the words instead of what `decoding` says.
         scorers: what else changes the ranks of words and hypotheses.
     """
 
@@ -76,7 +84,7 @@ class TranslationGraph(tf.Module):
         decoding,
         source_preprocessor: Preprocessor | None = None,
         target_preprocessor: Preprocessor | None = None,
-        choice: Choice | None = None,
+        strategy: DecodingStrategy | None = None,
         scorers: Sequence[Scorer] = (),
     ) -> None:
         super().__init__(name="translator")
@@ -84,8 +92,8 @@ class TranslationGraph(tf.Module):
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer
         self.decoding: DecodingConfig = decoding
-        self.searching = Searching(
-            decoding, translation_model.config, choice, scorers
+        self.search_runner = SearchRunner(
+            decoding, translation_model.config, strategy, scorers
         )
         self._source_moses = _moses_graph(source_preprocessor)
         self._target_moses = _moses_graph(target_preprocessor)
@@ -105,15 +113,16 @@ class TranslationGraph(tf.Module):
         self,
         text: tf.Tensor,
         options: SearchOptions | None = None,
-        wanted: tf.Tensor | None = None,
+        num_return_sequences: tf.Tensor | None = None,
     ) -> dict[str, tf.Tensor]:
         """The n best translations of (B,) UTF-8 strings.
 
         Args:
             text: the sentences.
             options: what they choose of their search.
-            wanted: without options, an int32, how many translations of each
-                are read; all that the search keeps when None.
+            num_return_sequences: without options, an int32, how many
+                translations of each are read; all that the search keeps when
+                None.
 
         Returns a dict, batch first: `translations` (B, N) and `scores`
         (B, N), the best first; `tokens` (B, N, T), `lengths` (B, N) and
@@ -129,24 +138,26 @@ class TranslationGraph(tf.Module):
         options = SearchOptions(*options) if options else None
         source = self._read_source(text)
         source_tokens = _padded(source.tokens, "")
-        wishes, prefix, truncated = None, None, source.truncated
+        request, prefix, truncated = None, None, source.truncated
         if options is not None:
             prefix = self._read_target(options.prefix)
-            wishes, cut = self._wishes(options, prefix)
+            request, cut = self._request(options, prefix)
             truncated |= cut
-        found = self._search(text, source, wishes, wanted)
-        limits = self.searching.limits(source.lengths, needed_room(wishes))
+        found = self._search(text, source, request, num_return_sequences)
+        limits = self.search_runner.limits(source.lengths, needed_room(request))
         most = limits["max_lengths"][:, None]
         if options is not None:
-            wanted = tf.where(options.n_best > 0, options.n_best, ALL)
-        if wanted is not None:
-            count = tf.reduce_max(wanted)
+            num_return_sequences = tf.where(
+                options.n_best > 0, options.n_best, ALL
+            )
+        if num_return_sequences is not None:
+            count = tf.reduce_max(num_return_sequences)
             found = Hypotheses(*(each[:, :count] for each in found))
         tokens = self._tokens(found, source_tokens, options, prefix)
         lengths, present = found.lengths, found.scores > ABSENT_SCORE
-        if wanted is not None:
+        if num_return_sequences is not None:
             ranks = tf.range(tf.shape(present)[1])
-            present &= ranks < tf.reshape(wanted, [-1, 1])
+            present &= ranks < tf.reshape(num_return_sequences, [-1, 1])
             lengths = tf.where(present, lengths, 0)
         inside = tf.sequence_mask(lengths, tf.shape(tokens)[2])
         tokens = tf.where(inside, tokens, "")
@@ -247,19 +258,21 @@ class TranslationGraph(tf.Module):
         padding = self.translation_model.config.source_pad_id
         return self.translation_model.encode(_padded(read.ids, padding))
 
-    def _search(self, text, source, wishes, wanted):
+    def _search(self, text, source, request, num_return_sequences):
         words = None
         if self.shortlist is not None:
             words = self.shortlist.words(
-                source.ids.flat_values, *named_words(wishes)
+                source.ids.flat_values, *named_words(request)
             )
-            wishes = among(words, wishes)
-        found = self._searched(text, source, wishes, words, wanted)
+            request = restrict_to_shortlist(words, request)
+        found = self._searched(
+            text, source, request, words, num_return_sequences
+        )
         if words is None:
             return found
         return found._replace(ids=tf.gather(words, found.ids))
 
-    def _searched(self, text, source, wishes, words, wanted):
+    def _searched(self, text, source, request, words, num_return_sequences):
         memory, mask, states = self._encode(source)
         step = self.translation_model.decoding_step(memory, mask, words)
         width = tf.shape(_padded(source.ids, 0))[1]
@@ -268,23 +281,25 @@ class TranslationGraph(tf.Module):
             tf.sequence_mask(source.lengths, width),
             text_seeds(text),
         )
-        if wishes is None:
-            return self.searching.as_configured(step, states, sources, wanted)
-        return self.searching.as_chosen(step, states, sources, wishes)
+        if request is None:
+            return self.search_runner.run_configured(
+                step, states, sources, num_return_sequences
+            )
+        return self.search_runner.run_requested(step, states, sources, request)
 
-    def _wishes(self, options, prefix):
+    def _request(self, options, prefix):
         """What sentences choose, and where some of it was left out."""
-        wishes = Wishes(
+        request = RequestOptions(
             options._asdict(),
             _padded(prefix.ids, self.translation_model.config.target_pad_id),
             prefix.lengths,
         )
         if options.required is None:
-            return wishes, prefix.truncated
+            return request, prefix.truncated
         required, cut = self._read_phrases(options.required, known=True)
         forbidden, more = self._read_phrases(options.forbidden, known=False)
-        wishes = wishes._replace(required=required, forbidden=forbidden)
-        return wishes, prefix.truncated | cut | more
+        request = request._replace(required=required, forbidden=forbidden)
+        return request, prefix.truncated | cut | more
 
     def _read_phrases(self, text, known):
         """Phrases with a tab between two, and where some were left out.
@@ -321,12 +336,12 @@ class TranslationGraph(tf.Module):
         )
         if options is None:
             return replaced
-        wanted = tf.where(
+        chosen = tf.where(
             options.replace_unknown < 0,
             self.decoding.replace_unknown,
             options.replace_unknown > 0,
         )
-        tokens = tf.where(wanted[:, None, None], replaced, tokens)
+        tokens = tf.where(chosen[:, None, None], replaced, tokens)
         # An imposed word stands as it was given, known or not.
         batch, _, steps = tf.unstack(tf.shape(tokens))
         given = prefix.tokens.to_tensor("", shape=[batch, steps])

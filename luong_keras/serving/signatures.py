@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from luong_keras.inference.request_options import SearchOptions
 from luong_keras.inference.search_options import (
     BEAM_OPTIONS,
     SEARCH_OPTIONS,
 )
-from luong_keras.inference.searching import ALL
+from luong_keras.inference.search_runner import ALL
 from luong_keras.inference.translation_graph import (
     BYTES_OF_A_TOKEN,
     TranslationGraph,
 )
-from luong_keras.inference.wishes import SearchOptions
 from luong_keras.missing_package import missing_package
 from luong_keras.serving.limited_rows import emptied, within_limits
 from luong_keras.serving.limits import ServingLimits
@@ -87,8 +87,10 @@ def signatures(
             function, input_signature=[*specs(name), *more], autograph=False
         ).get_concrete_function()
 
-    def as_configured(text, wanted):
-        return graph.translate_batch(text, wanted=wanted)
+    def as_configured(text, num_return_sequences):
+        return graph.translate_batch(
+            text, num_return_sequences=num_return_sequences
+        )
 
     def with_options(text, *options):
         return graph.translate_batch(text, SearchOptions(*options))

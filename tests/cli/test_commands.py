@@ -217,7 +217,7 @@ def test_several_translations_with_their_links(
 def test_the_search_is_chosen(call, translator, tmp_path, searched):
     (tmp_path / "text").write_text("".join(f"{s}\n" for s, _ in PAIRS))
     flags = {
-        "choice": "sampling",
+        "search": "sampling",
         "temperature": 0.5,
         "top_k": 3,
         "top_p": 0.75,
@@ -322,13 +322,13 @@ def test_phrases_stand_in_files(call, tmp_path):
 def test_what_many_samples_are_like_is_printed(call, tmp_path, searched):
     (tmp_path / "text").write_text("".join(f"{s}\n" for s, _ in PAIRS))
     found = call("translate", tmp_path / "text", "--minimum-bayes-risk=chrf")
-    assert len(found) == 3 and searched[-1].choice == "sampling"
+    assert len(found) == 3 and searched[-1].search == "sampling"
     assert searched[-1].beam_size == 30
     found = call(
         *("translate", tmp_path / "text", "--minimum-bayes-risk=bleu"),
-        *("--choice=beam", "--beam-size=4"),
+        *("--search=beam", "--beam-size=4"),
     )
-    assert len(found) == 3 and searched[-1].choice == "beam"
+    assert len(found) == 3 and searched[-1].search == "beam"
 
 
 def test_scores_of_a_run_are_printed_and_kept(call, run, searched):

@@ -8,9 +8,9 @@ from keras import ops
 from luong_keras import decoding
 from luong_keras.decoding import (
     Beam,
-    Choice,
     ConstrainedBeam,
     CoveragePenalty,
+    DecodingStrategy,
     ForbiddenPhrases,
     Greedy,
     LengthPenalty,
@@ -66,9 +66,9 @@ CHOICES = {
     "greedy": lambda: Greedy(),
     "beam": lambda: Beam(4),
     "beams": lambda: Beam(
-        4, 3, sizes=each(1, 4, 2), stack_sizes=each(3, 1, 2), most=4
+        4, 3, sizes=each(1, 4, 2), stack_sizes=each(3, 1, 2), max_size=4
     ),
-    "some of each": lambda: Beam(4, wanted=each(1, 3, 2)),
+    "some of each": lambda: Beam(4, num_return_sequences=each(1, 3, 2)),
     "constrained": lambda: ConstrainedBeam(
         4, PHRASES, np.where(MOST[:, None] > 4, LENGTHS, 0)
     ),
@@ -171,7 +171,10 @@ def test_few_that_have_finished_stay_until_more_have():
 )
 def test_every_choice_and_scorer_says_what_belongs_to_a_sentence(name):
     kind = getattr(decoding, name)
-    if not issubclass(kind, Choice | Scorer) or kind in (Choice, Scorer):
+    if not issubclass(kind, DecodingStrategy | Scorer) or kind in (
+        DecodingStrategy,
+        Scorer,
+    ):
         pytest.skip("neither a choice nor a scorer")
     assert isinstance(vars(kind)["per_sentence"], tuple)
 

@@ -77,7 +77,9 @@ def same(some, every, wanted):
 def test_what_is_wanted_is_that_of_the_whole_search(choice, scorers):
     every = found(CHOICES[choice](), SCORERS[scorers]())
     for wanted in (1, np.resize([1, 3, 9], B)):
-        some = found(CHOICES[choice](wanted=wanted), SCORERS[scorers]())
+        some = found(
+            CHOICES[choice](num_return_sequences=wanted), SCORERS[scorers]()
+        )
         same(some, every, wanted)
 
 
@@ -90,7 +92,7 @@ def steps(wanted, scorers):
         taken.append(position)
         return constant(ids, states, position)
 
-    choice = Beam(8, wanted=wanted)
+    choice = Beam(8, num_return_sequences=wanted)
     searched(step, [np.zeros((1, 1), "float32")], choice, scorers, 20)
     return len(taken)
 
@@ -119,7 +121,7 @@ def test_a_sum_that_may_rise_waits_for_all_of_the_stack():
 def test_fewer_than_wanted_are_no_reason_to_end():
     step = ToyStep(V, S, end_logit=-1e6)  # nothing ends
     states, scorers = step.states(*range(B)), [LengthPenalty(1.0)]
-    found = searched(step, states, Beam(3, wanted=1), scorers, 5)
+    found = searched(step, states, Beam(3, num_return_sequences=1), scorers, 5)
     for sentence, ((score, words, _),) in enumerate(found):
         # One that had ended before would have padding in place of words.
         total = sum(

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from luong_keras.config import DecodingConfig
+from luong_keras.inference.request_options import SearchOptions
 from luong_keras.inference.translation_graph import TranslationGraph
-from luong_keras.inference.wishes import SearchOptions
 from tests.serving.scripted_model import (
     SOURCE_PAD_ID,
     ScriptedModel,

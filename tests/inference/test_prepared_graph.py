@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from luong_keras.config import DataConfig, DecodingConfig
-from luong_keras.inference.wishes import SearchOptions
+from luong_keras.inference.request_options import SearchOptions
 from luong_keras.recipe import run_reading
 from luong_keras.special_tokens import EOS
 from luong_keras.text.preprocessing import Preprocessor, preprocessors

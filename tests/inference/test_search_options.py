@@ -6,10 +6,10 @@ import tensorflow as tf
 from keras import ops
 
 from luong_keras.config import DecodingConfig
-from luong_keras.decoding import Choice, Scorer
+from luong_keras.decoding import DecodingStrategy, Scorer
 from luong_keras.decoding.greedy import Greedy
+from luong_keras.inference.request_options import SearchOptions
 from luong_keras.inference.search_options import SEARCH_OPTIONS
-from luong_keras.inference.wishes import SearchOptions
 from luong_keras.translator import Translator
 from tests.serving.tiny_translator import LENGTHS, tiny_translator
 
@@ -60,7 +60,7 @@ def test_samples_of_a_sentence_are_its_own(translator):
         translator,
         DecodingConfig(
             **LENGTHS,
-            choice="sampling",
+            search="sampling",
             temperature=1.5,
             seed=7,
             beam_size=3,
@@ -174,7 +174,7 @@ class SecondBest(Greedy):
 
 def test_parts_of_ones_own(translator):
     decoding = DecodingConfig(beam_size=3, max_source_length=9, **LENGTHS)
-    assert isinstance(SecondBest(), Choice)
+    assert isinstance(SecondBest(), DecodingStrategy)
     dogless = with_search(translator, decoding, scorers=[NoDog()])
     plain = with_search(translator, decoding)
     words = [set(), set()]
@@ -184,7 +184,7 @@ def test_parts_of_ones_own(translator):
                 found.update(token for t in row for token in t.tokens)
         assert "Hund" not in words[1]
     assert "Hund" in words[0]
-    second = with_search(translator, decoding, choice=SecondBest())
+    second = with_search(translator, decoding, strategy=SecondBest())
     greedy = with_search(
         translator, DecodingConfig(1, max_source_length=9, **LENGTHS)
     )
@@ -195,7 +195,7 @@ def test_the_least_risk(translator):
     sampling = with_search(
         translator,
         DecodingConfig(
-            choice="sampling",
+            search="sampling",
             beam_size=8,
             max_source_length=9,
             **LENGTHS,

@@ -121,7 +121,7 @@ def test_the_words_are_those_of_the_sources_and_frequent_ones(make):
         {"beam_size": 2, "length_penalty": 1.0},
         pytest.param({"beam_size": 1}, marks=slow),
         pytest.param(
-            {"choice": "sampling", "temperature": 0.7, "top_p": 0.9},
+            {"search": "sampling", "temperature": 0.7, "top_p": 0.9},
             marks=slow,
         ),
         pytest.param({"no_repeat_ngram": 1}, marks=slow),
@@ -141,7 +141,7 @@ def test_a_search_is_one_without_other_words(make, settings, request):
 @slow
 def test_samples_without_putting_back_have_words_of_the_list_alone(make):
     # What is drawn depends on the number of words.
-    found = make(choice="stochastic_beam").nbest(SENTENCES)
+    found = make(search="stochastic_beam").nbest(SENTENCES)
     said = {word for nbest in found for t in nbest for word in t.tokens}
     assert said <= set(ALLOWED)
     texts = [[t.text for t in nbest] for nbest in found if nbest]

@@ -6,8 +6,8 @@ import tensorflow as tf
 
 from luong_keras.config import AttentionConfig
 from luong_keras.inference.model_ensemble import ModelEnsemble
+from luong_keras.inference.request_options import SearchOptions
 from luong_keras.inference.translation import ABSENT_SCORE
-from luong_keras.inference.wishes import SearchOptions
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder

@@ -264,8 +264,8 @@ MUTATIONS = [
     Mutation(
         "a translation may be one word shorter",
         "decoding/beam.py",
-        "long_enough = (turn.position >= turn.min_lengths)",
-        "long_enough = (turn.position + 1 >= turn.min_lengths)",
+        "long_enough = (state.position >= state.min_lengths)",
+        "long_enough = (state.position + 1 >= state.min_lengths)",
         DECODE,
         "min10_max30",
     ),
@@ -365,7 +365,7 @@ MUTATIONS = [
     ),
     Mutation(
         "samples that are the same for every seed",
-        "inference/searching.py",
+        "inference/search_runner.py",
         "return seeds + tf.cast(seed, tf.int32) * 1_000_003",
         "return seeds",
         ("tests/inference/test_search_options.py",),
@@ -550,9 +550,9 @@ MUTATIONS = [
     ),
     Mutation(
         "no room for the end after a whole translation as prefix",
-        "inference/searching.py",
-        "room = wishes.prefix_lengths + 1",
-        "room = wishes.prefix_lengths",
+        "inference/search_runner.py",
+        "room = request.prefix_lengths + 1",
+        "room = request.prefix_lengths",
         ("tests/inference/test_translation_graph.py",),
     ),
     Mutation(
@@ -936,8 +936,10 @@ MUTATIONS = [
     Mutation(
         "what one attends after its end is counted",
         "decoding/search.py",
-        "        kept = self.scorers.where(lives, kept, running.kept)\n",
-        "",
+        "        added = self.scorers.add(scorer_states, output.words, t)\n"
+        "        scorer_states = self.scorers.where(",
+        "        added = self.scorers.add(scorer_states, output.words, t)\n"
+        "        scorer_states = (lambda *found: found[1])(",
         ("tests/decoding/test_scorers.py",),
         "after_the_end",
     ),
@@ -952,14 +954,14 @@ MUTATIONS = [
     Mutation(
         "the beams of sentences that have left stay",
         "decoding/beam.py",
-        '= ("sizes", "stack_sizes", "wanted")',
-        '= ("sizes", "wanted")',
+        '*("sizes", "stack_sizes", "num_return_sequences")',
+        '*("sizes", "num_return_sequences")',
         FINISHED,
     ),
     Mutation(
         "a search for one translation ends with the first that it finds",
         "decoding/beam.py",
-        "settled = (worst > NEVER / 2) & (worst >= hope)",
+        "settled = (worst > NEVER / 2) & (worst >= bound)",
         "settled = worst > NEVER / 2",
         ("tests/decoding/test_wanted.py",),
         "what_is_wanted",
@@ -981,7 +983,7 @@ MUTATIONS = [
     Mutation(
         "a shortlist without what sentences ask for",
         "inference/shortlist.py",
-        "    return [wishes.prefix, *(",
+        "    return [request.prefix, *(",
         "    return [*(",
         SHORTLIST,
     ),

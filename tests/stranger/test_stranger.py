@@ -147,7 +147,7 @@ word = int(plain.target_tokenizer.encode(["Lampe"])[0][0])
 found = {{}}
 for number, parts in enumerate(
     [dict(scorers=[NoLamp(word)]),
-     dict(scorers=[NoLamp(word)], choice=SecondBest())], start=1):
+     dict(scorers=[NoLamp(word)], strategy=SecondBest())], start=1):
     translator = Translator.from_run({run!r}, **parts)
     found[number] = translator.translate(lines)
     assert not any("Lampe" in line for line in found[number])

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import luong_keras.inference.searching as searching
+import luong_keras.inference.search_runner as search_runner
 import luong_keras.inference.translation_graph as translation_graph
 from luong_keras.config import AttentionConfig, DecodingConfig, ModelConfig
 from luong_keras.decoding.phrases import PhraseProgress
+from luong_keras.inference.request_options import SearchOptions
 from luong_keras.inference.search_options import BEAM_OPTIONS
-from luong_keras.inference.wishes import SearchOptions
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.translator import Translator
@@ -54,19 +54,19 @@ def translators():
 def searches(monkeypatch):
     """Notes the arguments of searches, which still run."""
     noted = []
-    search = searching.search
+    search = search_runner.search
 
-    def noting(step, states, choice, **options):
+    def noting(step, states, strategy, **options):
         noted.append(
             {name: plain(value) for name, value in options.items()}
             | {
-                "choice": described(choice),
+                "strategy": described(strategy),
                 "scorers": [described(each) for each in options["scorers"]],
             }
         )
-        return search(step, states, choice, **options)
+        return search(step, states, strategy, **options)
 
-    monkeypatch.setattr(searching, "search", noting)
+    monkeypatch.setattr(search_runner, "search", noting)
     return noted
 
 
@@ -93,13 +93,13 @@ BEAM = {
     "stack_keeps": "best",
     "sizes": None,
     "stack_sizes": None,
-    "most": 10,
-    "wanted": None,
+    "max_size": 10,
+    "num_return_sequences": None,
 }
 LENGTHS = {"min_length_ratio": 0.5, "max_length_ratio": 1.5}
 # (S + 1) by half and by one and a half; an empty sentence ends at once.
 EXPECTED = {
-    "choice": ("Beam", BEAM),
+    "strategy": ("Beam", BEAM),
     "scorers": [NORMALISED],
     "max_lengths": [7, 3, 0, 4],
     "max_steps": 7,
@@ -132,15 +132,15 @@ DRAWN = {
     "top_p": 1.0,
     "seeds": SEEDS[0],
 }
-SAMPLES = {"choice": "sampling"}
+SAMPLES = {"search": "sampling"}
 
 
 def beam(**changes):
-    return {"choice": ("Beam", BEAM | changes)}
+    return {"strategy": ("Beam", BEAM | changes)}
 
 
 def drawn(**changes):
-    return {"choice": ("Sampling", DRAWN | changes)}
+    return {"strategy": ("Sampling", DRAWN | changes)}
 
 
 def penalty(**changes):
@@ -151,15 +151,15 @@ def penalty(**changes):
 ROWS = {
     "beam_size": (
         {"beam_size": 4},
-        beam(num_hypotheses=4, stack_size=4, most=4),
+        beam(num_hypotheses=4, stack_size=4, max_size=4),
     ),
     "stack_size": ({"stack_size": 6}, beam(stack_size=6)),
     "stack_keeps": ({"stack_keeps": "first"}, beam(stack_keeps="first")),
-    "choice": (SAMPLES, drawn()),
-    "choice without putting back": (
-        {"choice": "stochastic_beam", "temperature": 0.5, "seed": 3000},
+    "search": (SAMPLES, drawn()),
+    "search without replacement": (
+        {"search": "stochastic_beam", "temperature": 0.5, "seed": 3000},
         {
-            "choice": (
+            "strategy": (
                 "StochasticBeam",
                 BEAM | {"temperature": 0.5, "seeds": SEEDS[3000]},
             )
@@ -231,7 +231,7 @@ BEYOND = {
 
 def test_no_field_is_left_out():
     fields = {field.name for field in dataclasses.fields(DecodingConfig)}
-    more = {"choice without putting back", "no length"}
+    more = {"search without replacement", "no length"}
     assert {*ROWS, *BEYOND} - more == fields
 
 
@@ -257,7 +257,7 @@ def test_one_hypothesis_is_searched_greedily(
 ):
     translators(DecodingConfig(**settings)).translate_batch(tf.constant(["a"]))
     (arguments,) = searches
-    found, settled = arguments["choice"]
+    found, settled = arguments["strategy"]
     assert found == name
     if name == "Beam":
         assert settled["num_hypotheses"] == settings["beam_size"]
@@ -331,8 +331,8 @@ def test_what_a_request_chooses(translators, searches):
         "stack_keeps": "first",
         "sizes": [2, 1, 4, 5],
         "stack_sizes": [2, 1, 4, 5],
-        "most": 5,
-        "wanted": [searching.ALL, 1, 3, 9],
+        "max_size": 5,
+        "num_return_sequences": [search_runner.ALL, 1, 3, 9],
     }
     prefix = {
         "words": [[0] * 4, [6] * 4, [0] * 4, [8, 0, 0, 0]],
@@ -340,7 +340,7 @@ def test_what_a_request_chooses(translators, searches):
     }
     assert arguments == EXPECTED | {
         "max_lengths": [7, 5, 0, 4],
-        "choice": ("Beam", chosen_beam),
+        "strategy": ("Beam", chosen_beam),
         "scorers": [
             ("Prefix", prefix),
             (
@@ -351,7 +351,7 @@ def test_what_a_request_chooses(translators, searches):
     }
     fixed = dataclasses.replace(settings, max_beam_size=None, stack_size=3)
     translators(fixed).translate_batch(tf.constant(LINES), chosen)
-    _, found = searches[1]["choice"]
+    _, found = searches[1]["strategy"]
     assert (found["num_hypotheses"], found["stack_size"]) == (2, 3)
     assert found["sizes"] == [2, 1, 2, 2]
     assert found["stack_sizes"] is None
@@ -375,7 +375,7 @@ def test_what_a_sentence_may_choose_beyond(translators, searches, name):
         tf.constant(LINES), options_for(4, **{name: BEYOND_BEAMS[name]})
     )
     (arguments,) = searches
-    kind, choice = arguments["choice"]
+    kind, choice = arguments["strategy"]
     assert kind == "ConstrainedBeam"
     # Ids of `v w x y z` begin at 4; -1 is behind the end of a phrase.
     none = [[-1, -1], [-1, -1]]
@@ -417,11 +417,11 @@ def test_what_samples_choose(translators, searches):
         ),
     )
     beams, samples = searches
-    assert beams["choice"][0] == "ConstrainedBeam"
+    assert beams["strategy"][0] == "ConstrainedBeam"
     assert beams["max_lengths"] == [7, 0, 0, 4]
     # The third sentence is empty: nothing is drawn of it.
     assert samples["max_lengths"] == [0, 3, 0, 0]
-    kind, choice = samples["choice"]
+    kind, choice = samples["strategy"]
     assert kind == "Sampling"
     assert choice["num_hypotheses"] == 2
     assert choice["counts"] == [3, 2, 2, 3]
@@ -439,7 +439,7 @@ def test_so_many_lines_are_translated_at_once(translators, monkeypatch):
 
     def noting(lines, wanted):
         sizes.append(len(lines))
-        return translator.translate_batch(lines, wanted=wanted)
+        return translator.translate_batch(lines, num_return_sequences=wanted)
 
     monkeypatch.setattr(translator._line_search, "_plain", noting)
     assert len(translator.translate(["a"] * 7)) == 7
@@ -455,8 +455,9 @@ def test_as_many_are_wanted_as_are_read(translators, searches):
         some = translator.nbest(LINES, n_best=2)
     finally:
         tf.config.run_functions_eagerly(False)
-    wanted = [search["choice"][1]["wanted"] for search in searches]
-    assert wanted == [1, searching.ALL, [2] * 4]
+    strategies = [search["strategy"][1] for search in searches]
+    wanted = [each["num_return_sequences"] for each in strategies]
+    assert wanted == [1, search_runner.ALL, [2] * 4]
     assert [len(each) for each in found] == [3, 3, 1, 3]
     assert [len(each) for each in some] == [2, 2, 1, 2]
 

@@ -134,7 +134,7 @@ DEFAULTS = {
         "max_beam_size": None,
         "stack_size": None,
         "stack_keeps": "best",
-        "choice": "beam",
+        "search": "beam",
         "temperature": 1.0,
         "top_k": None,
         "top_p": 1.0,

@@ -1,4 +1,4 @@
-"""The searches of a translator, as configured and as sentences choose."""
+"""Searches with the settings of a run, or with those of each sentence."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from luong_keras.decoding.scorers import (
 )
 from luong_keras.decoding.search import search
 from luong_keras.decoding.stochastic_beam import StochasticBeam
-from luong_keras.decoding.strategy import Choice, Hypotheses
+from luong_keras.decoding.strategy import DecodingStrategy, Hypotheses
+from luong_keras.inference.request_options import RequestOptions
 from luong_keras.inference.search_options import (
     LEAST_TEMPERATURE,
     SEARCH_OPTIONS,
 )
-from luong_keras.inference.wishes import Wishes
 from luong_keras.missing_package import missing_package
 
 try:
@@ -34,7 +34,7 @@ except ImportError as error:
     raise missing_package("tensorflow", error) from error
 
 
-# More than there are: every translation that the search keeps is wanted.
+# More than there are: every hypothesis that the search keeps.
 ALL = 2**31 - 1
 
 
@@ -52,13 +52,13 @@ class Sources(NamedTuple):
     seeds: tf.Tensor
 
 
-class Searching:
+class SearchRunner:
     """Searches with the settings of a configuration.
 
     Args:
         decoding: the settings.
         config: of the model, for its ids.
-        choice: what chooses the words instead of what is configured.
+        strategy: what chooses the words instead of what is configured.
         scorers: what else changes the ranks of words and hypotheses.
     """
 
@@ -66,16 +66,16 @@ class Searching:
         self,
         decoding: DecodingConfig,
         config: ModelConfig,
-        choice: Choice | None = None,
+        strategy: DecodingStrategy | None = None,
         scorers: Sequence[Scorer] = (),
     ) -> None:
         self.decoding = decoding
         self.config = config
-        self.choice = choice
+        self.strategy = strategy
         self.scorers = list(scorers)
 
     @property
-    def most(self) -> int:
+    def max_beam_size(self) -> int:
         """The largest beam that a sentence may choose."""
         return self.decoding.max_beam_size or self.decoding.beam_size
 
@@ -103,44 +103,45 @@ class Searching:
             "pad_id": config.target_pad_id,
         }
 
-    def as_configured(
+    def run_configured(
         self,
         step,
         states,
         sources: Sources,
-        wanted: tf.Tensor | int | None = None,
+        num_return_sequences: tf.Tensor | int | None = None,
     ) -> Hypotheses:
-        """The search of the configuration; all is `wanted` when None."""
+        """The search of the configuration, all hypotheses when None."""
         return search(
             step,
             states,
-            self.choice or self._configured_choice(sources.seeds, wanted),
+            self.strategy
+            or self._configured_strategy(sources.seeds, num_return_sequences),
             scorers=self._configured_scorers(sources.mask),
             **self.limits(sources.lengths),
         )
 
-    def as_chosen(
-        self, step, states, sources: Sources, wishes: Wishes
+    def run_requested(
+        self, step, states, sources: Sources, request: RequestOptions
     ) -> Hypotheses:
         """The search that every sentence chooses for itself."""
-        options = self._resolved(wishes.options)
-        limits = self.limits(sources.lengths, needed_room(wishes))
-        if wishes.required is None:
+        options = self._resolved(request.options)
+        limits = self.limits(sources.lengths, needed_room(request))
+        if request.required is None:
             return self._plain_beam(
-                step, states, sources, options, wishes, limits
+                step, states, sources, options, request, limits
             )
         samples = options["temperature"] > 0
         beams, drawn = (
             limits | {"max_lengths": tf.where(rows, limits["max_lengths"], 0)}
             for rows in (~samples, samples)
         )
-        scorers = self._chosen_scorers(sources, options, wishes)
+        scorers = self._chosen_scorers(sources, options, request)
         found = search(
             step,
             states,
             ConstrainedBeam(
-                words=wishes.required.ids,
-                lengths=wishes.required.lengths,
+                words=request.required.ids,
+                lengths=request.required.lengths,
                 **self._beams(options, beams),
             ),
             scorers=scorers,
@@ -148,8 +149,8 @@ class Searching:
         )
 
         def with_samples():
-            choice = self._samples(sources, options, drawn)
-            others = search(step, states, choice, scorers=scorers, **drawn)
+            strategy = self._samples(sources, options, drawn)
+            others = search(step, states, strategy, scorers=scorers, **drawn)
             return _rows_of(samples, others, found)
 
         return Hypotheses(
@@ -158,11 +159,11 @@ class Searching:
 
     # Parts.
 
-    def _configured_choice(self, seeds, wanted):
+    def _configured_strategy(self, seeds, num_return_sequences):
         decoding = self.decoding
         size = decoding.beam_size
         seeds = _mixed(seeds, decoding.seed)
-        if decoding.choice == "sampling":
+        if decoding.search == "sampling":
             return Sampling(
                 size,
                 decoding.temperature,
@@ -170,12 +171,15 @@ class Searching:
                 decoding.top_p,
                 seeds,
             )
-        if decoding.choice == "stochastic_beam":
+        if decoding.search == "stochastic_beam":
             return StochasticBeam(size, decoding.temperature, seeds)
         if size == 1 and decoding.stack_size in (None, 1):
             return Greedy()
         return Beam(
-            size, decoding.stack_size, decoding.stack_keeps, wanted=wanted
+            size,
+            decoding.stack_size,
+            decoding.stack_keeps,
+            num_return_sequences=num_return_sequences,
         )
 
     def _configured_scorers(self, mask, length_penalty=None):
@@ -194,7 +198,7 @@ class Searching:
     def _resolved(self, options):
         """Numbers for all sentences, also those that choose nothing."""
         decoding = self.decoding
-        drawn = decoding.choice == "sampling"
+        drawn = decoding.search == "sampling"
         own = {
             "beam_size": decoding.beam_size,
             "n_best": 0,
@@ -211,7 +215,7 @@ class Searching:
             for name, value in own.items()
             if options[name] is not None
         }
-        found["beam_size"] = tf.minimum(found["beam_size"], self.most)
+        found["beam_size"] = tf.minimum(found["beam_size"], self.max_beam_size)
         temperature = found.get("temperature")
         if temperature is not None:
             found["temperature"] = tf.where(
@@ -222,7 +226,7 @@ class Searching:
     def _beams(self, options, limits):
         """The settings of a beam as wide as one of the sentences needs."""
         beams, stack_size = options["beam_size"], self.decoding.stack_size
-        wanted = options["n_best"]
+        n_best = options["n_best"]
         rows = limits["max_lengths"] > 0
         return {
             "size": tf.reduce_max(tf.where(rows, beams, 1)),
@@ -231,13 +235,13 @@ class Searching:
             "sizes": beams,
             # Without a number of its own, a sentence has as many as its beam.
             "stack_sizes": beams if stack_size is None else None,
-            "most": self.most,
-            "wanted": tf.where(wanted > 0, wanted, ALL),
+            "max_size": self.max_beam_size,
+            "num_return_sequences": tf.where(n_best > 0, n_best, ALL),
         }
 
-    def _plain_beam(self, step, states, sources, options, wishes, limits):
+    def _plain_beam(self, step, states, sources, options, request, limits):
         own = self._configured_scorers(sources.mask, options["length_penalty"])
-        prefix = Prefix(wishes.prefix, wishes.prefix_lengths)
+        prefix = Prefix(request.prefix, request.prefix_lengths)
         return search(
             step,
             states,
@@ -246,11 +250,11 @@ class Searching:
             **limits,
         )
 
-    def _chosen_scorers(self, sources, options, wishes):
+    def _chosen_scorers(self, sources, options, request):
         form = self.decoding.length_penalty_form
         return [
-            Prefix(wishes.prefix, wishes.prefix_lengths),
-            ForbiddenPhrases(*wishes.forbidden),
+            Prefix(request.prefix, request.prefix_lengths),
+            ForbiddenPhrases(*request.forbidden),
             NoRepeatedNgrams(options["no_repeat_ngram"]),
             LengthPenalty(options["length_penalty"], form),
             CoveragePenalty(options["coverage_penalty"], sources.mask),
@@ -258,10 +262,12 @@ class Searching:
         ]
 
     def _samples(self, sources, options, limits):
-        """As many samples as wanted, or as many as a beam would give."""
-        wanted = options["n_best"]
-        counts = tf.where(wanted > 0, wanted, options["beam_size"])
-        counts = tf.minimum(counts, self.decoding.stack_size or self.most)
+        """A strategy that draws as many samples as a beam would give."""
+        n_best = options["n_best"]
+        counts = tf.where(n_best > 0, n_best, options["beam_size"])
+        counts = tf.minimum(
+            counts, self.decoding.stack_size or self.max_beam_size
+        )
         rows = limits["max_lengths"] > 0
         return Sampling(
             tf.reduce_max(tf.where(rows, counts, 1)),
@@ -273,13 +279,13 @@ class Searching:
         )
 
 
-def needed_room(wishes: Wishes | None) -> tf.Tensor | int:
+def needed_room(request: RequestOptions | None) -> tf.Tensor | int:
     """The symbols (B,) that what sentences choose must have room for."""
-    if wishes is None:
+    if request is None:
         return 0
-    room = wishes.prefix_lengths + 1
-    if wishes.required is not None:
-        room += tf.reduce_sum(wishes.required.lengths, axis=1)
+    room = request.prefix_lengths + 1
+    if request.required is not None:
+        room += tf.reduce_sum(request.required.lengths, axis=1)
     return room
 
 

@@ -1,4 +1,4 @@
-"""What the sentences of a batch choose of their search."""
+"""The search options of the sentences of a batch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ except ImportError as error:
 
 
 class SearchOptions(NamedTuple):
-    """What every sentence of a batch may choose, (B,) each.
+    """Search options of every sentence of a batch, (B,) each.
 
     `SEARCH_OPTIONS` tells what leaves each as it is configured, and its
     range, into which it is moved. Those behind `replace_unknown` are all
@@ -22,7 +22,7 @@ class SearchOptions(NamedTuple):
 
     Attributes:
         beam_size: int32; the hypotheses, never more than `max_beam_size`.
-        n_best: int32; how many translations are wanted, or drawn.
+        n_best: int32; how many translations to return, or to draw.
         length_penalty: float32; the exponent.
         prefix: strings; the words that the translation must begin with.
         replace_unknown: int32; 1 to replace unknown words, 0 to leave them.
@@ -78,8 +78,8 @@ class Phrases(NamedTuple):
     lengths: tf.Tensor
 
 
-class Wishes(NamedTuple):
-    """What the sentences choose of their search, read.
+class RequestOptions(NamedTuple):
+    """Search options with their texts as ids.
 
     Attributes:
         options: the columns of numbers by their names.
