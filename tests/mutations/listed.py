@@ -936,10 +936,8 @@ MUTATIONS = [
     Mutation(
         "what one attends after its end is counted",
         "decoding/search.py",
-        "        added = self.scorers.add(scorer_states, output.words, t)\n"
-        "        scorer_states = self.scorers.where(",
-        "        added = self.scorers.add(scorer_states, output.words, t)\n"
-        "        scorer_states = (lambda *found: found[1])(",
+        "active_mask, scorer_states, running.scorer_states",
+        "active_mask, *[scorer_states] * 2",
         ("tests/decoding/test_scorers.py",),
         "after_the_end",
     ),
