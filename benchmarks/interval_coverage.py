@@ -12,8 +12,8 @@ import argparse
 
 import numpy as np
 
-from luong_keras.reproduction.comparison import Spread, pooled
-from luong_keras.reproduction.intervals import half_width
+from reproduction.comparison import Spread, pooled
+from reproduction.intervals import half_width
 
 TRIALS = (2, 3, 5, 10)
 RATIOS = (1 / 3, 1, 3)

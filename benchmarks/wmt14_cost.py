@@ -24,8 +24,8 @@ from large_corpus import write_generated
 
 from luong_keras.config_values import parse_assignments, with_values
 from luong_keras.recipe import run_recipe
-from luong_keras.reproduction.plan import read_plan
-from luong_keras.reproduction.tasks import work_of
+from reproduction.plan import read_plan
+from reproduction.tasks import work_of
 
 _WARMING_UP = 10  # steps
 _TOGETHER = 20  # steps, whose mean loss is told

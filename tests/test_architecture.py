@@ -46,7 +46,6 @@ LEVELS = {
     "recipe": 9,
     "translator": 10,
     "report": 10,
-    "reproduction": 11,
     "cli": 12,
     "__main__": 13,
     # Namespaces: names of other modules, which nothing imports.

@@ -18,7 +18,6 @@ COMMANDS = {
     "score": "say how probable given translations are",
     "align": "link the words of given translations",
     "report": "write a run, or two side by side, as a page of HTML",
-    "reproduce": "run the systems of the paper, and see what holds",
     "lexicon": "write which words a shortlist may have, to search faster",
     "export": "write a SavedModel for TensorFlow Serving",
     "ask": "translate text through a server of an export",

@@ -4,8 +4,8 @@ import functools
 
 import numpy as np
 
-from luong_keras.reproduction.plan import read_plan
-from luong_keras.reproduction.record import (
+from reproduction.plan import read_plan
+from reproduction.record import (
     Record,
     comparable_settings,
     write_record,

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from luong_keras.reproduction.page import write_pages
-from luong_keras.reproduction.plan import read_plan
+from reproduction.page import write_pages
+from reproduction.plan import read_plan
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

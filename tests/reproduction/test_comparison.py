@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from luong_keras.reproduction import comparison
-from luong_keras.reproduction.comparison import (
+from reproduction import comparison
+from reproduction.comparison import (
     Resampling,
     is_long,
     permutation_p,

@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from luong_keras.reproduction.comparison import Resampling
-from luong_keras.reproduction.intervals import half_width, student_quantile
+from reproduction.comparison import Resampling
+from reproduction.intervals import half_width, student_quantile
 from tests.reproduction.made_up_rows import record
 
 TRIALS = (2, 3, 5, 10)

@@ -5,7 +5,7 @@ import pytest
 
 from luong_keras.alignment.aer import alignment_error_rate, parse_alignments
 from luong_keras.evaluation.bleu import corpus_bleu
-from luong_keras.reproduction.measures import (
+from reproduction.measures import (
     alignment_counts,
     bleu_counts,
     scores_of,

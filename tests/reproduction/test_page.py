@@ -9,9 +9,9 @@ import pytest
 
 from luong_keras.config_values import with_values
 from luong_keras.presets import PRESETS
-from luong_keras.reproduction.page import write_pages
-from luong_keras.reproduction.plan import read_plan
-from luong_keras.reproduction.record import (
+from reproduction.page import write_pages
+from reproduction.plan import read_plan
+from reproduction.record import (
     comparable_settings,
     read_record,
     write_record,

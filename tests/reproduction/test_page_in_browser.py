@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from luong_keras.reproduction.page import write_pages
+from reproduction.page import write_pages
 from tests.browser_pages import IN_BROWSER, check_at_all_sizes
 from tests.reproduction.made_up_rows import builtin_plan, record, write_rows
 

@@ -5,16 +5,16 @@ import shlex
 
 import pytest
 
-from luong_keras.cli import reproduce
+from reproduction import command as reproduce
 from luong_keras.config_values import override, parse_assignments
 from luong_keras.presets import PRESETS
-from luong_keras.reproduction.plan import (
+from reproduction.plan import (
     SCALES,
     read_plan,
     with_text,
 )
-from luong_keras.reproduction.plan_files import Claim
-from luong_keras.reproduction.rows import taught_text
+from reproduction.plan_files import Claim
+from reproduction.rows import taught_text
 from tests.reproduction.made_up_rows import (
     OWN_PLAN,
     TAUGHT_PLAN,

@@ -12,11 +12,11 @@ import pytest
 
 from luong_keras.config_values import with_values
 from luong_keras.recipe.resumption import write_config
-from luong_keras.reproduction import processes
-from luong_keras.reproduction.processes import Processes
-from luong_keras.reproduction.record import record_path, write_record
-from luong_keras.reproduction.runs import Runs
-from luong_keras.reproduction.tasks import text_key, work_of
+from reproduction import processes
+from reproduction.processes import Processes
+from reproduction.record import record_path, write_record
+from reproduction.runs import Runs
+from reproduction.tasks import text_key, work_of
 from luong_keras.text.threads import available_cores
 from luong_keras.training.run_folder import RunFolder
 from tests.reproduction.made_up_rows import builtin_plan, record, taught_plan
@@ -274,7 +274,7 @@ def test_a_terminal_that_closes_stops_nothing_under_nohup(tmp_path):
 def test_a_worker_ends_with_the_process_that_began_it(tmp_path):
     code = (
         "import signal, sys, threading, time\n"
-        "from luong_keras.reproduction import worker\n"
+        "from reproduction import worker\n"
         "signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))\n"
         "watch = worker._end_with_parent\n"
         "threading.Thread(target=watch, daemon=True).start()\n"

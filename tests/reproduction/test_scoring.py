@@ -7,8 +7,8 @@ import pytest
 
 from luong_keras.config import RunConfig
 from luong_keras.inference.translation import ScoredTranslation, Translation
-from luong_keras.reproduction.measures import bleu_counts, scores_of
-from luong_keras.reproduction.scoring import _forced, _made, _without_unk
+from reproduction.measures import bleu_counts, scores_of
+from reproduction.scoring import _forced, _made, _without_unk
 from luong_keras.training.run_folder import RunFolder
 
 

@@ -7,7 +7,7 @@ import pytest
 from luong_keras.config import RunConfig
 from luong_keras.config_values import with_values
 from luong_keras.files.folder_lock import FolderInUseError, locked
-from luong_keras.reproduction import taught_text
+from reproduction import taught_text
 
 
 @pytest.fixture

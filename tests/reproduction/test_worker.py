@@ -2,7 +2,7 @@
 
 from luong_keras.config_values import with_values
 from luong_keras.presets import PRESETS
-from luong_keras.reproduction.worker import _prepare_text
+from reproduction.worker import _prepare_text
 from luong_keras.text.loading import load_tokenizer
 from luong_keras.training.run_folder import RunFolder
 

@@ -16,12 +16,12 @@ from luong_keras.config import RunConfig
 from luong_keras.config_values import config_to_dict
 from luong_keras.files.folder_lock import locked
 from luong_keras.progress import live_line, terminal
-from luong_keras.reproduction.begun_runs import set_aside
-from luong_keras.reproduction.plan import Plan, with_text
-from luong_keras.reproduction.processes import Failure, Processes
-from luong_keras.reproduction.progress import Progress
-from luong_keras.reproduction.rows import Row, taught_text
-from luong_keras.reproduction.tasks import (
+from reproduction.begun_runs import set_aside
+from reproduction.plan import Plan, with_text
+from reproduction.processes import Failure, Processes
+from reproduction.progress import Progress
+from reproduction.rows import Row, taught_text
+from reproduction.tasks import (
     Teacher,
     Text,
     Training,

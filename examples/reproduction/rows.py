@@ -17,7 +17,7 @@ from luong_keras.config_values import (
 )
 from luong_keras.data.text_files import several
 from luong_keras.near_names import did_you_mean
-from luong_keras.reproduction.plan_files import RowEntry
+from reproduction.plan_files import RowEntry
 
 #: What stands for that of the training texts as teachers translate them.
 TAUGHT = "{taught}"

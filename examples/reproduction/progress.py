@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from luong_keras.reproduction.tasks import Ensemble, Text, Training, Work
+from reproduction.tasks import Ensemble, Text, Training, Work
 from luong_keras.short_numbers import clock
 from luong_keras.training.json_lines_log import JsonLinesLog
 from luong_keras.training.run_folder import RunFolder

@@ -73,8 +73,8 @@ def run(arguments: Reproduce) -> int:
         if value is not None and value < 1:
             raise ValueError(f"--{name} must be at least 1. Received: {value}.")
     from luong_keras.report.environment import environment
-    from luong_keras.reproduction.plan import read_plan
-    from luong_keras.reproduction.tasks import work_of
+    from reproduction.plan import read_plan
+    from reproduction.tasks import work_of
 
     plan = read_plan(
         arguments.scale, arguments.rows, parse_assignments(arguments.settings)
@@ -92,7 +92,7 @@ def run(arguments: Reproduce) -> int:
     if not arguments.page and (work.trainings or work.ensembles):
         _check_files(plan, arguments.files)
         status = _run(plan, work, arguments, output, records)
-    from luong_keras.reproduction.page import write_pages
+    from reproduction.page import write_pages
 
     paths = write_pages(plan, records, output)
     if paths:
@@ -144,7 +144,7 @@ def _check_files(plan, files: Path | None) -> None:
 
 
 def _run(plan, work, arguments, output: Path, records: Path) -> int:
-    from luong_keras.reproduction.runs import Runs
+    from reproduction.runs import Runs
 
     folder = (arguments.runs or output / "runs").absolute()
     files = arguments.files

@@ -28,12 +28,12 @@ from luong_keras.recipe.devices import ONE_DEVICE
 from luong_keras.recipe.evaluation import Evaluation
 from luong_keras.recipe.run_reading import load_run
 from luong_keras.recipe.sessions import machine
-from luong_keras.reproduction.measures import (
+from reproduction.measures import (
     alignment_counts,
     bleu_counts,
     scores_of,
 )
-from luong_keras.reproduction.record import Record, comparable_settings
+from reproduction.record import Record, comparable_settings
 from luong_keras.special_tokens import UNK
 from luong_keras.training.json_lines_log import JsonLinesLog
 from luong_keras.training.run_folder import RunFolder

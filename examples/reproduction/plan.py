@@ -16,7 +16,7 @@ from luong_keras.config import RunConfig
 from luong_keras.config_values import assignment, with_values
 from luong_keras.near_names import did_you_mean
 from luong_keras.presets import PRESETS
-from luong_keras.reproduction.plan_files import (
+from reproduction.plan_files import (
     Claim,
     Correlation,
     Line,
@@ -27,7 +27,7 @@ from luong_keras.reproduction.plan_files import (
     Table,
     read_plan_file,
 )
-from luong_keras.reproduction.rows import TAUGHT, Row, check_seed, resolved
+from reproduction.rows import TAUGHT, Row, check_seed, resolved
 
 _PLANS = Path(__file__).parent / "plans"
 SCALES = ("builtin", "multi30k", "wmt14")

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from luong_keras.report.charts import MOST_CURVES, Chart, Curve, curves
-from luong_keras.reproduction.comparison import Rows
-from luong_keras.reproduction.measures import scores_of
-from luong_keras.reproduction.plan import Plan
+from reproduction.comparison import Rows
+from reproduction.measures import scores_of
+from reproduction.plan import Plan
 
 # Figures 5 and 6 of the paper draw some of its systems.
 _CURVES = ("base", "reverse", "dropout", "location", "feed", "local-p")

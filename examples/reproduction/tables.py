@@ -7,12 +7,12 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from luong_keras.reproduction.comparison import Resampling, Rows
-from luong_keras.reproduction.measures import MEASURES
-from luong_keras.reproduction.plan import Plan
-from luong_keras.reproduction.plan_files import Line, Table
-from luong_keras.reproduction.record import Record
-from luong_keras.reproduction.rows import Row
+from reproduction.comparison import Resampling, Rows
+from reproduction.measures import MEASURES
+from reproduction.plan import Plan
+from reproduction.plan_files import Line, Table
+from reproduction.record import Record
+from reproduction.rows import Row
 
 
 def tables_of(plan: Plan, resampling: Resampling) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from luong_keras.files.atomic_file import write_text
 from luong_keras.files.json_file import write_json
 from luong_keras.progress import progress_bar
 from luong_keras.report.environment import environment
-from luong_keras.reproduction.comparison import (
+from reproduction.comparison import (
     SAMPLES,
     Interval,
     Resampling,
@@ -24,19 +24,19 @@ from luong_keras.reproduction.comparison import (
     Verdict,
     verdicts,
 )
-from luong_keras.reproduction.figures import by_length, learning_curves
-from luong_keras.reproduction.measures import MEASURES
-from luong_keras.reproduction.plan import Plan
-from luong_keras.reproduction.plan_files import Claim, Sample
-from luong_keras.reproduction.record import (
+from reproduction.figures import by_length, learning_curves
+from reproduction.measures import MEASURES
+from reproduction.plan import Plan
+from reproduction.plan_files import Claim, Sample
+from reproduction.record import (
     Record,
     default_settings,
     read_records,
     record_path,
 )
-from luong_keras.reproduction.rows import Row
-from luong_keras.reproduction.tables import tables_of
-from luong_keras.reproduction.tasks import TEST_TEXT
+from reproduction.rows import Row
+from reproduction.tables import tables_of
+from reproduction.tasks import TEST_TEXT
 
 _SAMPLE_ALIGNMENTS = ("feed", "local-m-general", "local-p")
 
@@ -63,7 +63,7 @@ def write_pages(plan: Plan, records: Path, output: Path) -> list[Path]:
     if not rows:
         return []
     data = _first(plan).config.data
-    templates = environment("luong_keras.reproduction")
+    templates = environment("reproduction")
     with progress_bar("resampling"):
         found = _content(plan, rows)
     page = templates.get_template("reproduction.html").render(

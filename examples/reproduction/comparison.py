@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from luong_keras.reproduction.intervals import equal_variances_p, half_width
-from luong_keras.reproduction.measures import MEASURES, scores_of
-from luong_keras.reproduction.plan import Plan
-from luong_keras.reproduction.plan_files import Claim, Correlation, Table
-from luong_keras.reproduction.record import Record
+from reproduction.intervals import equal_variances_p, half_width
+from reproduction.measures import MEASURES, scores_of
+from reproduction.plan import Plan
+from reproduction.plan_files import Claim, Correlation, Table
+from reproduction.record import Record
 
 HOLDS = "holds"
 DOES_NOT_HOLD = "does not hold"

@@ -1,6 +1,6 @@
 """The process of one training, of one ensemble, or of a text: its parts.
 
-    python -m luong_keras.reproduction.worker TASK.json
+    python -m reproduction.worker TASK.json
 
 It is started by `processes`, beside others.
 """
@@ -24,11 +24,11 @@ from luong_keras.files.json_file import read_json
 from luong_keras.recipe.preparation import prepare_text, read_text
 from luong_keras.recipe.run import run_recipe
 from luong_keras.recipe.vocabularies import count_lengths, prepare_tokenizers
-from luong_keras.reproduction.plan import with_text
-from luong_keras.reproduction.record import write_record
-from luong_keras.reproduction.scoring import score_row
-from luong_keras.reproduction.tasks import STOPPED, TEST_TEXT
-from luong_keras.reproduction.taught_text import write_taught_text
+from reproduction.plan import with_text
+from reproduction.record import write_record
+from reproduction.scoring import score_row
+from reproduction.tasks import STOPPED, TEST_TEXT
+from reproduction.taught_text import write_taught_text
 from luong_keras.training.run_folder import RunFolder
 
 _VOCABULARIES = "*_vocabulary.*"

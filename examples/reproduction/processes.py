@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from luong_keras.files.json_file import write_json
-from luong_keras.reproduction.tasks import STOPPED
+from reproduction.tasks import STOPPED
 
-_MODULE = "luong_keras.reproduction.worker"
+_MODULE = "reproduction.worker"
 # Each process has its share of the cores.
 _THREADS = ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS")
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from luong_keras.config import RunConfig
 from luong_keras.config_values import config_to_dict
-from luong_keras.reproduction.plan import Plan
-from luong_keras.reproduction.record import read_record, record_path
-from luong_keras.reproduction.rows import Row
+from reproduction.plan import Plan
+from reproduction.record import read_record, record_path
+from reproduction.rows import Row
 
 STOPPED = 3  # the status of a process that was stopped before its end
 # What says which test text there is.
