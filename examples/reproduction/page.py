@@ -1,80 +1,76 @@
-"""What the finished rows of a plan say, as a page and as JSON."""
+"""The page of a plan's records, and the same as JSON.
+
+    PYTHONPATH=examples python -m reproduction.page PLAN FOLDER
+
+writes FOLDER/index.html and FOLDER/summary.json from FOLDER/rows.
+"""
 
 from __future__ import annotations
 
 import datetime
-import itertools
-import shlex
 import statistics
+import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import luong_keras
 from luong_keras.files.atomic_file import write_text
 from luong_keras.files.json_file import write_json
-from luong_keras.progress import progress_bar
+from luong_keras.report.charts import MOST_CURVES, Chart, Curve, curves
 from luong_keras.report.environment import environment
-from reproduction.comparison import (
-    SAMPLES,
-    Interval,
-    Resampling,
-    Rows,
-    Verdict,
-    verdicts,
-)
-from reproduction.figures import by_length, learning_curves
-from reproduction.measures import MEASURES
-from reproduction.plan import Plan
-from reproduction.plan_files import Claim, Sample
-from reproduction.record import (
-    Record,
-    default_settings,
-    read_records,
-    record_path,
-)
-from reproduction.rows import Row
-from reproduction.tables import tables_of
-from reproduction.tasks import TEST_TEXT
+from reproduction.comparison import SAMPLES, Interval, Resampling, Rows
+from reproduction.comparison import Verdict, verdicts
+from reproduction.plan import Claim, Line, Plan, Table, read_plan
+from reproduction.record import Record, default_settings, read_record, record_path
+from reproduction.scores import MEASURES, scores_of
 
-_SAMPLE_ALIGNMENTS = ("feed", "local-m-general", "local-p")
+# The rows of figures 5 and 6 of the paper, and of figure 7.
+_IN_CURVES = ("base", "reverse", "dropout", "location", "feed", "local-p")
+_BY_LENGTH = (*_IN_CURVES[1:], "ensemble")
+_ALIGNED = ("feed", "local-m-general", "local-p")
+_LENGTHS = 5  # groups of sentences
+_SCORES = ("bleu", "bleu_13a", "chrf", "perplexity", "aer")
 
 
 def write_pages(plan: Plan, records: Path, output: Path) -> list[Path]:
-    """Writes `index.html` and `summary.json` of the rows that are finished.
+    """Writes `index.html` and `summary.json`.
 
-    Rows of another test or training text than most with the same settings
-    have are told of and left out.
+    Records that are no trials of the plan's rows, and those of another text
+    than most with the same settings, are left out and named.
 
     Args:
-        plan: that the rows belong to.
-        records: the folder of the rows.
-        output: where to write.
+        plan: of the rows.
+        records: a folder of records.
+        output: the folder of both files.
 
     Returns:
-        The files; none where no row is finished.
-
-    Raises:
-        ValueError: for a row that is damaged.
-        ImportError: where a package of the extra `train` is missing.
+        The files; none without records.
     """
-    rows, left_out = _rows(plan, records)
+    rows, left_out = _read_rows(plan, records)
     if not rows:
         return []
-    data = _first(plan).config.data
-    templates = environment("reproduction")
-    with progress_bar("resampling"):
-        found = _content(plan, rows)
-    page = templates.get_template("reproduction.html").render(
-        plan=plan,
+    resampling = Resampling(rows)
+    found = {
+        "tables": [_table(plan, t, resampling) for t in _tables(plan, rows)],
+        "claims": [_claim(verdict) for verdict in verdicts(plan, resampling)],
+    }
+    template = environment("reproduction").get_template("reproduction.html")
+    page = template.render(
+        plan=plan.file,
+        plan_name=plan.name,
         left_out=left_out,
         samples_drawn=SAMPLES,
-        charts=learning_curves(plan, rows),
-        by_length=by_length(plan, rows),
+        charts=_learning_curves(plan, rows),
+        by_length=_by_length(plan, rows),
         translated=_samples(plan, rows),
-        settings=[_settings(plan, name, rows[name]) for name in rows],
-        languages=data.languages,
+        aligned=_ALIGNED,
+        rows=[(plan.rows[name], records) for name, records in rows.items()],
+        default=default_settings(),
+        languages=_languages(plan),
         version=luong_keras.__version__,
         date=datetime.date.today().isoformat(),
         **found,
@@ -82,186 +78,215 @@ def write_pages(plan: Plan, records: Path, output: Path) -> list[Path]:
     output.mkdir(parents=True, exist_ok=True)
     paths = [output / "index.html", output / "summary.json"]
     write_text(paths[0], page)
-    write_json(paths[1], {"scale": plan.scale, "title": plan.title, **found})
+    head = {"scale": plan.name, "title": plan.file.title}
+    write_json(paths[1], head | found)
     return paths
 
 
-def _first(plan: Plan) -> Row:
-    """The row whose languages are those of the page."""
-    return next(iter(plan.rows.values()))
+def _languages(plan: Plan) -> tuple[str, str]:
+    return next(iter(plan.rows.values())).config.data.languages
 
 
-def _rows(plan: Plan, records: Path) -> tuple[Rows, list[str]]:
-    """The records by their rows, in the order of the plan."""
-    by_name = defaultdict(list)
-    by_text = defaultdict(list)
+def _read_rows(plan: Plan, folder: Path) -> tuple[Rows, list[str]]:
+    """The records by their rows, in the plan's order, and those left out."""
+    found = defaultdict(list)
     left_out = []
-    for path, record in read_records(records).items():
+    for path in sorted(folder.glob("[!.]*.json")):
+        record = read_record(path)
         row = plan.rows.get(record.row)
         if row is None:
             continue
-        own_path = record_path(records, record.row, record.seeds)
+        own_path = record_path(folder, record)
         if path != own_path:
             left_out.append(f"{path.name}: not named {own_path.name}")
         elif len(record.seeds) != row.models:
             left_out.append(f"{path.name}: {len(record.seeds)} models")
+        elif differs := record.differences(row.config):
+            left_out.append(f"{path.name}: other {', '.join(differs)}")
         else:
-            data = row.config.data
-            named = [getattr(data, name) for name in TEST_TEXT]
-            by_text[*data.languages, *named].append(record)
-    trained = _usual_training_texts(by_text)
-    for own in by_text.values():
-        usual = statistics.mode(record.text["test"] for record in own)
-        for record in own:
-            if record.text["test"] != usual:
-                left_out.append(f"{record.row}: another test text")
-            elif record.text.get("corpus") not in (
-                None,  # older rows do not say
-                trained.get(record.training_text),
-            ):
-                left_out.append(f"{record.row}: another training text")
-            elif differs := record.differences(plan.rows[record.row].config):
-                left_out.append(f"{record.row}: other {', '.join(differs)}")
-            else:
-                by_name[record.row].append(record)
-    rows = {name: by_name[name] for name in plan.rows if by_name[name]}
-    return rows, left_out
+            found[record.row].append(record)
+    for name, records in found.items():
+        texts = [(r.text["test"], r.text.get("corpus")) for r in records]
+        usual = statistics.mode(texts)
+        for record, text in zip(list(records), texts, strict=True):
+            if text != usual:
+                records.remove(record)
+                left_out.append(f"{name}, seeds {record.seeds}: another text")
+    return {name: found[name] for name in plan.rows if name in found}, left_out
 
 
-def _usual_training_texts(
-    by_text: Mapping[Any, Sequence[Record]],
-) -> dict[str, str]:
-    """The hash that most rows of the same training text have."""
-    found = defaultdict(list)
-    for record in itertools.chain.from_iterable(by_text.values()):
-        if "corpus" in record.text:
-            found[record.training_text].append(record.text["corpus"])
-    return {key: statistics.mode(hashes) for key, hashes in found.items()}
+def _tables(plan: Plan, rows: Rows) -> list[Table]:
+    """The tables with half of their rows tried, and one of all other rows."""
+    found = [
+        table
+        for table in plan.file.tables.values()
+        if 2 * sum(x.row in rows for x in table.lines) >= len(table.lines)
+    ]
+    shown = {line.row for table in found for line in table.lines}
+    others = [Line(name, name) for name in rows if name not in shown]
+    if others:
+        found.append(Table("Other rows" if found else "Rows", others))
+    return found
 
 
-def _content(plan: Plan, rows: Rows) -> dict[str, Any]:
-    """What the page and the JSON say alike."""
-    resampling = Resampling(rows)
+def _table(plan: Plan, table: Table, resampling: Resampling) -> dict[str, Any]:
+    papers = {line.row: line.bleu for line in table.lines}
+    lines = []
+    for line in table.lines:
+        records = resampling.rows.get(line.row, ())
+        after = plan.rows[line.row].after or ""
+        own, other = line.bleu, papers.get(after)
+        known = own is not None and other is not None
+        shown: dict[str, Any] = {
+            "name": line.name,
+            "row": line.row,
+            "trials": len(records),
+            "paper": {name: getattr(line, name) for name in MEASURES},
+            "change": _change(line.row, after, resampling),
+            "paper_change": round(own - other, 1) if known else None,
+        }
+        for score in _SCORES:
+            found = [r.scores[score] for r in records if score in r.scores]
+            shown[score] = _mean(found) if found else None
+        lines.append(shown)
+    columns = {
+        name: any(line[name] or line["paper"][name] for line in lines)
+        for name in ("perplexity", "aer")
+    }
+    columns["paper"] = any(line["paper"]["bleu"] for line in lines)
+    columns["paper_change"] = any(line["paper_change"] for line in lines)
     return {
-        "tables": tables_of(plan, resampling),
-        "claims": [_told(verdict) for verdict in verdicts(plan, resampling)],
+        "title": table.title,
+        "section": table.section,
+        "source": table.source if columns["paper"] else None,
+        "lines": lines,
+        "columns": columns,
     }
 
 
-def _told(verdict: Verdict) -> dict[str, Any]:
-    claim = verdict.claim
+def _change(
+    row: str, after: str, resampling: Resampling
+) -> dict[str, Any] | None:
+    """The gain of a row over the one that it changes."""
+    if not all(resampling.has(name, "bleu") for name in (row, after)):
+        return None
+    if not resampling.comparable((row, after)):
+        return None
+    gain = resampling.difference([(1, row), (-1, after)], "bleu")
+    return {"over": after, **gain._asdict()}
+
+
+def _mean(scores: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    values = [score["score"] for score in scores]
+    signatures = {s["signature"] for s in scores if "signature" in s}
+    return {
+        "mean": statistics.fmean(values),
+        "deviation": statistics.stdev(values) if len(values) > 1 else None,
+        "signatures": sorted(signatures),
+    }
+
+
+def _claim(verdict: Verdict) -> dict[str, Any]:
+    claim, value = verdict.claim, verdict.value
+    digits, percent = 2, False
     if isinstance(claim, Claim):
-        measure = MEASURES[claim.of]
-        computed = f"{measure.title} of {claim.positive}".replace(" - ", " − ")
+        title, _, digits, percent = MEASURES[claim.of]
+        computed = f"{title} of {claim.positive}".replace(" - ", " − ")
         if claim.over != "all":
             computed += f", {claim.over} sentences"
-        digits, percent = measure.decimals, measure.percent
     else:
         first, second = (MEASURES[of].title for of in claim.of)
         computed = f"Pearson’s r of {first} and {second}"
-        digits, percent = 2, False
     return {
         "claim": claim.claim,
         "section": claim.section,
         "verdict": verdict.verdict,
         "computed": computed,
-        "value": _number(verdict.value, digits, percent),
+        "value": _number(value, digits, percent) if value else None,
         "missing": list(verdict.missing),
         "trials": verdict.trials,
-        "basis": verdict.value.basis if verdict.value else verdict.why,
+        "basis": value.basis if value else verdict.why,
     }
 
 
-def _number(value: Interval | None, digits: int, percent: bool) -> str | None:
-    if value is None:
-        return None
+def _number(value: Interval, digits: int, percent: bool) -> str:
     scale, unit = (100, " %") if percent else (1, "")
-    low, high = value.low, value.high
     texts = [
         f"{scale * x:+.{digits}f}".replace("-", "−")
-        for x in (value.value, low, high)
+        for x in value[:3]
         if x is not None
     ]
-    if low == high:
+    if value.low == value.high:
         return texts[0] + unit
     return f"{texts[0]}{unit} ({texts[1]} to {texts[2]})"
 
 
+def _learning_curves(plan: Plan, rows: Rows) -> list[Chart]:
+    """Perplexity and BLEU of every epoch, means of the trials."""
+    charts: list[Chart] = []
+    for of, key in (("perplexity", "val_perplexity"), ("BLEU", "val_bleu")):
+        drawn = []
+        for place, (name, records) in enumerate(_drawn(plan, rows, _IN_CURVES)):
+            epochs = zip(*(r.curves.get(key, []) for r in records), strict=False)
+            points = [
+                (float(epoch), statistics.fmean(values))
+                for epoch, values in enumerate(epochs, 1)
+                if None not in values
+            ]
+            if points:
+                drawn.append(Curve(name, points, place))
+        if drawn:
+            title = f"{of[0].upper()}{of[1:]} of the validation text"
+            number = f"curve-{len(charts)}"
+            charts.append(curves(title, "epoch", of, drawn, number))
+    return charts
+
+
+def _by_length(plan: Plan, rows: Rows) -> Chart | None:
+    """BLEU of groups of sentences of similar lengths, means of the trials."""
+    drawn = []
+    for place, (name, records) in enumerate(_drawn(plan, rows, _BY_LENGTH)):
+        lengths = np.array(records[0].sentences["source_lengths"])
+        order = np.argsort(lengths, kind="stable")
+        groups = [g for g in np.array_split(order, _LENGTHS) if len(g)]
+        chosen = [np.isin(np.arange(len(lengths)), group) for group in groups]
+        weights = np.array(chosen, float)
+        found = [scores_of("bleu", r.sentences, weights) for r in records]
+        middles = [round(float(lengths[group].mean()), 1) for group in groups]
+        scores = np.mean(found, axis=0).tolist()
+        points = list(zip(middles, scores, strict=True))
+        drawn.append(Curve(name, points, place))
+    title = f"BLEU of {_LENGTHS} groups of equally many sentences"
+    x_name = "words of the source, the mean of a group"
+    chart = (title, x_name, "BLEU", drawn, "by-length")
+    return curves(*chart) if drawn else None
+
+
+def _drawn(
+    plan: Plan, rows: Rows, of_paper: Sequence[str]
+) -> list[tuple[str, Sequence[Record]]]:
+    """The rows of a chart, as many as it can have."""
+    names = of_paper if plan.file.claims else rows
+    return [(name, rows[name]) for name in names if name in rows][:MOST_CURVES]
+
+
 def _samples(plan: Plan, rows: Rows) -> list[dict[str, Any]]:
-    """The plan's sentences, as the rows translate and align them."""
-    found = []
-    language = _first(plan).config.data.languages[0]
-    for sentence in plan.samples:
-        shown = []
-        for name, records in rows.items():
-            spoken = plan.rows[name].config.data.languages[0]
-            sample = _sample(records[0], sentence.source, plan.samples)
-            if spoken != language or sample is None:
-                continue
-            aligned = name in _SAMPLE_ALIGNMENTS and sample["percent"]
-            shown.append(
-                {
-                    "row": name,
-                    "text": sample["text"],
-                    "alignment": {
-                        "source": sample["source_tokens"],
-                        "target": sample["tokens"],
-                        "percent": sample["percent"],
-                    }
-                    if aligned
-                    else None,
-                }
-            )
-        if shown:
-            found.append({"sentence": sentence, "shown": shown})
-    return found
-
-
-def _sample(
-    record: Record, source: str, known: Sequence[Sample]
-) -> Mapping[str, Any] | None:
-    """What a row makes of a sentence, if it was asked."""
-    for sample, asked in zip(record.samples, known, strict=False):
-        # Older rows have no sources: they were asked in the plan's order.
-        if sample.get("source", asked.source) == source:
-            return sample
-    return None
-
-
-def _settings(
-    plan: Plan, name: str, records: Sequence[Record]
-) -> dict[str, Any]:
-    """A row's settings and where it was made."""
-    row = plan.rows[name]
-    default = default_settings()
-    changed = {
-        setting: value
-        for setting, value in records[0].settings.items()
-        if value != default.get(setting)
+    """The plan's sentences as the rows translate and align them."""
+    language = _languages(plan)[0]
+    asked = {
+        name: records[0].samples
+        for name, records in rows.items()
+        if plan.rows[name].config.data.languages[0] == language
     }
-    return {
-        "name": name,
-        "after": row.after,
-        "changes": row.changes,
-        "changed": changed,
-        "command": _command(plan, row, records),
-        "trials": [
-            {
-                "seeds": ", ".join(map(str, record.seeds)),
-                "minutes": round(record.made["training_seconds"] / 60, 1),
-                "version": record.made["version"],
-                "revision": record.made["revision"] or "not recorded",
-                "machine": ", ".join(record.made["machine"].values()),
-            }
-            for record in records
-        ],
-    }
+    return [
+        {
+            "sentence": sentence,
+            "shown": {n: own[at] for n, own in asked.items() if own[at:]},
+        }
+        for at, sentence in enumerate(plan.file.samples)
+    ]
 
 
-def _command(plan: Plan, row: Row, records: Sequence[Record]) -> str:
-    """What trains and scores a row as it was."""
-    words = [*plan.command, "--only", row.name]
-    if row.models == 1:
-        seeds = max(seed for record in records for seed in record.seeds)
-        words += ["--seeds", str(seeds)]
-    return shlex.join(words)
+if __name__ == "__main__":
+    name, folder = sys.argv[1:]
+    print(*write_pages(read_plan(name), Path(folder, "rows"), Path(folder)))

@@ -1,226 +1,300 @@
-"""What is to be run: rows that change each other, tables and claims.
+"""Plans: systems that change each other, tables of them, and claims.
 
-`plans/paper.yaml` has the systems of the paper, its figures and its claims;
-`plans/SCALE.yaml` the text and the sizes that they are tried with.
+A plan is a YAML file in `plans/` or of one's own, and may inherit another.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from luong_keras.config import RunConfig
-from luong_keras.config_values import assignment, with_values
+from luong_keras import PRESETS, RunConfig, config_from_dict, config_to_dict
+from luong_keras.config_values import read_yaml, with_values
 from luong_keras.near_names import did_you_mean
-from luong_keras.presets import PRESETS
-from reproduction.plan_files import (
-    Claim,
-    Correlation,
-    Line,
-    OwnRows,
-    PaperFile,
-    Sample,
-    ScaleFile,
-    Table,
-    read_plan_file,
-)
-from reproduction.rows import TAUGHT, Row, check_seed, resolved
 
 _PLANS = Path(__file__).parent / "plans"
-SCALES = ("builtin", "multi30k", "wmt14")
-#: What stands for the folder of the text in the settings of a plan.
-DATA = "{data}"
-OWN = "own"
+# Placeholders for folders in the settings of a plan.
+DATA, DISTILLED = "{data}", "{distilled}"
+Score = Literal["bleu", "perplexity", "aer"]
+
+
+class _Strict:
+    __pydantic_config__: Any = {"extra": "forbid"}
+
+
+@dataclass(frozen=True)
+class RowEntry(_Strict):
+    """A row as a plan writes it: a row above it, and settings that change.
+
+    Of `models` above 1 it is an ensemble, with the seeds 1, 2 and so on.
+    """
+
+    after: str | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    models: int = 1
+
+
+@dataclass(frozen=True)
+class Line(_Strict):
+    """A line of a table: a row, and the paper's scores of it."""
+
+    row: str
+    name: str
+    perplexity: float | None = None
+    bleu: float | None = None
+    aer: float | None = None
+
+
+@dataclass(frozen=True)
+class Table(_Strict):
+    """Lines, the section of the paper and the source of its scores."""
+
+    title: str
+    lines: list[Line]
+    section: str | None = None
+    source: str | None = None
+
+
+@dataclass(frozen=True)
+class Claim(_Strict):
+    """A claim of the paper: that a sum of scores is above zero.
+
+    Attributes:
+        claim: in words.
+        positive: rows with signs between them, as in `reverse - base`.
+        section: of the paper.
+        of: the score.
+        over: which test sentences; `long - all` is the sum over the long
+            sentences less that over all of them.
+    """
+
+    claim: str
+    positive: str
+    section: str
+    of: Score = "bleu"
+    over: Literal["all", "long", "long - all"] = "all"
+
+    @property
+    def terms(self) -> list[tuple[int, str]]:
+        """The rows of `positive` with their signs, 1 or -1."""
+        first, *others = self.positive.split()
+        signed = zip(others[::2], others[1::2], strict=True)
+        return [(1, first), *((-1 if x == "-" else 1, row) for x, row in signed)]
+
+
+@dataclass(frozen=True)
+class Correlation(_Strict):
+    """A claimed correlation of two scores over a table; sign 0 is none."""
+
+    claim: str
+    section: str
+    of: tuple[Score, Score]
+    sign: Literal[-1, 0, 1]
+    table: str
+
+
+@dataclass(frozen=True)
+class PlanFile(_Strict):
+    """The contents of a plan file.
+
+    `run` are the tables and rows to train where nothing else is said, `files`
+    says which files of text the plan needs, and `samples` are sentences
+    (`source`, `reference`) that every row translates for the page.
+    """
+
+    title: str
+    text: str
+    preset: str
+    run: list[str]
+    settings: dict[str, Any] = field(default_factory=dict)
+    files: str | None = None
+    seeds: int = 1
+    samples: list[dict[str, str]] = field(default_factory=list)
+    rows: dict[str, RowEntry] = field(default_factory=dict)
+    tables: dict[str, Table] = field(default_factory=dict)
+    claims: list[Claim] = field(default_factory=list)
+    correlations: list[Correlation] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A system to train and to score, with all of its settings."""
+
+    name: str
+    config: RunConfig
+    models: int
+    after: str | None
+    changes: Mapping[str, Any]
+
+    def trials(self, seeds: int) -> list[str]:
+        """The names of its trials: one of each seed, or of the ensemble."""
+        if self.models > 1:
+            return [trial_name(self.name, range(1, self.models + 1))]
+        return [trial_name(self.name, [seed + 1]) for seed in range(seeds)]
+
+    @property
+    def training(self) -> dict[str, Any]:
+        """The settings that decide the weights, but for the seed."""
+        config = dataclasses.replace(self.config, decoding=RunConfig().decoding)
+        values = config_to_dict(config)
+        for name in ("test", "test_set", "test_subset"):
+            del values["data"][name]
+        return values
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All of one scale.
+    """A plan with resolved rows."""
 
-    Attributes:
-        scale: its name.
-        title: of the text.
-        text: what a reader must know of it first.
-        files: which files of text it needs, in words; None for those that
-            need none.
-        rows: by name, each after those that it changes.
-        tables: by name.
-        usual: the names of the tables that are run where nothing is said.
-        seeds: how many times a row is tried where nothing is said.
-        claims: of the paper.
-        correlations: likewise.
-        samples: sentences that every row translates for the page.
-        paper: whether the systems of the paper are among the rows.
-        command: what runs it, without the names of rows.
-    """
-
-    scale: str
-    title: str
-    text: str
-    files: str | None
+    name: str
+    file: PlanFile
     rows: Mapping[str, Row]
-    tables: Mapping[str, Table]
-    usual: tuple[str, ...]
-    seeds: int
-    claims: tuple[Claim, ...]
-    correlations: tuple[Correlation, ...]
-    samples: tuple[Sample, ...]
-    paper: bool
-    command: tuple[str, ...]
 
-    def chosen(self, names: Iterable[str]) -> list[Row]:
-        """The rows of some tables, and rows by their own names, each once.
-
-        Where a row has the name of a table, all of the table is meant.
-
-        Raises:
-            ValueError: for a name that the plan has not.
-        """
-        found: dict[str, None] = {}
-        for name in names:
-            if name in self.tables:
-                found |= dict.fromkeys(x.row for x in self.tables[name].lines)
-            elif name in self.rows:
-                found[name] = None
-            else:
-                known = (*self.tables, *self.rows)
+    def chosen(self, names: Iterable[str] = ()) -> list[Row]:
+        """The rows of these tables and rows; those of `run` by default."""
+        found: dict[str, Row] = {}
+        for name in names or self.file.run:
+            table = self.file.tables.get(name)
+            lines = [line.row for line in table.lines] if table else [name]
+            if lines[0] not in self.rows:
+                known = (*self.file.tables, *self.rows)
                 raise ValueError(
-                    f"Expected: tables of {', '.join(self.tables)}, or rows "
-                    f"such as {next(iter(self.rows))}. Received: {name!r}."
-                    f"{did_you_mean(name, known)}"
+                    f"Expected: tables of {', '.join(self.file.tables)}, or "
+                    f"rows such as {next(iter(self.rows))}. Received: "
+                    f"{name!r}.{did_you_mean(name, known)}"
                 )
-        return [self.rows[name] for name in found]
+            found |= {row: self.rows[row] for row in lines}
+        return list(found.values())
+
+    def trial(self, name: str) -> tuple[Row, tuple[int, ...]]:
+        """The row and seeds of a trial, such as `feed-2`."""
+        row, _, seeds = name.rpartition("-")
+        first, _, last = seeds.partition("to")
+        return self.rows[row], tuple(range(int(first), int(last or first) + 1))
+
+    def runs(self, trial: str) -> list[str]:
+        """The names of the training runs of a trial.
+
+        Rows that differ in search or test text share a run, that of the first
+        such row in the plan, whose search chooses the best epoch.
+        """
+        row, seeds = self.trial(trial)
+        first = next(
+            other
+            for other in self.rows.values()
+            if other.training == row.training
+        )
+        return [trial_name(first.name, [seed]) for seed in seeds]
 
 
-def read_plan(
-    scale: str,
-    own_rows: str | Path | None = None,
-    settings: Mapping[str, Any] | None = None,
-) -> Plan:
-    """The plan of a scale.
+def trial_name(row: str, seeds: Sequence[int]) -> str:
+    """The name of a trial, such as `feed-2` or `ensemble-1to4`."""
+    first, *others = seeds
+    return f"{row}-{first}" + (f"to{others[-1]}" if others else "")
+
+
+def read_plan(name: str | Path) -> Plan:
+    """Reads a plan.
 
     Args:
-        scale: one of `SCALES`, or the path of a file like theirs.
-        own_rows: a YAML file with `rows` of one's own, which become a table.
-        settings: changes of every row, such as fewer epochs.
+        name: of a file in `plans/`, such as `builtin`, or the path of one.
 
     Raises:
         FileNotFoundError: for a missing file.
-        ValueError: for another scale, or a file that is no plan: what is
-            wrong in it by its full name.
+        ValueError: for a file that is no plan, with the full name of the
+            wrong entry.
 
     Example:
-        >>> plan = read_plan("builtin")
-        >>> plan.rows["reverse"].after, plan.rows["reverse"].changes
+        >>> row = read_plan("builtin").rows["reverse"]
+        >>> row.after, row.changes
         ('base', {'model.reverse_source': True})
     """
-    if scale in SCALES:
-        path = _PLANS / f"{scale}.yaml"
-    elif scale.endswith((".yaml", ".yml")):
-        path = Path(scale)
-    else:
+    try:
+        file = config_from_dict(_read_values(str(name)), PlanFile)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+    if file.preset not in PRESETS or file.seeds < 1:
         raise ValueError(
-            f"Expected: a scale of {', '.join(SCALES)}, or the path of a YAML "
-            f"file like theirs. Received: {scale!r}."
-            f"{did_you_mean(scale, SCALES)}"
+            f"{name}: Expected: a preset, one of {', '.join(PRESETS)}, and "
+            "seeds of at least 1. Received: "
+            f"preset={file.preset!r}, seeds={file.seeds}."
         )
-    file = read_plan_file(path, ScaleFile)
-    if file.preset not in PRESETS:
-        raise ValueError(
-            f"{path}: preset: Expected: one of {', '.join(PRESETS)}. "
-            f"Received: {file.preset!r}."
-        )
-    for name in ("seeds", "ensemble"):
-        if (value := getattr(file, name)) < 1:
-            raise ValueError(
-                f"{path}: {name}: Expected: at least 1. Received: {value}."
-            )
-    paper = PaperFile()
-    if file.paper:
-        paper = read_plan_file(_PLANS / "paper.yaml", PaperFile)
-    entries, tables = paper.rows | file.rows, paper.tables | file.own_tables
-    for name, entry in paper.rows.items():
-        if entry.models > 1 and name not in file.rows:
-            models = dataclasses.replace(entry, models=file.ensemble)
-            entries[name] = models
-    if own_rows is not None:
-        own = read_plan_file(Path(own_rows), OwnRows).rows
-        if known := [name for name in own if name in entries]:
-            raise ValueError(
-                f"{own_rows} names rows that the paper's plan has: "
-                f"{', '.join(known)}. Give yours other names."
-            )
-        entries |= own
-        lines = [Line(name, name) for name in own]
-        tables[OWN] = Table("Rows of one's own", lines)
-    base = with_values(
-        PRESETS[file.preset], paper.base | file.settings | (settings or {})
-    )
-    check_seed(base, PRESETS[file.preset])
-    rows = resolved(entries, base)
-    _check_names(rows, tables, paper)
-    return Plan(
-        path.stem,
-        *(file.title, file.text, file.files, rows, tables),
-        usual=tuple(file.tables) + ((OWN,) if own_rows is not None else ()),
-        seeds=file.seeds,
-        claims=tuple(paper.claims),
-        correlations=tuple(paper.correlations),
-        samples=tuple(file.samples),
-        paper=file.paper,
-        command=_command(scale, file, own_rows, settings or {}),
-    )
+    base = with_values(PRESETS[file.preset], file.settings)
+    rows: dict[str, Row] = {}
+    for row, entry in file.rows.items():
+        try:
+            rows[row] = _resolved(row, entry, base, rows)
+        except ValueError as error:
+            raise ValueError(f"{name}: rows.{row}: {error}") from None
+    named = {line.row for table in file.tables.values() for line in table.lines}
+    named |= {row for claim in file.claims for _, row in claim.terms}
+    unknown = sorted(named - set(rows))
+    unknown += [c.table for c in file.correlations if c.table not in file.tables]
+    if unknown:
+        raise ValueError(f"{name} names what it has not: {', '.join(unknown)}.")
+    return Plan(Path(name).stem, file, rows)
 
 
-def with_text(
-    config: RunConfig,
-    folder: str | Path | None,
-    taught: str | Path | None = None,
+def with_folders(
+    config: RunConfig, data: str | Path | None, distilled: str | Path
 ) -> RunConfig:
-    """The settings with the folders of the text and of taught texts in them."""
-
-    def filled(value: Any) -> Any:
-        if isinstance(value, list | tuple):
-            return tuple(filled(each) for each in value)
-        if not isinstance(value, str):
-            return value
-        return value.replace(DATA, str(folder)).replace(TAUGHT, str(taught))
-
-    parts = {
-        f"data.{name}": new
-        for name in ("train", "dev", "test")
-        if (new := filled(old := getattr(config.data, name))) != old
-    }
-    return with_values(config, parts) if parts else config
+    """The settings with folders in the place of `{data}` and `{distilled}`."""
+    text = json.dumps(config_to_dict(config))
+    for placeholder, folder in ((DATA, data), (DISTILLED, distilled)):
+        text = text.replace(placeholder, json.dumps(str(folder))[1:-1])
+    return config_from_dict(json.loads(text))
 
 
-def _check_names(
-    rows: Mapping[str, Row], tables: Mapping[str, Table], paper: PaperFile
-) -> None:
-    named = {line.row for table in tables.values() for line in table.lines}
-    named |= {name for claim in paper.claims for _, name in claim.terms}
-    for name in sorted(named - set(rows)):
-        raise ValueError(f"A plan names a row that it has not: {name!r}.")
-    for told in paper.correlations:
-        if told.table not in tables:
-            raise ValueError(f"A plan names no table of its: {told.table!r}.")
+def _read_values(name: str) -> dict[str, Any]:
+    """The contents of a plan file over those that it inherits."""
+    known = {path.stem: path for path in _PLANS.glob("*.yaml")}
+    path = known.get(name, Path(name))
+    if not path.suffix:
+        raise ValueError(
+            f"Expected: a plan of {', '.join(sorted(known))}, or the path of a "
+            f"YAML file. Received: {name!r}.{did_you_mean(name, known)}"
+        )
+    own = read_yaml(path)
+    if not isinstance(own, dict):
+        names = ", ".join(f.name for f in dataclasses.fields(PlanFile))
+        raise ValueError(f"Expected: {names}. Received: {type(own).__name__}.")
+    if "inherits" not in own:
+        return own
+    parent = _read_values(own.pop("inherits"))
+    merged = parent | {"run": list(own.get("rows", ()))} | own
+    for key, value in own.items():
+        if isinstance(value, dict) and isinstance(parent.get(key), dict):
+            merged[key] = parent[key] | value
+    return merged
 
 
-def _command(
-    scale: str,
-    file: ScaleFile,
-    own_rows: str | Path | None,
-    settings: Mapping[str, Any],
-) -> tuple[str, ...]:
-    """The words of the command line that make this plan."""
-    command = ["luong-keras", "reproduce", "--scale", scale]
-    if file.files is not None:
-        command += ["--files", "FOLDER"]
-    if own_rows is not None:
-        command += ["--rows", str(own_rows)]
-    if settings:
-        command += ["--set", *map(assignment, settings, settings.values())]
-    return tuple(command)
+def _resolved(
+    name: str, entry: RowEntry, base: RunConfig, above: Mapping[str, Row]
+) -> Row:
+    if not re.fullmatch(r"\w[\w.-]*", name) or entry.models < 1:
+        raise ValueError(
+            "Expected: a name of letters, digits, _, - and ., and 1 or more "
+            f"models. Received: {name!r}, models={entry.models}."
+        )
+    if entry.after is not None:
+        if entry.after not in above:
+            raise ValueError(
+                "Expected: after a row that stands above. Received: "
+                f"{entry.after!r}.{did_you_mean(entry.after, above)}"
+            )
+        base = above[entry.after].config
+    if "training.seed" in entry.settings:
+        raise ValueError(
+            "Expected: the number of seeds, as `--config seeds=3`. Received: "
+            "a setting training.seed."
+        )
+    changes = dict(entry.settings)
+    config = with_values(base, changes)
+    if entry.models > 1:
+        changes["models"] = entry.models
+    return Row(name, config, entry.models, entry.after, changes)

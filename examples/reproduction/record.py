@@ -1,4 +1,4 @@
-"""A finished row: a small JSON file of all that a page says of it."""
+"""Records: a small JSON file of all that a page says of one trial."""
 
 from __future__ import annotations
 
@@ -11,58 +11,43 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from luong_keras.config import RunConfig
-from luong_keras.config_values import config_to_dict, leaf_values
+from luong_keras import RunConfig, config_to_dict
+from luong_keras.config_values import leaf_values
 from luong_keras.files.atomic_file import write_text
 from luong_keras.files.json_file import read_json
+from reproduction.plan import trial_name
 
 _FORM = 1
-# What no score depends on, or only as rounding does.
-_OF_NO_ACCOUNT = (
-    "data.processes",
-    "data.most_skipped",
-    "training.snapshot_steps",
-    "training.samples",
-    "training.histograms",
-    "training.keep",
-    "training.on_nonfinite",
-    "training.most_skipped",
-    "training.seed",  # stands beside the settings
+_DAMAGED = "Remove the file: the next call makes it again."
+# Settings that no score depends on, but for rounding; the seed stands apart.
+_WITHOUT_EFFECT = (
+    *("data.processes", "data.most_skipped", "training.snapshot_steps"),
+    *("training.samples", "training.histograms", "training.keep"),
+    *("training.on_nonfinite", "training.most_skipped", "training.seed"),
 )
-
-# Settings on which the hash of the training text depends.
-_OF_TRAINING_TEXT = re.compile(
-    r"data\.(dataset|(source|target)_language|train(_size)?|columns|lowercase"
-    r"|normalize_punctuation|tokenize|on_bad_line|filters\..*)"
-)
-# Settings on which the references depend, beside the test text.
 _OF_REFERENCES = (
-    "data.target_language",
-    "data.lowercase",
-    "data.normalize_punctuation",
-    "data.tokenize",
+    *("data.target_language", "data.lowercase"),
+    *("data.normalize_punctuation", "data.tokenize"),
 )
 
 
 @dataclass(frozen=True)
 class Record:
-    """One row, tried once.
+    """One trial of a row.
 
     Attributes:
         row: its name.
         seeds: of its models; several of an ensemble.
-        settings: all of them, by their full names; the precision is that of
-            the training, where the plan has `auto`.
-        scores: of the test text: the score and, where there is one,
-            sacreBLEU's signature.
-        sentences: of each test sentence the numbers that scores are made of
-            (`measures`), and `source_lengths`, its words.
+        settings: by full names; with the precision of the training where the
+            plan has `auto`.
+        scores: of the test text, with sacreBLEU's signatures.
+        sentences: columns of sufficient statistics (`scores`), a number for
+            each test sentence, and `source_lengths`.
         curves: of the validation text, a number an epoch.
-        samples: translations of the plan's own sentences, with alignments.
+        samples: translations of the plan's sentences, with alignments.
         text: hashes of the test text (`test`), of the training text
-            (`corpus`, which older rows have not) and of the order of its
-            batches (`training`).
-        made: when and where: seconds, machine, version, revision.
+            (`corpus`, which older records lack) and of its batches.
+        made: seconds, machine, version, revision.
     """
 
     row: str
@@ -77,125 +62,72 @@ class Record:
 
     @property
     def trained(self) -> tuple:
-        """What its weights come of, but for the seeds.
-
-        Rows that differ in their search or their test text alone have the
-        same, and the same weights where their seeds are the same.
-        """
-        own = {n: v for n, v in self._all().items() if not _of_search(n)}
-        text = self.text.get("corpus")
-        return len(self.seeds), text, json.dumps(own, sort_keys=True)
-
-    @property
-    def training_text(self) -> str:
-        """The settings that decide the training text: rows share its hash."""
-        own = {
+        """Equal for rows with the same weights where their seeds are equal."""
+        decided = {
             name: value
-            for name, value in self._all().items()
-            if _OF_TRAINING_TEXT.fullmatch(name)
+            for name, value in self._all_settings().items()
+            if not name.startswith(("decoding.", "data.test"))
         }
-        return json.dumps(own, sort_keys=True)
+        text = self.text.get("corpus")
+        return len(self.seeds), text, json.dumps(decided, sort_keys=True)
 
     @property
     def references(self) -> tuple:
-        """Key of the references: equal for rows that are comparable."""
-        values = self._all()
+        """Equal for rows whose scores are comparable."""
+        settings = self._all_settings()
         lengths = self.sentences.get("reference_length", ())
-        settings = [values[name] for name in _OF_REFERENCES]
-        return self.text["test"], tuple(lengths), *settings
+        own = [settings[name] for name in _OF_REFERENCES]
+        return self.text["test"], tuple(lengths), *own
 
-    def _all(self) -> dict[str, Any]:
-        """The settings, with the defaults of those that came later."""
+    def _all_settings(self) -> dict[str, Any]:
+        """The settings, with the default of those that older records lack."""
         return default_settings() | dict(self.settings)
 
     def differences(self, config: RunConfig) -> dict[str, tuple[Any, Any]]:
-        """Settings that are not those of `config`: the old and the new value.
+        """Settings other than those of `config`: the old and the new value.
 
-        A setting that came later has its default in older records; where
-        `config` has the precision `auto`, any is right.
+        Any precision equals `auto`.
         """
-        default = default_settings()
-        wanted = comparable_settings(config)
+        old = self._all_settings()
         return {
-            name: (old, value)
-            for name, value in wanted.items()
-            if (old := self.settings.get(name, default[name])) != value
-            and (name, value) != ("model.precision", "auto")
+            name: (old[name], value)
+            for name, value in comparable_settings(config).items()
+            if old[name] != value and (name, value) != ("model.precision", "auto")
         }
 
 
 def comparable_settings(config: RunConfig) -> dict[str, Any]:
-    """The settings that decide a row, by full names, as JSON has them."""
+    """The settings that scores depend on, by full names, as JSON has them."""
     leaves = json.loads(json.dumps(leaf_values(config_to_dict(config))))
-    return {n: value for n, value in leaves.items() if n not in _OF_NO_ACCOUNT}
+    return {n: v for n, v in leaves.items() if n not in _WITHOUT_EFFECT}
 
 
 @functools.cache
 def default_settings() -> dict[str, Any]:
-    """Default settings of a row."""
+    """The default of each setting that scores depend on."""
     return comparable_settings(RunConfig())
 
 
-def _of_search(name: str) -> bool:
-    return name.startswith(("decoding.", "data.test"))
+def record_path(folder: Path, record: Record) -> Path:
+    """The file of a record."""
+    return folder / f"{trial_name(record.row, record.seeds)}.json"
 
 
-def record_path(folder: Path, row: str, seeds: Sequence[int]) -> Path:
-    """The file of a row.
-
-    Example:
-        >>> record_path(Path("rows"), "feed", [2]).name
-        'feed-2.json'
-    """
-    first, *others = seeds
-    name = f"{row}-{first}" + (f"to{others[-1]}" if others else "")
-    return folder / f"{name}.json"
-
-
-def write_record(folder: Path, record: Record) -> Path:
-    """Writes a row whole, or not at all."""
-    path = record_path(folder, record.row, record.seeds)
+def write_record(path: Path, record: Record) -> None:
+    """Writes a record, atomically, with a line for each column."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, _json({"form": _FORM, **dataclasses.asdict(record)}))
-    return path
+    values = {"form": _FORM, **dataclasses.asdict(record)}
+    text = json.dumps(values, ensure_ascii=False, allow_nan=False)
+    write_text(path, re.sub(r'([\]}],|[{]) (?=")', r"\1\n", text) + "\n")
 
 
 def read_record(path: Path) -> Record:
-    """Reads a row.
-
-    Raises:
-        FileNotFoundError: where there is none.
-        ValueError: for a file that is damaged or of another form.
-    """
-    advice = "Remove the file: the row is made again."
-    found = read_json(path, "a finished row", advice)
+    """Reads a record; damage and another form raise a ValueError."""
+    found = read_json(path, "a record of a row", _DAMAGED)
     names = {part.name for part in dataclasses.fields(Record)}
     if found.pop("form", None) != _FORM or set(found) != names:
         raise ValueError(
-            f"{path} is no finished row of this version. Expected: form "
-            f"{_FORM} with {', '.join(sorted(names))}. {advice}"
+            f"Expected: a record of form {_FORM} with "
+            f"{', '.join(sorted(names))}. Received: {path}. {_DAMAGED}"
         )
     return Record(**(found | {"seeds": tuple(found["seeds"])}))
-
-
-def read_records(folder: Path) -> dict[Path, Record]:
-    """All rows of a folder, but for what is being written there just now."""
-    return {p: read_record(p) for p in sorted(folder.glob("[!.]*.json"))}
-
-
-def _json(values: Mapping[str, Any]) -> str:
-    """JSON with a line for each entry of a section, so that columns are one."""
-    parts = []
-    for name, value in values.items():
-        text = _line(value)
-        if isinstance(value, Mapping):
-            lines = [f"{_line(key)}: {_line(x)}" for key, x in value.items()]
-            text = "{\n    " + ",\n    ".join(lines) + "\n  }"
-        parts.append(f"  {_line(name)}: {text}")
-    return "{\n" + ",\n".join(parts) + "\n}\n"
-
-
-def _line(value: Any) -> str:
-    return json.dumps(
-        value, ensure_ascii=False, allow_nan=False, separators=(",", ":")
-    )

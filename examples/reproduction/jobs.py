@@ -1,0 +1,225 @@
+"""The jobs of the workflow, each a process of its own (`Snakefile`)."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import luong_keras
+from luong_keras import DataConfig, RunConfig, Translator
+from luong_keras.alignment.aer import best_links, parse_alignments
+from luong_keras.config_values import with_values
+from luong_keras.data import Corpus, Datasets, load_datasets
+from luong_keras.data.sources.placed_pair import one_line
+from luong_keras.evaluation.bleu import corpus_bleu
+from luong_keras.evaluation.translation_scores import translation_scores
+from luong_keras.inference.translation import Translation
+from luong_keras.recipe import Evaluation, run_recipe
+from luong_keras.report.run_record import RunRecord, read_run
+from luong_keras.special_tokens import UNK
+from reproduction.plan import Plan, Row, read_plan, with_folders
+from reproduction.record import Record, comparable_settings, write_record
+from reproduction.scores import alignment_counts, bleu_counts, scores_of
+
+# An unknown word is scored as one word, which no reference has: BLEU's
+# tokenisation makes three of its symbol.
+_UNKNOWN = "unk"
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """Training, distillation and scoring.
+
+    Attributes:
+        plan: of the rows.
+        output: the folder of runs, distilled texts and records.
+        files: the folder of the text, for plans that need one.
+    """
+
+    plan: Plan
+    output: Path
+    files: Path | None
+
+    def train(self, name: str) -> None:
+        """Trains a run, from its snapshot where it was interrupted."""
+        row, (seed,) = self.plan.trial(name)
+        config = with_values(self._config(row), {"training.seed": seed})
+        if not run_recipe(config, self._runs(name)[0], train_only=True):
+            sys.exit("Stopped with a snapshot; the same command continues.")
+
+    def distill(self, name: str) -> None:
+        """Translates a row's training text with its models.
+
+        Sequence-level knowledge distillation: Kim and Rush (2016).
+        """
+        row = self.plan.rows[name]
+        pairs = load_datasets(self._config(row).data).train()
+        sources = [source for source, target in pairs if source and target]
+        (trial,) = row.trials(1)
+        found = self._translator(trial).translate_lines(sources)
+        path = self.output / "distilled" / f"{name}.tsv"
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            for pair in zip(sources, found, strict=True):
+                file.write("\t".join(map(one_line, pair)) + "\n")
+
+    def score(self, name: str) -> None:
+        """Writes the record of a trial."""
+        row, seeds = self.plan.trial(name)
+        config = self._config(row)
+        datasets = load_datasets(config.data)
+        evaluation = Evaluation(self._translator(name), config.data)
+        scores, sentences = scores_and_statistics(evaluation, datasets)
+        runs = [read_run(folder) for folder in self._runs(name)]
+        precisions = {run.config.model.precision for run in runs}
+        settings = comparable_settings(row.config)
+        settings["model.precision"] = " and ".join(sorted(precisions))
+        texts = {Corpus.open(run.folder / "corpus").fingerprint for run in runs}
+        test = json.dumps(datasets.test, ensure_ascii=False).encode()
+        record = Record(
+            row=row.name,
+            seeds=seeds,
+            settings=settings,
+            scores=scores,
+            sentences=sentences,
+            curves=_curves(runs[0]) if len(runs) == 1 else {},
+            samples=_samples(evaluation, self.plan.file.samples),
+            text={
+                "corpus": " and ".join(sorted(texts)),
+                "test": hashlib.sha256(test).hexdigest(),
+                "pairs": len(datasets.test),
+            },
+            made=_made(runs),
+        )
+        write_record(self.output / "rows" / f"{name}.json", record)
+
+    def _config(self, row: Row) -> RunConfig:
+        distilled = self.output / "distilled"
+        return with_folders(row.config, self.files, distilled)
+
+    def _runs(self, trial: str) -> list[Path]:
+        return [self.output / "runs" / run for run in self.plan.runs(trial)]
+
+    def _translator(self, trial: str) -> Translator:
+        config = self.plan.trial(trial)[0].config
+        weights = config.training.final_weights
+        return Translator.from_run(self._runs(trial), weights, config.decoding)
+
+
+def scores_and_statistics(
+    evaluation: Evaluation, datasets: Datasets
+) -> tuple[dict[str, dict[str, Any]], dict[str, Sequence[float]]]:
+    """The scores of the test text, and the statistics of its sentences."""
+    sources, references = map(list, zip(*datasets.test, strict=True))
+    found = [_without_unk(t) for t in evaluation.translations(sources)]
+    hypotheses, tokenized = evaluation.tokenized(found, references)
+    sentences: dict[str, Sequence[float]] = {
+        "source_lengths": [len(source.split()) for source in sources],
+        **bleu_counts(hypotheses, tokenized),
+        **_forced(evaluation, datasets),
+    }
+    bleu = corpus_bleu(hypotheses, tokenized, tokenize="none")
+    scores = {"bleu": {"score": bleu.score, "signature": bleu.signature}}
+    texts = [translation.text for translation in found]
+    lowercase = evaluation.data.lowercase
+    for metric in translation_scores(texts, references, lowercase):
+        key = {"BLEU": "bleu_13a", "chrF2": "chrf"}.get(metric.metric)
+        if key is not None:
+            own = {"score": metric.score, "signature": metric.signature}
+            scores[key] = own
+    once = np.ones((1, len(sources)))
+    for measure, column in (("perplexity", "tokens"), ("aer", "alignment_hits")):
+        if column in sentences:
+            (value,) = scores_of(measure, sentences, once).tolist()
+            scores[measure] = {"score": value}
+    return scores, sentences
+
+
+def _without_unk(found: Translation) -> Translation:
+    """A translation with another symbol for unknown words."""
+    tokens = [_UNKNOWN if token == UNK else token for token in found.tokens]
+    text = found.text.replace(UNK, _UNKNOWN)
+    return dataclasses.replace(found, text=text, tokens=tokens)
+
+
+def _forced(evaluation: Evaluation, datasets: Datasets) -> dict[str, list]:
+    """Probabilities and links when forced to produce the references."""
+    scored = evaluation.forced(datasets.test)
+    costs = [round(-float(one.log_probability), 2) for one in scored]
+    lengths = [len(one.tokens) for one in scored]
+    columns: dict[str, list] = {
+        "negative_log_likelihood": costs,
+        "tokens": lengths,
+    }
+    gold = datasets.test_links
+    if gold and _attends(evaluation) and _is_of_words(evaluation.data):
+        step = evaluation.translator.decoding.alignment_step
+        links = []
+        for one, length in zip(scored, lengths, strict=True):
+            weights = one.alignments
+            links.append(best_links(weights, weights.shape[1], length - 1, step))
+        columns |= alignment_counts(links, parse_alignments(gold))
+    return columns
+
+
+def _is_of_words(data: DataConfig) -> bool:
+    """Whether tokens are those words of the text that gold links are of."""
+    return data.tokenizer == "words" and not data.tokenize
+
+
+def _attends(evaluation: Evaluation) -> bool:
+    return evaluation.translator.translation_model.has_attention
+
+
+def _samples(
+    evaluation: Evaluation, asked: Sequence[dict[str, str]]
+) -> list[dict[str, Any]]:
+    samples = []
+    for found in evaluation.translations([each["source"] for each in asked]):
+        percent = np.rint(100 * found.alignments).astype(int).tolist()
+        sample = {"text": found.text, "source_tokens": found.source_tokens}
+        sample |= {"tokens": found.tokens}
+        sample["percent"] = percent if _attends(evaluation) else None
+        samples.append(sample)
+    return samples
+
+
+def _curves(run: RunRecord) -> dict[str, list[float | None]]:
+    names = {"val_bleu": "val_bleu", "val_perplexity": "val_word_perplexity"}
+    return {
+        name: [line.get(key) for line in run.epochs]
+        for name, key in names.items()
+    }
+
+
+def _made(runs: Sequence[RunRecord]) -> dict[str, Any]:
+    sessions = [session for run in runs for session in run.sessions]
+    git = ["git", "-C", str(Path(__file__).parent), "describe", "--always"]
+    done = subprocess.run([*git, "--dirty"], capture_output=True, text=True)
+    return {
+        "training_seconds": round(sum(each["seconds"] for each in sessions)),
+        "machine": sessions[-1]["machine"],
+        "version": luong_keras.__version__,
+        "revision": done.stdout.strip() or None,
+    }
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("action", choices=["train", "distill", "score"])
+    parser.add_argument("name", help="of the run, the row or the trial")
+    parser.add_argument("--plan", required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--files", type=Path)
+    given = parser.parse_args()
+    jobs = Jobs(read_plan(given.plan), given.output, given.files)
+    getattr(jobs, given.action)(given.name)
