@@ -14,10 +14,8 @@ from reproduction.plan import Claim, Correlation, Plan, Table
 from reproduction.record import Record
 from reproduction.scores import MEASURES, scores_of
 
-HOLDS = "holds"
-DOES_NOT_HOLD = "does not hold"
-NOT_DECIDED = "not decided"
-NOT_TRIED = "not tried"
+HOLDS, DOES_NOT_HOLD = "holds", "does not hold"
+NOT_DECIDED, NOT_TRIED = "not decided", "not tried"
 SAMPLES = 1000
 _SEED = 1
 _LEVEL = 0.05
@@ -51,18 +49,14 @@ class Spread(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """A verdict on a claim.
-
-    `missing` are rows that it needs, `trials` the least number of paired
-    trials, and `why` says why there is no value though no row is missing.
-    """
+    """A verdict, the rows that it needs, and the least number of trials."""
 
     claim: Claim | Correlation
     verdict: str
     value: Interval | None = None
     missing: tuple[str, ...] = ()
     trials: int = 0
-    why: str = ""
+    why: str = ""  # there is no value though no row is missing
 
 
 def half_width(
@@ -73,15 +67,8 @@ def half_width(
     The quantile lies between Student's, which is right where only the trials
     vary, and the normal one, as in the test of Cochran and Cox (1950).
 
-    Args:
-        variance: of the mean, estimated from few trials.
-        degrees: of freedom of that estimate.
-        known: variance of the mean by the choice of the sentences, of which
-            there are many.
-
-    Example:
-        >>> half_width(1.0, 2, known=[0.0, 1.0, 100.0]).round(2).tolist()
-        [4.3, 4.12, 19.76]
+    `variance` of the mean is estimated from few trials, with these degrees of
+    freedom; `known` is its variance by the choice of the many sentences.
     """
     known = np.asarray(known, float)
     total = np.asarray(variance, float) + known
@@ -111,7 +98,9 @@ def pooled(spreads: Sequence[Spread]) -> Spread | None:
     return Spread(float(variance), sum(degrees), float(sentences))
 
 
-def equal_variances_p(spreads: Sequence[Spread], samples: int = 10_000) -> float:
+def equal_variances_p(
+    spreads: Sequence[Spread], samples: int = 10_000
+) -> float:
     """The p value of Bartlett's test that variances are equal.
 
     The statistic's distribution is simulated: the usual approximation, which
@@ -137,10 +126,6 @@ class Resampling:
     sentences, by a paired bootstrap (Koehn, 2004), and the seeds, by Student's
     t. Rows are compared seed by seed. Where a row has one trial, the variance
     of the other rows is pooled, unless Bartlett's test finds them unequal.
-
-    Args:
-        rows: all trials of each row.
-        samples: number of resamplings.
     """
 
     def __init__(self, rows: Rows, samples: int = SAMPLES) -> None:
@@ -156,11 +141,15 @@ class Resampling:
         """Whether a row has trials, and all of them have this score."""
         columns = set(MEASURES[of].columns)
         records = self.rows.get(row, ())
-        return bool(records) and all(columns <= set(r.sentences) for r in records)
+        return bool(records) and all(
+            columns <= set(r.sentences) for r in records
+        )
 
     def comparable(self, names: Iterable[str]) -> bool:
         """Whether rows were scored by the same references."""
-        return len({r.references for name in names for r in self.rows[name]}) == 1
+        return (
+            len({r.references for name in names for r in self.rows[name]}) == 1
+        )
 
     def difference(self, terms: Terms, of: str, over: str = "all") -> Interval:
         """A sum of scores with signs, and its interval."""
@@ -199,7 +188,9 @@ class Resampling:
         for name, records in found.items():
             same_runs[records[0].trained].append(name)
         for least, group in (*((1, g) for g in same_runs.values()), (2, found)):
-            common = set.intersection(*({r.seeds for r in found[n]} for n in group))
+            common = set.intersection(
+                *({r.seeds for r in found[n]} for n in group)
+            )
             if len(common) >= least:
                 for name in group:
                     found[name] = [r for r in found[name] if r.seeds in common]
@@ -241,10 +232,9 @@ class Resampling:
 def _interval(
     means: np.ndarray, spread: Spread, share: float, basis: str = ""
 ) -> Interval:
-    """The interval of a mean of trials.
+    """The interval of `means` of trials: of the text, and of resampled ones.
 
-    `means` are of the text and of resampled ones; `share` is the variance of
-    the mean where that of a trial is 1.
+    `share` is the variance of a mean where that of a trial is 1.
     """
     # The sentences' part of the variance between trials counts once.
     known = max(means[1:].var() - share * spread.sentences, 0)
@@ -254,12 +244,7 @@ def _interval(
 
 
 def is_long(lengths: np.ndarray) -> np.ndarray:
-    """Which sentences are the third with the longest sources.
-
-    Example:
-        >>> is_long(np.array([3, 9, 5])).tolist()
-        [False, True, False]
-    """
+    """Which sentences are the third with the longest sources."""
     order = np.argsort(lengths, kind="stable")
     found = np.zeros(len(lengths), bool)
     found[order[len(lengths) - len(lengths) // 3 :]] = True

@@ -1,8 +1,10 @@
-"""The jobs of the workflow, each a process of its own (`Snakefile`)."""
+"""The jobs of the workflow, each a process of its own (`Snakefile`).
+
+python -m reproduction.jobs train|distill|score NAME PLAN OUTPUT [FILES]
+"""
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import hashlib
 import json
@@ -16,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import luong_keras
-from luong_keras import DataConfig, RunConfig, Translator
+from luong_keras import RunConfig, Translator
 from luong_keras.alignment.aer import best_links, parse_alignments
 from luong_keras.config_values import with_values
 from luong_keras.data import Corpus, Datasets, load_datasets
@@ -137,7 +139,10 @@ def scores_and_statistics(
             own = {"score": metric.score, "signature": metric.signature}
             scores[key] = own
     once = np.ones((1, len(sources)))
-    for measure, column in (("perplexity", "tokens"), ("aer", "alignment_hits")):
+    for measure, column in (
+        ("perplexity", "tokens"),
+        ("aer", "alignment_hits"),
+    ):
         if column in sentences:
             (value,) = scores_of(measure, sentences, once).tolist()
             scores[measure] = {"score": value}
@@ -160,20 +165,19 @@ def _forced(evaluation: Evaluation, datasets: Datasets) -> dict[str, list]:
         "negative_log_likelihood": costs,
         "tokens": lengths,
     }
-    gold = datasets.test_links
-    if gold and _attends(evaluation) and _is_of_words(evaluation.data):
+    # Gold links are of the words of the text.
+    data, gold = evaluation.data, datasets.test_links
+    words = data.tokenizer == "words" and not data.tokenize
+    if gold and words and _attends(evaluation):
         step = evaluation.translator.decoding.alignment_step
         links = []
         for one, length in zip(scored, lengths, strict=True):
             weights = one.alignments
-            links.append(best_links(weights, weights.shape[1], length - 1, step))
+            links.append(
+                best_links(weights, weights.shape[1], length - 1, step)
+            )
         columns |= alignment_counts(links, parse_alignments(gold))
     return columns
-
-
-def _is_of_words(data: DataConfig) -> bool:
-    """Whether tokens are those words of the text that gold links are of."""
-    return data.tokenizer == "words" and not data.tokenize
 
 
 def _attends(evaluation: Evaluation) -> bool:
@@ -186,8 +190,8 @@ def _samples(
     samples = []
     for found in evaluation.translations([each["source"] for each in asked]):
         percent = np.rint(100 * found.alignments).astype(int).tolist()
-        sample = {"text": found.text, "source_tokens": found.source_tokens}
-        sample |= {"tokens": found.tokens}
+        names = ("text", "source_tokens", "tokens")
+        sample = {name: getattr(found, name) for name in names}
         sample["percent"] = percent if _attends(evaluation) else None
         samples.append(sample)
     return samples
@@ -214,12 +218,6 @@ def _made(runs: Sequence[RunRecord]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("action", choices=["train", "distill", "score"])
-    parser.add_argument("name", help="of the run, the row or the trial")
-    parser.add_argument("--plan", required=True)
-    parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--files", type=Path)
-    given = parser.parse_args()
-    jobs = Jobs(read_plan(given.plan), given.output, given.files)
-    getattr(jobs, given.action)(given.name)
+    action, name, plan, output, *files = sys.argv[1:]
+    folder = Path(files[0]) if files else None
+    getattr(Jobs(read_plan(plan), Path(output), folder), action)(name)

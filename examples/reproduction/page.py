@@ -22,10 +22,10 @@ from luong_keras.files.atomic_file import write_text
 from luong_keras.files.json_file import write_json
 from luong_keras.report.charts import MOST_CURVES, Chart, Curve, curves
 from luong_keras.report.environment import environment
-from reproduction.comparison import SAMPLES, Interval, Resampling, Rows
-from reproduction.comparison import Verdict, verdicts
-from reproduction.plan import Claim, Line, Plan, Table, read_plan
-from reproduction.record import Record, default_settings, read_record, record_path
+from reproduction import comparison
+from reproduction.comparison import Interval, Resampling, Rows
+from reproduction.plan import Claim, Line, Plan, Table, read_plan, trial_name
+from reproduction.record import default_settings, read_record
 from reproduction.scores import MEASURES, scores_of
 
 # The rows of figures 5 and 6 of the paper, and of figure 7.
@@ -37,18 +37,10 @@ _SCORES = ("bleu", "bleu_13a", "chrf", "perplexity", "aer")
 
 
 def write_pages(plan: Plan, records: Path, output: Path) -> list[Path]:
-    """Writes `index.html` and `summary.json`.
+    """Writes `index.html` and `summary.json`; nothing without records.
 
-    Records that are no trials of the plan's rows, and those of another text
-    than most with the same settings, are left out and named.
-
-    Args:
-        plan: of the rows.
-        records: a folder of records.
-        output: the folder of both files.
-
-    Returns:
-        The files; none without records.
+    Records that do not fit to the plan's rows, and those of another text than
+    most of their row, are left out and named.
     """
     rows, left_out = _read_rows(plan, records)
     if not rows:
@@ -56,16 +48,16 @@ def write_pages(plan: Plan, records: Path, output: Path) -> list[Path]:
     resampling = Resampling(rows)
     found = {
         "tables": [_table(plan, t, resampling) for t in _tables(plan, rows)],
-        "claims": [_claim(verdict) for verdict in verdicts(plan, resampling)],
+        "claims": [_claim(v) for v in comparison.verdicts(plan, resampling)],
     }
     template = environment("reproduction").get_template("reproduction.html")
     page = template.render(
         plan=plan.file,
         plan_name=plan.name,
         left_out=left_out,
-        samples_drawn=SAMPLES,
-        charts=_learning_curves(plan, rows),
-        by_length=_by_length(plan, rows),
+        samples_drawn=comparison.SAMPLES,
+        charts=_learning_curves(_of_figure(plan, rows, _IN_CURVES)),
+        by_length=_by_length(_of_figure(plan, rows, _BY_LENGTH)),
         translated=_samples(plan, rows),
         aligned=_ALIGNED,
         rows=[(plan.rows[name], records) for name, records in rows.items()],
@@ -78,13 +70,18 @@ def write_pages(plan: Plan, records: Path, output: Path) -> list[Path]:
     output.mkdir(parents=True, exist_ok=True)
     paths = [output / "index.html", output / "summary.json"]
     write_text(paths[0], page)
-    head = {"scale": plan.name, "title": plan.file.title}
-    write_json(paths[1], head | found)
+    write_json(paths[1], {"scale": plan.name, "title": plan.file.title} | found)
     return paths
 
 
 def _languages(plan: Plan) -> tuple[str, str]:
     return next(iter(plan.rows.values())).config.data.languages
+
+
+def _of_figure(plan: Plan, rows: Rows, names: Sequence[str]) -> Rows:
+    """The rows of a figure of the paper; all, where the plan is another."""
+    shown = names if plan.file.claims else rows
+    return {name: rows[name] for name in shown if name in rows}
 
 
 def _read_rows(plan: Plan, folder: Path) -> tuple[Rows, list[str]]:
@@ -96,11 +93,10 @@ def _read_rows(plan: Plan, folder: Path) -> tuple[Rows, list[str]]:
         row = plan.rows.get(record.row)
         if row is None:
             continue
-        own_path = record_path(folder, record)
-        if path != own_path:
-            left_out.append(f"{path.name}: not named {own_path.name}")
-        elif len(record.seeds) != row.models:
-            left_out.append(f"{path.name}: {len(record.seeds)} models")
+        if path.stem != trial_name(record.row, record.seeds) or (
+            path.stem not in row.trials(max(record.seeds))
+        ):
+            left_out.append(f"{path.name}: no trial of this plan")
         elif differs := record.differences(row.config):
             left_out.append(f"{path.name}: other {', '.join(differs)}")
         else:
@@ -186,9 +182,8 @@ def _mean(scores: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _claim(verdict: Verdict) -> dict[str, Any]:
+def _claim(verdict: comparison.Verdict) -> dict[str, Any]:
     claim, value = verdict.claim, verdict.value
-    digits, percent = 2, False
     if isinstance(claim, Claim):
         title, _, digits, percent = MEASURES[claim.of]
         computed = f"{title} of {claim.positive}".replace(" - ", " − ")
@@ -197,6 +192,7 @@ def _claim(verdict: Verdict) -> dict[str, Any]:
     else:
         first, second = (MEASURES[of].title for of in claim.of)
         computed = f"Pearson’s r of {first} and {second}"
+        digits, percent = 2, False
     return {
         "claim": claim.claim,
         "section": claim.section,
@@ -216,58 +212,54 @@ def _number(value: Interval, digits: int, percent: bool) -> str:
         for x in value[:3]
         if x is not None
     ]
-    if value.low == value.high:
-        return texts[0] + unit
-    return f"{texts[0]}{unit} ({texts[1]} to {texts[2]})"
+    shown = texts[0] + unit
+    if value.low != value.high:
+        shown += f" ({texts[1]} to {texts[2]})"
+    return shown
 
 
-def _learning_curves(plan: Plan, rows: Rows) -> list[Chart]:
+def _learning_curves(rows: Rows) -> list[Chart]:
     """Perplexity and BLEU of every epoch, means of the trials."""
-    charts: list[Chart] = []
+    charts = []
     for of, key in (("perplexity", "val_perplexity"), ("BLEU", "val_bleu")):
-        drawn = []
-        for place, (name, records) in enumerate(_drawn(plan, rows, _IN_CURVES)):
-            epochs = zip(*(r.curves.get(key, []) for r in records), strict=False)
+        drawn = {}
+        for name, records in rows.items():
+            trials = (record.curves.get(key, ()) for record in records)
+            epochs = enumerate(zip(*trials, strict=False), start=1)
             points = [
-                (float(epoch), statistics.fmean(values))
-                for epoch, values in enumerate(epochs, 1)
-                if None not in values
+                (n, statistics.fmean(x)) for n, x in epochs if None not in x
             ]
-            if points:
-                drawn.append(Curve(name, points, place))
-        if drawn:
-            title = f"{of[0].upper()}{of[1:]} of the validation text"
-            number = f"curve-{len(charts)}"
-            charts.append(curves(title, "epoch", of, drawn, number))
+            drawn[name] = points
+        charts += _chart(f"Validation {of}", "epoch", of, drawn)
     return charts
 
 
-def _by_length(plan: Plan, rows: Rows) -> Chart | None:
+def _by_length(rows: Rows) -> list[Chart]:
     """BLEU of groups of sentences of similar lengths, means of the trials."""
-    drawn = []
-    for place, (name, records) in enumerate(_drawn(plan, rows, _BY_LENGTH)):
+    drawn = defaultdict(list)
+    for name, records in rows.items():
         lengths = np.array(records[0].sentences["source_lengths"])
         order = np.argsort(lengths, kind="stable")
-        groups = [g for g in np.array_split(order, _LENGTHS) if len(g)]
-        chosen = [np.isin(np.arange(len(lengths)), group) for group in groups]
-        weights = np.array(chosen, float)
-        found = [scores_of("bleu", r.sentences, weights) for r in records]
-        middles = [round(float(lengths[group].mean()), 1) for group in groups]
-        scores = np.mean(found, axis=0).tolist()
-        points = list(zip(middles, scores, strict=True))
-        drawn.append(Curve(name, points, place))
+        for group in np.array_split(order, _LENGTHS):
+            weights = np.zeros((1, len(lengths)))
+            weights[0, group] = 1
+            found = [scores_of("bleu", r.sentences, weights) for r in records]
+            middle = round(float(lengths[group].mean()), 1)
+            drawn[name].append((middle, float(np.mean(found))))
     title = f"BLEU of {_LENGTHS} groups of equally many sentences"
-    x_name = "words of the source, the mean of a group"
-    chart = (title, x_name, "BLEU", drawn, "by-length")
-    return curves(*chart) if drawn else None
+    return _chart(
+        title, "words of the source, the mean of a group", "BLEU", drawn
+    )
 
 
-def _drawn(
-    plan: Plan, rows: Rows, of_paper: Sequence[str]
-) -> list[tuple[str, Sequence[Record]]]:
-    """The rows of a chart, as many as it can have."""
-    names = of_paper if plan.file.claims else rows
-    return [(name, rows[name]) for name in names if name in rows][:MOST_CURVES]
+def _chart(
+    title: str, x_name: str, y_name: str, points: Mapping[str, Sequence[tuple]]
+) -> list[Chart]:
+    """A chart of the rows that have points, or none."""
+    names = [name for name in points if points[name]][:MOST_CURVES]
+    drawn = [Curve(name, points[name], i) for i, name in enumerate(names)]
+    key = title.replace(" ", "-")
+    return [curves(title, x_name, y_name, drawn, key)] if drawn else []
 
 
 def _samples(plan: Plan, rows: Rows) -> list[dict[str, Any]]:

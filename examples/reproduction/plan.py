@@ -64,13 +64,8 @@ class Table(_Strict):
 class Claim(_Strict):
     """A claim of the paper: that a sum of scores is above zero.
 
-    Attributes:
-        claim: in words.
-        positive: rows with signs between them, as in `reverse - base`.
-        section: of the paper.
-        of: the score.
-        over: which test sentences; `long - all` is the sum over the long
-            sentences less that over all of them.
+    `positive` has rows with signs between them, as in `reverse - base`.
+    `long - all` is the sum over the long sentences less that over all of them.
     """
 
     claim: str
@@ -84,7 +79,10 @@ class Claim(_Strict):
         """The rows of `positive` with their signs, 1 or -1."""
         first, *others = self.positive.split()
         signed = zip(others[::2], others[1::2], strict=True)
-        return [(1, first), *((-1 if x == "-" else 1, row) for x, row in signed)]
+        return [
+            (1, first),
+            *((-1 if x == "-" else 1, row) for x, row in signed),
+        ]
 
 
 @dataclass(frozen=True)
@@ -107,10 +105,10 @@ class PlanFile(_Strict):
     (`source`, `reference`) that every row translates for the page.
     """
 
-    title: str
-    text: str
-    preset: str
-    run: list[str]
+    title: str = ""
+    text: str = ""
+    preset: str = ""
+    run: list[str] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
     files: str | None = None
     seeds: int = 1
@@ -158,15 +156,14 @@ class Plan:
     def chosen(self, names: Iterable[str] = ()) -> list[Row]:
         """The rows of these tables and rows; those of `run` by default."""
         found: dict[str, Row] = {}
-        for name in names or self.file.run:
+        for name in tuple(names) or self.file.run:
             table = self.file.tables.get(name)
             lines = [line.row for line in table.lines] if table else [name]
             if lines[0] not in self.rows:
-                known = (*self.file.tables, *self.rows)
+                near = did_you_mean(name, (*self.file.tables, *self.rows))
                 raise ValueError(
-                    f"Expected: tables of {', '.join(self.file.tables)}, or "
-                    f"rows such as {next(iter(self.rows))}. Received: "
-                    f"{name!r}.{did_you_mean(name, known)}"
+                    "Expected: tables or rows of the plan. Received: "
+                    f"{name!r}.{near}"
                 )
             found |= {row: self.rows[row] for row in lines}
         return list(found.values())
@@ -191,6 +188,11 @@ class Plan:
         )
         return [trial_name(first.name, [seed]) for seed in seeds]
 
+    def distilled(self, run: str) -> list[str]:
+        """The files of distilled text that a run reads."""
+        row, _ = self.trial(run)
+        return re.findall(rf"{DISTILLED}/([^']+)", str(row.config.data.train))
+
 
 def trial_name(row: str, seeds: Sequence[int]) -> str:
     """The name of a trial, such as `feed-2` or `ensemble-1to4`."""
@@ -199,15 +201,7 @@ def trial_name(row: str, seeds: Sequence[int]) -> str:
 
 
 def read_plan(name: str | Path) -> Plan:
-    """Reads a plan.
-
-    Args:
-        name: of a file in `plans/`, such as `builtin`, or the path of one.
-
-    Raises:
-        FileNotFoundError: for a missing file.
-        ValueError: for a file that is no plan, with the full name of the
-            wrong entry.
+    """Reads a plan: a file in `plans/` by its name, or by a path.
 
     Example:
         >>> row = read_plan("builtin").rows["reverse"]
@@ -233,9 +227,7 @@ def read_plan(name: str | Path) -> Plan:
             raise ValueError(f"{name}: rows.{row}: {error}") from None
     named = {line.row for table in file.tables.values() for line in table.lines}
     named |= {row for claim in file.claims for _, row in claim.terms}
-    unknown = sorted(named - set(rows))
-    unknown += [c.table for c in file.correlations if c.table not in file.tables]
-    if unknown:
+    if unknown := sorted(named - set(rows)):
         raise ValueError(f"{name} names what it has not: {', '.join(unknown)}.")
     return Plan(Path(name).stem, file, rows)
 
@@ -260,9 +252,6 @@ def _read_values(name: str) -> dict[str, Any]:
             f"YAML file. Received: {name!r}.{did_you_mean(name, known)}"
         )
     own = read_yaml(path)
-    if not isinstance(own, dict):
-        names = ", ".join(f.name for f in dataclasses.fields(PlanFile))
-        raise ValueError(f"Expected: {names}. Received: {type(own).__name__}.")
     if "inherits" not in own:
         return own
     parent = _read_values(own.pop("inherits"))
@@ -276,10 +265,12 @@ def _read_values(name: str) -> dict[str, Any]:
 def _resolved(
     name: str, entry: RowEntry, base: RunConfig, above: Mapping[str, Row]
 ) -> Row:
-    if not re.fullmatch(r"\w[\w.-]*", name) or entry.models < 1:
+    words = re.fullmatch(r"\w[\w.-]*", name)
+    if not words or entry.models < 1 or "training.seed" in entry.settings:
         raise ValueError(
-            "Expected: a name of letters, digits, _, - and ., and 1 or more "
-            f"models. Received: {name!r}, models={entry.models}."
+            "Expected: a name of letters, digits, _, - and .; 1 or more "
+            "models; no training.seed (but `--config seeds=3`, how many). "
+            f"Received: {name!r}, models={entry.models}, {entry.settings}."
         )
     if entry.after is not None:
         if entry.after not in above:
@@ -288,11 +279,6 @@ def _resolved(
                 f"{entry.after!r}.{did_you_mean(entry.after, above)}"
             )
         base = above[entry.after].config
-    if "training.seed" in entry.settings:
-        raise ValueError(
-            "Expected: the number of seeds, as `--config seeds=3`. Received: "
-            "a setting training.seed."
-        )
     changes = dict(entry.settings)
     config = with_values(base, changes)
     if entry.models > 1:

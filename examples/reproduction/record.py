@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,6 @@ from luong_keras import RunConfig, config_to_dict
 from luong_keras.config_values import leaf_values
 from luong_keras.files.atomic_file import write_text
 from luong_keras.files.json_file import read_json
-from reproduction.plan import trial_name
 
 _FORM = 1
 _DAMAGED = "Remove the file: the next call makes it again."
@@ -35,19 +33,10 @@ _OF_REFERENCES = (
 class Record:
     """One trial of a row.
 
-    Attributes:
-        row: its name.
-        seeds: of its models; several of an ensemble.
-        settings: by full names; with the precision of the training where the
-            plan has `auto`.
-        scores: of the test text, with sacreBLEU's signatures.
-        sentences: columns of sufficient statistics (`scores`), a number for
-            each test sentence, and `source_lengths`.
-        curves: of the validation text, a number an epoch.
-        samples: translations of the plan's sentences, with alignments.
-        text: hashes of the test text (`test`), of the training text
-            (`corpus`, which older records lack) and of its batches.
-        made: seconds, machine, version, revision.
+    `settings` have the precision of the training where the plan has `auto`,
+    `sentences` the columns that `scores` names, `curves` a number an epoch,
+    `samples` translations of the plan's sentences, and `text` hashes of the
+    test text and of the training text (`corpus`, which older records lack).
     """
 
     row: str
@@ -83,17 +72,15 @@ class Record:
         """The settings, with the default of those that older records lack."""
         return default_settings() | dict(self.settings)
 
-    def differences(self, config: RunConfig) -> dict[str, tuple[Any, Any]]:
-        """Settings other than those of `config`: the old and the new value.
-
-        Any precision equals `auto`.
-        """
-        old = self._all_settings()
-        return {
-            name: (old[name], value)
+    def differences(self, config: RunConfig) -> list[str]:
+        """Settings other than those of `config`; any precision is `auto`."""
+        own = self._all_settings()
+        return [
+            name
             for name, value in comparable_settings(config).items()
-            if old[name] != value and (name, value) != ("model.precision", "auto")
-        }
+            if own[name] != value
+            and (name, value) != ("model.precision", "auto")
+        ]
 
 
 def comparable_settings(config: RunConfig) -> dict[str, Any]:
@@ -108,17 +95,21 @@ def default_settings() -> dict[str, Any]:
     return comparable_settings(RunConfig())
 
 
-def record_path(folder: Path, record: Record) -> Path:
-    """The file of a record."""
-    return folder / f"{trial_name(record.row, record.seeds)}.json"
-
-
 def write_record(path: Path, record: Record) -> None:
     """Writes a record, atomically, with a line for each column."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    values = {"form": _FORM, **dataclasses.asdict(record)}
-    text = json.dumps(values, ensure_ascii=False, allow_nan=False)
-    write_text(path, re.sub(r'([\]}],|[{]) (?=")', r"\1\n", text) + "\n")
+    lines = []
+    for name, value in {"form": _FORM, **dataclasses.asdict(record)}.items():
+        text = _json(value)
+        if isinstance(value, dict):
+            entries = [f"{_json(k)}: {_json(v)}" for k, v in value.items()]
+            text = "{\n" + ",\n".join(entries) + "\n}"
+        lines.append(f"{_json(name)}: {text}")
+    write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def read_record(path: Path) -> Record:

@@ -37,13 +37,7 @@ MEASURES = {
 def bleu_counts(
     hypotheses: Sequence[str], references: Sequence[str]
 ) -> dict[str, list[int]]:
-    """The counts of BLEU in every sentence of tokenised text.
-
-    Example:
-        >>> counts = bleu_counts(["a b c"], ["a b d e"])
-        >>> counts["matches_1"], counts["matches_2"], counts["length"]
-        ([2], [1], [3])
-    """
+    """The counts of BLEU in every sentence of tokenised text."""
     # Smoothing changes the score of a sentence, not its counts.
     metric = BLEU(tokenize="none", force=True, effective_order=True)
     rows = []
@@ -76,19 +70,8 @@ def scores_of(
 ) -> np.ndarray:
     """The scores of several samples of sentences.
 
-    Args:
-        measure: a name in `MEASURES`.
-        columns: sufficient statistics, N of each.
-        weights: (R, N), how often each sentence is in each sample.
-
-    Returns:
-        (R,) scores.
-
-    Example:
-        >>> counts = {"negative_log_likelihood": [0.0, 2.0], "tokens": [1, 1]}
-        >>> weights = np.array([[1, 1], [2, 0]])
-        >>> scores_of("perplexity", counts, weights).round(2).tolist()
-        [2.72, 1.0]
+    `columns` are sufficient statistics of N sentences, `weights` (R, N) how
+    often each of them is in each of R samples.
     """
     names = MEASURES[measure].columns
     table = np.array([columns[name] for name in names], float).T

@@ -10,11 +10,11 @@ from reproduction.plan import read_plan
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-# The scale of each folder.
+# The plan of each folder.
 PAGES = {
     "builtin": "builtin",
     "multi30k": "multi30k",
-    "multi30k-small": str(ROOT / "benchmarks" / "multi30k_small.yaml"),
+    "multi30k-small": "multi30k_small",
 }
 
 

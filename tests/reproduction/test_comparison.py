@@ -5,14 +5,14 @@ import dataclasses
 import numpy as np
 import pytest
 
-from reproduction import comparison
 from reproduction.comparison import (
     Resampling,
+    correlation,
+    half_width,
     is_long,
-    permutation_p,
     verdicts,
 )
-from tests.reproduction.made_up_rows import builtin_plan, record
+from tests.reproduction.made_up_records import builtin_plan, record
 
 
 def rows(**shares):
@@ -34,6 +34,12 @@ def verdict_of(resampling, start):
         v for v in verdicts(plan, resampling) if v.claim.claim.startswith(start)
     ]
     return found
+
+
+def scores(resampling, row, of):
+    """The mean scores of a row in all resampled texts."""
+    found = resampling._of(resampling.rows[row], of, "all")
+    return found[:, 1:].mean(axis=0)
 
 
 @pytest.mark.parametrize(
@@ -153,12 +159,12 @@ def test_errors_count_with_the_sign_that_the_claim_gives():
 
 
 def test_rows_are_compared_on_the_same_sentences():
-    # What one row has right, the other has too: no draw tells them apart.
+    # What one row has right, the other has too: no sample tells them apart.
     one = record("base")
     ones = [one, dataclasses.replace(one, seeds=(2,))]
     twins = [dataclasses.replace(one, row="reverse") for one in ones]
     found = Resampling({"base": ones, "reverse": twins}, 50)
-    assert found.scores("base", "bleu").std() > 0
+    assert scores(found, "base", "bleu").std() > 0
     value = found.difference([(1, "reverse"), (-1, "base")], "bleu")
     assert value == (0, 0, 0, "")
 
@@ -180,8 +186,8 @@ def test_intervals_are_those_of_the_normal_law():
         2, 0.5, len(made.sentences["tokens"])
     )
     made.sentences["tokens"] = [1] * len(made.sentences["tokens"])
-    scores = Resampling({"base": [made]}, 4000).scores("base", "perplexity")
-    spread = np.log(scores).std()
+    found = scores(Resampling({"base": [made]}, 4000), "base", "perplexity")
+    spread = np.log(found).std()
     values = made.sentences["negative_log_likelihood"]
     assert spread == pytest.approx(values.std() / 60**0.5, rel=0.05)
 
@@ -216,9 +222,9 @@ def test_a_correlation_of_three_rows_is_none():
 def test_pairings_are_counted():
     xs = np.array([1.0, 2.0, 3.0])
     # Of six pairings the rising and the falling one are as strong.
-    assert permutation_p(xs, 2 * xs) == pytest.approx(2 / 6)
-    assert permutation_p(np.arange(9.0), np.arange(9.0)) < 0.01
-    assert comparison.correlation(xs, np.ones(3)) == 0.0
+    assert correlation(xs, 2 * xs) == pytest.approx((1, 2 / 6))
+    assert correlation(np.arange(9.0), -np.arange(9.0))[1] < 0.01
+    assert correlation(xs, np.ones(3)) == (0, 1)
 
 
 def with_trials(row, *shares, seeds=None):
@@ -348,3 +354,75 @@ def test_a_training_counts_once_in_a_correlation():
     twin = dataclasses.replace(record("dropout"), row="local-p-unk")
     told = verdict_of(Resampling(found | {"local-p-unk": [twin]}), "Progress")
     assert told.verdict == "not tried" and "local-p-unk" not in told.missing
+
+
+TRIALS = (2, 3, 5, 10)
+
+
+# Of a printed table of Student's t.
+TABLE = {1: 12.706, 2: 4.303, 4: 2.776, 9: 2.262, 12: 2.179, 120: 1.980}
+
+
+@pytest.mark.parametrize("degrees", TABLE)
+def test_quantiles_are_those_of_a_table(degrees):
+    # Of a mean with the variance 1.
+    assert half_width(1.0, degrees) == pytest.approx(TABLE[degrees], abs=6e-4)
+    # Where the sentences alone vary, the normal one.
+    assert half_width(0.0, degrees, 1.0) == pytest.approx(1.960, abs=6e-4)
+
+
+@pytest.mark.parametrize("trials", TRIALS)
+@pytest.mark.parametrize("sentences", [0, 0.5, 1, 4])
+def test_intervals_of_few_trials_cover_95_percent(trials, sentences):
+    random = np.random.default_rng(2)
+    scores = random.normal(size=(40_000, trials))
+    known = sentences / trials
+    means = scores.mean(axis=1) + random.normal(scale=known**0.5, size=40_000)
+    half = half_width(scores.var(axis=1, ddof=1) / trials, trials - 1, known)
+    covered = np.mean(np.abs(means) <= half)
+    assert 0.945 < covered < 0.9725
+    # Wider would be no answer.
+    assert np.median(half) < 1.1 * TABLE[trials - 1] * np.sqrt(
+        (1 + sentences) / trials
+    )
+
+
+def drawn(row, trials, deviation, sentences, random):
+    """Trials whose mean token costs 1 but for chance of three sources."""
+    made = record(row)
+    count = len(sentences)
+    own = sentences + random.normal(scale=0.02, size=count)
+    found = []
+    for seed in range(1, trials + 1):
+        costs = 1 + own + random.normal(scale=0.02, size=count)
+        costs += random.normal(scale=deviation)
+        columns = {"source_lengths": [5] * count, "tokens": [1] * count}
+        columns["negative_log_likelihood"] = costs.tolist()
+        one = dataclasses.replace(made, seeds=(seed,), sentences=columns)
+        found.append(one)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("trials", "deviations"), [((3, 3), (0.02, 0.02)), ((5, 3), (0.005, 0.015))]
+)
+def test_intervals_of_rows_cover_95_percent(trials, deviations):
+    random = np.random.default_rng(3)
+    terms = {"base": 1, "reverse": -1}
+    covered = {"difference": 0, "row": 0}
+    experiments = 800
+    for _ in range(experiments):
+        sentences = random.normal(scale=0.1, size=60)
+        rows = {
+            row: drawn(row, n, deviation, sentences, random)
+            for row, n, deviation in zip(terms, trials, deviations, strict=True)
+        }
+        resampling = Resampling(rows, 60)
+        found = resampling.difference(
+            [(sign, row) for row, sign in terms.items()], "perplexity"
+        )
+        covered["difference"] += found.low <= 0 <= found.high
+        found = resampling.difference([(1, "base")], "perplexity")
+        covered["row"] += found.low <= np.e <= found.high
+    for times in covered.values():
+        assert 0.93 <= times / experiments <= 0.975

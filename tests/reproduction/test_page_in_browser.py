@@ -6,7 +6,7 @@ import pytest
 
 from reproduction.page import write_pages
 from tests.browser_pages import IN_BROWSER, check_at_all_sizes
-from tests.reproduction.made_up_rows import builtin_plan, record, write_rows
+from tests.reproduction.made_up_records import builtin_plan, record, write_rows
 
 pytestmark = IN_BROWSER
 

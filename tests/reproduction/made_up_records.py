@@ -1,15 +1,11 @@
-"""Finished rows that were never trained."""
+"""Records of rows that were never trained."""
 
 import functools
 
 import numpy as np
 
-from reproduction.plan import read_plan
-from reproduction.record import (
-    Record,
-    comparable_settings,
-    write_record,
-)
+from reproduction.plan import read_plan, trial_name
+from reproduction.record import Record, comparable_settings, write_record
 
 SENTENCES = 60
 
@@ -20,55 +16,19 @@ title: My text
 text: Sentences of mine.
 preset: small
 settings: {training.epochs: 1}
-tables: [mine]
-paper: false
+run: [mine]
 rows:
   small: {}
   wide:
     after: small
     settings: {model.units: 640}
-own_tables:
+tables:
   mine:
     title: Mine
     lines:
       - {row: small, name: as it is}
       - {row: wide, name: wider}
 """
-
-
-TAUGHT_PLAN = """
-title: My text
-text: Sentences of mine.
-preset: small
-settings: {data.train: "{data}/train"}
-tables: [taught]
-paper: false
-rows:
-  plain: {}
-  teacher:
-    after: plain
-    models: 3
-    settings: {decoding.beam_size: 5}
-  pupil:
-    after: plain
-    teacher: teacher
-  pupils:
-    after: pupil
-    models: 3
-own_tables:
-  taught:
-    title: Taught
-    lines:
-      - {row: plain, name: as it is}
-      - {row: pupil, name: taught by three}
-"""
-
-
-def taught_plan(folder, **settings):
-    """A plan with a row that another one teaches."""
-    path = folder / "taught.yaml"
-    path.write_text(TAUGHT_PLAN)
-    return read_plan(str(path), None, settings)
 
 
 def own_plan(folder):
@@ -133,9 +93,9 @@ def record(row, seed=1, share=0.5, likelihood=2.0, aer=None, plan=None):
                 "tokens": tokens,
                 "percent": [[90, 10], [0, 100]],
             }
-            for _ in plan.samples
+            for _ in plan.file.samples
         ],
-        {"training": "t", "test": "s", "pairs": SENTENCES},
+        {"test": "s", "pairs": SENTENCES},
         {
             "training_seconds": 90,
             "machine": {"processor": "made up"},
@@ -146,6 +106,7 @@ def record(row, seed=1, share=0.5, likelihood=2.0, aer=None, plan=None):
 
 
 def write_rows(folder, *records):
-    """The files of some rows."""
+    """The files of some records."""
     for one in records:
-        write_record(folder, one)
+        path = folder / f"{trial_name(one.row, one.seeds)}.json"
+        write_record(path, one)

@@ -5,11 +5,7 @@ import pytest
 
 from luong_keras.alignment.aer import alignment_error_rate, parse_alignments
 from luong_keras.evaluation.bleu import corpus_bleu
-from reproduction.measures import (
-    alignment_counts,
-    bleu_counts,
-    scores_of,
-)
+from reproduction.scores import alignment_counts, bleu_counts, scores_of
 
 HYPOTHESES = ["a b c d e f", "b c", "the old man opens the door", "x"]
 REFERENCES = ["a b c d f e g", "b c d", "the old man opened the door", "y z"]

@@ -1,0 +1,96 @@
+"""Records: written, read, and compared with a plan."""
+
+import dataclasses
+
+import pytest
+
+from luong_keras import PRESETS, override
+from reproduction.record import comparable_settings, read_record, write_record
+from tests.reproduction.made_up_records import builtin_plan, record
+
+
+def test_a_record_is_read_as_it_was_written(tmp_path):
+    made = record("feed", 3, aer=0.2)
+    path = tmp_path / "rows" / "feed-3.json"
+    write_record(path, made)
+    assert read_record(path) == made
+    # A line for each column and each setting, so that a difference is read.
+    lines = path.read_text().splitlines()
+    assert any(line.startswith('"length": [5, ') for line in lines)
+    assert 100 < len(lines) < 250
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "a file that is damaged .* Remove the file"),
+        (
+            '{"form": 2}',
+            "Expected: a record of form 1 .*Received: .*base-1.json",
+        ),
+    ],
+)
+def test_damage_is_named(tmp_path, text, message):
+    path = tmp_path / "base-1.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_record(path)
+
+
+def test_settings_that_differ_from_the_plan():
+    made = record("base")
+    config = builtin_plan().rows["base"].config
+    made.settings["model.units"] = 7
+    # A setting that came later has its default in an older record.
+    del made.settings["model.cell_clip"]
+    assert made.differences(config) == ["model.units"]
+    # No score depends on these.
+    same = override(config, ["training.seed=9", "training.snapshot_steps=3"])
+    assert made.differences(same) == ["model.units"]
+
+
+@pytest.mark.parametrize("trained", ["float32", "mixed_bfloat16", "auto"])
+def test_any_precision_is_auto(trained):
+    made = record("base")
+    made.settings["model.precision"] = trained
+    config = builtin_plan().rows["base"].config
+    assert made.differences(override(config, ["model.precision=auto"])) == []
+    single = override(config, ["model.precision=float32"])
+    differs = [] if trained == "float32" else ["model.precision"]
+    assert made.differences(single) == differs
+
+
+def test_a_record_of_several_texts(tmp_path):
+    files = ["data.dataset=files", 'data.train=["a.tsv", "b.tsv"]']
+    config = override(PRESETS["small"], files)
+    settings = comparable_settings(config)
+    made = dataclasses.replace(record("base"), settings=settings)
+    write_record(tmp_path / "base-1.json", made)
+    assert read_record(tmp_path / "base-1.json").differences(config) == []
+
+
+def test_weights_are_the_same_where_search_or_test_text_is_another():
+    one = record("base")
+    for name, value, same in (
+        ("decoding.beam_size", 7, True),
+        ("data.test_set", "wmt15", True),
+        ("model.units", 7, False),
+    ):
+        settings = dict(one.settings) | {name: value}
+        other = dataclasses.replace(one, settings=settings)
+        assert (other.trained == one.trained) == same, name
+    text = dataclasses.replace(one, text=dict(one.text, corpus="another"))
+    assert text.trained != one.trained
+
+
+def test_references_are_others_in_another_form():
+    one = record("base")
+    for name, value, same in (
+        ("data.lowercase", True, False),
+        ("data.target_language", "fr", False),
+        ("data.tokenizer", "sentencepiece", True),
+        ("decoding.beam_size", 7, True),
+    ):
+        settings = dict(one.settings) | {name: value}
+        other = dataclasses.replace(one, settings=settings)
+        assert (other.references == one.references) == same, name

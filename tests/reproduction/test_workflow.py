@@ -1,0 +1,215 @@
+"""The workflow, from a plan to its page."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from luong_keras import Translator
+from luong_keras.data.phrasebook import split_pairs
+
+pytest.importorskip("snakemake", reason="pip install snakemake")
+pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
+ROOT = Path(__file__).parents[2]
+
+PLAN = """
+inherits: builtin
+title: A trial
+text: Too small to say anything.
+settings:
+  data.train_size: 600
+  model.units: 16
+  model.embedding_size: 16
+  model.precision: auto
+  training.epochs: 4
+  training.first_halved_epoch: 3
+  training.snapshot_steps: 1
+run: [few]
+rows:
+  both:
+    after: feed-unk
+    models: 2
+tables:
+  few:
+    title: A few
+    lines:
+      - {row: feed, name: global (location), bleu: 18.1}
+      - {row: feed-unk, name: + unk replacement, bleu: 19.3}
+      - {row: both, name: + ensemble}
+"""
+
+
+@pytest.fixture
+def snakemake(tmp_path):
+    """Begins the workflow in a folder, in a session of its own."""
+    processes = []
+
+    def begin(plan, *config):
+        command = [sys.executable, "-m", "snakemake", "--cores", "2"]
+        command += ["-s", str(ROOT / "examples/reproduction/Snakefile")]
+        command += ["--config", f"plan={plan}", *config]
+        path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+        processes.append(
+            subprocess.Popen(
+                command,
+                cwd=tmp_path,
+                env={**os.environ, "PYTHONPATH": path},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                start_new_session=True,
+            )
+        )
+        return processes[-1]
+
+    yield begin
+    for process in processes:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        process.stdout.close()
+
+
+def records(output):
+    return {p.name: json.loads(p.read_text()) for p in output.glob("rows/*")}
+
+
+def epochs(run):
+    log = run / "log.jsonl"
+    lines = log.read_text().splitlines() if log.exists() else []
+    return [json.loads(line)["epoch"] for line in lines]
+
+
+def test_rows_from_the_plan_to_the_page(snakemake, tmp_path):
+    (tmp_path / "trial.yaml").write_text(PLAN)
+    output = tmp_path / "runs" / "reproduction" / "trial"
+    runs = [output / "runs" / f"feed-{seed}" for seed in (1, 2)]
+
+    # The whole session is killed, then interrupted as by Ctrl-C.
+    for number in (signal.SIGKILL, signal.SIGINT):
+        before = max(len(epochs(run)) for run in runs)
+        process = snakemake("trial.yaml")
+        while max(len(epochs(run)) for run in runs) == before:
+            assert process.poll() is None, process.stdout.read()
+            time.sleep(0.2)
+        os.killpg(process.pid, number)
+        assert process.wait(timeout=120) != 0
+        assert not (output / "index.html").exists()
+    log = (output / "logs" / "feed-1.log").read_text()
+    assert "Stopped with a snapshot" in log
+
+    process = snakemake("trial.yaml")
+    told, _ = process.communicate()
+    assert process.returncode == 0, told
+    for run in runs:
+        assert epochs(run) == [1, 2, 3, 4]
+        sessions = (run / "sessions.jsonl").read_text().splitlines()
+        assert len(sessions) > 1
+    rows = records(output)
+    names = ["both-1to2.json", "feed-1.json", "feed-unk-1.json"]
+    assert sorted(rows) == names
+    both, feed, replaced = (rows[name] for name in names)
+    assert len(feed["curves"]["val_bleu"]) == 4
+    assert 0 < feed["scores"]["aer"]["score"] < 1
+    # The perplexity is that of the references, word by word.
+    lines = (runs[0] / "test.jsonl").read_text().splitlines()
+    pairs = [json.loads(line)[:2] for line in lines]
+    scored = Translator.from_run(runs[0]).score(
+        *map(list, zip(*pairs, strict=True))
+    )
+    logarithms = np.concatenate([x.word_log_probabilities for x in scored])
+    assert feed["scores"]["perplexity"]["score"] == pytest.approx(
+        np.exp(-logarithms.mean()), rel=1e-3
+    )
+    precision = feed["settings"]["model.precision"]
+    assert precision in ("float32", "mixed_bfloat16")
+    assert len(feed["text"]["corpus"]) == 64
+    assert feed["made"]["training_seconds"] > 0
+    # One run, so the references are as probable and aligned alike.
+    for name in ("negative_log_likelihood", "alignment_hits"):
+        assert feed["sentences"][name] == replaced["sentences"][name]
+    assert both["seeds"] == [1, 2] and both["curves"] == {}
+    assert both["scores"]["perplexity"]["score"] > 1
+    assert feed["samples"][0]["percent"]
+    page = (output / "index.html").read_text()
+    assert "+ ensemble" in page and "Too small to say" in page
+
+    # A lost record is scored again, from the run that is there: to the same.
+    # Nothing else is done; a record needs no run that lies elsewhere.
+    (output / "rows" / "feed-unk-1.json").unlink()
+    (output / "runs" / "feed-2.trained").unlink()
+    times = {p: p.stat().st_mtime_ns for p in output.glob("r*/*")}
+    process = snakemake("trial.yaml")
+    told, _ = process.communicate()
+    assert process.returncode == 0, told
+    made = records(output)["feed-unk-1.json"]
+    assert made["scores"] == replaced["scores"]
+    for path, time_before in times.items():
+        assert path.stat().st_mtime_ns == time_before, path
+
+
+DISTILLED = """
+title: A student
+text: Too small to say anything.
+preset: demo
+files: train, dev and test
+settings:
+  data.dataset: files
+  data.train: "{data}/train"
+  data.dev: "{data}/dev"
+  data.test: "{data}/test"
+  data.max_length: 60
+  model.units: 16
+  model.embedding_size: 16
+  training.epochs: 1
+  training.samples: 0
+  decoding.beam_size: 2
+run: [student]
+rows:
+  teacher:
+    models: 2
+  student:
+    settings:
+      data.train: ["{data}/train", "{distilled}/teacher.tsv"]
+"""
+
+
+def test_a_row_that_two_models_teach(snakemake, tmp_path):
+    texts = tmp_path / "the texts"
+    texts.mkdir()
+    for part, size in (("train", 300), ("dev", 20), ("test", 20)):
+        pairs = split_pairs(part, size, seed=1)
+        for side, name in (("source", "en"), ("target", "de")):
+            lines = [getattr(pair, side) for pair in pairs]
+            (texts / f"{part}.{name}").write_text("\n".join(lines) + "\n")
+    (tmp_path / "plan.yaml").write_text(DISTILLED)
+    output = tmp_path / "out put"
+    process = snakemake("plan.yaml", f"files={texts}", f"output={output}")
+    told, _ = process.communicate()
+    assert process.returncode == 0, told
+    assert list(records(output)) == ["student-1.json"]
+    lines = (output / "distilled" / "teacher.tsv").read_text().splitlines()
+    sources = (texts / "train.en").read_text().splitlines()
+    assert [line.split("\t")[0] for line in lines] == sources
+    log = (output / "logs" / "student-1.log").read_text()
+    assert "600 training pairs" in log
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (["multi30k"], "with train, val and test_2016_flickr"),
+        (["buildin"], "Did you mean builtin"),
+        (["builtin", "rows=tabel1"], "Did you mean table1"),
+    ],
+)
+def test_what_is_wrong_is_told_before_anything_runs(snakemake, config, message):
+    process = snakemake(*config)
+    told, _ = process.communicate()
+    assert process.returncode != 0 and message in told
