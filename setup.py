@@ -37,7 +37,7 @@ TRAIN = [
     "pyyaml>=6",
     "tyro>=1.0",
     "matplotlib>=3.8",
-    "jinja2>=3.1",  # the pages of `report` and `reproduce`
+    "jinja2>=3.1",  # the pages of `report`
 ]
 # Subwords inside the graph. It wants TensorFlow of its own minor version: pip
 # would move a TensorFlow that is there for it, so it is an extra of its own.
@@ -47,6 +47,8 @@ JAX = "jax>=0.5"
 TORCH = "torch>=2.6"  # read by `make test-torch` too
 # The server's protocol. It wants TensorFlow of its own minor version.
 SERVING_API = "tensorflow-serving-api>=2.18"
+# The workflow in examples/reproduction.
+REPRODUCTION = ["snakemake>=9", "scipy>=1.15"]
 # `luong-keras ask`.
 CLIENT = ["luong-keras-client>=0.2", "matplotlib>=3.8", "tyro>=1.0"]
 
@@ -93,8 +95,6 @@ setup(
             "py.typed",
             "**/*.pyi",
             "report/templates/*",
-            "reproduction/plans/*",
-            "reproduction/templates/*",
         ]
     },
     install_requires=[
@@ -113,8 +113,10 @@ setup(
         "jax": [JAX],
         "torch": [TORCH],
         "client": CLIENT,
+        "reproduction": [*TRAIN, *REPRODUCTION],
         "dev": [
             *TRAIN,
+            *REPRODUCTION,
             # The client comes from export/client: see the Makefile.
             TEXT,
             JAX,

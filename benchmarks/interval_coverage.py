@@ -1,6 +1,6 @@
-"""Coverage of the intervals of `luong-keras reproduce`, by simulation.
+"""Coverage of the intervals of `examples/reproduction`, by simulation.
 
-    python benchmarks/interval_coverage.py
+    PYTHONPATH=examples python benchmarks/interval_coverage.py
 
 Trials are normal with a standard deviation of 1, or of 1 and `ratio` for the
 two rows of a difference. `sentences` is the variance by the choice of the test
@@ -12,8 +12,7 @@ import argparse
 
 import numpy as np
 
-from reproduction.comparison import Spread, pooled
-from reproduction.intervals import half_width
+from reproduction.comparison import Spread, half_width, pooled
 
 TRIALS = (2, 3, 5, 10)
 RATIOS = (1 / 3, 1, 3)

@@ -10,7 +10,7 @@ lower-cased unless `--cased`. The model is chosen on val; test 2016 is scored
 once, with a beam of 10. The scores are in `results.jsonl` of the run:
 `bleu_tokenized` compares tokenised text, `bleu` and `bleu_lowercase`
 detokenised text with the untouched references. Several seeds and models
-together: `multi30k_small.yaml`.
+together: `examples/reproduction/plans/multi30k_small.yaml`.
 """
 
 import argparse

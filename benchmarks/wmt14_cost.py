@@ -1,10 +1,10 @@
 """The first steps of a training of the paper's size, and what all would take.
 
-    python benchmarks/wmt14_cost.py
+    PYTHONPATH=examples python benchmarks/wmt14_cost.py
 
 A text is generated of the size and lengths of WMT14's English-German pairs.
-One system of `luong-keras reproduce --scale wmt14` prepares it and is trained
-on it for 200 steps, as that command would; the whole plan has so many
+One system of the workflow's `plan=wmt14` prepares it and is trained on it for
+200 steps, as a job would; the whole plan has so many
 trainings, each of them with the epochs that its settings say. The words are
 random and the loss is that of random words: nothing is translated here.
 """
@@ -25,7 +25,6 @@ from large_corpus import write_generated
 from luong_keras.config_values import parse_assignments, with_values
 from luong_keras.recipe import run_recipe
 from reproduction.plan import read_plan
-from reproduction.tasks import work_of
 
 _WARMING_UP = 10  # steps
 _TOGETHER = 20  # steps, whose mean loss is told
@@ -103,11 +102,13 @@ def main() -> None:
         run_recipe(
             config, Path(folder, "run"), callbacks=[steps], train_only=True
         )
-        work = work_of(
-            plan, plan.chosen(plan.usual), plan.seeds, Path(folder, "none")
-        )
-    epochs = [t.config.training.epochs for t in work.trainings]
-    report(arguments.row, steps, began, epochs)
+    epochs = {
+        run: plan.trial(run)[0].config.training.epochs
+        for row in plan.chosen()
+        for trial in row.trials(plan.file.seeds)
+        for run in plan.runs(trial)
+    }
+    report(arguments.row, steps, began, list(epochs.values()))
 
 
 def report(row: str, steps: Steps, began: float, epochs: list[int]) -> None:

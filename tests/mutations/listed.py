@@ -32,8 +32,7 @@ REFUSALS = ("tests/client/test_refusals.py",)
 ACCESS = ("tests/client/test_access.py",)
 STREAMS = ("tests/client/test_line_streams.py",)
 COMPARISON = ("tests/reproduction/test_comparison.py",)
-INTERVALS = ("tests/reproduction/test_intervals.py",)
-REPRODUCED = ("tests/reproduction/test_runs.py",)
+REPRODUCED = "../examples/reproduction/"
 SAMPLED = ("tests/ops/test_sampled_loss.py",)
 SYMMETRIZATION = ("tests/alignment/test_symmetrization.py",)
 
@@ -1080,94 +1079,66 @@ MUTATIONS = [
     ),
     Mutation(
         "rows compared on different resamplings",
-        "reproduction/comparison.py",
+        REPRODUCED + "comparison.py",
         "random = np.random.default_rng([_SEED, count])",
         "random = np.random.default_rng([_SEED, *record.row.encode()])",
         COMPARISON,
     ),
     Mutation(
         "a claim that holds without an interval",
-        "reproduction/comparison.py",
+        REPRODUCED + "comparison.py",
         "if value.low > 0:",
         "if value.value > 0:",
         COMPARISON,
     ),
     Mutation(
         "rows of another search trained again",
-        "reproduction/tasks.py",
-        "if _training_key(r) == key",
-        "if r.name == row.name",
-        REPRODUCED,
-    ),
-    Mutation(
-        "a finished row of other settings kept",
-        "reproduction/tasks.py",
-        'return ", ".join(told) or None',
-        "return None",
-        REPRODUCED,
-    ),
-    Mutation(
-        "a command without the settings of its plan",
-        "reproduction/plan.py",
-        'command += ["--set", *map(assignment, settings, settings.values())]',
-        'command += ["--set", *settings]',
+        REPRODUCED + "plan.py",
+        "if other.training == row.training",
+        "if other.name == row.name",
         ("tests/reproduction/test_plan.py",),
     ),
     Mutation(
         "trials of other seeds compared",
-        "reproduction/comparison.py",
+        REPRODUCED + "comparison.py",
         "key=lambda record: record.seeds",
         "key=lambda record: record.made['version']",
         COMPARISON,
     ),
     Mutation(
         "the chance of few seeds as of many",
-        "reproduction/intervals.py",
-        "student = student_quantile(degrees)",
+        REPRODUCED + "comparison.py",
+        "student = stats.t.ppf(1 - _LEVEL / 2, degrees)",
         "student = normal",
-        INTERVALS,
+        COMPARISON,
     ),
     Mutation(
         "intervals of 90 percent",
-        "reproduction/intervals.py",
-        "LEVEL = 0.95",
-        "LEVEL = 0.90",
-        INTERVALS,
+        REPRODUCED + "comparison.py",
+        "_LEVEL = 0.05",
+        "_LEVEL = 0.10",
+        COMPARISON,
     ),
     Mutation(
         "unequal deviations pooled",
-        "reproduction/comparison.py",
-        "equal_variances_p(variances, degrees) < _LEVEL",
-        "not degrees",
+        REPRODUCED + "comparison.py",
+        "equal_variances_p(spreads) < _LEVEL",
+        "not spreads",
         COMPARISON,
     ),
     Mutation(
         "chance of the sentences counted twice",
-        "reproduction/comparison.py",
+        REPRODUCED + "comparison.py",
         "means[1:].var() - share * spread.sentences",
         "means[1:].var()",
         COMPARISON,
     ),
     Mutation(
-        "vocabularies of what the text was before",
-        "reproduction/worker.py",
-        "note.read_text() != corpus.fingerprint",
-        "not note.read_text()",
-        ("tests/reproduction/test_worker.py",),
-    ),
-    Mutation(
-        "a begun run of other settings left where it is",
-        "reproduction/begun_runs.py",
-        "        folder.rename(aside)\n",
-        "",
-        REPRODUCED,
-    ),
-    Mutation(
         "an unknown word scored as three",
-        "reproduction/scoring.py",
-        "text=found.text.replace(UNK, _UNKNOWN)",
-        "text=found.text",
-        ("tests/reproduction/test_scoring.py",),
+        REPRODUCED + "jobs.py",
+        "text = found.text.replace(UNK, _UNKNOWN)",
+        "text = found.text",
+        ("tests/reproduction/test_jobs.py",),
     ),
     Mutation(
         "the first batches of a translator traced by threads",
