@@ -98,7 +98,6 @@ class Jobs:
             text={
                 "corpus": " and ".join(sorted(texts)),
                 "test": hashlib.sha256(test).hexdigest(),
-                "pairs": len(datasets.test),
             },
             made=_made(runs),
         )

@@ -131,15 +131,16 @@ def _table(plan: Plan, table: Table, resampling: Resampling) -> dict[str, Any]:
     for line in table.lines:
         records = resampling.rows.get(line.row, ())
         after = plan.rows[line.row].after or ""
-        own, other = line.bleu, papers.get(after)
-        known = own is not None and other is not None
+        own, other, gain = line.bleu, papers.get(after), None
+        if own is not None and other is not None:
+            gain = round(own - other, 1)
         shown: dict[str, Any] = {
             "name": line.name,
             "row": line.row,
             "trials": len(records),
             "paper": {name: getattr(line, name) for name in MEASURES},
             "change": _change(line.row, after, resampling),
-            "paper_change": round(own - other, 1) if known else None,
+            "paper_change": gain,
         }
         for score in _SCORES:
             found = [r.scores[score] for r in records if score in r.scores]
