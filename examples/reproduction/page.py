@@ -102,12 +102,14 @@ def _read_rows(plan: Plan, folder: Path) -> tuple[Rows, list[str]]:
         else:
             found[record.row].append(record)
     for name, records in found.items():
-        texts = [(r.text["test"], r.text.get("corpus")) for r in records]
-        usual = statistics.mode(texts)
-        for record, text in zip(list(records), texts, strict=True):
-            if text != usual:
-                records.remove(record)
-                left_out.append(f"{name}, seeds {record.seeds}: another text")
+        for text, of in (("test", "test"), ("corpus", "training")):
+            hashes = [r.text[text] for r in records if text in r.text]
+            usual = statistics.mode(hashes or [None])
+            for record in list(records):
+                if record.text.get(text, usual) != usual:
+                    records.remove(record)
+                    where = f"{name}, seeds {record.seeds}"
+                    left_out.append(f"{where}: another {of} text")
     return {name: found[name] for name in plan.rows if name in found}, left_out
 
 

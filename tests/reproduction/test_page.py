@@ -122,7 +122,7 @@ def test_rows_that_do_not_belong_are_left_out_and_named(folder):
     changed.settings["model.units"] = 7
     write_rows(folder / "rows", changed)
     text, summary = written(folder)
-    assert "base, seeds (3,): another text" in plain(text)
+    assert "base, seeds (3,): another test text" in plain(text)
     assert "reverse-2.json: other model.units" in plain(text)
     lines = summary["tables"][0]["lines"]
     assert [line["trials"] for line in lines[:2]] == [2, 1]
@@ -138,8 +138,13 @@ def test_rows_of_another_training_text_are_left_out_and_named(folder):
         one = dataclasses.replace(one, text=dict(one.text, corpus=corpus))
         write_rows(folder / "rows", one)
     text, summary = written(folder)
-    assert "Left out: reverse, seeds (3,): another text." in plain(text)
+    told = "Left out: reverse, seeds (3,): another training text."
+    assert told in plain(text)
     assert summary["tables"][0]["lines"][1]["trials"] == 2
+    # Older records do not say what they were trained on.
+    write_rows(folder / "rows", record("reverse", 4), record("reverse", 5))
+    _, summary = written(folder)
+    assert summary["tables"][0]["lines"][1]["trials"] == 4
 
 
 def test_lower_cased_references_are_not_compared_with_cased_ones(tmp_path):
