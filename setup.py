@@ -94,6 +94,7 @@ setup(
         "luong_keras": [
             "py.typed",
             "**/*.pyi",
+            "data/phrasebook.json.bz2",
             "report/templates/*",
         ]
     },

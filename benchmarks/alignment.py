@@ -118,14 +118,15 @@ def europarl100(turned):
 
 def builtin(turned):
     """The test pairs of the built-in corpus, likewise."""
-    pairs = phrasebook.split_pairs("test", 1000)
-    if turned:
-        pairs = [phrasebook.turned(pair) for pair in pairs]
-    return (
-        [" ".join(pair.source_tokens) for pair in pairs],
-        [" ".join(pair.target_tokens) for pair in pairs],
-        parse_alignments(phrasebook.format_links(pair) for pair in pairs),
+    languages = ("de", "en") if turned else ("en", "de")
+    sources, targets, links = zip(
+        *phrasebook.split_pairs("test", None, languages), strict=True
     )
+    sides = (split_13a(side).to_list() for side in (sources, targets))
+    sources, targets = (
+        [b" ".join(row).decode() for row in rows] for rows in sides
+    )
+    return sources, targets, parse_alignments(links)
 
 
 def eflomal(program, run_dir, text):

@@ -51,7 +51,7 @@ def load_pairs(phrasebook_size: int) -> tuple[str, list[tuple[str, str]]]:
     """Reads the pairs to measure with.
 
     Args:
-        phrasebook_size: How many pairs of the phrasebook to make.
+        phrasebook_size: How many pairs of the phrasebook to read.
 
     Returns:
         The name of the data, and the pairs.
@@ -62,7 +62,7 @@ def load_pairs(phrasebook_size: int) -> tuple[str, list[tuple[str, str]]]:
         return "multi30k", [(source, target) for _, source, target in lines]
     from luong_keras.data.phrasebook import split_pairs
 
-    pairs = split_pairs("train", phrasebook_size, 1)
+    pairs = split_pairs("train", phrasebook_size)
     return "phrasebook", [(pair.source, pair.target) for pair in pairs]
 
 

@@ -42,7 +42,7 @@ SETTINGS = {
 
 def texts() -> dict[str, list[tuple[str, str]]]:
     """The pairs of each text that is there."""
-    pairs = split_pairs("train", 24_000, 1)
+    pairs = split_pairs("train")
     found = {"phrasebook": [(pair.source, pair.target) for pair in pairs]}
     folder = Path(os.environ.get("LUONG_KERAS_DATA", ""))
     for name, stem in (("multi30k", "train"), ("wmt10k", "train.10k")):

@@ -68,7 +68,7 @@ class DataConfig:
     dev_set: str = "wmt13"
     test_set: str = "wmt14/full"
     test_subset: str | None = None
-    train_size: int | None = None  # phrasebook: pairs
+    train_size: int | None = None  # phrasebook: pairs, at most 24,000
     tokenizer: Literal["words", "sentencepiece"] = "words"
     # one vocabulary for both languages
     joint_vocabulary: bool = False

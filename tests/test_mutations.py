@@ -46,7 +46,6 @@ def test_a_drawn_mistake_is_in_the_lines_that_are_shown():
     docstrings = {}
     for mutant in islice(draw(1, ROOT / PACKAGE), 200):
         name = mutant.module
-        assert "phrasebook" not in name
         text = (ROOT / PACKAGE / name).read_text(encoding="utf-8")
         ast.parse(mutant.text)
         start = len("".join(text.splitlines(True)[: mutant.line - 1]))

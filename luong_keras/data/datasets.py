@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,6 @@ from luong_keras.data.sources.columns import Wanted
 Pairs = list[tuple[str, str]]
 
 _PARTS = ("train", "dev", "test")
-_SEED = 1  # the phrasebook is the same for every training seed
 
 
 @dataclass(frozen=True)
@@ -78,29 +76,18 @@ def _phrasebook(config: DataConfig) -> Datasets:
             f"target_language 'en' and 'de'. Received: {languages}."
         )
 
-    def split(name: str, size: int) -> list[phrasebook.SentencePair]:
-        pairs = phrasebook.split_pairs(name, size, seed=_SEED)
-        if languages == ("en", "de"):
-            return pairs
-        return [phrasebook.turned(pair) for pair in pairs]
-
-    def both(pairs) -> Pairs:
-        return [(pair.source, pair.target) for pair in pairs]
-
-    size = config.train_size or 30_000
-
-    @functools.cache
-    def train() -> Pairs:
-        return both(split("train", size))
-
-    test = split("test", 1000)
-    links = [phrasebook.format_links(pair) for pair in test]
+    train, dev, test = (
+        phrasebook.split_pairs(part, size, languages)
+        for part, size in zip(
+            _PARTS, (config.train_size, None, None), strict=True
+        )
+    )
     return Datasets(
-        train,
+        lambda: [(pair.source, pair.target) for pair in train],
         pairs_key(config),
-        both(split("dev", 300)),
-        both(test),
-        links,
+        [(pair.source, pair.target) for pair in dev],
+        [(pair.source, pair.target) for pair in test],
+        [pair.links for pair in test if pair.links is not None],
     )
 
 
@@ -232,7 +219,8 @@ def pairs_key(config: DataConfig) -> str:
     """
     languages = config.languages
     if config.dataset == "phrasebook":
-        return f"phrasebook {config.train_size or 30_000} {languages}"
+        size = config.train_size or phrasebook.TRAIN_SIZE
+        return f"phrasebook {size} {languages}"
     if config.dataset != "files" or config.train is None:
         return f"{config.dataset} {languages}"
     from luong_keras.data.text_files import several, text_files

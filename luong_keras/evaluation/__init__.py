@@ -2,8 +2,8 @@
 
 `bleu` scores a corpus, `length_analysis` scores it by sentence length,
 `metrics` has what chooses the best epoch of a training,
-`minimum_bayes_risk` chooses among samples, `word_for_word` is a baseline, and
-`plots` draws alignments and length analyses.
+`minimum_bayes_risk` chooses among samples, and `plots` draws alignments and
+length analyses.
 """
 
 from luong_keras.lazy_names import attach_stub

@@ -9,5 +9,3 @@ from .metrics.registry import register_metric as register_metric
 from .minimum_bayes_risk import minimum_bayes_risk as minimum_bayes_risk
 from .plots import plot_alignment as plot_alignment
 from .plots import plot_length_analysis as plot_length_analysis
-from .word_for_word import translate_word_for_word as translate_word_for_word
-from .word_for_word import word_for_word as word_for_word

@@ -8,12 +8,7 @@ import time
 from luong_keras.config import RunConfig
 from luong_keras.data import phrasebook
 from luong_keras.data.datasets import Datasets
-from luong_keras.evaluation.bleu import corpus_bleu
 from luong_keras.evaluation.plots import plot_alignment
-from luong_keras.evaluation.word_for_word import (
-    translate_word_for_word,
-    word_for_word,
-)
 from luong_keras.files.atomic_file import write_text
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.progress import bar_of_lines
@@ -41,7 +36,9 @@ def report(datasets: Datasets, config: RunConfig, run: RunFolder) -> None:
             datasets.test, datasets.test_links
         )
     if config.data.dataset == "phrasebook":
-        results["bleu_word_for_word"] = word_for_word_bleu(config)
+        results["bleu_word_for_word"] = phrasebook.word_for_word_bleu(
+            config.data.languages
+        )
     write_text(run.translations, "".join(f"{t}\n" for t in translations))
     for i in range(0, len(sources), max(len(sources) // 5, 1)):
         print(f"source       {sources[i]}")
@@ -63,22 +60,3 @@ def report(datasets: Datasets, config: RunConfig, run: RunFolder) -> None:
     with bar_of_lines("writing and checking the export", CHECKS) as say:
         folder = export_saved_model(translator, version, say=say)
     print("exported to", folder)
-
-
-def word_for_word_bleu(config: RunConfig) -> float:
-    """What a dictionary learnt from the gold links reaches."""
-    size = config.data.train_size or 30_000
-    parts = [
-        phrasebook.split_pairs(*part)
-        for part in (("train", size), ("test", 1000))
-    ]
-    if config.data.languages[0] == "de":
-        parts = [[phrasebook.turned(pair) for pair in part] for part in parts]
-    train, test = parts
-    dictionary = word_for_word(train)
-    translated = [
-        " ".join(translate_word_for_word(pair.source_tokens, dictionary))
-        for pair in test
-    ]
-    references = [" ".join(pair.target_tokens) for pair in test]
-    return corpus_bleu(translated, references).score

@@ -1,7 +1,6 @@
 import gzip
 import os
 import re
-from types import SimpleNamespace
 
 import pytest
 
@@ -18,10 +17,9 @@ def test_the_phrasebook_has_links_and_no_pair_twice():
     assert (len(train), len(found.dev), len(found.test)) == (20, 300, 1000)
     assert train == list(found.train())
     assert not {*train} & {*found.dev} and not {*train} & {*found.test}
-    pair = phrasebook.split_pairs("test", 1)[0]
-    assert found.test[0] == (pair.source, pair.target)
-    assert found.test_links[0] == phrasebook.format_links(pair)
-    assert len(found.test_links) == 1000
+    pairs = phrasebook.split_pairs("test")
+    assert found.test == [(pair.source, pair.target) for pair in pairs]
+    assert found.test_links == [pair.links for pair in pairs]
 
 
 def test_the_phrasebook_can_be_turned():
@@ -103,44 +101,15 @@ def test_only_lines_of_the_training_text_are_skipped(
         list(load_datasets(config).train())
 
 
-@pytest.fixture
-def splits(monkeypatch):
-    """The splits that were asked of a phrasebook of numbers."""
-    asked = []
-
-    def split_pairs(name, size, seed):
-        asked.append((name, size, seed))
-        return [
-            SimpleNamespace(source=f"{name} en {i}", target=f"{name} de {i}")
-            for i in range(2)
-        ]
-
-    monkeypatch.setattr(phrasebook, "split_pairs", split_pairs)
-    monkeypatch.setattr(phrasebook, "format_links", lambda pair: pair.target)
-    return asked
-
-
-def test_the_phrasebooks_parts_are_its_splits(splits):
-    found = load_datasets(DataConfig("phrasebook", train_size=7))
-    assert [
-        {*found.train()}, {*found.dev}, {*found.test}
-    ] == [
-        {(f"{name} en {i}", f"{name} de {i}") for i in range(2)}
-        for name in ("train", "dev", "test")
-    ]  # fmt: skip
-    assert found.test_links == ["test de 0", "test de 1"]
-    found.train()  # made once
-    assert sorted(splits) == [
-        ("dev", 300, 1), ("test", 1000, 1), ("train", 7, 1)
-    ]  # fmt: skip
-    keys = {found.train_key}
-    for size, expected in ((8, 8), (None, 30_000), (30_000, 30_000)):
-        splits.clear()
-        found = load_datasets(DataConfig("phrasebook", train_size=size))
-        found.train()
-        assert ("train", expected, 1) in splits
-        keys.add(found.train_key)
-    assert len(keys) == 3
+def test_the_phrasebook_has_keys_by_its_size():
+    keys = {
+        size: load_datasets(DataConfig("phrasebook", train_size=size)).train_key
+        for size in (7, 8, None, 24_000)
+    }
+    assert keys[None] == keys[24_000]
+    assert len(set(keys.values())) == 3
+    with pytest.raises(ValueError, match=r"0 to 24,000. Received: 24,001"):
+        load_datasets(DataConfig("phrasebook", train_size=24_001))
 
 
 def test_the_training_text_has_a_key_of_all_that_makes_it(files, tmp_path):

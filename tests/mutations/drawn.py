@@ -45,14 +45,9 @@ class Mutant(NamedTuple):
 
 
 def modules(package: Path, only: str = "") -> list[str]:
-    """The modules to draw from: all but the sentences of the phrasebook."""
+    """The modules to draw from."""
     names = [p.relative_to(package) for p in sorted(package.rglob("*.py"))]
-    return [
-        name.as_posix()
-        for name in names
-        if only in name.as_posix()
-        and not any(part.startswith("phrasebook") for part in name.parts)
-    ]
+    return [name.as_posix() for name in names if only in name.as_posix()]
 
 
 def draw(seed: int, package: Path, only: str = "") -> Iterator[Mutant]:

@@ -7,7 +7,6 @@ import itertools
 import pytest
 
 from luong_keras.config import DataConfig, FilterConfig
-from luong_keras.data import phrasebook
 from luong_keras.data.batching import TrainingBatches
 from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.data.datasets import Datasets, corpus_key, load_datasets
@@ -237,8 +236,7 @@ def test_the_key_of_a_corpus():
     assert other != key()
 
 
-def test_the_key_of_a_data_set(tmp_path, monkeypatch):
-    monkeypatch.setattr(phrasebook, "split_pairs", lambda *_, **__: [])
+def test_the_key_of_a_data_set(tmp_path):
     for name in ("one", "two"):
         for language in ("en", "de", "fr"):
             (tmp_path / f"{name}.{language}").write_text("a line\n")

@@ -6,7 +6,7 @@ The German endings depend on case, gender, number and determiner. Cases are
 
 from dataclasses import dataclass
 
-from luong_keras.data.phrasebook.nouns import (
+from .nouns import (
     ANIMALS,
     COMPOUNDS,
     HUMAN_ADJECTIVES,
@@ -17,7 +17,7 @@ from luong_keras.data.phrasebook.nouns import (
     THINGS,
     Noun,
 )
-from luong_keras.data.phrasebook.words import (
+from .words import (
     NUMBERS,
     Draws,
     English,

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from luong_keras.data.phrasebook.verbs import Verb
-from luong_keras.data.phrasebook.words import Draws, English, German
+from .verbs import Verb
+from .words import Draws, English, German
 
 # English singular and plural, German singular and plural. "wants" and
 # "wanted" take "to", which German leaves out.

@@ -1,11 +1,11 @@
 """The builder that fills clauses and nests them in each other."""
 
-from luong_keras.data.phrasebook.adverbials import (
+from .adverbials import (
     add_frequency,
     add_time,
     draw_adverbials,
 )
-from luong_keras.data.phrasebook.clauses import (
+from .clauses import (
     Clause,
     Pair,
     add_relative,
@@ -13,22 +13,22 @@ from luong_keras.data.phrasebook.clauses import (
     prepositional,
     subordinate,
 )
-from luong_keras.data.phrasebook.noun_phrases import (
+from .noun_phrases import (
     NounPhrase,
     noun_phrase,
     place_phrase,
     subject_phrase,
 )
-from luong_keras.data.phrasebook.nouns import HUMAN_ADJECTIVES
-from luong_keras.data.phrasebook.verb_phrases import (
+from .nouns import HUMAN_ADJECTIVES
+from .verb_phrases import (
     NEGATABLE,
     choose_form,
     infinitive_phrase,
     predicative_phrase,
     verb_phrase,
 )
-from luong_keras.data.phrasebook.verbs import VERBS, Verb
-from luong_keras.data.phrasebook.words import Draws, English, word_pair
+from .verbs import VERBS, Verb
+from .words import Draws, English, word_pair
 
 _FRAMES = {
     "none": 0.13,

@@ -7,9 +7,9 @@ clause (verb last).
 
 from dataclasses import dataclass, field
 
-from luong_keras.data.phrasebook.noun_phrases import NounPhrase
-from luong_keras.data.phrasebook.verb_phrases import VerbPhrase
-from luong_keras.data.phrasebook.words import (
+from .noun_phrases import NounPhrase
+from .verb_phrases import VerbPhrase
+from .words import (
     English,
     German,
     unspoken_comma,

@@ -12,8 +12,8 @@ import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from luong_keras.data.phrasebook.sentences import draw_sentence
-from luong_keras.data.phrasebook.words import Draws, English, German
+from .sentences import draw_sentence
+from .words import Draws, English, German
 
 SPLITS = {"train": range(0, 80), "dev": range(80, 90), "test": range(90, 100)}
 

@@ -1,16 +1,16 @@
 """Sentences: main and subordinate clauses, joined, and questions."""
 
-from luong_keras.data.phrasebook.builder import ClauseBuilder
-from luong_keras.data.phrasebook.clauses import (
+from .builder import ClauseBuilder
+from .clauses import (
     Pair,
     after_comma,
     subordinate,
 )
-from luong_keras.data.phrasebook.verb_phrases import (
+from .verb_phrases import (
     INVERTIBLE_PAST,
     INVERTIBLE_PRESENT,
 )
-from luong_keras.data.phrasebook.words import Draws, word_pair
+from .words import Draws, word_pair
 
 # English, German in the present tense, German in the past tense.
 _CONJUNCTIONS = {

@@ -4,11 +4,11 @@ English writes most of them at the end of the clause, German in the middle
 field: time first, then the objects, then the others.
 """
 
-from luong_keras.data.phrasebook.clauses import Clause, Pair, prepositional
-from luong_keras.data.phrasebook.noun_phrases import noun_phrase, place_phrase
-from luong_keras.data.phrasebook.nouns import PLACE_PREPOSITIONS
-from luong_keras.data.phrasebook.verbs import Verb
-from luong_keras.data.phrasebook.words import (
+from .clauses import Clause, Pair, prepositional
+from .noun_phrases import noun_phrase, place_phrase
+from .nouns import PLACE_PREPOSITIONS
+from .verbs import Verb
+from .words import (
     Draws,
     English,
     German,

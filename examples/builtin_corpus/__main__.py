@@ -1,0 +1,78 @@
+"""Writes the built-in corpus: `python -m examples.builtin_corpus [FILE]`.
+
+A bilingual grammar builds both sides of a sentence at once, so every pair is
+correct and its words are aligned. The package reads the file that this writes;
+the same program writes the same bytes. It needs sacreBLEU.
+"""
+
+import bz2
+import json
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+import sacrebleu
+
+from .pairs import SentencePair, format_links, split_pairs, turned
+
+SIZES = {"train": 24_000, "dev": 300, "test": 1000}
+FILE = Path("luong_keras", "data", "phrasebook.json.bz2")
+
+
+def dictionary(pairs: Iterable[SentencePair]) -> dict[str, str]:
+    """The target word that each source word is linked to most often.
+
+    Of equally frequent ones it is the first in sorted order.
+    """
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for pair in pairs:
+        for i, j in pair.sure:
+            counts[pair.source_tokens[i]][pair.target_tokens[j]] += 1
+    return {
+        source: min(targets, key=lambda word: (-targets[word], word))
+        for source, targets in counts.items()
+    }
+
+
+def word_for_word_bleu(
+    train: list[SentencePair], test: list[SentencePair]
+) -> float:
+    """BLEU of the test pairs, translated word by word in the source's order.
+
+    Words that the dictionary lacks are copied.
+    """
+    known = dictionary(train)
+    translations = [
+        " ".join(known.get(word, word) for word in pair.source_tokens)
+        for pair in test
+    ]
+    references = [" ".join(pair.target_tokens) for pair in test]
+    bleu = sacrebleu.corpus_bleu(translations, [references], force=True)
+    return round(bleu.score, 6)
+
+
+def corpus() -> bytes:
+    """The packed file: a JSON object of splits and baselines."""
+    pairs = {name: split_pairs(name, size) for name, size in SIZES.items()}
+    splits = {
+        name: {
+            "en": [pair.source for pair in split],
+            "de": [pair.target for pair in split],
+        }
+        for name, split in pairs.items()
+    }
+    splits["test"]["links"] = [format_links(pair) for pair in pairs["test"]]
+    parts = pairs["train"], pairs["test"]
+    back = [[turned(pair) for pair in part] for part in parts]
+    scores = {
+        "en-de": word_for_word_bleu(*parts),
+        "de-en": word_for_word_bleu(*back),
+    }
+    found = {"word_for_word_bleu": scores, "splits": splits}
+    text = json.dumps(found, ensure_ascii=False, indent=0) + "\n"
+    return bz2.compress(text.encode())
+
+
+if __name__ == "__main__":
+    Path(*sys.argv[1:] or [FILE]).write_bytes(corpus())

@@ -1,0 +1,93 @@
+"""The built-in English-German corpus, with gold word links.
+
+`examples/builtin_corpus` writes the file that is read here.
+"""
+
+from __future__ import annotations
+
+import bz2
+import functools
+import json
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+FILE = Path(__file__).with_name("phrasebook.json.bz2")
+LANGUAGES = ("en", "de")
+TRAIN_SIZE = 24_000
+
+
+class SentencePair(NamedTuple):
+    """A sentence, its translation and the links between their words.
+
+    `links` counts the words of both sides from 0: sure links are written
+    `0-0`, possible ones `1p2`. Words are the tokens of sacreBLEU's "13a".
+    It is None for pairs that are not test pairs.
+    """
+
+    source: str
+    target: str
+    links: str | None = None
+
+
+@functools.cache
+def _corpus() -> dict[str, Any]:
+    return json.loads(bz2.decompress(FILE.read_bytes()))
+
+
+def split_pairs(
+    split: str,
+    size: int | None = None,
+    languages: tuple[str, str] = LANGUAGES,
+) -> list[SentencePair]:
+    """Reads one split of the corpus.
+
+    No sentence of either language is in two splits, or twice in one.
+
+    Args:
+        split: `"train"`, `"dev"` or `"test"`.
+        size: number of pairs, the first ones of the split; all if None.
+        languages: source and target, `("en", "de")` or `("de", "en")`.
+
+    Raises:
+        ValueError: for another split, or if it has fewer pairs.
+
+    Example:
+        >>> [len(split_pairs(name)) for name in ("train", "dev", "test")]
+        [24000, 300, 1000]
+        >>> pair = split_pairs("test", 34)[-1]
+        >>> print(pair.source)
+        Nuzil called Drebaduk.
+        >>> print(pair.target)
+        Nuzil rief Drebaduk an.
+        >>> print(pair.links)
+        0-0 1-1 2-2 1-3 3-4
+    """
+    corpus = _corpus()["splits"]
+    if split not in corpus:
+        raise ValueError(
+            f"`split` must be one of {', '.join(corpus)}. Received: "
+            f"{split!r}. Use one of these names."
+        )
+    columns = corpus[split]
+    most = len(columns["en"])
+    if not 0 <= (most if size is None else size) <= most:
+        raise ValueError(
+            f"The {split} split of the built-in corpus has {most:,} pairs. "
+            f"Expected: a size of 0 to {most:,}. Received: {size:,}. Leave "
+            "`data.train_size` out to take all."
+        )
+    links = columns.get("links", [None] * most)
+    if languages != LANGUAGES and "links" in columns:
+        links = [re.sub(r"(\d+)([-p])(\d+)", r"\3\2\1", row) for row in links]
+    sides = [columns[language] for language in languages]
+    return list(map(SentencePair, *sides, links))[:size]
+
+
+def word_for_word_bleu(languages: tuple[str, str] = LANGUAGES) -> float:
+    """BLEU of the test sentences, translated word by word.
+
+    The dictionary is that of the training pairs' gold links. A score above
+    it is what a model has learned of reordering, endings and compounds.
+    """
+    return _corpus()["word_for_word_bleu"]["-".join(languages)]
