@@ -15,7 +15,7 @@ from luong_keras.data.epoch_order import (
 )
 from luong_keras.data.mixture import Mixture
 from luong_keras.data.padding import padded_width
-from luong_keras.data.pair_selection import PairSelection
+from luong_keras.data.token_ids import PairSelection
 
 _POOL_BATCHES = {"sorted_pools": 64, "authors": 100}
 
@@ -184,8 +184,3 @@ class BatchOrder:
             )
         )
         return float(1 - words / (rows * (source + target)).sum())
-
-    def _pool_of(self, step: int) -> int:
-        """The number of a step's pool, counted over all epochs."""
-        epoch, step_in_epoch = divmod(step, self.steps_per_epoch)
-        return epoch * self.pools_per_epoch + step_in_epoch // self.pool_batches

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,11 @@ from luong_keras.data.batch_order import BatchOrder
 from luong_keras.data.corpus import Corpus
 from luong_keras.data.mixture import Mixture
 from luong_keras.data.padding import (
-    batches_of_pool,
-    cut_tokens,
+    dataset_of_batches,
+    padded_batch,
     share_of_batch,
 )
-from luong_keras.data.pair_selection import select_pairs
+from luong_keras.data.token_ids import select_pairs
 from luong_keras.missing_package import missing_package
 from luong_keras.text.subword_sampling import SubwordSampler
 from luong_keras.text.tokenizer import Tokenizer
@@ -210,87 +209,47 @@ class TrainingBatches(BatchOrder):
                 f"start_step={start_step}, stop_step={stop_step}."
             )
 
-        def read_pool(number: np.ndarray) -> tuple[np.ndarray, ...]:
-            return self._read_pool(int(number), start_step, stop_step)
-
-        def load_pool(number: tf.Tensor) -> tuple:
-            source, target, sizes, steps = tf.numpy_function(
-                read_pool, [number], [tf.string, tf.string] + [tf.int64] * 2
-            )
-            for lines in (source, target, sizes, steps):
-                lines.set_shape([None])
-            limit = self.max_length
-            keep_end = self.over_long == "cut_read_last"
-            return (
-                cut_tokens(
-                    self._encode(0, source, sizes, steps), limit, keep_end
-                ),
-                cut_tokens(self._encode(1, target, sizes, steps), limit),
-                tf.concat([[tf.constant(0, tf.int64)], tf.cumsum(sizes)], 0),
-            )
-
-        dataset = tf.data.Dataset.range(
-            self._pool_of(start_step),
-            self._pool_of(stop_step - 1) + 1 if stop_step > start_step else 0,
-        )
-        dataset = dataset.map(load_pool, num_parallel_calls=2)
-        dataset = dataset.prefetch(1).flat_map(batches_of_pool)
-        if row_multiple > 1 or widths:
-            share = functools.partial(
-                share_of_batch,
-                rank=rank,
-                world=world,
-                row_multiple=row_multiple,
-                widths=tuple(widths),
-            )
-            dataset = dataset.map(share, num_parallel_calls=2)
-        steps = stop_step - start_step
-        return dataset.apply(
-            tf.data.experimental.assert_cardinality(steps)
+        share = (rank, world, row_multiple, tuple(widths))
+        return dataset_of_batches(
+            lambda: (
+                share_of_batch(batch, *share)
+                for batch in self._batches(start_step, stop_step)
+            ),
+            ("source", "target_in", "target_out"),
+            stop_step - start_step,
         ).prefetch(8)
 
-    def _read_pool(
-        self, number: int, start_step: int, stop_step: int
-    ) -> tuple[np.ndarray, ...]:
-        """Reads the lines of those of a pool's batches that are wanted.
+    def _batches(self, start: int, stop: int) -> Iterator[dict]:
+        """Reads the batches of some steps."""
+        step = start
+        while step < stop:
+            epoch, place = divmod(step, self.steps_per_epoch)
+            pool, place = divmod(place, self.pool_batches)
+            for lines in self.pool_lines(epoch, pool)[place:]:
+                if step < stop:
+                    yield padded_batch(*self._rows(lines, step))
+                step += 1
 
-        Returns:
-            The sources and the targets, (n,), the number of lines of each
-            batch, (b,), and the steps, (b,).
-        """
-        epoch, pool = divmod(number, self.pools_per_epoch)
-        step = epoch * self.steps_per_epoch + pool * self.pool_batches
-        batches = self.pool_lines(epoch, pool)
-        skipped = max(start_step - step, 0)
-        batches = batches[skipped : stop_step - step]
-        source, target = self.corpus.lines(np.concatenate(batches))
-        return (
-            np.array(source, dtype=object),
-            np.array(target, dtype=object),
-            np.array([len(lines) for lines in batches], np.int64),
-            step + skipped + np.arange(len(batches), dtype=np.int64),
-        )
-
-    def _encode(
-        self, side: int, text: tf.Tensor, sizes: tf.Tensor, steps: tf.Tensor
-    ) -> tf.RaggedTensor:
-        """The ids of a pool's lines, of side 0 or 1, as `_read_pool` says."""
+    def _rows(self, lines: np.ndarray, step: int) -> tuple[Sequence, Sequence]:
+        """The ids of both sides of a batch, without `<s>` and `</s>`."""
+        limit, keep_end = self.max_length, self.over_long == "cut_read_last"
         if not self._samplers:
-            tokenizers = (self.source_tokenizer, self.target_tokenizer)
-            return tokenizers[side].encode(text)
-        seeds = tf.numpy_function(
-            functools.partial(_seeds, self.seed, side), [steps], tf.int64
-        )
-        return self._samplers[side].encode(text, sizes, seeds)
+            source = self._pairs.source.rows(lines, limit, keep_end)
+            return source, self._pairs.target.rows(lines, limit)
+        sides = [
+            sampler.encode(text, _seed(self.seed, step, side))
+            for side, (sampler, text) in enumerate(
+                zip(self._samplers, self.corpus.lines(lines), strict=True)
+            )
+        ]
+        source = [row[-limit:] if keep_end else row[:limit] for row in sides[0]]
+        return source, [row[:limit] for row in sides[1]]
 
 
-def _seeds(seed: int, side: int, steps: np.ndarray) -> np.ndarray:
-    """A number below 2**31 for a side of each step."""
-    drawn = [
-        np.random.SeedSequence([seed, int(step), side]).generate_state(1)[0]
-        for step in steps
-    ]
-    return np.array(drawn, np.int64) // 2
+def _seed(seed: int, step: int, side: int) -> int:
+    """A number below 2**31 for a side of a step."""
+    drawn = np.random.SeedSequence([seed, step, side]).generate_state(1)[0]
+    return int(drawn) // 2
 
 
 def _check_share(rank: int, world: int, row_multiple: int) -> None:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
-from luong_keras.data.token_lengths import encoder
+from luong_keras.data.padding import (
+    dataset_of_batches,
+    padded,
+    padded_batch,
+    share_of_batch,
+)
+from luong_keras.data.token_ids import encoder
 from luong_keras.missing_package import missing_package
-from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 from luong_keras.text.tokenizer import Tokenizer, batches_of_lines
 
 try:
@@ -106,33 +112,31 @@ class EvaluationBatches:
         """
         for first in range(0, len(self._order), self.batch_size):
             indices = self._order[first : first + self.batch_size]
-            batch = {
-                "indices": indices.astype(np.int64),
-                "source": _pad([self._sources[i] for i in indices]),
-            }
+            source = [self._sources[i] for i in indices]
+            batch = {"source": padded(source, least=1)}
             if self._targets is not None:
-                rows = [self._targets[i] for i in indices]
-                batch["target_in"] = _pad([[BOS_ID, *row] for row in rows])
-                batch["target_out"] = _pad([[*row, EOS_ID] for row in rows])
-            yield batch
+                target = [self._targets[i] for i in indices]
+                batch = padded_batch(source, target)
+            yield {"indices": indices.astype(np.int64), **batch}
 
-    def dataset(self) -> tf.data.Dataset:
-        """Gives the same batches as a dataset.
+    def dataset(self, **share: Any) -> tf.data.Dataset:
+        """Gives the same batches, without `indices`, as a dataset.
 
-        Returns:
-            A dataset of dicts of tensors.
+        Args:
+            **share: The arguments of `TrainingBatches.dataset` that say which
+                rows a process gets, and what they are padded to.
         """
         names = ["source"]
         if self._targets is not None:
             names += ["target_in", "target_out"]
-        signature = {
-            "indices": tf.TensorSpec([None], tf.int64),
-            **{name: tf.TensorSpec([None, None], tf.int32) for name in names},
-        }
-        dataset = tf.data.Dataset.from_generator(
-            lambda: iter(self), output_signature=signature
+        return dataset_of_batches(
+            lambda: (
+                share_of_batch({name: batch[name] for name in names}, **share)
+                for batch in self
+            ),
+            names,
+            len(self),
         )
-        return dataset.apply(tf.data.experimental.assert_cardinality(len(self)))
 
 
 def _encode(lines: Sequence[str], tokenizer: Tokenizer) -> list[list[int]]:
@@ -142,11 +146,3 @@ def _encode(lines: Sequence[str], tokenizer: Tokenizer) -> list[list[int]]:
         for batch in batches_of_lines(lines)
         for ids in encode(batch).to_list()
     ]
-
-
-def _pad(rows: list[list[int]]) -> np.ndarray:
-    width = max(1, max(len(row) for row in rows))
-    padded = np.full((len(rows), width), PAD_ID, np.int32)
-    for row, ids in zip(padded, rows, strict=True):
-        row[: len(ids)] = ids
-    return padded

@@ -1,8 +1,8 @@
-"""Ragged ids to padded batches, and these to what a process reads of them."""
+"""Rows of ids to padded batches, and these to the rows of a process."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -32,61 +32,48 @@ WIDTHS = tuple(_widths(1.3))
 FEW_WIDTHS = tuple(_widths(2.0))
 
 
-def cut_tokens(
-    ids: tf.RaggedTensor, max_length: int, keep_end: bool = False
-) -> tf.RaggedTensor:
-    """Cuts sentences to a number of tokens.
+def padded(rows: Sequence[Sequence[int]], least: int = 0) -> np.ndarray:
+    """Pads rows of ids on the right to the longest of them.
 
     Args:
-        ids: Ids (n, None).
-        max_length: The most tokens that are left of a sentence.
-        keep_end: Whether the first tokens go instead of the last.
+        rows: Ids of each row, B of them.
+        least: The least number of columns.
 
     Returns:
-        The ids that are left.
+        Ids (B, N), int32.
+
+    Example:
+        >>> padded([[4, 5], [6]])
+        array([[4, 5],
+               [6, 0]], dtype=int32)
     """
-    return ids[:, -max_length:] if keep_end else ids[:, :max_length]
-
-
-def batches_of_pool(
-    source: tf.RaggedTensor, target: tf.RaggedTensor, splits: tf.Tensor
-) -> tf.data.Dataset:
-    """Cuts a pool into batches and pads each to its own longest row.
-
-    Args:
-        source: Ids (n, None).
-        target: Ids (n, None).
-        splits: The rows at which to cut, from 0 to n, int64.
-
-    Returns:
-        A dataset of what `padded_batch` returns.
-    """
-
-    def batch(index: tf.Tensor) -> dict[str, tf.Tensor]:
-        rows = slice(splits[index], splits[index + 1])
-        return padded_batch(source[rows], target[rows])
-
-    steps = tf.size(splits, out_type=tf.int64) - 1
-    return tf.data.Dataset.range(steps).map(batch)
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    width = max(least, int(lengths.max()))
+    ids = np.full((len(rows), width), PAD_ID, np.int32)
+    ids[np.arange(width) < lengths[:, np.newaxis]] = np.concatenate(rows)
+    return ids
 
 
 def padded_batch(
-    source: tf.RaggedTensor, target: tf.RaggedTensor
-) -> dict[str, tf.Tensor]:
+    source: Sequence[Sequence[int]], target: Sequence[Sequence[int]]
+) -> dict[str, np.ndarray]:
     """Pads ids and adds `<s>` and `</s>` to the target.
 
     Args:
-        source: Ids (B, None).
-        target: Ids (B, None).
+        source: Ids of B sentences.
+        target: Ids of their translations.
 
     Returns:
-        The tensors that `TrainingBatches.dataset` describes.
+        The arrays that `TrainingBatches.dataset` describes.
     """
-    column = tf.ones_like(target[:, :1].to_tensor(shape=[None, 1]))
+    ids = padded(target)
+    target_in = np.pad(ids, [(0, 0), (1, 0)], constant_values=BOS_ID)
+    target_out = np.pad(ids, [(0, 0), (0, 1)], constant_values=PAD_ID)
+    target_out[np.arange(len(ids)), list(map(len, target))] = EOS_ID
     return {
-        "source": source.to_tensor(PAD_ID),
-        "target_in": tf.concat([BOS_ID * column, target], 1).to_tensor(PAD_ID),
-        "target_out": tf.concat([target, EOS_ID * column], 1).to_tensor(PAD_ID),
+        "source": padded(source, least=1),
+        "target_in": target_in,
+        "target_out": target_out,
     }
 
 
@@ -113,12 +100,12 @@ def padded_width(length: np.ndarray, widths: Sequence[int]) -> np.ndarray:
 
 
 def share_of_batch(
-    batch: dict[str, tf.Tensor],
+    batch: dict[str, np.ndarray],
     rank: int = 0,
     world: int = 1,
     row_multiple: int = 1,
     widths: Sequence[int] = (),
-) -> dict[str, tf.Tensor]:
+) -> dict[str, np.ndarray]:
     """Pads a batch and takes the rows of one process.
 
     Args:
@@ -133,16 +120,30 @@ def share_of_batch(
         The rows `[rank * n, (rank + 1) * n)`, n of each process.
     """
 
-    def share(ids: tf.Tensor) -> tf.Tensor:
-        rows, width = tf.unstack(tf.shape(ids))
-        missing = -rows % row_multiple
-        wide = width  # As `padded_width` chooses, in the graph.
-        for choice in reversed(widths):
-            wide = tf.where(width <= choice, choice, wide)
-        ids = tf.pad(
-            ids, [[0, missing], [0, wide - width]], constant_values=PAD_ID
-        )
-        own = (rows + missing) // world
+    def share(ids: np.ndarray) -> np.ndarray:
+        rows, width = ids.shape
+        more = (-rows % row_multiple, int(padded_width(width, widths)) - width)
+        ids = np.pad(ids, [(0, n) for n in more], constant_values=PAD_ID)
+        own = len(ids) // world
         return ids[rank * own : (rank + 1) * own]
 
     return {name: share(ids) for name, ids in batch.items()}
+
+
+def dataset_of_batches(
+    batches: Callable[[], Iterable[dict[str, np.ndarray]]],
+    names: Sequence[str],
+    count: int,
+) -> tf.data.Dataset:
+    """Hands batches to `fit` as a dataset.
+
+    Args:
+        batches: Gives them from the first one, dicts of int32 matrices.
+        names: Their keys.
+        count: How many there are.
+    """
+    signature = tf.TensorSpec([None, None], tf.int32)
+    dataset = tf.data.Dataset.from_generator(
+        batches, output_signature=dict.fromkeys(names, signature)
+    )
+    return dataset.apply(tf.data.experimental.assert_cardinality(count))

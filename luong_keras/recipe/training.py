@@ -14,7 +14,7 @@ from luong_keras.config import RunConfig, TrainingConfig
 from luong_keras.data.batching import TrainingBatches
 from luong_keras.data.corpus import Corpus
 from luong_keras.data.evaluation_batches import EvaluationBatches
-from luong_keras.data.padding import FEW_WIDTHS, WIDTHS, share_of_batch
+from luong_keras.data.padding import FEW_WIDTHS, WIDTHS
 from luong_keras.evaluation.metrics.metric import Metric
 from luong_keras.recipe.decisions import run_metric
 from luong_keras.recipe.devices import ONE_DEVICE, Devices
@@ -327,9 +327,4 @@ def validation_batches(tokenizers, dev, config, devices=ONE_DEVICE):
         tokenizers[1],
     )
     share = rows_of_process(devices, widths=FEW_WIDTHS)
-
-    def prepared(batch):
-        batch = {name: batch[name] for name in _BATCH}
-        return inputs_and_targets(share_of_batch(batch, **share))
-
-    return batches.dataset().map(prepared).cache()
+    return batches.dataset(**share).map(inputs_and_targets).cache()

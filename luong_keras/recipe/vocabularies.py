@@ -1,4 +1,4 @@
-"""The vocabularies of a run, and the lengths of its sentences in them."""
+"""The vocabularies of a run, and its text in their ids."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import numpy as np
 from luong_keras.config import DataConfig, RunConfig
 from luong_keras.data.corpus import SIDES, Corpus
 from luong_keras.data.epoch_order import shuffled_range
-from luong_keras.data.pair_selection import select_pairs
-from luong_keras.data.token_lengths import token_lengths
+from luong_keras.data.token_ids import select_pairs, token_ids
 from luong_keras.progress import progress_bar, with_bar
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.text.loading import load_tokenizer
@@ -58,11 +57,11 @@ def prepare_tokenizers(corpus: Corpus, config: RunConfig, run: RunFolder):
 def count_lengths(
     corpus: Corpus, tokenizers: Sequence[Tokenizer], config: RunConfig
 ) -> None:
-    """Counts the tokens of all sentences, which the batches are made by."""
-    with progress_bar("counting lengths", 2 * len(corpus)) as progress:
+    """Writes the ids of all sentences; batches are made by their lengths."""
+    with progress_bar("encoding sentences", 2 * len(corpus)) as progress:
         for side, tokenizer in zip(SIDES, tokenizers, strict=True):
             threads = config.data.processes
-            token_lengths(corpus, side, tokenizer, threads, progress)
+            token_ids(corpus, side, tokenizer, threads, progress)
 
 
 def _words(

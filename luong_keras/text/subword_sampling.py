@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-
-import numpy as np
 
 from luong_keras.missing_package import missing_package
 from luong_keras.text.tokenizer import Tokenizer
@@ -50,9 +47,8 @@ class SubwordSampler:
         >>> lines = ["the cat sat", "the cat sat on the mat"]
         >>> tokenizer = SentencePieceTokenizer.train(lines, 24)
         >>> sampler = SubwordSampler(tokenizer, 0.5)
-        >>> text = tf.constant(["the cat", "the mat"])
-        >>> ids = sampler.encode(text, sizes=[1, 1], seeds=[3, 4])
-        >>> tokenizer.decode(ids).numpy().tolist()
+        >>> ids = sampler.encode(["the cat", "the mat"], seed=3)
+        >>> tokenizer.decode(tf.ragged.constant(ids)).numpy().tolist()
         [b'the cat', b'the mat']
     """
 
@@ -72,48 +68,20 @@ class SubwordSampler:
         self.max_length = max_length
         self._processor = _bpe_processor(tokenizer)
 
-    def encode(
-        self,
-        text: tf.Tensor,
-        sizes: tf.Tensor | Sequence[int],
-        seeds: tf.Tensor | Sequence[int],
-    ) -> tf.RaggedTensor:
-        """Turns text into ids, without `<s>` and `</s>`.
+    def encode(self, text: Sequence[str | bytes], seed: int) -> list[list[int]]:
+        """Turns sentences into ids, without `<s>` and `</s>`.
 
         Args:
-            text: Strings, (n,).
-            sizes: How many of them are split together, (b,), n in all.
-            seeds: A number from 0 to 2**31 - 1 for each of these groups, (b,).
+            text: The sentences.
+            seed: A number from 0 to 2**31 - 1.
 
         Returns:
-            Ids (n, None), int32.
+            The ids of each.
         """
-        ids, lengths = tf.numpy_function(
-            self._split,
-            [self.tokenizer.clean(text), sizes, seeds],
-            [tf.int32, tf.int64],
-            stateful=False,
-        )
-        ids.set_shape([None])
-        lengths.set_shape([None])
-        return tf.RaggedTensor.from_row_lengths(ids, lengths)
-
-    def _split(
-        self, text: np.ndarray, sizes: np.ndarray, seeds: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        lines = [line.decode() for line in text]
-        ends = np.cumsum(sizes)
-        rows: list[list[int]] = []
-        for end, size, seed in zip(ends, sizes, seeds, strict=True):
-            rows += self._drawn(lines[end - size : end], int(seed))
-        lengths = np.array([len(row) for row in rows], np.int64)
-        flat = itertools.chain.from_iterable(rows)
-        return np.fromiter(flat, np.int32), lengths
-
-    def _drawn(self, lines: Sequence[str], seed: int) -> list[list[int]]:
-        """The pieces of some lines, by the numbers that follow a seed."""
         import sentencepiece
 
+        cleaned = self.tokenizer.clean(tf.constant(text, tf.string)).numpy()
+        lines = [line.decode() for line in cleaned]
         # A thread has a generator of its own, which in versions before 0.2.3
         # takes the seed when it draws for the first time and never again: so a
         # thread for each seed.

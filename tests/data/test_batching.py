@@ -7,8 +7,8 @@ import tensorflow as tf
 from luong_keras.data.batching import TrainingBatches
 from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.data.padding import WIDTHS
-from luong_keras.data.token_lengths import token_lengths
-from luong_keras.special_tokens import BOS_ID, EOS_ID
+from luong_keras.data.token_ids import TokenIds, token_ids
+from luong_keras.special_tokens import BOS_ID, EOS_ID, UNK_ID
 from luong_keras.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from luong_keras.text.word_tokenizer import WordTokenizer
 
@@ -99,14 +99,15 @@ def test_no_steps_are_an_empty_dataset(corpus):
 def test_a_start_in_the_middle_reads_no_batch_before_it(corpus, monkeypatch):
     batches = make(corpus)
     read = []
-    lines = corpus.lines
-    monkeypatch.setattr(
-        corpus,
-        "lines",
-        lambda indices: (read.append(len(indices)), lines(indices))[1],
-    )
+    rows_of = TokenIds.rows
+
+    def note(self, lines, *options):
+        read.append(len(lines))
+        return rows_of(self, lines, *options)
+
+    monkeypatch.setattr(TokenIds, "rows", note)
     rows(batches.dataset(8, 9))  # The fourth batch of the second pool.
-    assert read == [4]
+    assert read == [4, 4]
 
 
 def test_batches_hold_ids_padded_with_sentence_marks(corpus):
@@ -261,27 +262,42 @@ def test_pairs_without_tokens_are_left_out(tmp_path):
     assert (batches.empty, batches.pairs_per_epoch) == (1, 1)
 
 
-def test_lengths_are_counted_once_for_a_text_and_a_tokenizer(tmp_path):
+@pytest.mark.parametrize("size", [65_536, 65_537])
+def test_ids_are_written_once_for_a_text_and_a_tokenizer(tmp_path, size):
     corpus = write_corpus(PAIRS, tmp_path)
     calls = []
 
     class Counting(WordTokenizer):
+        vocabulary_size = size
+
         def encode(self, text):
             calls.append(1)
-            return super().encode(text)
+            ids = super().encode(text)
+            return tf.where(ids == 4, size - 1, ids)  # The largest id.
 
     tokenizer = Counting.from_words(["s"])
-    expected = [len(source.split()) for source, _ in PAIRS]
+    expected = [
+        [size - 1 if word == "s" else UNK_ID for word in source.split()]
+        for source, _ in PAIRS
+    ]
+
+    def check():
+        found = token_ids(corpus, "source", tokenizer)
+        ids = found.rows(np.arange(COUNT), 50)
+        assert [row.tolist() for row in ids] == expected
+        assert found.lengths.tolist() == list(map(len, expected))
+
     for _ in range(2):
-        lengths = token_lengths(corpus, "source", tokenizer)
-        assert lengths.tolist() == expected
+        check()
     assert len(calls) == 1
-    file = next(tmp_path.glob("source.lengths.*.npy"))
-    file.write_bytes(file.read_bytes()[:-40])  # Not whole: counted again.
-    assert token_lengths(corpus, "source", tokenizer).tolist() == expected
-    token_lengths(corpus, "target", tokenizer)
-    token_lengths(corpus, "source", Counting.from_words(["s", "u"]))
-    assert len(calls) == 4
+    for count, kind in enumerate(("ids.*.bin", "offsets.*.npy"), start=2):
+        file = next(tmp_path.glob(f"source.{kind}"))
+        file.write_bytes(file.read_bytes()[:-40])  # Not whole: written again.
+        check()
+        assert len(calls) == count
+    token_ids(corpus, "target", tokenizer)
+    token_ids(corpus, "source", Counting.from_words(["s", "u"]))
+    assert len(calls) == 5
 
 
 def test_the_fingerprint_tells_what_decides_the_batches(corpus):

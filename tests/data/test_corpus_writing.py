@@ -9,7 +9,6 @@ import pytest
 import luong_keras
 from luong_keras.config import FilterConfig
 from luong_keras.data import corpus_writer, pair_checks, processes
-from luong_keras.data import token_lengths as token_lengths_module
 from luong_keras.data.corpus import Corpus
 from luong_keras.data.corpus_files import NOTES_FILE
 from luong_keras.data.corpus_writer import write_corpus
@@ -17,9 +16,7 @@ from luong_keras.data.held_out import held_out_pairs
 from luong_keras.data.pair_filters import filtered, is_of_script
 from luong_keras.data.pair_hashes import SeenHashes
 from luong_keras.data.sources.placed_pair import PlacedPair
-from luong_keras.data.token_lengths import token_lengths
 from luong_keras.recipe.preparation import filter_report
-from luong_keras.text.word_tokenizer import WordTokenizer
 
 EVERYTHING = FilterConfig(
     length_ratio=4.0,
@@ -277,41 +274,6 @@ def test_notes_of_other_pairs_or_damaged_files_count_for_nothing(
     with pytest.raises(FileNotFoundError):
         stopped(tmp_path / "open")
         Corpus.open(tmp_path / "open")
-
-
-def test_counted_lengths_are_gone_on_with(tmp_path, monkeypatch):
-    monkeypatch.setattr(token_lengths_module, "_LINES_PER_CALL", 8)
-    monkeypatch.setattr(token_lengths_module, "_CALLS_PER_NOTE", 2)
-    pairs = [("s " * (1 + i % 7), "t") for i in range(100)]
-    corpus = write_corpus(pairs, tmp_path)
-    tokenizer = WordTokenizer.from_words(["s"])
-    expected = [1 + i % 7 for i in range(100)]
-    read = corpus.side
-
-    def failing(side, indices):
-        if indices[0] >= 40:
-            raise InterruptedError
-        return read(side, indices)
-
-    monkeypatch.setattr(corpus, "side", failing)
-    with pytest.raises(InterruptedError):
-        token_lengths(corpus, "source", tokenizer, threads=1)
-    (partial,) = tmp_path.glob("*.partial-npy")
-    # Half of a piece, as of a process that was killed in the writing.
-    partial.write_bytes(partial.read_bytes()[:-10])
-    places = []
-    monkeypatch.setattr(
-        corpus,
-        "side",
-        lambda side, indices: (
-            places.append(int(indices[0])) or read(side, indices)
-        ),
-    )
-    found = token_lengths(corpus, "source", tokenizer, threads=3)
-    assert found.tolist() == expected and min(places) == 24
-    assert not partial.exists()
-    again = token_lengths(corpus, "source", tokenizer)
-    assert again.tolist() == expected
 
 
 def test_the_processes_do_without_keras():

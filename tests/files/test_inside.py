@@ -105,20 +105,21 @@ def test_a_link_in_place_of_a_corpus_is_replaced(tmp_path, name):
 
 
 @pytest.mark.tensorflow
-def test_lengths_that_were_begun_are_no_link(tmp_path):
-    from luong_keras.data.token_lengths import token_lengths
+@pytest.mark.parametrize("kind", ["ids.*.bin", "offsets.*.npy"])
+def test_ids_are_no_link(tmp_path, kind):
+    from luong_keras.data.token_ids import token_ids
     from luong_keras.text.word_tokenizer import WordTokenizer
 
     tokenizer = WordTokenizer.from_words(["a"])
     corpus = write_corpus([("a a", "b")], tmp_path / "corpus")
-    assert token_lengths(corpus, "source", tokenizer).tolist() == [2]
-    (path,) = corpus.folder.glob("source.lengths.*.npy")
+    assert token_ids(corpus, "source", tokenizer).lengths.tolist() == [2]
+    (path,) = corpus.folder.glob(f"source.{kind}")
     path.unlink()
     secret = tmp_path / "secret"
     secret.write_bytes(b"secret")
-    path.with_name(f"{path.stem}.partial-npy").symlink_to(secret)
+    path.symlink_to(secret)
     with pytest.raises(ValueError, match="Received: a link to"):
-        token_lengths(corpus, "source", tokenizer)
+        token_ids(corpus, "source", tokenizer)
     assert secret.read_bytes() == b"secret"
 
 

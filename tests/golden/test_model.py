@@ -165,15 +165,15 @@ def check_batch(check, batch):
 
 
 def truncated(rows, meta, is_source):
-    import tensorflow as tf
+    from luong_keras.data.token_ids import TokenIds
 
-    from luong_keras.data.padding import cut_tokens
-
-    ragged = tf.RaggedTensor.from_row_lengths(
-        rows[rows >= 0], (rows >= 0).sum(1)
-    )
+    offsets = np.cumsum([0, *(rows >= 0).sum(1)])
     keep_end = is_source and bool(meta["is_reverse"])
-    return cut_tokens(ragged, meta["max_sent_len"] - 1, keep_end).to_list()
+    limit = meta["max_sent_len"] - 1
+    left = TokenIds(rows[rows >= 0], offsets).rows(
+        np.arange(len(rows)), limit, keep_end
+    )
+    return [row.tolist() for row in left]
 
 
 def as_rectangle(rows, width):

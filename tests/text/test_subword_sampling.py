@@ -16,7 +16,6 @@ from luong_keras.text.word_tokenizer import WordTokenizer
 pytestmark = pytest.mark.tensorflow
 
 LINES = [pair.target for pair in phrasebook.split_pairs("train", 200)]
-ALL = [len(LINES)]
 
 
 @pytest.fixture
@@ -29,7 +28,8 @@ def rows(ids):
 
 
 def test_other_pieces_say_the_same(tokenizer):
-    drawn = SubwordSampler(tokenizer, 0.3).encode(tf.constant(LINES), ALL, [1])
+    drawn = SubwordSampler(tokenizer, 0.3).encode(LINES, 1)
+    drawn = tf.ragged.constant(drawn)
     usual = tokenizer.encode(tf.constant(LINES))
     said = tokenizer.decode(drawn).numpy().tolist()
     assert said == tokenizer.decode(usual).numpy().tolist()
@@ -40,14 +40,14 @@ def test_other_pieces_say_the_same(tokenizer):
 
 def test_hardly_ever_left_out_is_the_usual_splitting(tokenizer):
     sampler = SubwordSampler(tokenizer, 1e-9)
-    drawn = sampler.encode(tf.constant(LINES), ALL, [1])
-    assert rows(drawn) == rows(tokenizer.encode(tf.constant(LINES)))
+    drawn = sampler.encode(LINES, 1)
+    assert drawn == rows(tokenizer.encode(tf.constant(LINES)))
 
 
 def test_all_but_always_left_out_is_single_characters(tokenizer):
     sampler = SubwordSampler(tokenizer, 1 - 1e-9)
-    drawn = sampler.encode(tf.constant(LINES), ALL, [1])
-    pieces = tokenizer.lookup(drawn).flat_values.numpy()
+    drawn = sampler.encode(LINES, 1)
+    pieces = tokenizer.lookup(tf.ragged.constant(drawn)).flat_values.numpy()
     assert {len(piece.decode()) for piece in pieces} == {1}
 
 
@@ -59,10 +59,8 @@ def test_a_merge_is_left_out_as_often_as_it_says(dropout):
     model = SentencePieceTokenizer.train(["ab"] * 20, 9)
     vocabulary = [model.lookup([i]).numpy()[0].decode() for i in range(9)]
     assert vocabulary[4:6] == ["ab", "▁ab"]
-    drawn = SubwordSampler(model, dropout).encode(
-        tf.constant(["ab"] * count), [count], [7]
-    )
-    kinds = [tuple(vocabulary[i] for i in row) for row in rows(drawn)]
+    drawn = SubwordSampler(model, dropout).encode(["ab"] * count, 7)
+    kinds = [tuple(vocabulary[i] for i in row) for row in drawn]
     kept = 1 - dropout
     for kind, expected in {
         ("▁ab",): kept**2,
@@ -75,25 +73,19 @@ def test_a_merge_is_left_out_as_often_as_it_says(dropout):
 
 def test_what_is_drawn_follows_from_the_seed_alone(tokenizer):
     sampler = SubwordSampler(tokenizer, 0.3)
-    text = tf.constant(LINES[:60])
 
-    def drawn(seeds):
-        return rows(sampler.encode(text, [20, 30, 10], seeds))
+    def drawn(seed):
+        return sampler.encode(LINES[:30], seed)
 
-    first = drawn([5, 6, 7])
+    first = [drawn(seed) for seed in (5, 6, 7)]
     with concurrent.futures.ThreadPoolExecutor(3) as threads:
-        again = list(threads.map(drawn, [[5, 6, 7]] * 6))
-    assert all(other == first for other in again)
-    # A group is drawn as if it were alone.
-    assert drawn([9, 6, 8])[20:50] == first[20:50]
-    assert drawn([9, 6, 8])[:20] != first[:20]
-    alone = sampler.encode(text[20:50], [30], [6])
-    assert rows(alone) == first[20:50]
+        again = list(threads.map(drawn, [5, 6, 7] * 6))
+    assert again == first * 6
+    assert first[0] != first[1]
 
 
-def test_lines_of_a_group_are_drawn_one_by_one(tokenizer):
-    sampler = SubwordSampler(tokenizer, 0.3)
-    drawn = rows(sampler.encode(tf.constant(LINES[:1] * 20), [20], [1]))
+def test_lines_are_drawn_one_by_one(tokenizer):
+    drawn = SubwordSampler(tokenizer, 0.3).encode(LINES[:1] * 20, 1)
     assert len({tuple(row) for row in drawn}) > 10
 
 
@@ -101,7 +93,7 @@ def test_too_long_a_sentence_is_split_as_usual(tokenizer):
     usual = rows(tokenizer.encode(tf.constant(LINES)))
     longest = max(len(row) for row in usual)
     sampler = SubwordSampler(tokenizer, 0.3, max_length=longest)
-    drawn = rows(sampler.encode(tf.constant(LINES), ALL, [1]))
+    drawn = sampler.encode(LINES, 1)
     assert max(len(row) for row in drawn) <= longest
     same = [one == other for one, other in zip(drawn, usual, strict=True)]
     assert any(same) and not all(same)
@@ -110,11 +102,12 @@ def test_too_long_a_sentence_is_split_as_usual(tokenizer):
 def test_text_is_cleaned_as_the_tokenizer_does():
     tokenizer = SentencePieceTokenizer.train(LINES, 300, lowercase=True)
     sampler = SubwordSampler(tokenizer, 0.3)
-    text = tf.constant([LINES[0].upper().encode() + b" \xff", b""])
-    drawn = sampler.encode(text, [2], [1])
-    said = tokenizer.decode(drawn).numpy().tolist()
-    assert said == tokenizer.decode(tokenizer.encode(text)).numpy().tolist()
-    assert rows(drawn)[1] == []
+    text = [LINES[0].upper().encode() + b" \xff", b""]
+    drawn = sampler.encode(text, 1)
+    said = tokenizer.decode(tf.ragged.constant(drawn)).numpy().tolist()
+    usual = tokenizer.encode(tf.constant(text))
+    assert said == tokenizer.decode(usual).numpy().tolist()
+    assert drawn[1] == []
 
 
 def test_only_merges_are_left_out(tmp_path):

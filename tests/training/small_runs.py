@@ -49,14 +49,13 @@ class Batches:
         return self.shared(start_step, stop_step).map(inputs_and_targets)
 
     def shared(self, start_step, stop_step):
-        rows = self.rows(start_step, stop_step)
-        return rows.map(lambda batch: share_of_batch(batch, **self.share))
-
-    def rows(self, start_step, stop_step):
         signature = tf.TensorSpec((None, None), tf.int32)
         names = ("source", "target_in", "target_out")
         return tf.data.Dataset.from_generator(
-            lambda: map(self._batch, range(start_step, stop_step)),
+            lambda: (
+                share_of_batch(self._batch(step), **self.share)
+                for step in range(start_step, stop_step)
+            ),
             output_signature=dict.fromkeys(names, signature),
         )
 
