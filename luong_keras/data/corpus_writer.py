@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
+import array
+import contextlib
 import itertools
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from luong_keras.config_data import FilterConfig
-from luong_keras.data.corpus import COUNTS_FILE, Corpus
-from luong_keras.data.corpus_files import CorpusFiles
+from luong_keras.data.checksum import file_checksum
+from luong_keras.data.corpus import (
+    COUNTS_FILE,
+    FORMAT,
+    SIDES,
+    Corpus,
+    offsets_path,
+    text_path,
+)
 from luong_keras.data.pair_checks import (
     REASONS,
     SHOWN,
-    CheckedPairs,
     PairChecker,
     Preprocess,
     is_filtered,
     shown_pair,
 )
 from luong_keras.data.pair_filters import check_scripts
-from luong_keras.data.pair_hashes import SeenHashes
 from luong_keras.data.processes import mapped
+from luong_keras.files.atomic_file import disk_errors_named
+from luong_keras.files.json_file import write_json
 
 _PAIRS_PER_CALL = 8192
 # So many are checked before other processes are started.
 _CALLS_ALONE = 8
 _CALLS_ALONE_PREPARING = 1  # sacremoses takes ten times as long
-# A preparation that is killed loses so much of its work.
-_CALLS_PER_NOTE = 64
 
 
 def write_corpus(
@@ -47,12 +57,9 @@ def write_corpus(
 ) -> Corpus:
     r"""Checks sentence pairs and writes them into a folder, in one pass.
 
-    Memory does not grow with the text but for 16 bytes a pair, and 8 more
-    where duplicates are left out. Control characters inside a sentence, line
-    ends among them, become a space.
-
-    With a `key`, a writing that was interrupted goes on where it was; the
-    same pairs are then read again, and not checked.
+    Memory does not grow with the text but for 16 bytes a pair, and about 70
+    more where duplicates are left out. Control characters inside a sentence,
+    line ends among them, become a space.
 
     Args:
         pairs: Source and target sentences. One that has a `place`, such as
@@ -98,21 +105,47 @@ def write_corpus(
     filters = filters or FilterConfig()
     check_scripts(filters)
     preprocess = (preprocess_source, preprocess_target)
-    checker = PairChecker(preprocess, filters)
     prepares = any(prepare is not None for prepare in preprocess)
-    with CorpusFiles.begun(Path(folder), key) as files:
-        writing = _Writing(files, on_bad_line == "error", filters.duplicates)
-        for read in writing.check(
-            itertools.islice(pairs, files.read, None),
-            checker,
-            processes,
-            _CALLS_ALONE_PREPARING if prepares else _CALLS_ALONE,
-        ):
+    alone = _CALLS_ALONE_PREPARING if prepares else _CALLS_ALONE
+    checker = PairChecker(preprocess, filters)
+    folder = Path(folder)
+    left_out = _LeftOut(strict=on_bad_line == "error")
+    parts: Counter[int] = Counter()
+    seen: set[int] = set()
+    number = 0
+    with _writers(folder) as writers:
+        for chunk, found in mapped(checker, _chunks(pairs), processes, alone):
+            kept = []
+            for pair, result in zip(chunk, found, strict=True):
+                number += 1
+                if filters.duplicates and not isinstance(result, str):
+                    if result[2] in seen:
+                        result = "duplicate"
+                    else:
+                        seen.add(result[2])
+                if isinstance(result, str):
+                    left_out.add(result, getattr(pair, "place", number), pair)
+                else:
+                    kept.append(result)
+                    parts[getattr(pair, "part", 0)] += 1
+            for side, writer in enumerate(writers):
+                writer.write([lines[side] for lines in kept])
             if progress is not None:
-                progress(read)
-        files.close()
-        _check_counts(files, most_skipped)
-        files.finish()
+                progress(len(chunk))
+    left_out.check(number, parts.total(), most_skipped)
+    files = {name: entry for w in writers for name, entry in w.files().items()}
+    description = {
+        "format": FORMAT,
+        "pairs": parts.total(),
+        "skipped": left_out.skipped,
+        "files": files,
+        "key": key,
+    }
+    if left_out.filtered:
+        description["filtered"] = left_out.filtered
+    if max(parts):
+        description["parts"] = [parts[i] for i in range(max(parts) + 1)]
+    write_json(folder / COUNTS_FILE, description)
     # The checksums were computed a moment ago.
     return Corpus.open(folder, verify=False)
 
@@ -149,80 +182,107 @@ def open_or_write_corpus(
     return write_corpus(make_pairs(), folder, key=key, **options)
 
 
-class _Writing:
-    """From the pairs to the files, chunk by chunk."""
-
-    def __init__(
-        self, files: CorpusFiles, strict: bool, duplicates: bool
-    ) -> None:
-        self.files, self.strict = files, strict
-        # The pairs of the chunks that are being checked, for their places.
-        self.waiting: deque[list[tuple]] = deque()
-        self.seen = SeenHashes() if duplicates else None
-        if self.seen is not None:
-            for hashes in files.written_hashes():
-                self.seen.add(hashes)
-
-    def check(
-        self,
-        pairs: Iterable[tuple],
-        checker: PairChecker,
-        processes: int | None,
-        alone: int,
-    ) -> Iterator[int]:
-        """Writes what is left of the pairs; gives how many were read."""
-        if self.files.read:
-            yield self.files.read
-        chunks = self._chunks(pairs)
-        results = mapped(checker, chunks, processes, alone)
-        for number, (_, checked) in enumerate(results, start=1):
-            chunk = self.waiting.popleft()
-            self._write(chunk, checked)
-            yield len(chunk)
-            if number % _CALLS_PER_NOTE == 0:
-                self.files.note()
-
-    def _chunks(self, pairs: Iterable[tuple]) -> Iterator[list[tuple]]:
-        pairs = iter(pairs)
-        while chunk := list(itertools.islice(pairs, _PAIRS_PER_CALL)):
-            self.waiting.append(chunk)
-            yield [
-                ((pair[0], pair[1]), getattr(pair, "problem", None))
-                for pair in chunk
-            ]
-
-    def _write(self, chunk: list[tuple], checked: CheckedPairs) -> None:
-        if self.seen is not None and checked.hashes is not None:
-            checked = checked.without(self.seen.add(checked.hashes))
-        for reason, number in checked.left_out:
-            pair = chunk[number]
-            place = getattr(pair, "place", self.files.read + number + 1)
-            if self.strict and not is_filtered(reason):
-                raise ValueError(
-                    f"Pair {place} cannot be used: {REASONS[reason]}. "
-                    f"Received: {shown_pair(pair)}. Correct it, or leave such "
-                    "pairs out with `on_bad_line='skip'`."
-                )
-            self.files.leave_out(reason, place, shown_pair(pair))
-        parts = [getattr(chunk[number], "part", 0) for number in checked.kept]
-        self.files.write(checked, parts, len(chunk))
+def _chunks(pairs: Iterable[tuple]) -> Iterator[list[tuple]]:
+    pairs = iter(pairs)
+    while chunk := list(itertools.islice(pairs, _PAIRS_PER_CALL)):
+        yield chunk
 
 
-def _check_counts(files: CorpusFiles, most_skipped: float) -> None:
-    """Raises where too little is left."""
-    number, skipped = files.read, files.skipped
-    if not files.count:
-        filtered = f", and filtered: {files.filtered}" if files.filtered else ""
-        raise ValueError(
-            f"No sentence pair can be used. Received: {number} pairs, of "
-            f"which were left out: {skipped}{filtered}."
-        )
-    left_out = sum(entry["count"] for entry in skipped.values())
-    if left_out > most_skipped * number:
-        raise ValueError(
-            f"{left_out} of {number} sentence pairs cannot be used, which is "
-            f"{left_out / number:.1%}. Expected: at most {most_skipped:.1%} "
-            "(data.most_skipped). Is this the right file, in UTF-8? Pairs "
-            "left out, with their place: "
-            f"{'; '.join(files.samples[:SHOWN])}."
-        )
+class _LeftOut:
+    """The pairs that are left out: by reason, their count and first places."""
+
+    def __init__(self, strict: bool) -> None:
+        self.strict = strict
+        self.skipped: dict[str, dict[str, Any]] = {}
+        self.filtered: dict[str, dict[str, Any]] = {}
+        self._samples: list[str] = []
+
+    def add(self, reason: str, place: Any, pair: tuple) -> None:
+        """Counts a pair; a bad one is an error where it must be."""
+        on_purpose = is_filtered(reason)
+        if self.strict and not on_purpose:
+            raise ValueError(
+                f"Pair {place} cannot be used: {REASONS[reason]}. "
+                f"Received: {shown_pair(pair)}. Correct it, or leave such "
+                "pairs out with `on_bad_line='skip'`."
+            )
+        entries = self.filtered if on_purpose else self.skipped
+        entry = entries.setdefault(reason, {"count": 0, "first_lines": []})
+        entry["count"] += 1
+        if len(entry["first_lines"]) == SHOWN:
+            return
+        entry["first_lines"].append(place)
+        if on_purpose:
+            entry.setdefault("examples", []).append(shown_pair(pair))
+        else:
+            self._samples.append(f"{place} ({reason}): {shown_pair(pair)}")
+
+    def check(self, read: int, kept: int, most_skipped: float) -> None:
+        """Raises where too little is left."""
+        if not kept:
+            filtered = (
+                f", and filtered: {self.filtered}" if self.filtered else ""
+            )
+            raise ValueError(
+                f"No sentence pair can be used. Received: {read} pairs, of "
+                f"which were left out: {self.skipped}{filtered}."
+            )
+        bad = sum(entry["count"] for entry in self.skipped.values())
+        if bad > most_skipped * read:
+            samples = "; ".join(self._samples[:SHOWN])
+            raise ValueError(
+                f"{bad} of {read} sentence pairs cannot be used, which is "
+                f"{bad / read:.1%}. Expected: at most {most_skipped:.1%} "
+                "(data.most_skipped). Is this the right file, in UTF-8? Pairs "
+                f"left out, with their place: {samples}."
+            )
+
+
+@contextlib.contextmanager
+def _writers(folder: Path) -> Iterator[list[_SideWriter]]:
+    """Opens the texts of both sides, and at the end has them on disk."""
+    folder.mkdir(parents=True, exist_ok=True)
+    # Without this file the folder does not count as a corpus.
+    (folder / COUNTS_FILE).unlink(missing_ok=True)
+    # New files, not new content: an open corpus keeps its map.
+    for side in SIDES:
+        for old in folder.glob(f"{side}.*"):
+            old.unlink()
+    writers = [_SideWriter(folder, side) for side in SIDES]
+    with writers[0].file, writers[1].file:
+        yield writers
+        for writer in writers:
+            writer.sync()
+
+
+class _SideWriter:
+    """Writes one side's text and keeps the places of its lines."""
+
+    def __init__(self, folder: Path, side: str) -> None:
+        self.paths = text_path(folder, side), offsets_path(folder, side)
+        self.offsets = array.array("q", [0])
+        with disk_errors_named(self.paths[0], atomic=False):
+            self.file = open(self.paths[0], "wb")  # noqa: SIM115
+
+    def write(self, lines: Sequence[bytes]) -> None:
+        with disk_errors_named(self.paths[0], atomic=False):
+            self.file.write(b"".join(line + b"\n" for line in lines))
+        sizes = np.fromiter(map(len, lines), np.int64, len(lines)) + 1
+        self.offsets.frombytes((self.offsets[-1] + np.cumsum(sizes)).tobytes())
+
+    def sync(self) -> None:
+        with disk_errors_named(self.paths[0], atomic=False):
+            self.file.flush()
+            os.fsync(self.file.fileno())
+
+    def files(self) -> dict[str, dict[str, int]]:
+        """Writes the offsets; the size and checksum of both files."""
+        with disk_errors_named(self.paths[1], atomic=False):
+            np.save(self.paths[1], np.frombuffer(self.offsets, np.int64))
+        return {
+            path.name: {
+                "bytes": path.stat().st_size,
+                "crc32": file_checksum(path),
+            }
+            for path in self.paths
+        }

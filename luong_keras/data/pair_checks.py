@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from luong_keras.config_data import FilterConfig
 from luong_keras.data.corpus import SIDES
 from luong_keras.data.pair_filters import FILTERED, filtered
@@ -17,6 +15,7 @@ from luong_keras.data.pair_hashes import pair_hash
 from luong_keras.data.sources.placed_pair import MORE_COLUMNS, one_line
 
 Preprocess = Callable[[str], str]
+Checked = tuple[bytes, bytes, int | None] | str
 
 NO_FILTERS = FilterConfig()
 
@@ -59,49 +58,28 @@ class PairChecker:
         self.__dict__.update(state)
         self.__post_init__()
 
-    def __call__(
-        self, pairs: Sequence[tuple[tuple, str | None]]
-    ) -> CheckedPairs:
+    def __call__(self, pairs: Sequence[tuple]) -> list[Checked]:
         """Checks a chunk of pairs.
 
         Args:
-            pairs: Source and target, and why it is no pair, if it is none.
+            pairs: Source and target; one that is none has a `problem`.
 
         Returns:
-            What is left of them.
+            Of each pair its lines and, where duplicates are left out, its
+            hash, or the reason to leave it out.
         """
-        lines: tuple[list[bytes], list[bytes]] = ([], [])
-        kept, hashes = [], []
-        counts: dict[str, int] = {}
-        left_out: list[tuple[str, int]] = []
-        for number, (pair, problem) in enumerate(pairs):
-            texts, reason = self._checked(pair, problem)
-            if reason is None:
-                try:
-                    encoded = [text.encode() for text in texts]
-                except UnicodeEncodeError:
-                    reason = "not UTF-8"
-            if reason is None:
-                lines[0].append(encoded[0])
-                lines[1].append(encoded[1])
-                kept.append(number)
-                if self.filters.duplicates:
-                    hashes.append(pair_hash(*texts))
-                continue
-            counts[reason] = counts.get(reason, 0) + 1
-            if counts[reason] <= SHOWN:
-                left_out.append((reason, number))
-        return CheckedPairs(
-            tuple(b"".join(line + b"\n" for line in side) for side in lines),
-            tuple(
-                np.fromiter(map(len, side), np.int32, len(side)) + 1
-                for side in lines
-            ),
-            np.array(kept, np.int32),
-            np.array(hashes, np.uint64) if self.filters.duplicates else None,
-            counts,
-            left_out,
-        )
+        return [self._line(pair) for pair in pairs]
+
+    def _line(self, pair: tuple) -> Checked:
+        texts, reason = self._checked(pair, getattr(pair, "problem", None))
+        if reason is not None:
+            return reason
+        try:
+            source, target = (text.encode() for text in texts)
+        except UnicodeEncodeError:
+            return "not UTF-8"
+        hashed = pair_hash(*texts) if self.filters.duplicates else None
+        return source, target, hashed
 
     def _checked(
         self, pair: tuple, problem: str | None
@@ -128,55 +106,6 @@ class PairChecker:
         if self.filters is NO_FILTERS:
             return texts, None
         return texts, filtered(texts[0], texts[1], self.filters)
-
-
-@dataclass(frozen=True)
-class CheckedPairs:
-    r"""What is left of a chunk of pairs.
-
-    Attributes:
-        texts: The lines of both sides, each ended by `\n`.
-        sizes: Their bytes, each (n,), int32.
-        kept: Which pairs of the chunk they are, (n,), int32.
-        hashes: The numbers of the pairs, (n,), or None.
-        counts: How many were left out, by reason.
-        left_out: The reason and the number of the first ones of each.
-    """
-
-    texts: tuple[bytes, ...]
-    sizes: tuple[np.ndarray, ...]
-    kept: np.ndarray
-    hashes: np.ndarray | None
-    counts: dict[str, int]
-    left_out: list[tuple[str, int]]
-
-    def without(self, repeated: np.ndarray) -> CheckedPairs:
-        """The same without some of the pairs, which are duplicates."""
-        again = self.kept[repeated]
-        if not again.size:
-            return self
-        keep = np.flatnonzero(~repeated)
-        texts = []
-        for text, sizes in zip(self.texts, self.sizes, strict=True):
-            stops = np.cumsum(sizes)
-            starts = stops - sizes
-            texts.append(
-                b"".join(
-                    text[start:stop]
-                    for start, stop in zip(
-                        starts[keep].tolist(), stops[keep].tolist(), strict=True
-                    )
-                )
-            )
-        shown = [("duplicate", int(number)) for number in again[:SHOWN]]
-        return CheckedPairs(
-            tuple(texts),
-            tuple(sizes[keep] for sizes in self.sizes),
-            self.kept[keep],
-            None,
-            self.counts | {"duplicate": len(again)},
-            sorted(self.left_out + shown, key=lambda entry: entry[1]),
-        )
 
 
 def shown_pair(pair: tuple) -> str:

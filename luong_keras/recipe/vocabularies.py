@@ -22,7 +22,6 @@ from luong_keras.text.tokenizer import Tokenizer
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder
 
-_WORDS_SO_FAR = "words.partial.npz"
 _LINES_PER_CALL = 8192
 # What the maximum length adds to the length of nearly all training pairs.
 _LIMIT_ROOM = 10
@@ -47,10 +46,9 @@ def prepare_tokenizers(corpus: Corpus, config: RunConfig, run: RunFolder):
         elif data.tokenizer == "sentencepiece":
             tokenizer = _subwords(corpus, parts, size, data.subword_lines)
         else:
-            tokenizer = _words(corpus, parts, size, data, run)
+            tokenizer = _words(corpus, parts, size, data)
         tokenizer.save(run.path, name)
         tokenizers.append(tokenizer)
-    (run.path / _WORDS_SO_FAR).unlink(missing_ok=True)
     return tokenizers
 
 
@@ -69,10 +67,8 @@ def _words(
     sides: Sequence[str],
     size: int,
     data: DataConfig,
-    run: RunFolder,
 ) -> WordTokenizer:
-    """The most frequent words; the counting goes on if it was interrupted."""
-    key = f"{corpus.fingerprint} {sides} {data.tokenize}"
+    """The most frequent words."""
     lines = (line for side in sides for line in corpus.side_lines(side))
     what = f"counting words of the {' and '.join(sides)} text"
     return WordTokenizer.train(
@@ -80,7 +76,6 @@ def _words(
         size,
         pretokenized=data.tokenize,
         threads=data.processes,
-        note=(run.path / _WORDS_SO_FAR, key),
     )
 
 

@@ -95,7 +95,6 @@ class WordTokenizer(Tokenizer):
         lowercase: bool = False,
         min_count: int = 1,
         threads: int | None = 1,
-        note: tuple[Path, str] | None = None,
     ) -> WordTokenizer:
         """Takes the most frequent words of a text.
 
@@ -110,7 +109,6 @@ class WordTokenizer(Tokenizer):
             lowercase: As in the constructor.
             min_count: A word must occur this often.
             threads: As in `luong_keras.text.word_counts.count_words`.
-            note: Likewise.
 
         Returns:
             The tokenizer; `save` it to keep it.
@@ -129,7 +127,6 @@ class WordTokenizer(Tokenizer):
             lines,
             lambda batch: _split(clean_text(batch, lowercase), pretokenized),
             threads,
-            note,
         )
         for token in SPECIAL_TOKENS:
             counts.pop(token.encode(), None)

@@ -1,20 +1,16 @@
 """Filters, processes and interruptions: the corpus is the same."""
 
-import json
 import random
 
-import numpy as np
 import pytest
 
 import luong_keras
 from luong_keras.config import FilterConfig
 from luong_keras.data import corpus_writer, pair_checks, processes
 from luong_keras.data.corpus import Corpus
-from luong_keras.data.corpus_files import NOTES_FILE
 from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.data.held_out import held_out_pairs
 from luong_keras.data.pair_filters import filtered, is_of_script
-from luong_keras.data.pair_hashes import SeenHashes
 from luong_keras.data.sources.placed_pair import PlacedPair
 from luong_keras.recipe.preparation import filter_report
 
@@ -59,7 +55,6 @@ def small_chunks(monkeypatch):
     for name, value in (
         ("_PAIRS_PER_CALL", 100),
         ("_CALLS_ALONE", 2),
-        ("_CALLS_PER_NOTE", 3),
     ):
         monkeypatch.setattr(corpus_writer, name, value)
 
@@ -142,19 +137,6 @@ def test_what_is_filtered_is_not_held_out():
     assert not set().union(*held_out_pairs(pairs, 3)) <= good
 
 
-def test_seen_hashes_are_those_of_a_set():
-    seen, known = SeenHashes(), set()
-    numbers = np.random.default_rng(1).integers(0, 3000, (60, 50), np.uint64)
-    for row in numbers:
-        expected = []
-        for number in row.tolist():
-            expected.append(number in known)
-            known.add(number)
-        assert seen.add(row).tolist() == expected
-    assert len(seen._sorted) < 12
-    assert seen.add(np.zeros(0, np.uint64)).tolist() == []
-
-
 def test_processes_change_nothing(tmp_path, small_chunks):
     one = write(tmp_path / "one", processes=1)
     assert (
@@ -218,62 +200,18 @@ class Killed(BaseException):
     pass
 
 
-def test_a_writing_that_was_killed_goes_on(tmp_path, small_chunks, monkeypatch):
-    expected = files_of(write(tmp_path / "whole"))
-    checked = []
-    check = pair_checks.PairChecker._checked
-
-    def counting(self, *given):
-        checked.append(1)
-        return check(self, *given)
-
-    monkeypatch.setattr(pair_checks.PairChecker, "_checked", counting)
-    for killed_after in (250, 350, 1250):
-        folder = tmp_path / str(killed_after)
-
-        def stop(pairs, after=killed_after):
-            for number, pair in enumerate(pairs):
-                if number == after:
-                    raise Killed
-                yield pair
-
-        with pytest.raises(Killed):
-            write(folder, stop(noisy_pairs(2000)))
-        noted = killed_after // 300 * 300
-        assert (folder / NOTES_FILE).exists() == (noted > 0)
-        checked.clear()
-        read = []
-        corpus = write(folder, progress=read.append)
-        assert files_of(corpus) == expected
-        assert len(checked) == 2000 - noted and sum(read) == 2000
-
-
-def test_notes_of_other_pairs_or_damaged_files_count_for_nothing(
-    tmp_path, small_chunks
-):
+def test_a_writing_that_was_killed_begins_again(tmp_path, small_chunks):
     expected = files_of(write(tmp_path / "whole"))
 
-    def stopped(folder):
-        def stop():
-            yield from list(noisy_pairs(2000))[:700]
-            raise Killed
+    def stopped():
+        yield from list(noisy_pairs(2000))[:700]
+        raise Killed
 
-        with pytest.raises(Killed):
-            write(folder, stop())
-        return folder / NOTES_FILE
-
-    notes = stopped(tmp_path / "key")
-    notes.write_text(notes.read_text().replace('"key": "key"', '"key": "old"'))
-    assert files_of(write(tmp_path / "key")) == expected
-    stopped(tmp_path / "cut")
-    (tmp_path / "cut" / "target.txt").write_bytes(b"x\n")
-    assert files_of(write(tmp_path / "cut")) == expected
-    notes = stopped(tmp_path / "damaged")
-    notes.write_text(json.dumps([1]))
-    assert files_of(write(tmp_path / "damaged")) == expected
+    with pytest.raises(Killed):
+        write(tmp_path / "killed", stopped())
     with pytest.raises(FileNotFoundError):
-        stopped(tmp_path / "open")
-        Corpus.open(tmp_path / "open")
+        Corpus.open(tmp_path / "killed")
+    assert files_of(write(tmp_path / "killed")) == expected
 
 
 def test_the_processes_do_without_keras():
