@@ -8,7 +8,7 @@ from pathlib import Path
 
 from luong_keras.config import DataConfig
 from luong_keras.data.sources.columns import Wanted
-from luong_keras.data.sources.placed_pair import PlacedPair
+from luong_keras.data.sources.source_kinds import PlacedPair
 from luong_keras.data.text_files import (
     ONE_OR_TWO,
     TextSource,

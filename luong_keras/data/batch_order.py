@@ -6,16 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from luong_keras.data.epoch_order import (
-    pool_batches as batches_of_lines,
-)
-from luong_keras.data.epoch_order import (
-    shuffled_range,
-    sorted_batches,
-)
-from luong_keras.data.mixture import Mixture
 from luong_keras.data.padding import padded_width
 from luong_keras.data.token_ids import PairSelection
+from luong_keras.missing_package import missing_package
+
+try:
+    import tensorflow as tf
+except ImportError as error:
+    raise missing_package("tensorflow", error) from error
 
 _POOL_BATCHES = {"sorted_pools": 64, "authors": 100}
 
@@ -113,7 +111,7 @@ class BatchOrder:
                 pool * size, stop, count, seed=(self.seed, epoch)
             )
         lines = self._pairs.lines[places]
-        return batches_of_lines(
+        return pool_batches(
             lines,
             self._pairs.target_lengths[lines],
             self._pairs.source_lengths[lines],
@@ -184,3 +182,219 @@ class BatchOrder:
             )
         )
         return float(1 - words / (rows * (source + target)).sum())
+
+
+class Mixture:
+    """Which pairs an epoch takes of each source, by the sources' weights.
+
+    An epoch has as many pairs as all sources together, and of each source its
+    share of them. The pairs of a source follow each other in passes: one pass
+    has each of them once, in an order of its own, and goes on where the last
+    epoch left it. So a source that comes often is repeated evenly, and of
+    one that comes seldom every pair comes in the end. All of it is a pure
+    function of the seed and the epoch.
+
+    Args:
+        counts: The pairs of each source; they lie one source after the other.
+        weights: How much of the epoch each source is, relative to the others.
+        seed: A number from 0; another one gives other orders.
+
+    Raises:
+        ValueError: The numbers do not go together, or a source has no pair.
+
+    Example:
+        >>> mixture = Mixture([2, 6], [3, 1], seed=1)
+        >>> mixture.shares.tolist()
+        [6, 2]
+        >>> drawn = mixture.places(0, 8, epoch=0)
+        >>> sorted(np.bincount(drawn, minlength=8)[:2].tolist())
+        [3, 3]
+    """
+
+    def __init__(
+        self, counts: Sequence[int], weights: Sequence[float], seed: int
+    ) -> None:
+        if len(counts) != len(weights):
+            raise ValueError(
+                "`weights` must be as many as the sources of the text. "
+                f"Received: {len(weights)} weights, {len(counts)} sources."
+            )
+        if min(weights) <= 0:
+            raise ValueError(
+                f"`weights` must be positive. Received: {list(weights)}."
+            )
+        if min(counts) < 1:
+            raise ValueError(
+                "Every source with a weight must have a pair that can be used. "
+                f"Received: sources of {list(counts)} pairs. Leave out the "
+                "empty one, or look at what was skipped."
+            )
+        self.counts = np.array(counts, np.int64)
+        self.weights = tuple(float(weight) for weight in weights)
+        self.seed = seed
+        self.shares = _shares(int(self.counts.sum()), self.weights)
+
+    def places(self, start: int, stop: int, epoch: int) -> np.ndarray:
+        """Computes which pairs stand at some places of an epoch.
+
+        Args:
+            start: The first place, from 0.
+            stop: The place after the last one, at most the pairs of all.
+            epoch: The epoch, from 0.
+
+        Returns:
+            Numbers of pairs, (stop - start,), int64.
+        """
+        total = int(self.counts.sum())
+        mixed = shuffled_range(start, stop, total, seed=(self.seed, epoch))
+        starts = np.cumsum(self.shares) - self.shares
+        source = np.searchsorted(starts, mixed, side="right") - 1
+        # Of sources without a share in the epoch one begins where another
+        # does: the last of them is the one that has some.
+        place = epoch * self.shares[source] + mixed - starts[source]
+        passes, place = np.divmod(place, self.counts[source])
+        # No number of a source is that of the epoch's own order.
+        seeds = np.stack([self.seed + ((source + 1) << 32), passes], -1)
+        drawn = shuffled_places(place, self.counts[source], seeds)
+        return drawn + (np.cumsum(self.counts) - self.counts)[source]
+
+
+def _shares(total: int, weights: Sequence[float]) -> np.ndarray:
+    """The pairs of each source in an epoch, which are `total` together.
+
+    Example:
+        >>> _shares(10, (1.0, 1.0, 1.0)).tolist()
+        [4, 3, 3]
+    """
+    exact = total * np.array(weights) / sum(weights)
+    shares = np.floor(exact).astype(np.int64)
+    # What is left goes to those that lost most by the rounding.
+    order = np.argsort(-(exact - shares), kind="stable")
+    shares[order[: total - int(shares.sum())]] += 1
+    return shares
+
+
+_FIRST_SEED = 498247692  # of the three that the operation takes
+
+
+def shuffled_range(
+    start: int, stop: int, count: int, seed: tuple[int, int]
+) -> np.ndarray:
+    """Computes a part of a shuffled `range(count)` without the rest.
+
+    Args:
+        start: The first place.
+        stop: The place after the last one, at most `count`.
+        count: How many numbers are shuffled.
+        seed: Two integers; each pair gives another order.
+
+    Returns:
+        The numbers at these places, (stop - start,), int64.
+
+    Example:
+        >>> whole = shuffled_range(0, 10, 10, seed=(1, 0))
+        >>> sorted(whole.tolist()) == list(range(10))
+        True
+        >>> part = shuffled_range(4, 6, 10, seed=(1, 0))
+        >>> part.tolist() == whole[4:6].tolist()
+        True
+    """
+    if stop <= start:  # The op refuses an empty range.
+        return np.zeros(0, np.int64)
+    with tf.device("CPU:0"):
+        return tf.random.experimental.index_shuffle(
+            tf.range(start, stop, dtype=tf.int64),
+            seed=tf.constant(seed, tf.int64),
+            max_index=tf.constant(count - 1, tf.int64),
+        ).numpy()
+
+
+def shuffled_places(
+    places: np.ndarray, counts: np.ndarray, seeds: np.ndarray
+) -> np.ndarray:
+    """Computes single places of several shuffled ranges.
+
+    Args:
+        places: A place in each range, (n,).
+        counts: How many numbers are shuffled in each, (n,).
+        seeds: The two integers of each order, (n, 2).
+
+    Returns:
+        The numbers at these places, (n,), int64.
+
+    Example:
+        >>> seeds = np.array([[1, 0]] * 2)
+        >>> places = np.array([4, 5])
+        >>> found = shuffled_places(places, np.array([10, 10]), seeds)
+        >>> found.tolist() == shuffled_range(4, 6, 10, seed=(1, 0)).tolist()
+        True
+    """
+    if not places.size:
+        return np.zeros(0, np.int64)
+    with tf.device("CPU:0"):
+        # As `index_shuffle`, whose seeds of more than one order are refused
+        # for their shape.
+        return tf.raw_ops.RandomIndexShuffle(
+            index=tf.constant(places, tf.int64),
+            seed=tf.pad(
+                tf.constant(seeds, tf.int64),
+                [[0, 0], [1, 0]],
+                constant_values=_FIRST_SEED,
+            ),
+            max_index=tf.constant(counts - 1, tf.int64),
+            rounds=4,
+        ).numpy()
+
+
+def pool_batches(
+    lines: np.ndarray,
+    target_lengths: np.ndarray,
+    source_lengths: np.ndarray,
+    batch_size: int,
+    seed: tuple[int, int],
+) -> list[np.ndarray]:
+    """Puts sentences of like length into batches.
+
+    Args:
+        lines: Line numbers of a pool, (n,), in shuffled order.
+        target_lengths: Their target lengths, by which they are sorted first.
+        source_lengths: Their source lengths, by which ties are broken.
+        batch_size: Lines a batch; the last, longest ones may be fewer.
+        seed: Two integers that decide the order of the batches.
+
+    Returns:
+        The line numbers of each batch, in the order of training.
+    """
+    lines = lines[np.lexsort((source_lengths, target_lengths))]
+    batches = [
+        lines[first : first + batch_size]
+        for first in range(0, len(lines), batch_size)
+    ]
+    order = shuffled_range(0, len(batches), len(batches), seed)
+    return [batches[place] for place in order]
+
+
+def sorted_batches(
+    lines: np.ndarray, target_lengths: np.ndarray, batch_size: int
+) -> list[np.ndarray]:
+    """Cuts a chunk of lines into batches as the authors' program does.
+
+    Args:
+        lines: Line numbers of a chunk, (n,), in the order of the file.
+        target_lengths: Their target lengths; equal ones keep their order.
+        batch_size: Lines a batch; the last, longest ones may be fewer.
+
+    Returns:
+        The line numbers of each batch, from short to long.
+
+    Example:
+        >>> chunk = np.arange(5)
+        >>> batches = sorted_batches(chunk, np.array([3, 1, 2, 1, 3]), 2)
+        >>> [batch.tolist() for batch in batches]
+        [[1, 3], [2, 0], [4]]
+    """
+    lines = lines[np.argsort(target_lengths, kind="stable")]
+    return [
+        lines[first : first + batch_size]
+        for first in range(0, len(lines), batch_size)
+    ]

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from luong_keras.data.batch_order import BatchOrder
+from luong_keras.data.batch_order import BatchOrder, Mixture
 from luong_keras.data.corpus import Corpus
-from luong_keras.data.mixture import Mixture
 from luong_keras.data.padding import (
     dataset_of_batches,
     padded_batch,
@@ -62,7 +61,7 @@ class TrainingBatches(BatchOrder):
             randomness. 64 when None, and 100, as in the authors' program,
             for its batching.
         weights: How often the pairs of each of the corpus's sources come,
-            relative to the others: see `luong_keras.data.mixture.Mixture`.
+            relative to the others: see `luong_keras.data.batch_order.Mixture`.
             Every pair comes once an epoch when None.
         subword_dropout: The probability that a merge of subwords is left out:
             see `luong_keras.text.subword_sampling.SubwordSampler`. What is

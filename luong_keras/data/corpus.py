@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import mmap
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from luong_keras.data.checksum import file_checksum
 
 SIDES = ("source", "target")
 COUNTS_FILE = "corpus.json"
@@ -213,3 +212,29 @@ def _check_file(path: Path, expected: dict[str, int], verify: bool) -> None:
             f"{path} is not the file that was written: expected {expected}. "
             f"Received: {found or 'no such file'}. Write the corpus again."
         )
+
+
+_CHUNK = 1 << 22
+
+
+def file_checksum(path: Path) -> int:
+    """Computes the CRC-32 of a file in bounded memory.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The checksum.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "digits"
+        >>> size = path.write_text("123456789")
+        >>> hex(file_checksum(path))
+        '0xcbf43926'
+    """
+    checksum = 0
+    with open(path, "rb") as file:
+        while chunk := file.read(_CHUNK):
+            checksum = zlib.crc32(chunk, checksum)
+    return checksum

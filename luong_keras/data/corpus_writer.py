@@ -6,20 +6,20 @@ import array
 import contextlib
 import itertools
 import os
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from luong_keras.config_data import FilterConfig
-from luong_keras.data.checksum import file_checksum
 from luong_keras.data.corpus import (
     COUNTS_FILE,
     FORMAT,
     SIDES,
     Corpus,
+    file_checksum,
     offsets_path,
     text_path,
 )
@@ -28,13 +28,14 @@ from luong_keras.data.pair_checks import (
     SHOWN,
     PairChecker,
     Preprocess,
+    check_scripts,
     is_filtered,
     shown_pair,
 )
-from luong_keras.data.pair_filters import check_scripts
-from luong_keras.data.processes import mapped
 from luong_keras.files.atomic_file import disk_errors_named
 from luong_keras.files.json_file import write_json
+from luong_keras.missing_package import missing_package
+from luong_keras.text.threads import available_cores
 
 _PAIRS_PER_CALL = 8192
 # So many are checked before other processes are started.
@@ -286,3 +287,77 @@ class _SideWriter:
             }
             for path in self.paths
         }
+
+
+Chunk = TypeVar("Chunk")
+Result = TypeVar("Result")
+
+
+def mapped(
+    function: Callable[[Chunk], Result],
+    chunks: Iterable[Chunk],
+    processes: int | None,
+    alone: int = 0,
+) -> Iterator[tuple[Chunk, Result]]:
+    """Applies a function to chunks, in their order.
+
+    The results are those of one process, whatever the number. At most two
+    chunks a process are on their way, so memory does not grow with their
+    number.
+
+    Args:
+        function: What can be sent to another process, with its results.
+        chunks: The chunks.
+        processes: How many processes; all cores where None.
+        alone: So many chunks are done here first: for few of them, no process
+            is started.
+
+    Yields:
+        Each chunk with its result.
+
+    Raises:
+        RuntimeError: A process was ended from outside.
+
+    Example:
+        >>> list(mapped(len, ["a", "bc"], processes=1))
+        [('a', 1), ('bc', 2)]
+    """
+    chunks = iter(chunks)
+    processes = available_cores() if processes is None else processes
+    here = itertools.islice(chunks, alone) if processes > 1 else chunks
+    for chunk in here:
+        yield chunk, function(chunk)
+    first = list(itertools.islice(chunks, 1))
+    if first:
+        rest = itertools.chain(first, chunks)
+        yield from _on_processes(function, rest, processes)
+
+
+def _on_processes(function, chunks, processes):
+    try:
+        # Unlike the processes of the standard library, these do not run the
+        # user's script again, which need not be written for that.
+        import loky
+    except ImportError as error:
+        raise missing_package("loky", error) from error
+    # They work on text alone.
+    pool = loky.ProcessPoolExecutor(
+        max_workers=processes, env={"LUONG_KERAS_LAZY": "1"}
+    )
+    waiting = deque()
+    try:
+        for chunk in chunks:
+            waiting.append((chunk, pool.submit(function, chunk)))
+            if len(waiting) >= 2 * processes:
+                done, future = waiting.popleft()
+                yield done, future.result()
+        for done, future in waiting:
+            yield done, future.result()
+    except loky.process_executor.BrokenProcessPool as error:
+        raise RuntimeError(
+            "A process that prepares the text was ended from outside, for "
+            f"want of memory, say ({error}). Give the same command again; "
+            "with --set data.processes=1 it takes less memory."
+        ) from error
+    finally:
+        pool.shutdown(wait=True, kill_workers=True)

@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from luong_keras.data.compression import SUFFIXES
-from luong_keras.data.parallel_text import read_pairs
+from luong_keras.data.parallel_text import SUFFIXES, read_pairs
 from luong_keras.data.sources.columns import Wanted
-from luong_keras.data.sources.placed_pair import PlacedPair
 from luong_keras.data.sources.registry import (
     FILE_NAMES,
     PACKED_NAMES,
     file_kind,
 )
+from luong_keras.data.sources.source_kinds import PlacedPair
 
 Given = str | Sequence[str | Sequence[str]]
 

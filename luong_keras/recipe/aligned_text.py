@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from luong_keras.alignment.links import Link
-from luong_keras.data.sources.placed_pair import PlacedPair
+from luong_keras.data.sources.source_kinds import PlacedPair
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.inference.word_links import AlignedPair, aligned_pairs
 

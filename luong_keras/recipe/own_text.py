@@ -12,11 +12,11 @@ from typing import Any
 
 from luong_keras.config import DataConfig, RunConfig
 from luong_keras.config_values import with_values
-from luong_keras.data.compression import without_compression
 from luong_keras.data.datasets import wanted
+from luong_keras.data.parallel_text import without_compression
 from luong_keras.data.sources.columns import Wanted, guessed_columns
-from luong_keras.data.sources.placed_pair import one_line, text_or_none
 from luong_keras.data.sources.registry import FILE_NAMES, object_kind
+from luong_keras.data.sources.source_kinds import one_line, text_or_none
 from luong_keras.data.text_files import (
     is_columns,
     read_text,

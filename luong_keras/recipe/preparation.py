@@ -12,7 +12,7 @@ from luong_keras.config import RunConfig
 from luong_keras.data.corpus import Corpus
 from luong_keras.data.corpus_writer import open_or_write_corpus
 from luong_keras.data.datasets import Datasets, corpus_key, load_datasets
-from luong_keras.data.pair_filters import FILTERED
+from luong_keras.data.pair_checks import FILTERED
 from luong_keras.files.atomic_file import write_text
 from luong_keras.files.inside import no_link
 from luong_keras.progress import progress_bar, with_bar

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from luong_keras.config import DataConfig, RunConfig
+from luong_keras.data.batch_order import shuffled_range
 from luong_keras.data.corpus import SIDES, Corpus
-from luong_keras.data.epoch_order import shuffled_range
 from luong_keras.data.token_ids import select_pairs, token_ids
 from luong_keras.progress import progress_bar, with_bar
 from luong_keras.recipe.run_settings import run_config

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import Any
+
 from luong_keras.missing_package import missing_package
-from luong_keras.text.moses_joining import MosesJoiner
-from luong_keras.text.moses_rules import normalizer_rules, tokenizer_rules
+from luong_keras.text.moses_rules import (
+    character_class,
+    normalizer_rules,
+    tokenizer_rules,
+)
 from luong_keras.text.preprocessing import Preprocessor, moses_tools
 from luong_keras.text.tokenizer import clean_text
+from luong_keras.text.word_splitting import split_at_spaces
 
 try:
     import tensorflow as tf
@@ -69,3 +76,194 @@ class MosesGraph:
         """
         text = clean_text(text, lowercase=False)
         return text if self._join is None else self._join(text)
+
+
+_QUOTE = "['\"„“`]+"
+
+
+class MosesJoiner:
+    """Does what `MosesDetokenizer.detokenize(..., unescape=False)` does.
+
+    Every word decides whether it is attached to the word before it or to the
+    one after. Quotation marks open and close in turn, each kind for itself.
+
+    Args:
+        detokenizer: A `sacremoses.MosesDetokenizer`, of which the language
+            and the classes of characters are read.
+
+    Example:
+        >>> import sacremoses
+        >>> joiner = MosesJoiner(sacremoses.MosesDetokenizer("en"))
+        >>> text = joiner(tf.constant(["it 's ( almost ) 3 % , no ?"]))
+        >>> text.numpy()[0].decode()
+        "it's (almost) 3%, no?"
+    """
+
+    def __init__(self, detokenizer: Any) -> None:
+        self.language = detokenizer.lang
+        self._letter = f"[{character_class(detokenizer.IsAlpha)}]"
+        currency = character_class({*detokenizer.IsSc, *"([{¿¡"})
+        self._currency = f"[{currency}]+"
+        self._cjk = f"[{character_class(_cjk_characters())}]"
+
+    def __call__(self, text: tf.Tensor) -> tf.Tensor:
+        """Joins the words of sentences.
+
+        Args:
+            text: Valid UTF-8 strings whose words are set apart by white
+                space, (B,).
+
+        Returns:
+            Strings (B,).
+        """
+        text = tf.strings.reduce_join(
+            split_at_spaces(text), axis=-1, separator=" "
+        )
+        text = tf.strings.join([" ", text, " "])
+        text = tf.strings.regex_replace(text, " @-@ ", "-")
+        words = tf.strings.split(text)
+        spaces = tf.where(self._space_before(_Words(words)), " ", "")
+        return tf.strings.reduce_join(
+            words.with_flat_values(
+                tf.strings.join([spaces, words.flat_values])
+            ),
+            axis=-1,
+        )
+
+    def _space_before(self, words: _Words) -> tf.Tensor:
+        """Whether a space stands before each word, (N,)."""
+        # The first rule that a word fulfils is applied.
+        cjk, currency, stop, contraction, decimal, elision, quotation = (
+            _first_only(
+                self._cjk_words(words),
+                words.match(self._currency),
+                words.match(r"[,.?!:;\\%})\]]+"),
+                self._contractions(words),
+                self._decimals(words),
+                self._elisions(words),
+                words.match(_QUOTE),
+            )
+        )
+        opening = _opening(words, quotation, *self._forced(words))
+        to_the_left = (
+            (cjk & words.before(words.match(f".*{self._cjk}")))
+            | stop
+            | contraction
+            | decimal
+            | (quotation & ~opening)
+        )
+        to_the_right = currency | elision | opening
+        space = ~to_the_left & ~words.before(to_the_right)
+        if self.language == "fr":
+            space |= stop & words.match(r"[?!:;\\%]")
+        return space & ~words.first
+
+    def _cjk_words(self, words):
+        if self.language == "ko":
+            return words.none
+        return words.match(f"{self._cjk}.*")
+
+    def _contractions(self, words):
+        if self.language != "en":
+            return words.none
+        return words.match(f"'{self._letter}.*")
+
+    def _decimals(self, words):
+        """Numbers of a Czech sentence that ends in a number and a stop."""
+        if self.language != "cs":
+            return words.none
+        number = words.match("[0-9]+")
+        ends = words.last & words.match("[.,]") & words.before(number)
+        return number & words.anywhere(ends) & (words.position > 1)
+
+    def _elisions(self, words):
+        if self.language not in ("fr", "it", "ga"):
+            return words.none
+        followed = words.after(words.match(f"{self._letter}.*"))
+        return words.match(f".*{self._letter}'") & followed
+
+    def _forced(self, words):
+        """Quotation marks that open, and such that close, in any case."""
+        if self.language == "en":  # The Jones' house.
+            after_s = words.before(words.match(".*s"))
+            return words.none, words.match("'") & after_s
+        if self.language == "cs":
+            return words.match("„"), words.match("“")
+        return words.none, words.none
+
+
+class _Words:
+    """The words of a batch, (N,), and where they stand."""
+
+    def __init__(self, words: tf.RaggedTensor) -> None:
+        self.flat = words.flat_values
+        self.rows = words.value_rowids()
+        self.row_count = words.nrows()
+        self.position = tf.range(tf.size(self.rows, tf.int64)) - tf.gather(
+            words.row_starts(), self.rows
+        )
+        self.first = self.position == 0
+        lengths = tf.gather(words.row_lengths(), self.rows)
+        self.last = self.position == lengths - 1
+        self.none = tf.zeros_like(self.first)
+
+    def match(self, pattern: str) -> tf.Tensor:
+        """Whether each word is of a pattern."""
+        return tf.strings.regex_full_match(self.flat, pattern)
+
+    def before(self, flags: tf.Tensor) -> tf.Tensor:
+        """The flag of the word before, False for the first."""
+        return tf.concat([[False], flags], 0)[:-1] & ~self.first
+
+    def after(self, flags: tf.Tensor) -> tf.Tensor:
+        """The flag of the word after, False for the last."""
+        return tf.concat([flags, [False]], 0)[1:] & ~self.last
+
+    def anywhere(self, flags: tf.Tensor) -> tf.Tensor:
+        """Whether a word of the same sentence has the flag."""
+        counts = tf.math.unsorted_segment_sum(
+            tf.cast(flags, tf.int32), self.rows, self.row_count
+        )
+        return tf.gather(counts, self.rows) > 0
+
+
+def _first_only(*rules: tf.Tensor) -> Iterator[tf.Tensor]:
+    """Each rule without the words of the rules before it."""
+    taken = tf.zeros_like(rules[0])
+    for rule in rules:
+        yield rule & ~taken
+        taken |= rule
+
+
+def _opening(words, quotation, opens, closes):
+    """Whether each word is an opening quotation mark.
+
+    Marks of one kind in one sentence open and close in turn, and begin anew
+    with each that opens or closes in any case.
+    """
+    places = tf.where(quotation)[:, 0]
+    kinds = tf.strings.regex_replace(
+        tf.gather(words.flat, places), "^[„“”]+$", '"'
+    )
+    rows = tf.strings.as_string(tf.gather(words.rows, places))
+    groups = tf.unique(tf.strings.join([rows, kinds])).idx
+    order = tf.argsort(groups, stable=True)
+    groups, places = tf.gather(groups, order), tf.gather(places, order)
+    opens, closes = tf.gather(opens, places), tf.gather(closes, places)
+    new_group = tf.concat([[True], groups[1:] != groups[:-1]], 0)
+    begins = new_group[: tf.size(groups)] | opens | closes
+    turn = tf.cumsum(tf.cast(begins, tf.int32)) - 1
+    index = tf.range(tf.size(groups))
+    begin = tf.gather(tf.math.segment_min(index, turn), turn)
+    even = (index - begin) % 2 == 0
+    opening = even != tf.gather(closes, begin)
+    return tf.scatter_nd(
+        places[:, None], opening, tf.shape(quotation, tf.int64)
+    )
+
+
+def _cjk_characters() -> Iterable[str]:
+    from sacremoses.util import CJKChars, is_cjk
+
+    for first, last in CJKChars.ranges:
+        yield from filter(is_cjk, map(chr, range(first, last + 1)))

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from luong_keras.missing_package import missing_package
 from luong_keras.special_tokens import SPECIAL_TOKENS, UNK, UNK_ID
 from luong_keras.text import word_splitting
+from luong_keras.text.threads import in_threads
 from luong_keras.text.tokenizer import Tokenizer, clean_text
-from luong_keras.text.vocabulary import read_vocabulary
-from luong_keras.text.word_counts import count_words
 
 try:
     import tensorflow as tf
@@ -108,7 +109,7 @@ class WordTokenizer(Tokenizer):
             pretokenized: As in the constructor.
             lowercase: As in the constructor.
             min_count: A word must occur this often.
-            threads: As in `luong_keras.text.word_counts.count_words`.
+            threads: As in `luong_keras.text.word_tokenizer.count_words`.
 
         Returns:
             The tokenizer; `save` it to keep it.
@@ -217,3 +218,103 @@ def _split(text: tf.Tensor, pretokenized: bool) -> tf.RaggedTensor:
     if pretokenized:
         return word_splitting.split_at_spaces(text)
     return word_splitting.split_13a(text)
+
+
+_LINES_PER_CALL = 4096
+
+
+def count_words(
+    lines: Iterable[str],
+    split: Callable[[tf.Tensor], tf.RaggedTensor],
+    threads: int | None = 1,
+) -> Counter[bytes]:
+    """Counts the words of a text.
+
+    Args:
+        lines: Sentences.
+        split: Makes words (B, None) of sentences (B,), in the graph.
+        threads: How many threads count, one a core when None; the counts are
+            the same.
+
+    Returns:
+        The counts.
+
+    Example:
+        >>> lines = ["a b a", "b a"]
+        >>> sorted(count_words(lines, tf.strings.split).items())
+        [(b'a', 3), (b'b', 2)]
+    """
+
+    @tf.function(
+        input_signature=[tf.TensorSpec([None], tf.string)], autograph=False
+    )
+    def counted(batch):
+        words, _, counts = tf.unique_with_counts(split(batch).flat_values)
+        return words, counts
+
+    counted.get_concrete_function()  # Threads would trace it once each.
+
+    def count(batch: list[str]) -> tuple[list[bytes], list[int]]:
+        words, counts = counted(tf.constant(batch, tf.string))
+        return words.numpy().tolist(), counts.numpy().tolist()
+
+    totals: Counter[bytes] = Counter()
+    for words, counts in in_threads(count, _batches(lines), threads):
+        for word, times in zip(words, counts, strict=True):
+            totals[word] += times
+    return totals
+
+
+def _batches(lines: Iterable[str]) -> Iterator[list[str]]:
+    lines = iter(lines)
+    while batch := list(itertools.islice(lines, _LINES_PER_CALL)):
+        yield batch
+
+
+def read_vocabulary(path: str | Path) -> list[str]:
+    """Reads and checks a vocabulary file.
+
+    Args:
+        path: One word a line, UTF-8, the special tokens first.
+
+    Returns:
+        The words; a word's place is its id.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: Not UTF-8, not begun by the special tokens, or with an
+            empty, spaced or repeated word; with the line's number, from 1.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"There is no vocabulary file {path}. Expected one word a line; "
+            "`WordTokenizer.train(...).save(...)` writes one."
+        )
+    try:
+        words = path.read_bytes().decode("utf-8").removesuffix("\n").split("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"The vocabulary {path} is not UTF-8 text ({error}). Write it "
+            "again, or train a new tokenizer."
+        ) from error
+    if tuple(words[: len(SPECIAL_TOKENS)]) != SPECIAL_TOKENS:
+        raise ValueError(
+            f"A vocabulary starts with the lines {list(SPECIAL_TOKENS)}. "
+            f"Received: {words[: len(SPECIAL_TOKENS)]} in {path}. Put the "
+            "special tokens first."
+        )
+    seen: dict[str, int] = {}
+    for number, word in enumerate(words, start=1):
+        if len(word.split()) != 1 or word != word.strip():
+            raise ValueError(
+                f"Line {number} of the vocabulary {path} must be one word "
+                f"without white space. Received: {word!r}. Remove the line."
+            )
+        first = seen.setdefault(word, number)
+        if first != number:
+            raise ValueError(
+                f"The word {word!r} stands twice in the vocabulary {path}: in "
+                f"line {first} and in line {number}. Remove one of the lines."
+            )
+    return words

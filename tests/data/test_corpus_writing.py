@@ -6,12 +6,12 @@ import pytest
 
 import luong_keras
 from luong_keras.config import FilterConfig
-from luong_keras.data import corpus_writer, pair_checks, processes
+from luong_keras.data import corpus_writer, pair_checks
 from luong_keras.data.corpus import Corpus
 from luong_keras.data.corpus_writer import write_corpus
-from luong_keras.data.held_out import held_out_pairs
-from luong_keras.data.pair_filters import filtered, is_of_script
-from luong_keras.data.sources.placed_pair import PlacedPair
+from luong_keras.data.datasets import held_out_pairs
+from luong_keras.data.pair_checks import filtered, is_of_script
+from luong_keras.data.sources.source_kinds import PlacedPair
 from luong_keras.recipe.preparation import filter_report
 
 EVERYTHING = FilterConfig(
@@ -190,7 +190,9 @@ def test_chunks_are_few_at_a_time(monkeypatch):
 
     monkeypatch.setattr(loky, "ProcessPoolExecutor", Pool)
     chunks = (given.append(i) or i for i in range(100))
-    for done, (chunk, result) in enumerate(processes.mapped(str, chunks, 3, 5)):
+    for done, (chunk, result) in enumerate(
+        corpus_writer.mapped(str, chunks, 3, 5)
+    ):
         assert (chunk, result) == (done, str(done))
         assert len(given) - done <= 2 * 3 + 1
     assert done == 99
@@ -222,5 +224,5 @@ def test_the_processes_do_without_keras():
 
         return luong_keras.__version__, "keras" in sys.modules
 
-    (_, found), _ = processes.mapped(loaded, "ab", 2)
+    (_, found), _ = corpus_writer.mapped(loaded, "ab", 2)
     assert found == (luong_keras.__version__, False)

@@ -162,7 +162,7 @@ def test_missing_prefixes_and_files_are_named(files, tmp_path):
 
 
 def test_another_name_is_a_builder_with_test_sets(monkeypatch, tmp_path):
-    from luong_keras.data import test_sets, tfds_pairs
+    from luong_keras.data import public_sets
 
     asked = []
 
@@ -174,8 +174,8 @@ def test_another_name_is_a_builder_with_test_sets(monkeypatch, tmp_path):
         asked.append((name, split, *languages))
         return iter([("x", "y")])
 
-    monkeypatch.setattr(test_sets, "test_set", test_set)
-    monkeypatch.setattr(tfds_pairs, "tfds_pairs", pairs)
+    monkeypatch.setattr(public_sets, "test_set", test_set)
+    monkeypatch.setattr(public_sets, "tfds_pairs", pairs)
     (tmp_path / "lines").write_text("2\n")
     config = DataConfig(test_subset=str(tmp_path / "lines"))
     found = load_datasets(config)

@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from luong_keras.data.held_out import MOST, held_out_pairs, pair_hash
+from luong_keras.data.datasets import MOST, held_out_pairs, pair_hash
 
 
 def pairs_of(count):

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from luong_keras.config import DataConfig
+from luong_keras.data.batch_order import Mixture
 from luong_keras.data.batching import TrainingBatches
 from luong_keras.data.corpus_writer import write_corpus
-from luong_keras.data.mixture import Mixture
-from luong_keras.data.sources.placed_pair import PlacedPair
+from luong_keras.data.sources.source_kinds import PlacedPair
 from luong_keras.text.word_tokenizer import WordTokenizer
 
 COUNTS = (40, 7, 53)

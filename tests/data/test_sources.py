@@ -23,13 +23,13 @@ from luong_keras.data.sources.columns import (
     chosen_columns,
     guessed_columns,
 )
-from luong_keras.data.sources.placed_pair import one_line
 from luong_keras.data.sources.registry import (
     FILE_KINDS,
     OBJECT_KINDS,
     file_kind,
     object_kind,
 )
+from luong_keras.data.sources.source_kinds import one_line
 from luong_keras.data.text_files import read_text, text_sources
 from luong_keras.presets import PRESETS
 from luong_keras.recipe.own_text import text_settings

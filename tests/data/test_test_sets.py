@@ -5,7 +5,7 @@ import urllib.error
 import pytest
 import sacrebleu
 
-from luong_keras.data import test_sets
+from luong_keras.data import public_sets
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def files(tmp_path, monkeypatch):
 
 def test_both_directions_are_the_sets_own(files):
     for pair in "en-de", "de-en":
-        source, target = test_sets.test_set("wmt14/full", *pair.split("-"))
+        source, target = public_sets.test_set("wmt14/full", *pair.split("-"))
         assert source == [f"{pair} src\u2028x", "zwei"]
         assert target == [f"{pair} ref\u2028x", "zwei"]
 
@@ -38,15 +38,15 @@ def test_a_set_of_one_direction_is_turned(files, monkeypatch):
     monkeypatch.setattr(
         sacrebleu, "get_langpairs_for_testset", lambda name: ["de-en"]
     )
-    source, target = test_sets.test_set("wmt14", "en", "de")
+    source, target = public_sets.test_set("wmt14", "en", "de")
     assert (source[0], target[0]) == ("de-en ref\u2028x", "de-en src\u2028x")
 
 
 def test_unknown_names_and_languages_are_answered_with_known_ones():
     with pytest.raises(ValueError, match="'wmt14/full'"):
-        test_sets.test_set("wmt14/ful", "en", "de")
+        public_sets.test_set("wmt14/ful", "en", "de")
     with pytest.raises(ValueError, match="'de-en'.*Received: 'en-xx'"):
-        test_sets.test_set("wmt14", "en", "xx")
+        public_sets.test_set("wmt14", "en", "xx")
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_failed_download_says_that_it_needs_the_network(monkeypatch, failure):
 
     monkeypatch.setattr(sacrebleu, "get_source_file", fail)
     with pytest.raises(ConnectionError, match="needs the network"):
-        test_sets.test_set("wmt13", "en", "de")
+        public_sets.test_set("wmt13", "en", "de")
 
 
 LINES = list("abcde")
@@ -68,7 +68,7 @@ LINES = list("abcde")
 def test_lines_are_selected_by_one_or_two_columns(tmp_path, content):
     path = tmp_path / "ids"
     path.write_text(content)
-    assert test_sets.select_lines(LINES, path) == ["d", "a", "e"]
+    assert public_sets.select_lines(LINES, path) == ["d", "a", "e"]
 
 
 @pytest.mark.parametrize(
@@ -89,13 +89,13 @@ def test_bad_lists_are_refused_by_line(tmp_path, content, message):
     path = tmp_path / "ids"
     path.write_text(content)
     with pytest.raises(ValueError, match=message):
-        test_sets.select_lines(LINES, path)
+        public_sets.select_lines(LINES, path)
 
 
 def test_the_2737_sentences_of_newstest2014(real_data):
     path = real_data("wmt14", "newstest2014.2737.ids.gz")
-    chosen = test_sets.select_lines(range(3003), path)
+    chosen = public_sets.select_lines(range(3003), path)
     assert len(set(chosen)) == 2737
     assert chosen[:3] == [2221, 2222, 2223]
     with pytest.raises(ValueError, match="below 2737"):
-        test_sets.select_lines(range(2737), path)
+        public_sets.select_lines(range(2737), path)

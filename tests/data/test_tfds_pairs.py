@@ -3,7 +3,7 @@
 import pytest
 import tensorflow as tf
 
-from luong_keras.data.tfds_pairs import tfds_pairs
+from luong_keras.data.public_sets import tfds_pairs
 
 tfds = pytest.importorskip("tensorflow_datasets")
 EXAMPLES = [("ein Haus", "a house"), ("über", "über")]

@@ -96,7 +96,7 @@ class Training:
 
     def batches(self):
         pytest.importorskip("tensorflow", reason="it puts lines in order")
-        from luong_keras.data.epoch_order import sorted_batches
+        from luong_keras.data.batch_order import sorted_batches
 
         lengths = (self.arrays["train_tgt"] >= 0).sum(1)
         size, count = self.meta["batch_size"], len(lengths)

@@ -246,7 +246,7 @@ MUTATIONS = [
     ),
     Mutation(
         "batches from long to short",
-        "data/epoch_order.py",
+        "data/batch_order.py",
         'lines = lines[np.argsort(target_lengths, kind="stable")]',
         'lines = lines[np.argsort(target_lengths, kind="stable")[::-1]]',
         TRAINING,
@@ -570,14 +570,14 @@ MUTATIONS = [
     ),
     Mutation(
         "a source begins anew in every epoch",
-        "data/mixture.py",
+        "data/batch_order.py",
         "epoch * self.shares[source] + mixed",
         "mixed",
         ("tests/data/test_mixture.py",),
     ),
     Mutation(
         "every pass of a source in the same order",
-        "data/mixture.py",
+        "data/batch_order.py",
         "[self.seed + ((source + 1) << 32), passes], -1)",
         "[self.seed + ((source + 1) << 32), 0 * passes], -1)",
         ("tests/data/test_mixture.py",),
@@ -600,7 +600,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a header that is a pair",
-        "data/sources/tsv.py",
+        "data/sources/delimited.py",
         "        if columns.header and number == 1:\n            continue\n",
         "",
         ("tests/data/test_sources.py",),
@@ -614,7 +614,7 @@ MUTATIONS = [
     ),
     Mutation(
         "held out whatever is filtered",
-        "data/held_out.py",
+        "data/datasets.py",
         "return filtered(pair[0], pair[1], filters) is None",
         "return True",
         ("tests/data/test_corpus_writing.py",),

@@ -5,10 +5,9 @@ from collections import Counter
 import pytest
 import tensorflow as tf
 
-from luong_keras.text import word_counts
+from luong_keras.text import word_tokenizer
 from luong_keras.text.threads import in_threads
-from luong_keras.text.word_counts import count_words
-from luong_keras.text.word_tokenizer import WordTokenizer
+from luong_keras.text.word_tokenizer import WordTokenizer, count_words
 
 LINES = [f"w{i % 7} w{i % 3} ö" for i in range(100)] + [""]
 EXPECTED = Counter(word.encode() for line in LINES for word in line.split())
@@ -16,7 +15,7 @@ EXPECTED = Counter(word.encode() for line in LINES for word in line.split())
 
 @pytest.fixture
 def small_batches(monkeypatch):
-    monkeypatch.setattr(word_counts, "_LINES_PER_CALL", 10)
+    monkeypatch.setattr(word_tokenizer, "_LINES_PER_CALL", 10)
 
 
 @pytest.mark.parametrize("threads", [1, 3, None])

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 import luong_keras.cli.train as command_line
-import luong_keras.data.test_sets as test_sets
-import luong_keras.data.tfds_pairs as tfds_pairs
+import luong_keras.data.public_sets as public_sets
 import luong_keras.recipe.preparation as preparation
 import luong_keras.recipe.report as report
 import luong_keras.recipe.run as recipe
@@ -566,9 +565,9 @@ def test_the_data_sets_are_those_of_the_settings(monkeypatch):
         return note
 
     both = (["s1", "s2"], ["t1", "t2"])
-    monkeypatch.setattr(test_sets, "test_set", noting("set", both))
-    monkeypatch.setattr(test_sets, "select_lines", noting("lines", ["kept"]))
-    monkeypatch.setattr(tfds_pairs, "tfds_pairs", noting("train", ["pair"]))
+    monkeypatch.setattr(public_sets, "test_set", noting("set", both))
+    monkeypatch.setattr(public_sets, "select_lines", noting("lines", ["kept"]))
+    monkeypatch.setattr(public_sets, "tfds_pairs", noting("train", ["pair"]))
     found = load_datasets(
         DataConfig(
             dataset="a_builder",

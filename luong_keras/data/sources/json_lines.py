@@ -11,10 +11,17 @@ from luong_keras.data.parallel_text import (
     decode_line,
     raw_lines,
 )
-from luong_keras.data.sources.columns import Wanted
-from luong_keras.data.sources.placed_pair import PlacedPair, checked_record
-from luong_keras.data.sources.records import Fields, chosen_fields, field
-from luong_keras.data.sources.source_kinds import FileKind
+from luong_keras.data.sources.columns import (
+    Fields,
+    Wanted,
+    chosen_fields,
+    field,
+)
+from luong_keras.data.sources.source_kinds import (
+    FileKind,
+    PlacedPair,
+    checked_record,
+)
 
 _LOOKED_AT = 20  # lines, for the first that can be read
 

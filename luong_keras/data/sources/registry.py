@@ -5,31 +5,27 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from luong_keras.data.compression import SUFFIXES, without_compression
+from luong_keras.data.parallel_text import SUFFIXES, without_compression
 from luong_keras.data.sources import (
-    csv_file,
-    data_frame,
-    hugging_face,
+    delimited,
     json_lines,
-    pairs,
-    tensorflow_dataset,
+    python_objects,
     tmx,
-    tsv,
 )
 from luong_keras.data.sources.source_kinds import FileKind, ObjectKind
 
 FILE_KINDS: tuple[FileKind, ...] = (
-    tsv.KIND,
-    csv_file.KIND,
+    delimited.TSV,
+    delimited.CSV,
     json_lines.KIND,
     json_lines.KIND_BY_ANOTHER_NAME,
     tmx.KIND,
 )
 OBJECT_KINDS: tuple[ObjectKind, ...] = (
-    data_frame.KIND,
-    hugging_face.KIND,
-    tensorflow_dataset.KIND,
-    pairs.KIND,  # Last: those above can be gone through too.
+    python_objects.DATA_FRAME,
+    python_objects.HUGGING_FACE,
+    python_objects.TENSORFLOW,
+    python_objects.PAIRS,  # Last: those above can be gone through too.
 )
 # For messages and helps.
 FILE_NAMES = ", ".join(kind.suffix for kind in FILE_KINDS)

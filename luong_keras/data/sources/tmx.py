@@ -13,15 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from luong_keras.data.compression import opened
-from luong_keras.data.parallel_text import check_is_file
+from luong_keras.data.parallel_text import check_is_file, opened
 from luong_keras.data.sources.columns import Wanted, chosen_note
-from luong_keras.data.sources.placed_pair import (
+from luong_keras.data.sources.source_kinds import (
+    FileKind,
     PlacedPair,
     checked_record,
     one_line,
 )
-from luong_keras.data.sources.source_kinds import FileKind
 from luong_keras.missing_package import missing_package
 
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"

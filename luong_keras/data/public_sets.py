@@ -1,11 +1,11 @@
-"""The test sets that sacreBLEU knows by name, and subsets of them."""
+"""Public data: the test sets of sacreBLEU, sets of TensorFlow Datasets."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from luong_keras.data.parallel_text import read_lines
 from luong_keras.missing_package import missing_package
@@ -140,3 +140,119 @@ def select_lines(lines: Sequence[Line], numbers_path: str | Path) -> list[Line]:
             "file."
         )
     return [lines[index] for index in chosen]
+
+
+_PAIRS_PER_CALL = 1024
+
+
+def tfds_pairs(
+    name: str,
+    split: str,
+    source_language: str,
+    target_language: str,
+    data_dir: str | Path | None = None,
+) -> Iterator[tuple[str, str]]:
+    """Reads sentence pairs of a TensorFlow dataset.
+
+    The set is downloaded and prepared the first time. A set for German to
+    English serves English to German as well.
+
+    Args:
+        name: A set with a translation feature, such as `"wmt14_translate"`,
+            or one configuration of it, such as `"wmt14_translate/de-en"`.
+        split: Such as `"train"`, `"validation"` or `"train[:1%]"`.
+        source_language: The code of the language to translate from.
+        target_language: The code of the language to translate to.
+        data_dir: Where prepared sets are kept; by default where TensorFlow
+            Datasets keeps them.
+
+    Returns:
+        Pairs of source and target sentence, in the order of the files.
+
+    Raises:
+        ValueError: The set has not these languages, or there is no such set
+            or split; raised by the call.
+    """
+    builder = _builder(name, source_language, target_language, data_dir)
+    import tensorflow_datasets as tfds
+
+    builder.download_and_prepare()
+    try:
+        dataset = builder.as_dataset(
+            split=split,
+            shuffle_files=False,
+            # One file after the other: the same order each time.
+            read_config=tfds.ReadConfig(interleave_cycle_length=1),
+        )
+    except ValueError as error:
+        raise ValueError(
+            f"The set {name!r} has no split {split!r}; it has "
+            f"{sorted(builder.info.splits)}."
+        ) from error
+    return _pairs(dataset, source_language, target_language)
+
+
+def _pairs(
+    dataset: Any, source_language: str, target_language: str
+) -> Iterator[tuple[str, str]]:
+    for batch in dataset.batch(_PAIRS_PER_CALL).as_numpy_iterator():
+        sides = batch[source_language], batch[target_language]
+        for source, target in zip(*sides, strict=True):
+            yield source.decode("utf-8"), target.decode("utf-8")
+
+
+def _builder(
+    name: str,
+    source_language: str,
+    target_language: str,
+    data_dir: str | Path | None,
+) -> Any:
+    """Finds the configuration with both languages."""
+    try:
+        import tensorflow_datasets as tfds
+    except ImportError as error:
+        raise missing_package("tensorflow-datasets", error) from error
+    folder = {} if data_dir is None else {"data_dir": str(data_dir)}
+    base, _, config = name.partition("/")
+    try:
+        configs = tfds.builder_cls(base).builder_configs
+    except tfds.core.DatasetNotFoundError as error:
+        raise ValueError(
+            "TensorFlow Datasets has no set of this name. Received: "
+            f"{base!r}. Translation sets are, among others, "
+            "'wmt14_translate' and 'wmt15_translate'."
+        ) from error
+    if config and config not in configs:
+        raise ValueError(
+            f"The set {base!r} has the configurations {sorted(configs)}. "
+            f"Received: {config!r}."
+        )
+    if config:
+        candidates = {config: configs[config]}
+    else:
+        candidates = dict(configs) or {"": None}
+    wanted = {source_language, target_language}
+    available: dict[str, list[str]] = {}
+    for candidate, description in candidates.items():
+        pair: Any = getattr(description, "language_pair", None)
+        full_name = f"{base}/{candidate}" if candidate else base
+        if pair is None or wanted == set(pair):
+            builder = tfds.builder(full_name, **folder)
+            pair = getattr(builder.info.features, "languages", ())
+            if wanted <= set(pair):
+                return builder
+        available[full_name] = sorted(pair)
+    if not any(available.values()):
+        raise ValueError(
+            f"The set {name!r} has no translation feature; expected one such "
+            "as 'wmt14_translate'."
+        )
+    listing = ", ".join(
+        f"{full_name} ({' and '.join(languages)})"
+        for full_name, languages in available.items()
+        if languages
+    )
+    raise ValueError(
+        f"The set {name!r} does not have both {source_language!r} and "
+        f"{target_language!r}. It has, in either direction: {listing}."
+    )

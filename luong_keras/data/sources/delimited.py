@@ -1,0 +1,264 @@
+"""Files of columns: `.tsv` with tabs, `.csv` with commas and quotes."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from luong_keras.data.parallel_text import (
+    check_is_file,
+    decode_line,
+    raw_lines,
+)
+from luong_keras.data.sources.columns import (
+    Columns,
+    Wanted,
+    chosen_note,
+    guessed_columns,
+    named_columns,
+)
+from luong_keras.data.sources.source_kinds import (
+    MORE_COLUMNS,
+    FileKind,
+    PlacedPair,
+    one_line,
+)
+
+# Quotes around all of it and none alone inside, as pandas and spreadsheets
+# write a cell with quotes; other text with quotes stays as it is.
+_QUOTED = re.compile(r'"(?:[^"]|"")*""(?:[^"]|"")*"')
+
+
+def _first_two_or_named(
+    cells: list[str], wanted: Wanted, path: Path
+) -> Columns:
+    """Chooses columns of a file whose first line may be a header.
+
+    It is one where it has the names that are wanted, or names that tell the
+    source and the target column.
+
+    Args:
+        cells: The first line.
+        wanted: What is looked for.
+        path: The file.
+
+    Returns:
+        The columns: of a header; of the numbers that are wanted; or the
+        first two, where there are no more.
+
+    Raises:
+        ValueError: There are more than two, and nothing says which.
+    """
+    name, count = path.name, len(cells)
+    guess = guessed_columns(cells, wanted.languages)
+    if wanted.columns is not None:
+        found = named_columns(cells, wanted.columns, name)
+        header = bool({*wanted.columns} & {*cells}) or guess is not None
+        names = cells if header else [str(i + 1) for i in range(count)]
+        note = chosen_note(names, found, name, "as data.columns says")
+        return Columns(*found, header, note, count)
+    if guess is not None:
+        note = chosen_note(cells, guess, name, "guessed by the first line")
+        return Columns(*guess, True, note, count)
+    if count > 2:
+        raise ValueError(
+            f"The columns of {path} cannot be guessed. Expected: two columns, "
+            "or a first line with columns called source and target, or by the "
+            f"languages {' and '.join(wanted.languages)}. Received: {count}, "
+            f"{cells[:12]!r:.200}. Name two of them, the source first: --set "
+            'data.columns=["NAME","NAME"], or by their numbers from 1.'
+        )
+    return Columns(0, 1, count=2)
+
+
+def _choose_tsv(path: Path, wanted: Wanted) -> Columns:
+    """Finds the columns of a file by its first line."""
+    check_is_file(path)
+    first = next(raw_lines(path), b"")
+    line = decode_line(first, 1, path, "surrogateescape")
+    return _first_two_or_named(line.split("\t"), wanted, path)
+
+
+def _read_tsv(
+    path: Path, columns: Columns, skip_bad_lines: bool
+) -> Iterator[PlacedPair]:
+    """Reads the pairs of a file.
+
+    Lines with fewer columns than need be, or with more than the first one,
+    are marked, or errors.
+    """
+    errors = "surrogateescape" if skip_bad_lines else "strict"
+    number = 0
+    for number, raw in enumerate(raw_lines(path), start=1):
+        line = decode_line(raw, number, path, errors)
+        if columns.header and number == 1:
+            continue
+        yield _pair_of_cells(
+            [one_line(_unquoted(cell)) for cell in line.split("\t")],
+            *(columns, path, number, "a tab", skip_bad_lines),
+        )
+    if not number:
+        raise ValueError(f"The parallel text has no sentence: {path} is empty.")
+
+
+def _pair_of_cells(
+    cells: list[str],
+    columns: Columns,
+    path: Path,
+    number: int,
+    delimiter: str,
+    skip_bad_lines: bool,
+) -> PlacedPair:
+    """The pair of a line, or the line as one that is none.
+
+    Args:
+        cells: The columns of the line.
+        columns: Which two are wanted.
+        path: The file.
+        number: The line.
+        delimiter: What stands between columns, for the message.
+        skip_bad_lines: Whether a wrong number of columns is no error.
+
+    Raises:
+        ValueError: The line has too few columns, or too many.
+    """
+    place, least = f"{path.name}:{number}", max(columns.source, columns.target)
+    many = columns.count is not None and len(cells) > columns.count
+    if len(cells) > least and not many:
+        return PlacedPair(cells[columns.source], cells[columns.target], place)
+    if skip_bad_lines:
+        problem = MORE_COLUMNS if many else None
+        return PlacedPair(cells[0], None, place, problem)
+    expected = columns.count if many else least + 1
+    raise ValueError(
+        f"Line {number} of {path} has not {expected} columns. Expected: "
+        f"source and target, {delimiter} between them. Received: "
+        f"{cells!r:.80}. Correct the line, or remove it."
+    )
+
+
+def _unquoted(cell: str) -> str:
+    if cell[:1] == '"' and _QUOTED.fullmatch(cell):
+        return cell[1:-1].replace('""', '"')
+    return cell
+
+
+TSV = FileKind(".tsv", _choose_tsv, _read_tsv)
+
+
+_DELIMITERS = ",;\t"
+_FIRST = 20  # records, by which the delimiter is found
+
+
+@dataclass(frozen=True)
+class CsvColumns(Columns):
+    """The two columns of such a file, and what stands between them.
+
+    Attributes:
+        delimiter: What stands between them.
+        stated: Whether the first line says so, and is no record.
+    """
+
+    delimiter: str = ","
+    stated: bool = False
+
+
+def _choose_csv(path: Path, wanted: Wanted) -> CsvColumns:
+    """Finds the columns and what is between them by the first records."""
+    check_is_file(path)
+    stated = _stated_delimiter(path)
+    delimiter, cells = _first_record(path, stated or _DELIMITERS)
+    found = _first_two_or_named(cells, wanted, path)
+    note = found.note
+    if note is None:
+        note = f"{path.name}: no header, the first column is the source"
+    if delimiter != ",":
+        note += f", {delimiter!r} between columns"
+    return CsvColumns(
+        found.source,
+        found.target,
+        found.header,
+        note,
+        found.count,
+        delimiter,
+        stated is not None,
+    )
+
+
+def _read_csv(
+    path: Path, columns: CsvColumns, skip_bad_lines: bool
+) -> Iterator[PlacedPair]:
+    """Reads the pairs of a file; line ends inside of quotes become spaces."""
+    errors = "surrogateescape" if skip_bad_lines else "strict"
+    records = _records(path, columns.delimiter, errors)
+    left_out = columns.header + columns.stated
+    for number, cells in itertools.islice(records, left_out, None):
+        if not cells:
+            continue  # An empty line is no record.
+        yield _pair_of_cells(
+            [one_line(cell) for cell in cells],
+            *(columns, path, number, repr(columns.delimiter), skip_bad_lines),
+        )
+
+
+def _stated_delimiter(path: Path) -> str | None:
+    """That of a first line `sep=;`, by which spreadsheets tell it."""
+    first = decode_line(next(raw_lines(path), b""), 1, path, "replace")
+    found = re.fullmatch(r'"?sep=(.)"?', first, re.IGNORECASE)
+    return found and found[1]
+
+
+def _first_record(path: Path, delimiters: str) -> tuple[str, list[str]]:
+    """The delimiter of a file, and its first record.
+
+    It gives all of the first records the same number of cells, two or more;
+    where several delimiters do, or none, the one with the most cells in the
+    first record is taken.
+    """
+    found = []
+    for delimiter in delimiters:
+        records = _records(path, delimiter, "surrogateescape")
+        # A delimiter with which the quotes do not close is no candidate.
+        with contextlib.suppress(ValueError):
+            first = [r for _, r in itertools.islice(records, _FIRST) if r]
+            if len(delimiters) == 1:
+                del first[:1]
+            counts = set(map(len, first))
+            alike = len(counts) == 1 and counts != {1}
+            cells = first[0] if first else []
+            found.append((alike, len(cells), delimiter, cells))
+    if not found:
+        list(_records(path, delimiters[0], "surrogateescape"))
+    _, _, delimiter, cells = max(found, key=lambda record: record[:2])
+    return delimiter, cells
+
+
+def _records(
+    path: Path, delimiter: str, errors: str
+) -> Iterator[tuple[int, list[str]]]:
+    """Each record, with the number of its first line."""
+    lines = (
+        # The end of a line may stand inside of quotes.
+        decode_line(line, number, path, errors) + "\n"
+        for number, line in enumerate(raw_lines(path), start=1)
+    )
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    number = 1
+    try:
+        for cells in reader:
+            yield number, cells
+            number = reader.line_num + 1
+    except csv.Error as error:
+        raise ValueError(
+            f"The record that begins in line {number} of {path} cannot be "
+            f"read ({error}). Expected: quotes that are closed, and written "
+            "twice inside of quotes. Correct it, or save the file as `.tsv`."
+        ) from error
+
+
+CSV = FileKind(".csv", _choose_csv, _read_csv)

@@ -1,0 +1,181 @@
+"""Objects of Python that hold pairs: data frames, data sets, lists."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from luong_keras.data.sources.columns import (
+    Fields,
+    Wanted,
+    chosen_columns,
+    chosen_fields,
+    field,
+)
+from luong_keras.data.sources.source_kinds import ObjectKind, is_of
+
+
+def _is_frame(thing: Any) -> bool:
+    """Whether it is a `pandas.DataFrame`."""
+    return is_of(thing, "pandas", "DataFrame")
+
+
+def _read_frame(
+    frame: Any, wanted: Wanted
+) -> tuple[Iterable[tuple[Any, Any]], str | None]:
+    """The pairs of two columns; what is missing there is no text."""
+    names = [str(name) for name in frame.columns]
+    source, target, note = chosen_columns(names, wanted, "the DataFrame")
+    sides = (frame.iloc[:, place] for place in (source, target))
+    return zip(*sides, strict=True), note
+
+
+DATA_FRAME = ObjectKind(_is_frame, _read_frame)
+
+
+_ROWS_PER_CALL = 1000
+
+
+def _is_hugging_face(thing: Any) -> bool:
+    """Whether it is a `Dataset`, an `IterableDataset` or several splits."""
+    return any(
+        is_of(thing, "datasets", name)
+        for name in (
+            *("Dataset", "IterableDataset"),
+            *("DatasetDict", "IterableDatasetDict"),
+        )
+    )
+
+
+def _read_hugging_face(
+    dataset: Any, wanted: Wanted
+) -> tuple[Iterable[tuple[Any, Any]], str | None]:
+    """The pairs of two columns, or of a column that has both languages."""
+    if isinstance(dataset, dict):
+        raise ValueError(
+            "Expected: one split of a data set of Hugging Face. Received: "
+            f"a DatasetDict of {', '.join(map(repr, dataset))}. Give one of "
+            f"them, such as dataset[{next(iter(dataset), 'train')!r}]."
+        )
+    first = next(iter(dataset), None)
+    if first is None:
+        raise ValueError(
+            "Expected: a data set of sentence pairs. Received: one without "
+            "rows."
+        )
+    fields = chosen_fields(first, wanted, "the Dataset")
+    return _pairs_of_hugging_face(dataset, fields), fields.note
+
+
+def _pairs_of_hugging_face(
+    dataset: Any, fields: Fields
+) -> Iterator[tuple[Any, Any]]:
+    sides = fields.source, fields.target
+    dataset = dataset.select_columns(list(dict.fromkeys(s[0] for s in sides)))
+    for batch in dataset.iter(batch_size=_ROWS_PER_CALL):
+        yield from zip(
+            *(
+                [field(value, side[1:]) for value in batch[side[0]]]
+                for side in sides
+            ),
+            strict=True,
+        )
+
+
+HUGGING_FACE = ObjectKind(_is_hugging_face, _read_hugging_face)
+
+
+def _is_tensorflow(thing: Any) -> bool:
+    """Whether it is a `tf.data.Dataset`."""
+    return is_of(thing, "tensorflow", "DatasetV2")
+
+
+def _read_tensorflow(
+    dataset: Any, wanted: Wanted
+) -> tuple[Iterable[tuple[Any, Any]], str | None]:
+    """The pairs of its elements, single ones or batches."""
+    fields = chosen_fields(
+        _strings(dataset.element_spec), wanted, "the tf.data.Dataset"
+    )
+    specs = [
+        field(dataset.element_spec, side)
+        for side in (fields.source, fields.target)
+    ]
+    ranks = {getattr(getattr(s, "shape", None), "rank", None) for s in specs}
+    if ranks == {0}:
+        dataset = dataset.batch(_ROWS_PER_CALL)
+    elif ranks != {1}:
+        raise ValueError(
+            "Expected: a tf.data.Dataset whose elements are pairs of strings, "
+            "or batches of them: tensors of rank 0 or 1. Received: "
+            f"{dataset.element_spec}."
+        )
+    return _pairs_of_tensorflow(dataset, fields), fields.note
+
+
+def _strings(spec: Any) -> Any:
+    """The spec with a text for each tensor of strings, None for others."""
+    if isinstance(spec, dict):
+        return {
+            name: found
+            for name, value in spec.items()
+            if (found := _strings(value)) is not None
+        }
+    if isinstance(spec, tuple):
+        return tuple(map(_strings, spec))
+    is_text = getattr(getattr(spec, "dtype", None), "name", "") == "string"
+    return "" if is_text else None
+
+
+def _pairs_of_tensorflow(
+    dataset: Any, fields: Fields
+) -> Iterator[tuple[Any, Any]]:
+    for batch in dataset.as_numpy_iterator():
+        sides = (field(batch, fields.source), field(batch, fields.target))
+        yield from zip(*(side.tolist() for side in sides), strict=True)  # type: ignore[attr-defined]
+
+
+TENSORFLOW = ObjectKind(_is_tensorflow, _read_tensorflow)
+
+
+def _is_list(thing: Any) -> bool:
+    """Whether it can be gone through; the kind to be asked last."""
+    return isinstance(thing, Iterable) and not isinstance(thing, str | bytes)
+
+
+def _read_list(
+    pairs: Iterable[Any], wanted: Wanted
+) -> tuple[Iterable[tuple[Any, Any]], str | None]:
+    """The pairs; those of the first record's form."""
+    rows = iter(pairs)
+    first = list(itertools.islice(rows, 1))
+    rows = itertools.chain(first, rows)
+    if not first or not isinstance(first[0], Mapping):
+        return _checked(rows), None
+    fields = chosen_fields(first[0], wanted, "the records")
+    return _of_records(rows, fields), fields.note
+
+
+def _checked(rows: Iterable[Any]) -> Iterator[tuple[str, str]]:
+    for number, row in enumerate(rows, start=1):
+        try:
+            whole = not isinstance(row, str) and len(row) == 2
+        except TypeError:
+            whole = False
+        if not whole or not all(isinstance(text, str) for text in row):
+            raise ValueError(
+                "Expected: pairs of a source and a target sentence, both str. "
+                f"Received: {row!r:.200} as pair {number}."
+            )
+        yield row[0], row[1]
+
+
+def _of_records(
+    rows: Iterable[Any], fields: Fields
+) -> Iterator[tuple[Any, Any]]:
+    for row in rows:
+        yield field(row, fields.source), field(row, fields.target)
+
+
+PAIRS = ObjectKind(_is_list, _read_list)
