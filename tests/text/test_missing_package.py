@@ -44,7 +44,7 @@ def test_the_install_line_is_in_the_error(blocked, module, line):
 
 
 def test_files_and_corpora_do_not_need_tensorflow():
-    modules = "parallel_text", "corpus", "corpus_writer", "test_sets"
+    modules = "parallel_text", "corpus", "corpus_writer", "public_sets"
     imports = ", ".join(f"luong_keras.data.{name}" for name in modules)
     program = f"import sys; sys.modules['tensorflow'] = None; import {imports}"
     subprocess.run([sys.executable, "-c", program], check=True)
