@@ -233,8 +233,10 @@ class TrainingBatches(BatchOrder):
         """The ids of both sides of a batch, without `<s>` and `</s>`."""
         limit, keep_end = self.max_length, self.over_long == "cut_read_last"
         if not self._samplers:
-            source = self._pairs.source.rows(lines, limit, keep_end)
-            return source, self._pairs.target.rows(lines, limit)
+            return (
+                self._pairs.source.rows(lines, limit, keep_end),
+                self._pairs.target.rows(lines, limit),
+            )
         sides = [
             sampler.encode(text, _seed(self.seed, step, side))
             for side, (sampler, text) in enumerate(

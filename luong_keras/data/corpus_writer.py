@@ -116,7 +116,7 @@ def write_corpus(
     number = 0
     with _writers(folder) as writers:
         for chunk, found in mapped(checker, _chunks(pairs), processes, alone):
-            kept = []
+            texts: tuple[list[bytes], list[bytes]] = [], []
             for pair, result in zip(chunk, found, strict=True):
                 number += 1
                 if filters.duplicates and not isinstance(result, str):
@@ -127,10 +127,11 @@ def write_corpus(
                 if isinstance(result, str):
                     left_out.add(result, getattr(pair, "place", number), pair)
                 else:
-                    kept.append(result)
+                    texts[0].append(result[0])
+                    texts[1].append(result[1])
                     parts[getattr(pair, "part", 0)] += 1
-            for side, writer in enumerate(writers):
-                writer.write([lines[side] for lines in kept])
+            for writer, lines in zip(writers, texts, strict=True):
+                writer.write(lines)
             if progress is not None:
                 progress(len(chunk))
     left_out.check(number, parts.total(), most_skipped)

@@ -16,7 +16,7 @@ from luong_keras.data.sources.source_kinds import MORE_COLUMNS, one_line
 from luong_keras.missing_package import missing_package
 
 Preprocess = Callable[[str], str]
-Checked = tuple[bytes, bytes, int | None] | str
+Checked = tuple[bytes, bytes, int] | str
 
 NO_FILTERS = FilterConfig()
 
@@ -67,7 +67,7 @@ class PairChecker:
 
         Returns:
             Of each pair its lines and, where duplicates are left out, its
-            hash, or the reason to leave it out.
+            hash; or the reason to leave it out.
         """
         return [self._line(pair) for pair in pairs]
 
@@ -79,7 +79,7 @@ class PairChecker:
             source, target = (text.encode() for text in texts)
         except UnicodeEncodeError:
             return "not UTF-8"
-        hashed = pair_hash(*texts) if self.filters.duplicates else None
+        hashed = pair_hash(*texts) if self.filters.duplicates else 0
         return source, target, hashed
 
     def _checked(

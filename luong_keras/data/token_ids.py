@@ -140,7 +140,7 @@ def _opened(path: Path, offsets_path: Path, dtype: type, count: int):
     offsets = np.load(no_link(offsets_path), mmap_mode="r")
     if offsets.shape != (count + 1,):
         raise ValueError(f"{offsets_path} is of another text.")
-    ids = np.zeros(0, dtype)
+    ids: np.ndarray = np.zeros(0, dtype)
     if offsets[-1]:
         ids = np.memmap(no_link(path), dtype, "r", shape=int(offsets[-1]))
     # As plain arrays, since slices of a map are ten times as slow.
