@@ -23,8 +23,6 @@ class Corpus:
     The folder is written by `luong_keras.data.corpus_writer.write_corpus`:
 
     - `source.txt`, `target.txt`: a sentence a line, UTF-8, ended by `\n`;
-    - `source.offsets.npy`, `target.offsets.npy`: where each line starts,
-      and the size of the text at the end, int64;
     - `corpus.json`: counts and checksums. It is written last, so a folder
       without it is one whose writing was interrupted.
 
@@ -38,12 +36,9 @@ class Corpus:
     def __init__(self, folder: Path, description: dict[str, Any]) -> None:
         self.folder = folder
         self.description = description
-        self._offsets = {}
         self._texts = {}
+        self._starts: dict[str, np.ndarray] = {}
         for side in SIDES:
-            self._offsets[side] = np.load(
-                offsets_path(folder, side), mmap_mode="r"
-            )
             with open(text_path(folder, side), "rb") as file:
                 self._texts[side] = mmap.mmap(
                     file.fileno(), 0, access=mmap.ACCESS_READ
@@ -139,9 +134,11 @@ class Corpus:
                 f"Line numbers must be in [0, {len(self)}). Received: "
                 f"{indices.min()} ... {indices.max()}."
             )
-        offsets, text = self._offsets[side], self._texts[side]
-        starts = offsets[indices].tolist()
-        stops = (offsets[indices + 1] - 1).tolist()  # Without the "\n".
+        if side not in self._starts:
+            self._starts[side] = _line_starts(self._texts[side])
+        text, lines = self._texts[side], self._starts[side]
+        starts = lines[indices].tolist()
+        stops = (lines[indices + 1] - 1).tolist()  # Without the "\n".
         return [
             text[start:stop] for start, stop in zip(starts, stops, strict=True)
         ]
@@ -188,17 +185,14 @@ def text_path(folder: Path, side: str) -> Path:
     return folder / f"{side}.txt"
 
 
-def offsets_path(folder: Path, side: str) -> Path:
-    """Returns the path of a side's line offsets.
-
-    Args:
-        folder: The corpus's folder.
-        side: `"source"` or `"target"`.
-
-    Returns:
-        The path.
-    """
-    return folder / f"{side}.offsets.npy"
+def _line_starts(text: mmap.mmap) -> np.ndarray:
+    """Where each line starts, and the size of the text at the end."""
+    content = np.frombuffer(text, np.uint8)
+    found = [np.zeros(1, np.int64)]
+    for first in range(0, len(content), _CHUNK):
+        ends = np.flatnonzero(content[first : first + _CHUNK] == ord("\n"))
+        found.append(ends + first + 1)
+    return np.concatenate(found)
 
 
 def _check_file(path: Path, expected: dict[str, int], verify: bool) -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import array
 import contextlib
 import itertools
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
-
-import numpy as np
+from typing import Any, BinaryIO, TypeVar
 
 from luong_keras.config_data import FilterConfig
 from luong_keras.data.corpus import (
@@ -20,7 +17,6 @@ from luong_keras.data.corpus import (
     SIDES,
     Corpus,
     file_checksum,
-    offsets_path,
     text_path,
 )
 from luong_keras.data.pair_checks import (
@@ -58,9 +54,9 @@ def write_corpus(
 ) -> Corpus:
     r"""Checks sentence pairs and writes them into a folder, in one pass.
 
-    Memory does not grow with the text but for 16 bytes a pair, and about 70
-    more where duplicates are left out. Control characters inside a sentence,
-    line ends among them, become a space.
+    Memory does not grow with the text, but for about 70 bytes a pair where
+    duplicates are left out. Control characters inside a sentence, line ends
+    among them, become a space.
 
     Args:
         pairs: Source and target sentences. One that has a `place`, such as
@@ -114,9 +110,9 @@ def write_corpus(
     parts: Counter[int] = Counter()
     seen: set[int] = set()
     number = 0
-    with _writers(folder) as writers:
+    with _texts(folder) as files:
         for chunk, found in mapped(checker, _chunks(pairs), processes, alone):
-            texts: tuple[list[bytes], list[bytes]] = [], []
+            kept: tuple[list[bytes], list[bytes]] = [], []
             for pair, result in zip(chunk, found, strict=True):
                 number += 1
                 if filters.duplicates and not isinstance(result, str):
@@ -127,20 +123,26 @@ def write_corpus(
                 if isinstance(result, str):
                     left_out.add(result, getattr(pair, "place", number), pair)
                 else:
-                    texts[0].append(result[0])
-                    texts[1].append(result[1])
+                    kept[0].append(result[0])
+                    kept[1].append(result[1])
                     parts[getattr(pair, "part", 0)] += 1
-            for writer, lines in zip(writers, texts, strict=True):
-                writer.write(lines)
+            for file, lines in zip(files, kept, strict=True):
+                with disk_errors_named(Path(file.name), atomic=False):
+                    file.write(b"".join(line + b"\n" for line in lines))
             if progress is not None:
                 progress(len(chunk))
     left_out.check(number, parts.total(), most_skipped)
-    files = {name: entry for w in writers for name, entry in w.files().items()}
-    description = {
+    description: dict[str, Any] = {
         "format": FORMAT,
         "pairs": parts.total(),
         "skipped": left_out.skipped,
-        "files": files,
+        "files": {
+            path.name: {
+                "bytes": path.stat().st_size,
+                "crc32": file_checksum(path),
+            }
+            for path in (text_path(folder, side) for side in SIDES)
+        },
         "key": key,
     }
     if left_out.filtered:
@@ -241,7 +243,7 @@ class _LeftOut:
 
 
 @contextlib.contextmanager
-def _writers(folder: Path) -> Iterator[list[_SideWriter]]:
+def _texts(folder: Path) -> Iterator[list[BinaryIO]]:
     """Opens the texts of both sides, and at the end has them on disk."""
     folder.mkdir(parents=True, exist_ok=True)
     # Without this file the folder does not count as a corpus.
@@ -250,44 +252,17 @@ def _writers(folder: Path) -> Iterator[list[_SideWriter]]:
     for side in SIDES:
         for old in folder.glob(f"{side}.*"):
             old.unlink()
-    writers = [_SideWriter(folder, side) for side in SIDES]
-    with writers[0].file, writers[1].file:
-        yield writers
-        for writer in writers:
-            writer.sync()
-
-
-class _SideWriter:
-    """Writes one side's text and keeps the places of its lines."""
-
-    def __init__(self, folder: Path, side: str) -> None:
-        self.paths = text_path(folder, side), offsets_path(folder, side)
-        self.offsets = array.array("q", [0])
-        with disk_errors_named(self.paths[0], atomic=False):
-            self.file = open(self.paths[0], "wb")  # noqa: SIM115
-
-    def write(self, lines: Sequence[bytes]) -> None:
-        with disk_errors_named(self.paths[0], atomic=False):
-            self.file.write(b"".join(line + b"\n" for line in lines))
-        sizes = np.fromiter(map(len, lines), np.int64, len(lines)) + 1
-        self.offsets.frombytes((self.offsets[-1] + np.cumsum(sizes)).tobytes())
-
-    def sync(self) -> None:
-        with disk_errors_named(self.paths[0], atomic=False):
-            self.file.flush()
-            os.fsync(self.file.fileno())
-
-    def files(self) -> dict[str, dict[str, int]]:
-        """Writes the offsets; the size and checksum of both files."""
-        with disk_errors_named(self.paths[1], atomic=False):
-            np.save(self.paths[1], np.frombuffer(self.offsets, np.int64))
-        return {
-            path.name: {
-                "bytes": path.stat().st_size,
-                "crc32": file_checksum(path),
-            }
-            for path in self.paths
-        }
+    paths = [text_path(folder, side) for side in SIDES]
+    with contextlib.ExitStack() as stack:
+        files: list[BinaryIO] = []
+        for path in paths:
+            with disk_errors_named(path, atomic=False):
+                files.append(stack.enter_context(open(path, "wb")))
+        yield files
+        for path, file in zip(paths, files, strict=True):
+            with disk_errors_named(path, atomic=False):
+                file.flush()
+                os.fsync(file.fileno())
 
 
 Chunk = TypeVar("Chunk")

@@ -94,7 +94,7 @@ def test_a_file_of_a_run_is_no_link(tmp_path, name, use, there):
         assert secret.read_bytes() == content
 
 
-@pytest.mark.parametrize("name", ["source.txt", "target.offsets.npy"])
+@pytest.mark.parametrize("name", ["source.txt", "target.ids.bin"])
 def test_a_link_in_place_of_a_corpus_is_replaced(tmp_path, name):
     (tmp_path / "corpus").mkdir()
     secret, own = tmp_path / "secret", tmp_path / "corpus" / name
