@@ -8,10 +8,9 @@ from pathlib import Path
 
 from luong_keras.config import DataConfig
 from luong_keras.data.sources.columns import Wanted
-from luong_keras.data.sources.source_kinds import PlacedPair
+from luong_keras.data.sources.source_kinds import PlacedPair, TextSource
 from luong_keras.data.text_files import (
     ONE_OR_TWO,
-    TextSource,
     is_columns,
     read_text,
     text_sources,

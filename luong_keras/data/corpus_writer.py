@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -31,7 +31,7 @@ from luong_keras.data.pair_checks import (
 from luong_keras.files.atomic_file import disk_errors_named
 from luong_keras.files.json_file import write_json
 from luong_keras.missing_package import missing_package
-from luong_keras.text.threads import available_cores
+from luong_keras.text.threads import available_cores, in_order
 
 _PAIRS_PER_CALL = 8192
 # So many are checked before other processes are started.
@@ -320,15 +320,8 @@ def _on_processes(function, chunks, processes):
     pool = loky.ProcessPoolExecutor(
         max_workers=processes, env={"LUONG_KERAS_LAZY": "1"}
     )
-    waiting = deque()
     try:
-        for chunk in chunks:
-            waiting.append((chunk, pool.submit(function, chunk)))
-            if len(waiting) >= 2 * processes:
-                done, future = waiting.popleft()
-                yield done, future.result()
-        for done, future in waiting:
-            yield done, future.result()
+        yield from in_order(pool, function, chunks, 2 * processes)
     except loky.process_executor.BrokenProcessPool as error:
         raise RuntimeError(
             "A process that prepares the text was ended from outside, for "

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
+import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from luong_keras.data.parallel_text import SUFFIXES, read_pairs
 from luong_keras.data.sources.columns import Wanted
@@ -15,7 +13,7 @@ from luong_keras.data.sources.registry import (
     PACKED_NAMES,
     file_kind,
 )
-from luong_keras.data.sources.source_kinds import PlacedPair
+from luong_keras.data.sources.source_kinds import PlacedPair, TextSource
 
 Given = str | Sequence[str | Sequence[str]]
 
@@ -23,26 +21,6 @@ ONE_OR_TWO = (
     f"one file of both sides ({FILE_NAMES}, each plain or packed: "
     f"{PACKED_NAMES}), or a source and a target file"
 )
-
-
-@dataclass(frozen=True)
-class TextSource:
-    """One source of pairs, and how it is read.
-
-    Attributes:
-        paths: A file of both sides, or a source and a target file.
-        how: What the kind of the file has chosen: its columns, say.
-        part: The number among several sources, from 0.
-    """
-
-    paths: tuple[Path, ...]
-    how: Any = None
-    part: int = 0
-
-    @property
-    def note(self) -> str | None:
-        """What was guessed of the file."""
-        return getattr(self.how, "note", None)
 
 
 def is_columns(path: str | Path) -> bool:
@@ -124,11 +102,16 @@ def text_sources(
         ValueError: A file has not the columns, or they cannot be guessed.
     """
     found = []
-    for part, one in enumerate(several(given, weighted)):
+    for one in several(given, weighted):
         paths = text_files(one, wanted.languages)
         kind = file_kind(paths[0]) if len(paths) == 1 else None
-        how = None if kind is None else kind.choose(paths[0], wanted)
-        found.append(TextSource(tuple(paths), how, part))
+        if kind is None:
+            source = TextSource(
+                functools.partial(_two_files, paths[0], paths[1])
+            )
+        else:
+            source = kind(paths[0], wanted)
+        found.append(source)
     return found
 
 
@@ -143,33 +126,16 @@ def read_text(
             column, come with a mark by which `write_corpus` counts them,
             instead of an error.
     """
-    return itertools.chain.from_iterable(
-        _read(source, skip_bad_lines) for source in sources
-    )
-
-
-def _read(source: TextSource, skip_bad_lines: bool) -> Iterator[PlacedPair]:
-    paths = source.paths
-    kind = file_kind(paths[0]) if len(paths) == 1 else None
-    if kind is not None:
-        pairs = kind.read(paths[0], source.how, skip_bad_lines)
-    else:
-        pairs = _two_files(paths, skip_bad_lines)
-    if source.part == 0:
-        return pairs
-    return _of_part(pairs, source.part)
-
-
-def _of_part(pairs: Iterator[PlacedPair], part: int) -> Iterator[PlacedPair]:
-    for pair in pairs:
-        pair.part = part
-        yield pair
+    for part, source in enumerate(sources):
+        for pair in source.read(skip_bad_lines):
+            if part:
+                pair.part = part
+            yield pair
 
 
 def _two_files(
-    paths: Sequence[Path], skip_bad_lines: bool
+    first: Path, second: Path, skip_bad_lines: bool
 ) -> Iterator[PlacedPair]:
-    first, second = paths
     for number, source, target in read_pairs(first, second, skip_bad_lines):
         yield PlacedPair(source, target, f"{first.name}:{number}")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import TypeVar
 
 Batch = TypeVar("Batch")
@@ -38,14 +38,36 @@ def in_threads(
     if threads == 1:
         yield from map(function, batches)
         return
-    waiting: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(threads) as pool:
-        for batch in batches:
-            waiting.append(pool.submit(function, batch))
-            if len(waiting) > 2 * threads:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        for _, result in in_order(pool, function, batches, 2 * threads):
+            yield result
+
+
+def in_order(
+    pool: Executor,
+    function: Callable[[Batch], Result],
+    batches: Iterable[Batch],
+    ahead: int,
+) -> Iterator[tuple[Batch, Result]]:
+    """Has a pool apply a function, and gives the results in their order.
+
+    Args:
+        pool: Threads or processes.
+        function: The function.
+        batches: What it is applied to.
+        ahead: How many of them the pool is given beyond the one waited for.
+
+    Yields:
+        Each batch with its result.
+    """
+    waiting: deque[tuple[Batch, Future[Result]]] = deque()
+    for batch in batches:
+        waiting.append((batch, pool.submit(function, batch)))
+        if len(waiting) > ahead:
+            done, future = waiting.popleft()
+            yield done, future.result()
+    for done, future in waiting:
+        yield done, future.result()
 
 
 def divide_cores(computations: int) -> None:

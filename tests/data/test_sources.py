@@ -162,11 +162,11 @@ SOURCES = {
     "two_files.xz": two_files(".xz"),
     "prefix": prefix,
     **{
-        f"{kind.suffix}{packing}": file_source(kind.suffix, packing)
-        for kind in FILE_KINDS
+        f"{suffix}{packing}": file_source(suffix, packing)
+        for suffix in FILE_KINDS
         for packing in ("", ".gz", ".xz", ".zst", ".bz2")
         # Each kind packed once, each packing of a kind once.
-        if kind.suffix == ".tsv" or packing in ("", ".zst")
+        if suffix == ".tsv" or packing in ("", ".zst")
     },
 }
 SETTINGS = {
@@ -228,7 +228,7 @@ def test_the_same_pairs_make_the_same_batches(name, tmp_path, expected):
 
 
 def test_every_kind_is_among_the_sources(tmp_path):
-    assert {kind.suffix for kind in FILE_KINDS} <= set(SOURCES)
+    assert set(FILE_KINDS) <= set(SOURCES)
     objects = [
         object_kind(SOURCES[name](tmp_path))
         for name in ("list", "data_frame", "hugging_face", "tf_data")
@@ -446,7 +446,7 @@ def test_what_is_not_installed_is_named(tmp_path, monkeypatch, blocked, name):
 
 
 def test_names_say_the_kind():
-    assert file_kind("A.TSV") is file_kind("a.tsv.zst") is FILE_KINDS[0]
+    assert file_kind("A.TSV") is file_kind("a.tsv.zst") is FILE_KINDS[".tsv"]
     assert file_kind("a.json") is None
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import functools
 import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from luong_keras.data.parallel_text import (
@@ -24,8 +24,8 @@ from luong_keras.data.sources.columns import (
 )
 from luong_keras.data.sources.source_kinds import (
     MORE_COLUMNS,
-    FileKind,
     PlacedPair,
+    TextSource,
     one_line,
 )
 
@@ -76,12 +76,13 @@ def _first_two_or_named(
     return Columns(0, 1, count=2)
 
 
-def _choose_tsv(path: Path, wanted: Wanted) -> Columns:
+def open_tsv(path: Path, wanted: Wanted) -> TextSource:
     """Finds the columns of a file by its first line."""
     check_is_file(path)
     first = next(raw_lines(path), b"")
     line = decode_line(first, 1, path, "surrogateescape")
-    return _first_two_or_named(line.split("\t"), wanted, path)
+    columns = _first_two_or_named(line.split("\t"), wanted, path)
+    return TextSource(functools.partial(_read_tsv, path, columns), columns.note)
 
 
 def _read_tsv(
@@ -148,61 +149,43 @@ def _unquoted(cell: str) -> str:
     return cell
 
 
-TSV = FileKind(".tsv", _choose_tsv, _read_tsv)
-
-
 _DELIMITERS = ",;\t"
 _FIRST = 20  # records, by which the delimiter is found
 
 
-@dataclass(frozen=True)
-class CsvColumns(Columns):
-    """The two columns of such a file, and what stands between them.
-
-    Attributes:
-        delimiter: What stands between them.
-        stated: Whether the first line says so, and is no record.
-    """
-
-    delimiter: str = ","
-    stated: bool = False
-
-
-def _choose_csv(path: Path, wanted: Wanted) -> CsvColumns:
+def open_csv(path: Path, wanted: Wanted) -> TextSource:
     """Finds the columns and what is between them by the first records."""
     check_is_file(path)
     stated = _stated_delimiter(path)
     delimiter, cells = _first_record(path, stated or _DELIMITERS)
-    found = _first_two_or_named(cells, wanted, path)
-    note = found.note
+    columns = _first_two_or_named(cells, wanted, path)
+    note = columns.note
     if note is None:
         note = f"{path.name}: no header, the first column is the source"
     if delimiter != ",":
         note += f", {delimiter!r} between columns"
-    return CsvColumns(
-        found.source,
-        found.target,
-        found.header,
-        note,
-        found.count,
-        delimiter,
-        stated is not None,
+    left_out = columns.header + (stated is not None)
+    return TextSource(
+        functools.partial(_read_csv, path, columns, delimiter, left_out), note
     )
 
 
 def _read_csv(
-    path: Path, columns: CsvColumns, skip_bad_lines: bool
+    path: Path,
+    columns: Columns,
+    delimiter: str,
+    left_out: int,
+    skip_bad_lines: bool,
 ) -> Iterator[PlacedPair]:
     """Reads the pairs of a file; line ends inside of quotes become spaces."""
     errors = "surrogateescape" if skip_bad_lines else "strict"
-    records = _records(path, columns.delimiter, errors)
-    left_out = columns.header + columns.stated
+    records = _records(path, delimiter, errors)
     for number, cells in itertools.islice(records, left_out, None):
         if not cells:
             continue  # An empty line is no record.
         yield _pair_of_cells(
             [one_line(cell) for cell in cells],
-            *(columns, path, number, repr(columns.delimiter), skip_bad_lines),
+            *(columns, path, number, repr(delimiter), skip_bad_lines),
         )
 
 
@@ -259,6 +242,3 @@ def _records(
             f"read ({error}). Expected: quotes that are closed, and written "
             "twice inside of quotes. Correct it, or save the file as `.tsv`."
         ) from error
-
-
-CSV = FileKind(".csv", _choose_csv, _read_csv)

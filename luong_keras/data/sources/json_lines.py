@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,15 +19,15 @@ from luong_keras.data.sources.columns import (
     field,
 )
 from luong_keras.data.sources.source_kinds import (
-    FileKind,
     PlacedPair,
+    TextSource,
     checked_record,
 )
 
 _LOOKED_AT = 20  # lines, for the first that can be read
 
 
-def choose(path: Path, wanted: Wanted) -> Fields:
+def open_json_lines(path: Path, wanted: Wanted) -> TextSource:
     """Finds the fields by the first record."""
     check_is_file(path)
     for number, line in enumerate(raw_lines(path), start=1):
@@ -36,7 +37,8 @@ def choose(path: Path, wanted: Wanted) -> Fields:
             if number < _LOOKED_AT:
                 continue
             break
-        return chosen_fields(record, wanted, path.name)
+        fields = chosen_fields(record, wanted, path.name)
+        return TextSource(functools.partial(_read, path, fields), fields.note)
     raise ValueError(
         f"Expected: in {path}, a JSON record a line, such as "
         '{"source": "a cat", "target": "eine Katze"}. Received: no such line '
@@ -44,7 +46,7 @@ def choose(path: Path, wanted: Wanted) -> Fields:
     )
 
 
-def read(
+def _read(
     path: Path, fields: Fields, skip_bad_lines: bool
 ) -> Iterator[PlacedPair]:
     """Reads the pairs of a file."""
@@ -73,7 +75,3 @@ def read(
             not skip_bad_lines,
             where,
         )
-
-
-KIND = FileKind(".jsonl", choose, read)
-KIND_BY_ANOTHER_NAME = FileKind(".ndjson", choose, read)

@@ -14,13 +14,14 @@ from luong_keras.data.sources import (
 )
 from luong_keras.data.sources.source_kinds import FileKind, ObjectKind
 
-FILE_KINDS: tuple[FileKind, ...] = (
-    delimited.TSV,
-    delimited.CSV,
-    json_lines.KIND,
-    json_lines.KIND_BY_ANOTHER_NAME,
-    tmx.KIND,
-)
+# By the end of a file's name, unpacked.
+FILE_KINDS: dict[str, FileKind] = {
+    ".tsv": delimited.open_tsv,
+    ".csv": delimited.open_csv,
+    ".jsonl": json_lines.open_json_lines,
+    ".ndjson": json_lines.open_json_lines,
+    ".tmx": tmx.open_tmx,
+}
 OBJECT_KINDS: tuple[ObjectKind, ...] = (
     python_objects.DATA_FRAME,
     python_objects.HUGGING_FACE,
@@ -28,7 +29,7 @@ OBJECT_KINDS: tuple[ObjectKind, ...] = (
     python_objects.PAIRS,  # Last: those above can be gone through too.
 )
 # For messages and helps.
-FILE_NAMES = ", ".join(kind.suffix for kind in FILE_KINDS)
+FILE_NAMES = ", ".join(FILE_KINDS)
 PACKED_NAMES = ", ".join(SUFFIXES)
 
 
@@ -36,16 +37,14 @@ def file_kind(path: str | Path) -> FileKind | None:
     """The kind of a file that holds both sides, by its name.
 
     Example:
-        >>> file_kind("pairs.tmx.zst").suffix
-        '.tmx'
+        >>> file_kind("pairs.tmx.zst") is tmx.open_tmx
+        True
         >>> file_kind("train.en") is None
         True
     """
     name = without_compression(path).lower()
-    for kind in FILE_KINDS:
-        if name.endswith(kind.suffix):
-            return kind
-    return None
+    found = (kind for end, kind in FILE_KINDS.items() if name.endswith(end))
+    return next(found, None)
 
 
 def object_kind(thing: Any) -> ObjectKind | None:

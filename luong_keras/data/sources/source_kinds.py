@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -103,21 +103,22 @@ def checked_record(
 
 
 @dataclass(frozen=True)
-class FileKind:
-    """A kind of file that holds both sides.
+class TextSource:
+    """Sentence pairs of files, which can be read again.
 
     Attributes:
-        suffix: The end of such a file's name, unpacked: `.tsv`.
-        choose: Looks at the beginning of a file and decides how it is read:
-            its columns, or whatever `read` takes. It has a `note`, what to
-            tell the user, or None.
-        read: Reads the pairs: of a path, what `choose` returned, and whether
-            bad lines are marked instead of an error.
+        read: Gives the pairs; with True, bad lines are marked instead of an
+            error.
+        note: What to tell the user of the columns, or None.
     """
 
-    suffix: str
-    choose: Callable[[Path, Wanted], Any]
-    read: Callable[[Path, Any, bool], Iterator[PlacedPair]]
+    read: Callable[[bool], Iterable[PlacedPair]]
+    note: str | None = None
+
+
+# Looks at the beginning of a file that holds both sides, and decides how it is
+# read: which columns, say.
+FileKind = Callable[[Path, Wanted], TextSource]
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,17 @@ file can become a huge one or show others of this machine, are refused.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from luong_keras.data.parallel_text import check_is_file, opened
 from luong_keras.data.sources.columns import Wanted, chosen_note
 from luong_keras.data.sources.source_kinds import (
-    FileKind,
     PlacedPair,
+    TextSource,
     checked_record,
     one_line,
 )
@@ -29,16 +29,7 @@ _LOOKED_AT = 100  # units, for the languages
 _CODES = ("bpt", "ept", "it", "ph", "ut", "sub")
 
 
-@dataclass(frozen=True)
-class Languages:
-    """How a memory names the two languages, and what to tell the user."""
-
-    source: str
-    target: str
-    note: str
-
-
-def choose(path: Path, wanted: Wanted) -> Languages:
+def open_tmx(path: Path, wanted: Wanted) -> TextSource:
     """Finds the languages by the first units."""
     check_is_file(path)
     names = []
@@ -61,17 +52,18 @@ def choose(path: Path, wanted: Wanted) -> Languages:
             "data.target_language, or data.columns."
         )
     places = names.index(found[0]), names.index(found[1])
-    return Languages(*asked, chosen_note(names, places, path.name, how))
+    note = chosen_note(names, places, path.name, how)
+    return TextSource(functools.partial(_read, path, asked), note)
 
 
-def read(
-    path: Path, languages: Languages, skip_bad_lines: bool
+def _read(
+    path: Path, languages: tuple[str, str], skip_bad_lines: bool
 ) -> Iterator[PlacedPair]:
     """Reads the pairs of a file."""
     for number, (line, unit) in enumerate(_units(path), start=1):
         source, target = (
             next((text for name, text in unit.items() if _is(name, side)), None)
-            for side in (languages.source, languages.target)
+            for side in languages
         )
         yield checked_record(
             source,
@@ -151,6 +143,3 @@ def _runs(element: Any) -> Iterator[str]:
         if is_text:
             yield from _runs(child)
         yield child.tail or ""
-
-
-KIND = FileKind(".tmx", choose, read)
