@@ -110,8 +110,16 @@ def write_corpus(
     parts: Counter[int] = Counter()
     seen: set[int] = set()
     number = 0
+    chunks, sent = itertools.tee(_chunks(pairs))
+    # Other processes are sent no places.
+    rows = (
+        [(pair[0], pair[1], getattr(pair, "problem", None)) for pair in chunk]
+        for chunk in sent
+    )
     with _texts(folder) as files:
-        for chunk, found in mapped(checker, _chunks(pairs), processes, alone):
+        for found, chunk in zip(
+            mapped(checker, rows, processes, alone), chunks, strict=True
+        ):
             kept: tuple[list[bytes], list[bytes]] = [], []
             for pair, result in zip(chunk, found, strict=True):
                 number += 1
@@ -274,7 +282,7 @@ def mapped(
     chunks: Iterable[Chunk],
     processes: int | None,
     alone: int = 0,
-) -> Iterator[tuple[Chunk, Result]]:
+) -> Iterator[Result]:
     """Applies a function to chunks, in their order.
 
     The results are those of one process, whatever the number. At most two
@@ -289,20 +297,19 @@ def mapped(
             is started.
 
     Yields:
-        Each chunk with its result.
+        The results.
 
     Raises:
         RuntimeError: A process was ended from outside.
 
     Example:
         >>> list(mapped(len, ["a", "bc"], processes=1))
-        [('a', 1), ('bc', 2)]
+        [1, 2]
     """
     chunks = iter(chunks)
     processes = available_cores() if processes is None else processes
     here = itertools.islice(chunks, alone) if processes > 1 else chunks
-    for chunk in here:
-        yield chunk, function(chunk)
+    yield from map(function, here)
     first = list(itertools.islice(chunks, 1))
     if first:
         rest = itertools.chain(first, chunks)

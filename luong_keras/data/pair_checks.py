@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from luong_keras.config_data import FilterConfig
@@ -16,6 +16,7 @@ from luong_keras.data.sources.source_kinds import MORE_COLUMNS, one_line
 from luong_keras.missing_package import missing_package
 
 Preprocess = Callable[[str], str]
+Row = tuple[str, str | None, str | None]
 Checked = tuple[bytes, bytes, int] | str
 
 NO_FILTERS = FilterConfig()
@@ -59,28 +60,30 @@ class PairChecker:
         self.__dict__.update(state)
         self.__post_init__()
 
-    def __call__(self, pairs: Sequence[tuple]) -> list[Checked]:
+    def __call__(self, rows: Iterable[Row]) -> list[Checked]:
         """Checks a chunk of pairs.
 
         Args:
-            pairs: Source and target; one that is none has a `problem`.
+            rows: Source, target, and why it is no pair, if it is none.
 
         Returns:
             Of each pair its lines and, where duplicates are left out, its
             hash; or the reason to leave it out.
         """
-        return [self._line(pair) for pair in pairs]
+        return [self._line(*row) for row in rows]
 
-    def _line(self, pair: tuple) -> Checked:
-        texts, reason = self._checked(pair, getattr(pair, "problem", None))
+    def _line(
+        self, source: str, target: str | None, problem: str | None
+    ) -> Checked:
+        texts, reason = self._checked((source, target), problem)
         if reason is not None:
             return reason
         try:
-            source, target = (text.encode() for text in texts)
+            lines = [text.encode() for text in texts]
         except UnicodeEncodeError:
             return "not UTF-8"
         hashed = pair_hash(*texts) if self.filters.duplicates else 0
-        return source, target, hashed
+        return lines[0], lines[1], hashed
 
     def _checked(
         self, pair: tuple, problem: str | None

@@ -103,15 +103,13 @@ def text_sources(
     """
     found = []
     for one in several(given, weighted):
-        paths = text_files(one, wanted.languages)
-        kind = file_kind(paths[0]) if len(paths) == 1 else None
+        first, *second = text_files(one, wanted.languages)
+        kind = None if second else file_kind(first)
         if kind is None:
-            source = TextSource(
-                functools.partial(_two_files, paths[0], paths[1])
-            )
+            read = functools.partial(_two_files, first, second[0])
+            found.append(TextSource(read))
         else:
-            source = kind(paths[0], wanted)
-        found.append(source)
+            found.append(kind(first, wanted))
     return found
 
 

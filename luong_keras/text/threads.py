@@ -39,8 +39,7 @@ def in_threads(
         yield from map(function, batches)
         return
     with ThreadPoolExecutor(threads) as pool:
-        for _, result in in_order(pool, function, batches, 2 * threads):
-            yield result
+        yield from in_order(pool, function, batches, 2 * threads)
 
 
 def in_order(
@@ -48,7 +47,7 @@ def in_order(
     function: Callable[[Batch], Result],
     batches: Iterable[Batch],
     ahead: int,
-) -> Iterator[tuple[Batch, Result]]:
+) -> Iterator[Result]:
     """Has a pool apply a function, and gives the results in their order.
 
     Args:
@@ -58,16 +57,15 @@ def in_order(
         ahead: How many of them the pool is given beyond the one waited for.
 
     Yields:
-        Each batch with its result.
+        The results.
     """
-    waiting: deque[tuple[Batch, Future[Result]]] = deque()
+    waiting: deque[Future[Result]] = deque()
     for batch in batches:
-        waiting.append((batch, pool.submit(function, batch)))
+        waiting.append(pool.submit(function, batch))
         if len(waiting) > ahead:
-            done, future = waiting.popleft()
-            yield done, future.result()
-    for done, future in waiting:
-        yield done, future.result()
+            yield waiting.popleft().result()
+    for future in waiting:
+        yield future.result()
 
 
 def divide_cores(computations: int) -> None:

@@ -42,10 +42,6 @@ class PlacedPair(tuple):
             pair.problem = problem
         return pair
 
-    def __getnewargs__(self):
-        """The same in another process."""
-        return (*self, self.place)
-
 
 def one_line(text: str) -> str:
     r"""The text without line ends and other control characters.
