@@ -22,7 +22,7 @@ from luong_keras import RunConfig, Translator
 from luong_keras.alignment.aer import best_links, parse_alignments
 from luong_keras.config_values import with_values
 from luong_keras.data import Corpus, Datasets, load_datasets
-from luong_keras.data.sources.placed_pair import one_line
+from luong_keras.data.sources.source_kinds import one_line
 from luong_keras.evaluation.bleu import corpus_bleu
 from luong_keras.evaluation.translation_scores import translation_scores
 from luong_keras.inference.translation import Translation
