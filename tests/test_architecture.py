@@ -63,7 +63,7 @@ WITH_TENSORFLOW = (
     *("ops.time_loop", "ops.lookup", "ops.vector_jacobian"),
     *("ops.replicas", "ops.devices", "training.mirrored"),
     *("models.batch_parts_tensorflow", "recipe.devices"),
-    "recipe.tensorboard_samples",
+    "recipe.validation_callbacks",
 )
 # A gradient inside a loop, and float64: Keras has neither. A program on each
 # device, the processes of a run, and one that is compiled outside of `fit`. And

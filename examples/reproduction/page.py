@@ -21,7 +21,7 @@ import luong_keras
 from luong_keras.files.atomic_file import write_text
 from luong_keras.files.json_file import write_json
 from luong_keras.report.charts import MOST_CURVES, Chart, Curve, curves
-from luong_keras.report.environment import environment
+from luong_keras.report.page import environment
 from reproduction import comparison
 from reproduction.comparison import Interval, Resampling, Rows
 from reproduction.plan import Claim, Line, Plan, Table, read_plan, trial_name

@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal
 
 from tyro.conf import DisallowNone, Positional, UseAppendAction, arg
 
-from luong_keras.cli.duration import seconds
 from luong_keras.cli.parsing import parse_arguments, spread_assignments
 from luong_keras.cli.settings_flags import (
     given_leaves,
@@ -289,3 +288,25 @@ def _print_short_help() -> None:
             "--model.attention.kind."
         )
         sys.exit(0)
+
+
+_UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+_PARTS = re.compile(r"(\d+(?:\.\d+)?)([dhms])")
+
+
+def seconds(text: str) -> float:
+    """The seconds of a duration such as `3h` or `1h30m`.
+
+    Raises:
+        ValueError: for another text.
+
+    Example:
+        >>> seconds("1h30m")
+        5400.0
+    """
+    if not re.fullmatch(rf"(?:{_PARTS.pattern})+", text):
+        raise ValueError(
+            "Expected: a duration of days, hours, minutes or seconds, such as "
+            f"3h, 90m or 1h30m. Received: {text!r}."
+        )
+    return sum(float(n) * _UNITS[unit] for n, unit in _PARTS.findall(text))

@@ -183,7 +183,7 @@ def _lines(files: tuple[Path, ...]) -> Iterator[str]:
 def check_export(translator, run_dir, config) -> int:
     """0 where the newest export translates as the model does."""
     from luong_keras.data.datasets import load_datasets
-    from luong_keras.serving.exported_translations import (
+    from luong_keras.serving.export import (
         exported_translations,
         newest_version,
     )

@@ -17,8 +17,7 @@ from luong_keras.alignment.aer import (
     parse_alignments,
 )
 from luong_keras.config import DataConfig
-from luong_keras.evaluation.bleu import corpus_bleu
-from luong_keras.evaluation.bleu_scores import bleu_scores
+from luong_keras.evaluation.bleu import BleuScore, corpus_bleu
 from luong_keras.evaluation.length_analysis import bleu_by_length
 from luong_keras.evaluation.metrics.metric import Target
 from luong_keras.evaluation.metrics.registry import find_metric
@@ -175,3 +174,39 @@ def write_results(path: Path, results: dict[str, Any]) -> None:
     path = no_link(path, in_place=True)
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(results, ensure_ascii=False) + "\n")
+
+
+def bleu_scores(
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    tokenize: Callable[[str], str],
+) -> dict[str, BleuScore]:
+    """Cased, lower-cased and tokenised BLEU of the same translations.
+
+    Luong et al. (2015), section 4, report BLEU of tokenised text and of
+    detokenised text ("NIST"); the first is comparable to other systems only
+    where the tokenisation is the same.
+
+    Args:
+        hypotheses: detokenised translations.
+        references: detokenised references, one a hypothesis.
+        tokenize: the tokenisation behind `bleu_tokenized`, applied to both.
+
+    Returns:
+        `bleu` (sacreBLEU's default, 13a, cased), `bleu_lowercase` (the same,
+        lower-cased) and `bleu_tokenized` (of `tokenize`d text).
+
+    Example:
+        >>> scores = bleu_scores(["A b c d."], ["a b c d."], str)
+        >>> round(scores["bleu"].score), round(scores["bleu_lowercase"].score)
+        (67, 100)
+    """
+    return {
+        "bleu": corpus_bleu(hypotheses, references),
+        "bleu_lowercase": corpus_bleu(hypotheses, references, lowercase=True),
+        "bleu_tokenized": corpus_bleu(
+            [tokenize(line) for line in hypotheses],
+            [tokenize(line) for line in references],
+            tokenize="none",
+        ),
+    }

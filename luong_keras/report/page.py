@@ -7,7 +7,7 @@ import datetime
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import luong_keras
 from luong_keras.evaluation.length_analysis import bleu_by_length
@@ -17,9 +17,9 @@ from luong_keras.evaluation.translation_scores import (
     translation_scores,
 )
 from luong_keras.files.atomic_file import write_text
+from luong_keras.missing_package import missing_package
 from luong_keras.progress import progress_bar
 from luong_keras.report.charts import Chart, Curve, bars, curves
-from luong_keras.report.environment import environment
 from luong_keras.report.examples import align, examples
 from luong_keras.report.run_record import (
     RunRecord,
@@ -27,6 +27,10 @@ from luong_keras.report.run_record import (
     sessions,
     settings,
 )
+
+if TYPE_CHECKING:
+    import jinja2
+
 
 _LIMITS = (10, 20, 30, 40, 50)
 # The names in the logs of epochs, of a run of the recipe.
@@ -268,3 +272,29 @@ def _by_length(runs: Sequence[RunRecord]) -> Chart | None:
     x_name = "words of the source; below, how many sentences"
     title = "BLEU by the length of the source"
     return bars(title, x_name, "BLEU", groups, drawn, "by-length")
+
+
+def environment(*packages: str) -> jinja2.Environment:
+    """What fills the templates of this package, and of others in front.
+
+    Args:
+        packages: that have a folder `templates`.
+
+    Raises:
+        ImportError: where Jinja2 is not installed.
+    """
+    try:
+        import jinja2
+    except ImportError as error:
+        raise missing_package("jinja2", error) from error
+    loaders = [
+        jinja2.PackageLoader(package)
+        for package in (*packages, "luong_keras.report")
+    ]
+    return jinja2.Environment(
+        loader=jinja2.ChoiceLoader(loaders),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )

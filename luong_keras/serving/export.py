@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import keras
@@ -18,7 +19,6 @@ from luong_keras.inference.model_ensemble import ModelEnsemble
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.missing_package import missing_package
 from luong_keras.serving.limits import ServingLimits
-from luong_keras.serving.rounded_weights import RoundedWeights
 from luong_keras.serving.saved_model_checks import check_saved_model
 from luong_keras.serving.server_runtime import Call
 from luong_keras.serving.signatures import (
@@ -34,6 +34,9 @@ try:
     import tensorflow as tf
 except ImportError as error:
     raise missing_package("tensorflow", error) from error
+# Registers the operations of SentencePiece; an export of words has none.
+with contextlib.suppress(ImportError):
+    import tensorflow_text  # noqa: F401
 
 WARMUP_SENTENCES = 4
 # What every export is tried on beside words of its own vocabulary.
@@ -213,3 +216,80 @@ def _answers(functions, inputs):
             found = functions[name](*tensors.values())
         call = name, {key: tensor.numpy() for key, tensor in tensors.items()}
         yield call, {key: tensor.numpy() for key, tensor in found.items()}
+
+
+def newest_version(folder: str | Path) -> Path:
+    """The version of the largest number in a folder of exports.
+
+    Raises:
+        FileNotFoundError: where there is none.
+    """
+    folder = Path(folder)
+    versions = [path for path in folder.glob("*") if path.name.isdecimal()]
+    if not versions:
+        raise FileNotFoundError(
+            f"Expected: a SavedModel below {folder}, its name a number. "
+            "Received: none. Has the run come to its end?"
+        )
+    return max(versions, key=lambda path: int(path.name))
+
+
+def exported_translations(
+    folder: str | Path, sources: Sequence[str], batch_size: int = 32
+) -> list[str]:
+    """The best translations of an export, as a server would answer."""
+    serve = tf.saved_model.load(str(folder)).signatures["serving_default"]
+    found = []
+    for start in range(0, len(sources), batch_size):
+        text = tf.constant(sources[start : start + batch_size], tf.string)
+        answer = serve(text=text)["translation"].numpy()
+        found += [translation.decode() for translation in answer]
+    return found
+
+
+DTYPES = ("bfloat16", "float16")
+
+
+class RoundedWeights:
+    """Copies of variables that take half the place of float32.
+
+    Each call makes the weights from them once, before its loops; sums and
+    products have the precision that they had.
+
+    Args:
+        variables: Keras variables; those of integers stay as they are.
+        dtype: `"bfloat16"`, of float32's range and two to three digits, or
+            `"float16"`, of three to four digits up to 65,504.
+
+    Raises:
+        ValueError: for another type, or where a weight is out of its range.
+    """
+
+    def __init__(self, variables: Iterable[keras.Variable], dtype: str) -> None:
+        if dtype not in DTYPES:
+            raise ValueError(
+                f"Weights are rounded to one of {DTYPES}. Received: {dtype!r}."
+            )
+        self._own = [v for v in variables if v.dtype.startswith("float")]
+        self.rounded = []
+        for variable in self._own:
+            rounded = tf.cast(variable.value, dtype)
+            if not bool(tf.reduce_all(tf.math.is_finite(rounded))):
+                raise ValueError(
+                    f"A weight of {variable.path} is outside of the range of "
+                    f"{dtype}. Use 'bfloat16', which has float32's range."
+                )
+            self.rounded.append(tf.Variable(rounded, trainable=False))
+
+    def reading(self, function: Callable) -> Callable:
+        """The same function, with the rounded weights."""
+
+        def with_rounded_weights(*arguments):
+            mapping = [
+                (own, tf.cast(rounded, own.dtype))
+                for own, rounded in zip(self._own, self.rounded, strict=True)
+            ]
+            with keras.StatelessScope(state_mapping=mapping):
+                return function(*arguments)
+
+        return with_rounded_weights

@@ -414,7 +414,7 @@ def test_lines_and_translations_that_were_cut_are_one_line(
 def test_an_export_is_compared_with_its_model(
     call, run, translator, monkeypatch
 ):
-    from luong_keras.serving import exported_translations as exported
+    from luong_keras.serving import export as exported
 
     for version in ("9", "10", ".11-x"):
         (run.export / version).mkdir(parents=True, exist_ok=True)

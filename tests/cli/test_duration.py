@@ -1,6 +1,6 @@
 import pytest
 
-from luong_keras.cli.duration import seconds
+from luong_keras.cli.train import seconds
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from luong_keras.cli.ask import Ask
+from luong_keras.cli.ask import Ask, counted_lines
 from luong_keras.cli.main import main
-from luong_keras.cli.server_answers import counted_lines
 from luong_keras_client import AsyncTranslationClient, TranslationClient
 from tests.client.fake_servers import Refusal, answered, shout
 from tests.client.test_answers import LINES, by_hand

@@ -10,7 +10,7 @@ import pytest
 
 import luong_keras as lk
 from luong_keras import interop
-from luong_keras.interop.addons_names import roles_of
+from luong_keras.interop.addons_weights import roles_of
 from tests.layer_checks import prefix_mask
 
 FIXTURES = Path(__file__).with_name("addons_fixtures.npz")

@@ -872,7 +872,7 @@ MUTATIONS = [
     ),
     Mutation(
         "text of a translation is HTML",
-        "report/environment.py",
+        "report/page.py",
         "autoescape=True",
         "autoescape=False",
         ("tests/report/test_page.py",),

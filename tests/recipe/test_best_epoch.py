@@ -13,7 +13,7 @@ from luong_keras.evaluation import Metric
 from luong_keras.evaluation.metrics import registry
 from luong_keras.recipe import report
 from luong_keras.recipe.run_settings import run_config
-from luong_keras.recipe.watching import shown_progress
+from luong_keras.recipe.validation_callbacks import shown_progress
 from luong_keras.report.page import write_page
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator

@@ -7,8 +7,7 @@ import tensorflow as tf
 
 from luong_keras.recipe import report
 from luong_keras.training.run_folder import RunFolder
-from luong_keras.training.snapshot import Snapshot
-from luong_keras.training.variable_names import without_counters
+from luong_keras.training.snapshot import Snapshot, without_counters
 from luong_keras.translator import Translator
 
 WORDS = ("cat", "dog", "bird", "fish", "tree")

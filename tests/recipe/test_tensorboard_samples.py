@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from luong_keras.recipe.tensorboard_samples import (
+from luong_keras.recipe.validation_callbacks import (
     TensorBoardSamples,
     _translations,
 )

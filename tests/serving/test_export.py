@@ -16,12 +16,12 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from luong_keras.config import RunConfig
 from luong_keras.config_values import config_from_dict, config_to_dict
-from luong_keras.serving.export import export_saved_model
-from luong_keras.serving.exported_translations import (
+from luong_keras.serving.export import (
+    RoundedWeights,
+    export_saved_model,
     exported_translations,
     newest_version,
 )
-from luong_keras.serving.rounded_weights import RoundedWeights
 from luong_keras.serving.saved_model_checks import (
     check_saved_model,
     compare_answers,

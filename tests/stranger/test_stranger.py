@@ -114,7 +114,7 @@ SEARCH_OF_ONES_OWN = """
 from keras import ops
 from luong_keras import Translator
 from luong_keras.decoding import Greedy, Scorer
-from luong_keras.serving.exported_translations import exported_translations
+from luong_keras.serving.export import exported_translations
 
 class NoLamp(Scorer):
     "Forbids a word, and everything that repeats the word before."
