@@ -72,9 +72,9 @@ WITH_JAX = (
     *("ops.vector_jacobian", "ops.double_precision", "ops.devices"),
     *("models.batch_parts_jax", "recipe.devices", "inference.jax_translator"),
 )
-# Gradients that Keras has not there: of many results, and inside a loop. And
+# Gradients of many results, which Keras has not there. And
 # what a GPU can do.
-WITH_TORCH = ("ops.time_loop", "ops.vector_jacobian", "ops.devices")
+WITH_TORCH = ("ops.time_loop", "ops.devices")
 TENSORFLOW = ("tensorflow", "tensorflow_text", "tensorflow_datasets")
 MODULES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts): path

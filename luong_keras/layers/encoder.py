@@ -15,16 +15,15 @@ from luong_keras.layers.decoder.cell_weights import drawn_wide
 from luong_keras.layers.decoder.input_feeding_lstm_cell import (
     InputFeedingLSTMCell,
 )
-from luong_keras.layers.decoder.lstm_sequence import lstm_sequence
 from luong_keras.layers.decoder.memory_rnn import DROPOUT_STYLES, MemoryRNN
 from luong_keras.layers.weight_format import check_format, note_format
-from luong_keras.ops import time_loop
 from luong_keras.ops.devices import has_gpu
 from luong_keras.ops.double_precision import check_float64
 from luong_keras.ops.dropout import dropout
 from luong_keras.ops.masking import zero_where_masked
 from luong_keras.ops.products import product
-from luong_keras.ops.recurrence import reverse_within_mask
+from luong_keras.ops.recurrence import lstm_step, reverse_within_mask
+from luong_keras.ops.scan import BACKENDS, scan
 
 _RECURRENCES = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}
 
@@ -263,7 +262,7 @@ class Encoder(CheckedLayer):
     def _read(self, height, direction, x, mask, training):
         """Outputs (B, S, M) and the last states of one layer."""
         layer = self.stacks[height][direction]
-        if training and self._sequential(layer):
+        if training and self._scanned(layer):
             return _run_lstm(layer, x, mask)
         if not training:
             layer = self._readers[height][direction]()
@@ -271,14 +270,14 @@ class Encoder(CheckedLayer):
         last = last[: self._states_per_layer]
         return [outputs, *(ops.cast(x, self.compute_dtype) for x in last)]
 
-    def _sequential(self, layer):
-        """Whether `lstm_sequence` trains the layer: faster than Keras' loop.
+    def _scanned(self, layer):
+        """Whether a `scan` trains the layer: faster than Keras' loop.
 
         On a GPU, cuDNN is faster still.
         """
         return (
             isinstance(layer, keras.layers.LSTM)
-            and backend.backend() in time_loop.BACKENDS
+            and backend.backend() in BACKENDS
             and not has_gpu()
         )
 
@@ -380,11 +379,15 @@ def _run_lstm(layer, x, mask):
         x, ready(cell.kernel), cell.bias if cell.use_bias else None
     )
     zeros = ops.zeros_like(projected[0, :, : layer.units])
-    hidden, *last = lstm_sequence(
-        projected,
-        zeros,
-        zeros,
+    last, (hidden,) = scan(
+        lambda kernel, states, projected, x: list(
+            lstm_step(projected, *states, kernel)
+        ),
         ready(cell.recurrent_kernel),
+        [zeros, zeros],
+        projected,
+        {},
+        [0],
         mask,
     )
     return [ops.cast(x, dtype) for x in (ops.swapaxes(hidden, 0, 1), *last)]

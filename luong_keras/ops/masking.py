@@ -84,29 +84,8 @@ def masked_softmax(scores, mask=None):
     return exponentials / ops.where(total > 0, total, 1.0)
 
 
-def softmax_gradient(weights, d_weights):
-    """The gradient of the scores from that of their softmax `weights`."""
-    shared = ops.sum(weights * d_weights, axis=-1, keepdims=True)
-    return weights * (d_weights - shared)
-
-
 def zero_where_masked(x, mask):
     """Zeros in the rows (all axes but the last) where `mask` is False."""
     if mask is None:
         return x
     return ops.where(ops.expand_dims(mask, -1), x, ops.zeros((), dtype=x.dtype))
-
-
-def rows_times(weights, rows):
-    """Sums of the rows (B, S, M), weighted by (B, S): (B, M)."""
-    weights = ops.expand_dims(ops.cast(weights, rows.dtype), 1)
-    return ops.matmul(weights, rows)[:, 0]
-
-
-def rows_dot(rows, vector):
-    """The products of the rows (B, S, M) with a vector (B, M): (B, S).
-
-    In at least float32.
-    """
-    vector = ops.expand_dims(ops.cast(vector, rows.dtype), -1)
-    return widen(ops.matmul(rows, vector)[..., 0])

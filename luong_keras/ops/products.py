@@ -1,45 +1,85 @@
-"""Products with weights, in the precision of the weights."""
+"""Products with weights, and with the rows of every sentence.
+
+In the step of a `scan` they are put on its `Tape`: their values are saved, and
+an operand that all steps share, a weight or the rows, gets its gradient from
+one product behind the scan. Elsewhere they are plain products.
+"""
+
+from contextvars import ContextVar
+from typing import Any, NamedTuple
 
 import keras
-from keras import ops
+from keras import backend, ops
 
-from luong_keras.ops import deferred, masking
+from luong_keras.ops import masking
+from luong_keras.ops.vector_jacobian import vector_jacobians
+
+_current = ContextVar("luong_keras_tape", default=None)
 
 
-def product(x, kernel, bias=None):
+def product(x, kernel, bias=None, view=None):
     """X @ kernel + bias in the kernel's dtype, then in at least float32.
 
     Under a mixed policy the product is cheap and what is summed up over time
-    stays exact. In the step of a `replayed_loop` the kernel gets its gradient
-    when the loop is over.
+    stays exact.
 
-    x (..., E), kernel (E, U) a tensor or a variable, bias (U,) or None.
+    x (..., E), kernel (E, U) a tensor or a variable; bias (U,), or a summand
+    (..., U) of the step, or None. `view` is a function of the kernel whose
+    result is multiplied in its place, such as `ops.transpose`.
     """
-    # `ops.convert_to_tensor` of a variable gives another tensor every time.
-    is_variable = isinstance(kernel, keras.Variable)
-    kernel = kernel.value if is_variable else ops.convert_to_tensor(kernel)
-    run = deferred.current()
-    place = None if run is None else run.place(kernel)
+    tape = _current.get()
+    place = None if tape is None else tape.place(kernel)
+    kernel = _viewed(ops.convert_to_tensor(kernel), view)
     if place is None:
         return _product(x, kernel, bias)
-    at = run.place(bias)
-    if at is None:
-        return _plus(run.apply(lambda: _Product(run, place), x), bias)
-    return run.apply(lambda: _Product(run, place, at), x)
-
-
-def weight_gradient(inputs, d_outputs, kernel):
-    """The gradient of `kernel` in `inputs @ kernel`, over all steps at once."""
-    inputs, d_outputs = (
-        ops.cast(ops.reshape(x, (-1, x.shape[-1])), kernel.dtype)
-        for x in (inputs, d_outputs)
+    places, dtype, summand, rest = [place], kernel.dtype, None, None
+    if tape.place(bias) is not None:
+        places.append(tape.place(bias))
+    elif bias is not None and (
+        tuple(bias.shape) == (*x.shape[:-1], kernel.shape[-1])
+    ):
+        summand = masking.widen(bias)
+    else:
+        rest = bias
+    value = tape.apply(
+        lambda: _Dense(tape, places, dtype, view), x, summand=summand
     )
-    return _product(ops.transpose(inputs), d_outputs)
+    return _plus(value, rest)
 
 
-def bias_gradient(d_outputs):
-    """The gradient of a bias (U,) that was added at all steps (T, B, U)."""
-    return ops.sum(d_outputs, axis=(0, 1))
+def dots(x, rows):
+    """The products of x (B, N, W) with the rows (B, S, W): (B, N, S).
+
+    In at least float32; of float16 in float32 throughout, since they may
+    leave float16, and of two infinite scores the softmax is NaN.
+    """
+    return _with_rows(_dots, _sums, x, rows)
+
+
+def weighted_sums(weights, rows):
+    """The sums of the rows (B, S, W), weighted by (B, N, S): (B, N, W).
+
+    In at least float32.
+    """
+    return _with_rows(_sums, _dots, weights, rows)
+
+
+def gathered(gather, rows, positions):
+    """`gather(rows, positions)`, windows that a tape knows.
+
+    positions (B, N, W) are successive in each window; those of N = 1 are
+    known.
+    """
+    found = gather(rows, positions)
+    tape = _current.get()
+    place = None if tape is None else tape.place(rows)
+    if place is not None and positions.shape[1] == 1:
+        held = found
+        if rows is not tape.held[place]:
+            held = gather(tape.held[place], positions)
+        window = _Window(found, held, place, positions[..., :1])
+        tape.windows.append(window)
+    return found
 
 
 def _product(x, kernel, bias=None):
@@ -50,31 +90,263 @@ def _product(x, kernel, bias=None):
     # As one matrix: TensorFlow makes one operation of a product and its bias,
     # and would compute the sizes of unknown axes in every step.
     flat = ops.matmul(ops.reshape(x, (-1, width)), kernel)
-    flat = _plus(masking.widen(flat), bias)
+    of_all = bias is None or len(bias.shape) == 1
+    flat = _plus(masking.widen(flat), bias if of_all else None)
     steps = ops.shape(x)[1] if rows[1] is None else rows[1]
-    return ops.reshape(flat, (-1, steps, ops.shape(kernel)[-1]))
+    found = ops.reshape(flat, (-1, steps, ops.shape(kernel)[-1]))
+    return found if of_all else _plus(found, bias)
 
 
 def _plus(x, bias):
     return x if bias is None else x + ops.cast(bias, x.dtype)
 
 
-class _Product(deferred.Operation):
-    """The product with the parameters at these places of a run's."""
+def _viewed(kernel, view):
+    return kernel if view is None else view(kernel)
 
-    def __init__(self, run, kernel, bias=None):
-        self.places = (kernel,) if bias is None else (kernel, bias)
-        self.kernel = run.held[kernel]
-        self.bias = None if bias is None else run.held[bias]
+
+def _with_rows(multiply, multiply_back, x, rows):
+    tape = _current.get()
+    window = None if tape is None else tape.window(rows)
+    if window is None:
+        return multiply(x, rows)
+    return tape.apply(
+        lambda: _Rows(tape, multiply, multiply_back, window),
+        x,
+        window.held,
+        window.first,
+    )
+
+
+def _dots(x, rows):
+    return _matmul(x, rows, transposed=True)
+
+
+def _sums(weights, rows):
+    return _matmul(weights, rows)
+
+
+def _matmul(x, rows, transposed=False):
+    if backend.standardize_dtype(rows.dtype) == "float16":
+        rows = masking.widen(rows)
+    rows = ops.swapaxes(rows, -1, -2) if transposed else rows
+    return masking.widen(ops.matmul(ops.cast(x, rows.dtype), rows))
+
+
+# Products of a step.
+
+
+class Tape:
+    """The products of one run of a step, in the order of calls.
+
+    Args:
+        parameters: list of tensors that all steps share, as the step reads
+            them.
+        held: the same without a gradient.
+        variables: dict from the id of a Keras variable to its place among the
+            parameters.
+        operations: list of the products that earlier runs have met; the first
+            run fills it.
+        saved: the values of the products, None to compute them.
+        zeros: with `saved`, for every product a zero of its shape, whose
+            gradient is then that of the product.
+
+    Attributes:
+        values: the value of every product.
+        operands: for every product a list of what its `shared_gradients`
+            reads beside the gradient of the value.
+    """
+
+    def __init__(
+        self, parameters, held, variables, operations, saved=None, zeros=None
+    ):
+        self.parameters, self.held = list(parameters), held
+        self.variables, self.operations = variables, operations
+        self.saved, self.zeros = saved, zeros
+        self.values, self.operands, self.windows = [], [], []
+
+    def __enter__(self):
+        self._token = _current.set(self)
+        return self
+
+    def __exit__(self, *error):
+        _current.reset(self._token)
+
+    def place(self, x):
+        """Where a tensor or a variable stands among the parameters, or None."""
+        # In mixed precision the value of a variable is another tensor every
+        # time.
+        if isinstance(x, keras.Variable):
+            return self.variables.get(id(x))
+        for place, parameter in enumerate(self.parameters):
+            if x is parameter:
+                return place
+        return None
+
+    def window(self, rows):
+        """The `_Window` of rows that are a parameter or gathered, or None."""
+        for window in self.windows:
+            if rows is window.rows:
+                return window
+        place = self.place(rows)
+        return None if place is None else _Window(rows, self.held[place], place)
+
+    def apply(self, make, x, rows=None, first=None, summand=None):
+        """The value of a product; `make()` makes it for the first run."""
+        at = len(self.operands)
+        if at == len(self.operations):
+            self.operations.append(make())
+        operation = self.operations[at]
+        self.operands.append([x] if first is None else [x, first])
+        if self.saved is None:
+            value = _plus(operation.value(x, rows), summand)
+        else:
+            added = [x for x in (self.zeros[at], summand) if x is not None]
+            value = _saved(operation, x, rows, self.saved[at], added)
+        self.values.append(value)
+        return value
+
+
+class _Window(NamedTuple):
+    """Rows of a product: as the step has them, and without a gradient.
+
+    Of the parameter at `place`; where they are gathered from it, `first` is
+    the position (B, 1, 1) of the first one.
+    """
+
+    rows: Any
+    held: Any
+    place: int
+    first: Any = None
+
+
+def _saved(operation, x, rows, value, added):
+    """The saved value, differentiated as the product plus what is added."""
+
+    @ops.custom_gradient
+    def saved(x, *added):
+        def gradient(*arguments, upstream=None):
+            d_value = arguments[0] if upstream is None else upstream
+            d_x = operation.operand_gradient(d_value, rows)
+            return ops.cast(d_x, x.dtype), *[d_value for _ in added]
+
+        return value, gradient
+
+    return saved(x, *added)
+
+
+class _Dense:
+    """`product` with the kernel and the bias at these places of a tape."""
+
+    def __init__(self, tape, places, dtype, view):
+        self.places, self.view = places, view
+        self.held, *bias = [tape.held[place] for place in places]
+        self.bias = bias[0] if bias else None
         # Once, outside of the loop.
+        self.kernel = ops.cast(_viewed(self.held, view), dtype)
         self.transposed = ops.transpose(self.kernel)
 
-    def value(self, x):
-        return _product(x, self.kernel, self.bias), []
+    def value(self, x, rows):
+        return _product(x, self.kernel, self.bias)
 
-    def input_gradient(self, d_value, x, kept):
+    def operand_gradient(self, d_value, rows):
         return _product(d_value, self.transposed)
 
-    def parameter_gradients(self, x, d_value):
-        found = [weight_gradient(x, d_value, self.kernel)]
-        return found if self.bias is None else [*found, bias_gradient(d_value)]
+    def shared_gradients(self, d_value, x):
+        """Of kernel and bias, from all steps (T, B, ...)."""
+        found = _weight_gradient(x, d_value, self.kernel)
+        if self.view is not None:
+            (found,), _ = vector_jacobians(
+                lambda kernel: ([self.view(kernel)], None),
+                [self.held],
+                [found],
+            )
+        if self.bias is None:
+            return [found]
+        rows = tuple(range(len(d_value.shape) - 1))
+        return [found, ops.sum(d_value, axis=rows)]
+
+
+def _weight_gradient(inputs, d_outputs, kernel):
+    """The gradient of `kernel` in `inputs @ kernel`, over all steps at once."""
+    inputs, d_outputs = (
+        ops.cast(ops.reshape(x, (-1, x.shape[-1])), kernel.dtype)
+        for x in (inputs, d_outputs)
+    )
+    return _product(ops.transpose(inputs), d_outputs)
+
+
+class _Rows:
+    """`dots` or `weighted_sums` with rows that all steps share."""
+
+    def __init__(self, tape, multiply, multiply_back, window):
+        self.places = [window.place]
+        self.value, self.operand_gradient = multiply, multiply_back
+        self.rows = tape.held[window.place]
+
+    def outer_product(self, d_value, x, first=None):
+        """The factors of the rows' gradient: (B, T N, S) and (B, T N, W)."""
+        by_row, by_width = x, d_value
+        if self.value is _dots:
+            by_row, by_width = d_value, x
+        by_row, by_width = (
+            _by_sentence(ops.cast(each, self.rows.dtype))
+            for each in (by_row, by_width)
+        )
+        if first is not None:
+            first = ops.cast(_by_sentence(first), "int32")
+            by_row = _at_positions(by_row, first, ops.shape(self.rows)[1])
+        return by_row, by_width
+
+
+def _by_sentence(x):
+    """(B, T N, W) of all steps (T, B, N, W)."""
+    steps, batch, count, width = ops.shape(x)
+    if count == 1:
+        return ops.swapaxes(ops.squeeze(x, 2), 0, 1)
+    x = ops.transpose(x, (1, 0, 2, 3))
+    return ops.reshape(x, (batch, steps * count, width))
+
+
+def _at_positions(windows, first, length):
+    """Windows (B, T, W) that begin at `first` (B, T, 1): (B, T, S)."""
+    batch, steps, width = ops.shape(windows)
+    row = ops.arange(batch * steps, dtype="int32") * length
+    index = ops.reshape(row, (-1, 1)) + ops.reshape(first, (-1, 1))
+    index = ops.reshape(index + ops.arange(width, dtype="int32"), (-1, 1))
+    found = ops.scatter(
+        index, ops.reshape(windows, (-1,)), (batch * steps * length,)
+    )
+    return ops.reshape(found, (batch, steps, length))
+
+
+def shared_gradients(operations, operands, d_values):
+    """Gradients of what all steps share, behind a scan.
+
+    Args:
+        operations: list of the products of a step.
+        operands: for each what its `Tape` has, of all steps (T, B, ...).
+        d_values: for each the gradient of its value, (T, B, ...).
+
+    Returns:
+        List of pairs (place among the parameters, gradient).
+    """
+    found, factors = [], {}
+    for operation, each, d_value in zip(
+        operations, operands, d_values, strict=True
+    ):
+        if isinstance(operation, _Rows):
+            pair = operation.outer_product(d_value, *each)
+            factors.setdefault(operation.places[0], []).append(pair)
+        else:
+            gradients = operation.shared_gradients(d_value, *each)
+            found += zip(operation.places, gradients, strict=True)
+    for place, pairs in factors.items():
+        # One product, and so one tensor as large as the rows.
+        by_row, by_width = (
+            ops.concatenate(each, axis=1) if len(each) > 1 else each[0]
+            for each in zip(*pairs, strict=True)
+        )
+        gradient = ops.matmul(ops.swapaxes(by_row, 1, 2), by_width)
+        found.append((place, gradient))
+    return found

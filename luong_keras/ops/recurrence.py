@@ -31,7 +31,7 @@ def lstm_step(
     hidden = clip_gradient(hidden, gradient_clip)
     carry = clip_gradient(carry, gradient_clip)
     gates, squashed, carry = lstm_activations(
-        projected + product(hidden, recurrent_kernel), carry
+        product(hidden, recurrent_kernel, projected), carry
     )
     return gates[-1] * squashed, clip_value(carry, cell_clip)
 
@@ -49,34 +49,6 @@ def lstm_activations(pre_activations, carry):
     i, f, g, _ = gates
     carry = f * carry + i * g
     return gates, ops.tanh(carry), carry
-
-
-def lstm_slopes(gates, squashed, carry):
-    """What `lstm_gradients` multiplies by: all that the way back has to know.
-
-    gates and squashed as `lstm_activations` gave them, carry c_{t-1}. Returns
-    d h_t / d c_t (..., U); the gates' d c_t / d z of i, f and g and
-    d h_t / d z of o (..., 4U); and d c_t / d c_{t-1} (..., U).
-    """
-    i, f, g, o = gates
-    # Few operations on all gates: s (1 - s) is the slope of a sigmoid, and
-    # (1 + g) (1 - g) that of tanh.
-    both = ops.concatenate([i, f, 1 + g, o], axis=-1)
-    rest = 1 - ops.concatenate(gates, axis=-1)
-    factors = ops.concatenate([g, carry, i, squashed], axis=-1)
-    return [o * (1 - squashed * squashed), both * rest * factors, f]
-
-
-def lstm_gradients(slopes, d_hidden, d_carry):
-    """Gradients of `lstm_activations`: of z (..., 4U), and of c_{t-1}.
-
-    slopes as `lstm_slopes` gives them; d_hidden and d_carry are the gradients
-    of h_t and c_t.
-    """
-    to_carry, to_gates, to_carry_before = slopes
-    d_carry = d_carry + d_hidden * to_carry
-    upstream = ops.concatenate([d_carry] * 3 + [d_hidden], axis=-1)
-    return upstream * to_gates, d_carry * to_carry_before
 
 
 def bounded(x, limit):

@@ -1,10 +1,4 @@
-"""Loops over time (T, ...), or chunks, whose gradients are written by hand.
-
-Automatic differentiation of a loop adds to the gradient of every weight in
-every step. A loop made of these parts hands back what its steps saved; a
-backward loop over that makes the gradients of the pre-activations alone, and
-each weight's gradient is one product behind it.
-"""
+"""Loops over time (T, ...), or chunks, and gradients of one's own."""
 
 from keras import backend, ops
 
@@ -35,8 +29,6 @@ def time_loop(body, carry, xs, stacked, kept=0, reverse=False):
     """
     if backend.backend() == "tensorflow":
         return _tensorflow_loop(body, carry, xs, stacked, kept, reverse)
-    if backend.backend() == "torch":
-        return _torch_loop(body, carry, xs, stacked, kept, reverse)
 
     def step(carry, x):
         carry, ys, zs = body(carry, x)
@@ -84,18 +76,6 @@ def _tensorflow_loop(body, carry, xs, stacked, kept, reverse):
     for sequence, shape in zip(sequences, shapes, strict=True):
         sequence.set_shape(shape)
     return carry, sequences, arrays[stacked:]
-
-
-def _torch_loop(body, carry, xs, stacked, kept, reverse):
-    # What is kept stays a list of steps: `ops.scan` would copy all of it.
-    steps = len(next(iter(xs.values())))
-    written = [[None] * steps for _ in range(stacked)]
-    held = [[None] * steps for _ in range(kept)]
-    for t in reversed(range(steps)) if reverse else range(steps):
-        carry, ys, zs = body(carry, {name: x[t] for name, x in xs.items()})
-        for array, y in zip([*written, *held], [*ys, *zs], strict=True):
-            array[t] = y
-    return carry, [ops.stack(array) for array in written], held
 
 
 def one_by_one(condition, body, number, *variables):
@@ -156,7 +136,7 @@ def _once(*tensors):
 
     def gradient(*upstream):
         raise NotImplementedError(
-            "This gradient has a loop of its own, which saw numbers alone and "
+            "This gradient is that of a custom backward pass, which "
             "cannot be differentiated a second time. Give the decoder "
             "`deferred_gradients=False`, and call encoders and `word_losses` "
             "with `training=False`."
@@ -201,28 +181,3 @@ def carried(new, old, mask):
         return new
     keep = ops.expand_dims(mask, -1)
     return [ops.where(keep, n, o) for n, o in zip(new, old, strict=True)]
-
-
-def split_carried(gradients, mask):
-    """The gradients of `carried`: of the new states, and of the old ones."""
-    if mask is None:
-        return gradients, None
-    keep = ops.expand_dims(mask, -1)
-    new = [ops.where(keep, d, ops.zeros_like(d)) for d in gradients]
-    old = [d - n for d, n in zip(gradients, new, strict=True)]
-    return new, old
-
-
-def added(gradients, more):
-    """The sums, entry by entry; `more` may be None."""
-    if more is None:
-        return gradients
-    return [d + m for d, m in zip(gradients, more, strict=True)]
-
-
-# Parts behind a loop.
-
-
-def before(first, sequence):
-    """What every step found: `first` (B, U), then all steps but the last."""
-    return ops.concatenate([first[None], sequence[:-1]], axis=0)

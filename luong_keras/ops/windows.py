@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from luong_keras.ops import masking
+from luong_keras.ops.products import gathered, product
 
 ALIGNMENTS = ("monotonic", "predictive")
 GAUSSIANS = ("after_softmax", "renormalized", "inside_softmax", "none")
@@ -50,25 +51,20 @@ class Blocks(NamedTuple):
 SINGLE = Blocks(1, 0)
 
 
-class GatheredWindows(NamedTuple):
-    """The windows of all queries, copied out of the source in blocks.
-
-    A sentence has N = ceil(T / L) `Blocks` of W = 2 D + 1 + span positions.
+class AlignedPosition(NamedTuple):
+    """The aligned positions of the queries of a call.
 
     Attributes:
-        queries: (B N, L, U), zeros behind the last.
-        keys, values: (B N, W, ...).
-        positions: the `slots` of every query, (B, T, W).
-        where: the `Window` at these positions, (B, T, W).
-        dropout_mask: of these positions, (B, T, W), or None.
+        aligned_position: p_t, (B, T), counted from a sentence's first word.
+        centre: the place of floor(p_t) in the row, (B, T).
+        first: the place of each sentence's first word, (B,).
+        mask: boolean (B, S) or None.
     """
 
-    queries: Any
-    keys: Any
-    values: Any
-    positions: Any
-    where: Window
-    dropout_mask: Any
+    aligned_position: Any
+    centre: Any
+    first: Any
+    mask: Any
 
 
 def sentence_span(value, mask):
@@ -104,8 +100,8 @@ def predictive_position(query, lengths, position_kernel, position_vector):
     257.
     """
     query = masking.widen(query)
-    hidden = ops.tanh(ops.matmul(query, ops.cast(position_kernel, query.dtype)))
-    vector = ops.cast(position_vector, query.dtype)
+    hidden = ops.tanh(product(query, position_kernel))
+    vector = ops.cast(position_vector, hidden.dtype)
     share = ops.sigmoid(ops.sum(hidden * vector, axis=-1))
     return ops.cast(ops.expand_dims(lengths, -1), share.dtype) * share
 
@@ -118,7 +114,7 @@ def floor_position(aligned_position, lengths):
     return ops.minimum(ops.cast(floor, "int32"), ops.expand_dims(last, -1))
 
 
-def slots(centre, half_width, source_length, blocks=SINGLE):
+def window_indices(centre, half_width, source_length, blocks=SINGLE):
     """The source positions of every block, (B, N, W) int32.
 
     `centre` (B, T). W = 2 D + 1 + span, or S in a shorter source. All are
@@ -138,6 +134,10 @@ def slots(centre, half_width, source_length, blocks=SINGLE):
 
 def gather(x, positions):
     """Rows of `x` (B, S, U) at (B, N, W), each block apart: (B N, W, U)."""
+    return gathered(_gather, x, positions)
+
+
+def _gather(x, positions):
     width = ops.shape(x)[-1]
     rows = _rows_in_batch(x, positions)
     found = ops.take(ops.reshape(x, (-1, width)), rows, axis=0)
@@ -198,7 +198,7 @@ def spread(values, positions, source_length):
 def window_mask(centre, half_width, positions):
     """Boolean (B, T, S or W): True in [centre - D, centre + D].
 
-    `positions` (S,) for all of the source, or the `slots` (B, T, W).
+    `positions` (S,) for all of the source, or the `window_indices` (B, T, W).
     """
     distance = ops.abs(positions - ops.expand_dims(centre, -1))
     return distance <= half_width
@@ -210,14 +210,9 @@ def gaussian(aligned_position, sigma, positions):
     `positions` (B, T, S or W), or of fewer axes, count from the same word as
     p_t (B, T).
     """
-    distance = _distance(aligned_position, positions)
-    return ops.exp(-ops.square(distance / sigma) / 2)
-
-
-def _distance(aligned_position, positions):
-    """The distance s - p_t of eq. 10, (B, T, S or W)."""
     positions = ops.cast(positions, aligned_position.dtype)
-    return positions - ops.expand_dims(aligned_position, -1)
+    distance = positions - ops.expand_dims(aligned_position, -1)
+    return ops.exp(-ops.square(distance / sigma) / 2)
 
 
 def local_weights(scores, mask, factor, form):
@@ -227,77 +222,15 @@ def local_weights(scores, mask, factor, form):
     sum to 1), "renormalized", "inside_softmax" (score times Gaussian, the
     authors' later program) or "none".
     """
-    return times_gaussian(
-        softmax_weights(scores, mask, factor, form),
-        factor,
-        form,
-    )
-
-
-def softmax_weights(scores, mask, factor, form):
-    """What the softmax gives, before a Gaussian that comes after it."""
     scores = masking.widen(scores)
     if form == "inside_softmax":
         scores = scores * ops.cast(factor, scores.dtype)
-    return masking.masked_softmax(scores, mask)
-
-
-def times_gaussian(weights, factor, form):
-    """Weights with the Gaussian of the two forms that have it behind."""
+    weights = masking.masked_softmax(scores, mask)
     if form not in ("after_softmax", "renormalized"):
         return weights
     weights = weights * ops.cast(factor, weights.dtype)
-    return _shares(weights)[0] if form == "renormalized" else weights
-
-
-def _shares(weights):
-    """`weights` divided by their sum, and that sum, 1 where it is 0."""
+    if form != "renormalized":
+        return weights
     total = ops.sum(weights, axis=-1, keepdims=True)
-    total = ops.where(total > 0, total, ops.ones((), dtype=total.dtype))
-    return weights / total, total
-
-
-# Gradients for a loop whose backward is written by hand.
-
-
-def local_weights_gradient(scores, weights, factor, form, d_local):
-    """Gradients of `local_weights`: of its scores and of its Gaussian.
-
-    `weights` are the `softmax_weights`; `scores` are read by the form
-    "inside_softmax" alone. The second result is None where the form is
-    "none".
-    """
-    if form in ("none", "inside_softmax"):
-        d_scores = masking.softmax_gradient(weights, d_local)
-        if form == "none":
-            return d_scores, None
-        return d_scores * factor, d_scores * masking.widen(scores)
-    if form == "renormalized":
-        shares, total = _shares(weights * factor)
-        shared = ops.sum(shares * d_local, axis=-1, keepdims=True)
-        d_local = (d_local - shared) / total
-    return (
-        masking.softmax_gradient(weights, d_local * factor),
-        d_local * weights,
-    )
-
-
-def gaussian_gradient(aligned_position, sigma, positions, factor, d_factor):
-    """The gradient of p_t (B, T) from that of the Gaussian `factor`."""
-    distance = _distance(aligned_position, positions)
-    return ops.sum(d_factor * factor * distance, axis=-1) / sigma**2
-
-
-def predictive_position_gradient(
-    query, lengths, position_kernel, position_vector, d_position
-):
-    """The gradient of the query (B, T, U) from that of p_t (B, T)."""
-    query = masking.widen(query)
-    kernel = ops.cast(position_kernel, query.dtype)
-    vector = ops.cast(position_vector, query.dtype)
-    hidden = ops.tanh(ops.matmul(query, kernel))
-    share = ops.sigmoid(ops.sum(hidden * vector, axis=-1))
-    d_share = d_position * ops.cast(ops.expand_dims(lengths, -1), share.dtype)
-    d_logit = ops.expand_dims(d_share * share * (1 - share), -1)
-    d_hidden = d_logit * vector * (1 - hidden * hidden)
-    return ops.matmul(d_hidden, ops.transpose(kernel))
+    one = ops.ones((), dtype=total.dtype)
+    return weights / ops.where(total > 0, total, one)

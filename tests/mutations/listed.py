@@ -130,7 +130,7 @@ MUTATIONS = [
     ),
     Mutation(
         "the window cut at the padded length",
-        "layers/attention/looking.py",
+        "layers/attention/local_attention.py",
         "inside = ops.logical_and(inside, real)",
         "inside = ops.logical_or(inside, inside)",
         LAYER,

@@ -114,12 +114,12 @@ def test_renormalizing_survives_a_gaussian_that_rounds_to_zero():
     assert to_numpy(found).tolist() == [[[0, 0, 0]]]
 
 
-def test_slots_stay_inside_the_source():
+def test_window_indices_stay_inside_the_source():
     centre = np.array([[0, 4, 6]], "int32")
-    found = to_numpy(windows.slots(centre, 2, 7))[0].tolist()
+    found = to_numpy(windows.window_indices(centre, 2, 7))[0].tolist()
     assert found == [[0, 1, 2, 3, 4], [2, 3, 4, 5, 6], [2, 3, 4, 5, 6]]
     # A short source has fewer.
-    found = to_numpy(windows.slots(centre[:, :1], 2, 3))[0].tolist()
+    found = to_numpy(windows.window_indices(centre[:, :1], 2, 3))[0].tolist()
     assert found == [[0, 1, 2]]
 
 

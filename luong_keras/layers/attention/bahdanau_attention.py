@@ -3,7 +3,6 @@
 import keras
 
 from luong_keras.layers.argument_checks import check_numbers
-from luong_keras.layers.attention.attention_step import GlobalStep
 from luong_keras.layers.attention.luong_attention import LuongAttention
 from luong_keras.layers.attention.scores import BahdanauScore
 
@@ -48,8 +47,6 @@ class BahdanauAttention(LuongAttention):
         Reparameterization to Accelerate Training of Deep Neural Networks",
         arXiv:1602.07868.
     """
-
-    step_class = GlobalStep
 
     def __init__(
         self,

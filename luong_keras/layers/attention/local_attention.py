@@ -8,15 +8,15 @@ from keras import ops
 from luong_keras.layers.argument_checks import (
     check_choice,
     check_numbers,
+    check_single_step,
 )
-from luong_keras.layers.attention.attention_step import LocalStep
-from luong_keras.layers.attention.looking import Looking
 from luong_keras.layers.attention.luong_attention import LuongAttention
 from luong_keras.ops import masking, windows
+from luong_keras.ops.products import weighted_sums
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
-class LocalAttention(Looking, LuongAttention):
+class LocalAttention(LuongAttention):
     """Attention over a window of 2 D + 1 source positions around p_t.
 
     For a source sentence of S words:
@@ -85,7 +85,6 @@ class LocalAttention(Looking, LuongAttention):
     """
 
     uses_position = True
-    step_class = LocalStep
 
     def __init__(
         self,
@@ -171,35 +170,183 @@ class LocalAttention(Looking, LuongAttention):
         return_attention_scores=False,
         dropout_mask=None,
     ):
-        if value is None:
-            value = query
-            value_mask = query_mask if value_mask is None else value_mask
-        single_step = len(query.shape) == 2
         successive = self.alignment == "monotonic" and position is None
-        position = self.step_position(query, position, single_step)
-        if single_step:
-            query = ops.expand_dims(query, 1)
-            query_mask, dropout_mask = (
-                None if mask is None else ops.expand_dims(mask, 1)
-                for mask in (query_mask, dropout_mask)
-            )
+        return self._call(
+            *(query, value, query_mask, value_mask, keys, training),
+            *(return_attention_scores, dropout_mask),
+            position=self._step_position(query, position),
+            successive=successive,
+        )
+
+    def _context_and_weights(
+        self,
+        query,
+        value,
+        value_mask,
+        keys,
+        dropout_mask,
+        training,
+        position,
+        successive,
+    ):
+        span = windows.sentence_span(value, value_mask)
+        place = self._aligned(query, span, position, value_mask)
+        keys = self.project_keys(value) if keys is None else keys
+        read = query, keys, value, place, dropout_mask
+        blocks, long = self._blocks(query, position, successive)
+        length = ops.shape(value)[1]
+        if long == 0 or (isinstance(length, int) and length >= long):
+            return self._read_windows(blocks, *read, training)
+        if isinstance(length, int):
+            return self._read_all(*read, training)
+        # The length is not known yet: one route gets all sentences, the other
+        # none. XLA and ONNX take no condition here, since its branches would
+        # differ in the shapes inside.
+        count = ops.where(length < long, ops.shape(query)[0], 0)
+        found = zip(
+            self._read_all(*_sentences(read, 0, count), training),
+            self._read_windows(
+                blocks, *_sentences(read, count, None), training
+            ),
+            strict=True,
+        )
+        return tuple(ops.concatenate(parts, axis=0) for parts in found)
+
+    # Two routes give the same numbers: a short source is read as a whole, in
+    # one product, and what is outside of a window is masked; of a long one
+    # the windows are gathered first.
+
+    def _blocks(self, query, position, successive=False):
+        """The `Blocks`, and the source length from which they are gathered.
+
+        Blocks are copied out of the source, while a short source is faster
+        read as a whole, in one product. Where the better of the two changes
+        was measured with D = 10 (`benchmarks/local_attention.py`).
+        """
+        width, steps = 2 * self.half_width + 1, query.shape[1]
+        if steps == 1:
+            return windows.SINGLE, 0
+        if successive:
+            size = 2 * self.half_width
+            return windows.Blocks(size, size - 1), 8 * width
+        # The hypotheses of a beam are at the same step. Predictive alignment
+        # has no position.
+        if position is not None and steps is not None and _is_one(position):
+            return windows.Blocks(steps, 0), 2 * width
+        return windows.SINGLE, 16 * width
+
+    def _read_all(self, query, keys, value, place, dropout_mask, training):
+        """Context and weights, of the whole source."""
+        positions = ops.arange(ops.shape(value)[1], dtype="int32")
+        where = self._where(place, positions)
+        weights = windows.local_weights(
+            self._scores(query, keys),
+            where.mask,
+            where.gaussian,
+            self.gaussian_form,
+        )
+        return self._attend(weights, value, dropout_mask, training)
+
+    def _read_windows(
+        self, blocks, query, keys, value, place, dropout_mask, training
+    ):
+        """The same, of the windows gathered in `blocks`."""
+        steps, source_length = ops.shape(query)[1], ops.shape(value)[1]
+        positions = windows.window_indices(
+            place.centre, self.half_width, source_length, blocks
+        )
+        window_keys = windows.gather(keys, positions)
+        window_values = window_keys
+        if keys is not value:
+            window_values = windows.gather(value, positions)
+        if blocks.size > 1:
+            positions = ops.repeat(positions, blocks.size, axis=1)[:, :steps]
+        if dropout_mask is not None:
+            dropout_mask = ops.take_along_axis(dropout_mask, positions, axis=-1)
+        where = self._where(place, positions)
+        shape = ops.shape(query)[:2]
+        queries = windows.in_blocks(query, blocks.size)
+        weights = windows.local_weights(
+            windows.out_of_blocks(self._scores(queries, window_keys), *shape),
+            where.mask,
+            where.gaussian,
+            self.gaussian_form,
+        )
+        weights = self._drop(weights, dropout_mask, training)
+        weights = ops.cast(weights, value.dtype)
+        in_blocks = windows.in_blocks(weights, blocks.size)
+        context = windows.out_of_blocks(
+            weighted_sums(in_blocks, window_values), *shape
+        )
+        context = ops.cast(context, value.dtype)
+        return context, windows.spread(weights, positions, source_length)
+
+    def _step_position(self, query, position):
+        """The decoder step as int32, broadcastable to (B, T)."""
+        if self.alignment == "predictive":
+            return None
+        if position is not None:
+            position = ops.cast(position, "int32")
+            if len(query.shape) == 2 and len(position.shape) == 1:
+                position = ops.expand_dims(position, -1)
+            return position
+        check_single_step(query)
+        return ops.arange(ops.shape(query)[1], dtype="int32")
+
+    def window(self, query, value, value_mask=None, position=None):
+        """The `Window` of every query, for plots and checks.
+
+        query (B, T, U); value, value_mask and position as in a call. The
+        layer must be built.
+        """
+        position = self._step_position(query, position)
         if value_mask is not None:
             value_mask = ops.cast(value_mask, "bool")
-        if 0 in (*query.shape, *value.shape):
-            context, weights = self._nothing(query, value)
-        else:
-            span = windows.sentence_span(value, value_mask)
-            place = self.place(query, span, position, value_mask)
-            context, weights = self._look(
-                self._blocks(query, position, successive),
-                *(query, keys, value, place, dropout_mask, training),
+        span = windows.sentence_span(value, value_mask)
+        positions = ops.arange(ops.shape(value)[1], dtype="int32")
+        place = self._aligned(query, span, position, value_mask)
+        return self._where(place, positions)
+
+    def _aligned(self, query, span, position, mask):
+        """The `AlignedPosition` of each query (B, T, U)."""
+        first = span.first[:, None]
+        if self.alignment == "monotonic":
+            aligned = windows.monotonic_position(
+                position, span.length, self.clamp_position
             )
-        if query_mask is not None:
-            query_mask = ops.cast(query_mask, "bool")
-            context = masking.zero_where_masked(context, query_mask)
-        if single_step:
-            context, weights = (ops.squeeze(x, 1) for x in (context, weights))
-        return (context, weights) if return_attention_scores else context
+            # One position may serve several queries, as in a beam.
+            aligned = ops.broadcast_to(aligned, ops.shape(query)[:2])
+            return windows.AlignedPosition(
+                aligned, aligned + first, span.first, mask
+            )
+        aligned = windows.predictive_position(
+            query,
+            span.length,
+            self.position_kernel,
+            self.position_vector,
+        )
+        centre = windows.floor_position(aligned, span.length) + first
+        return windows.AlignedPosition(aligned, centre, span.first, mask)
+
+    def _where(self, place, positions):
+        """The `Window` at these positions, (S,) or (B, T, W)."""
+        inside = windows.window_mask(place.centre, self.half_width, positions)
+        if place.mask is not None:
+            real = place.mask[:, None]
+            if len(positions.shape) > 1:
+                real = windows.gather_mask(place.mask, positions)
+            inside = ops.logical_and(inside, real)
+        aligned = ops.cast(
+            place.aligned_position, masking.wider_dtype(self.compute_dtype)
+        )
+        factor = windows.gaussian(
+            aligned,
+            self.gaussian_width,
+            positions - place.first[:, None, None],
+        )
+        return windows.Window(
+            place.aligned_position, place.centre, inside, factor
+        )
 
     @property
     def gaussian_width(self):
@@ -225,3 +372,25 @@ class LocalAttention(Looking, LuongAttention):
             "sigma": self.sigma,
             "clamp_position": self.clamp_position,
         }
+
+
+def _is_one(position):
+    """Whether a position, (...) or (B, T), is the same for all T."""
+    return len(position.shape) == 0 or position.shape[-1] == 1
+
+
+def _sentences(read, begin, end):
+    """The sentences from `begin` to `end` of all tensors (B, ...)."""
+
+    def cut(x):
+        return None if x is None else x[begin:end]
+
+    query, keys, value, place, dropout_mask = read
+    cut_value = cut(value)
+    return (
+        cut(query),
+        cut_value if keys is value else cut(keys),
+        cut_value,
+        windows.AlignedPosition(*map(cut, place)),
+        cut(dropout_mask),
+    )

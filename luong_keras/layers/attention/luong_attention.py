@@ -9,14 +9,11 @@ from luong_keras.layers.argument_checks import (
     check_share,
 )
 from luong_keras.layers.attention import scores
-from luong_keras.layers.attention.attention_step import (
-    AttentionStep,
-    GlobalStep,
-)
 from luong_keras.layers.checked_layer import CheckedLayer
 from luong_keras.ops import masking
 from luong_keras.ops.double_precision import check_float64
 from luong_keras.ops.dropout import dropout
+from luong_keras.ops.products import weighted_sums
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
@@ -105,9 +102,6 @@ class LuongAttention(CheckedLayer):
     """
 
     uses_position = False
-    # In training loops. A subclass may compute something else, so it does
-    # not inherit this: see `step`.
-    step_class = GlobalStep
 
     def __init__(
         self,
@@ -210,11 +204,6 @@ class LuongAttention(CheckedLayer):
             return value, kernel
         return ops.matmul(value, kernel), None
 
-    def step(self, keys, values, mask):
-        """A step over this memory, with the gradient of its query."""
-        own = vars(type(self)).get("step_class", AttentionStep)
-        return own(self, keys, values, mask)
-
     # A call.
 
     def call(
@@ -228,6 +217,24 @@ class LuongAttention(CheckedLayer):
         return_attention_scores=False,
         dropout_mask=None,
     ):
+        return self._call(
+            *(query, value, query_mask, value_mask, keys, training),
+            *(return_attention_scores, dropout_mask),
+        )
+
+    def _call(
+        self,
+        query,
+        value,
+        query_mask,
+        value_mask,
+        keys,
+        training,
+        return_attention_scores,
+        dropout_mask,
+        **where,
+    ):
+        """A call, with what `_context_and_weights` reads beside in `where`."""
         if value is None:
             value = query
             value_mask = query_mask if value_mask is None else value_mask
@@ -238,17 +245,28 @@ class LuongAttention(CheckedLayer):
                 None if mask is None else ops.expand_dims(mask, 1)
                 for mask in (query_mask, dropout_mask)
             )
+        if value_mask is not None:
+            value_mask = ops.cast(value_mask, "bool")
         if 0 in (*query.shape, *value.shape):
             context, weights = self._nothing(query, value)
         else:
-            weights = self._weights(query, value, value_mask, keys)
-            context, weights = self._attend(
-                weights, value, query_mask, dropout_mask, training
+            context, weights = self._context_and_weights(
+                *(query, value, value_mask, keys, dropout_mask, training),
+                **where,
             )
+        if query_mask is not None:
+            query_mask = ops.cast(query_mask, "bool")
+            context = masking.zero_where_masked(context, query_mask)
         if single_step:
-            context = ops.squeeze(context, 1)
-            weights = ops.squeeze(weights, 1)
+            context, weights = (ops.squeeze(x, 1) for x in (context, weights))
         return (context, weights) if return_attention_scores else context
+
+    def _context_and_weights(
+        self, query, value, value_mask, keys, dropout_mask, training
+    ):
+        """Context (B, T, M) and weights (B, T, S), in the value's dtype."""
+        weights = self._weights(query, value, value_mask, keys)
+        return self._attend(weights, value, dropout_mask, training)
 
     def _nothing(self, query, value):
         """The context and weights where there is no query or no memory."""
@@ -260,8 +278,6 @@ class LuongAttention(CheckedLayer):
 
     def _weights(self, query, value, value_mask, keys):
         """Weights (B, T, S) in at least float32, before dropout."""
-        if value_mask is not None:
-            value_mask = ops.cast(value_mask, "bool")
         if keys is None:
             keys = self.project_keys(value)
         found = self._scores(query, keys)
@@ -274,10 +290,7 @@ class LuongAttention(CheckedLayer):
         return masking.masked_softmax(found, value_mask)
 
     def _scores(self, query, keys):
-        return self.scaled(self.score(query, keys))
-
-    def scaled(self, found):
-        """Scores, or gradients of them, times the learned scalar."""
+        found = self.score(query, keys)
         return found * self.scale if self.use_scale else found
 
     def _weights_by_position(self, by_position, value_mask, source_length):
@@ -296,14 +309,11 @@ class LuongAttention(CheckedLayer):
         weights = scores.at_places(weights, first, source_length)
         return ops.where(inside, weights, ops.zeros((), weights.dtype))
 
-    def _attend(self, weights, value, query_mask, dropout_mask, training):
+    def _attend(self, weights, value, dropout_mask, training):
         """Context and the weights it was made with, in the value's dtype."""
         weights = self._drop(weights, dropout_mask, training)
         weights = ops.cast(weights, value.dtype)
-        context = ops.matmul(weights, value)
-        if query_mask is not None:
-            query_mask = ops.cast(query_mask, "bool")
-            context = masking.zero_where_masked(context, query_mask)
+        context = ops.cast(weighted_sums(weights, value), value.dtype)
         return context, weights
 
     def _drop(self, weights, dropout_mask, training):

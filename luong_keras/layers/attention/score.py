@@ -2,8 +2,6 @@
 
 from typing import ClassVar
 
-from luong_keras.ops.vector_jacobian import vector_jacobian
-
 
 class Score:
     """What an attention layer asks of its score; the base of all scores.
@@ -20,9 +18,6 @@ class Score:
             such a score is refused by attention that looks at a window.
         mask_location: for those, whether the softmax runs over the positions
             of the sentence alone.
-        by_entry: whether every pair of vectors is compared entry by entry,
-            so that the scores of all steps at once hold (B, T, S, A); the
-            training of most cells then differentiates step by step.
         options: the arguments of `LuongAttention` that are its own.
 
     Example:
@@ -44,7 +39,6 @@ class Score:
 
     by_position = False
     mask_location = True
-    by_entry = False
     options: ClassVar[tuple[str, ...]] = ()
 
     def build(self, add_weight, query_shape, value_shape):
@@ -74,14 +68,6 @@ class Score:
             f"{type(self).__name__} must define `__call__(query, keys)`, from "
             "(B, T, U) and (B, S, A) to scores (B, T, S)."
         )
-
-    def query_gradient(self, query, keys, d_scores):
-        """The gradient of the query (B, T, U) from that of the scores.
-
-        For training loops whose backward is written by hand. By default
-        the backend's; to be overridden where another way is faster.
-        """
-        return vector_jacobian(lambda x: self(x, keys), query, d_scores)
 
     def for_windows(self):
         """The same score for attention that looks at few positions."""

@@ -11,12 +11,12 @@ of your own nothing has to be added: attention layers take the object.
 
 import numbers
 
-from keras import backend, ops
+from keras import ops
 
 from luong_keras.layers.attention.score import Score
 from luong_keras.near_names import did_you_mean
 from luong_keras.ops import masking
-from luong_keras.ops.products import product
+from luong_keras.ops.products import dots, product
 
 CONCAT_FORMS = ("joint", "separate", "query_only")
 
@@ -38,10 +38,7 @@ class DotScore(Score):
             )
 
     def __call__(self, query, keys):
-        return _dots(query, keys)
-
-    def query_gradient(self, query, keys, d_scores):
-        return ops.matmul(ops.cast(d_scores, keys.dtype), keys)
+        return dots(query, keys)
 
 
 class ScaledDotScore(DotScore):
@@ -51,10 +48,6 @@ class ScaledDotScore(DotScore):
 
     def __call__(self, query, keys):
         return super().__call__(query, keys) / query.shape[-1] ** 0.5
-
-    def query_gradient(self, query, keys, d_scores):
-        d_scores = d_scores / query.shape[-1] ** 0.5
-        return super().query_gradient(query, keys, d_scores)
 
 
 class CosineScore(DotScore):
@@ -67,10 +60,6 @@ class CosineScore(DotScore):
 
     def __call__(self, query, keys):
         return super().__call__(unit_vectors(query), keys)
-
-    def query_gradient(self, query, keys, d_scores):
-        d_units = super().query_gradient(query, keys, d_scores)
-        return unit_vectors_gradient(query, d_units)
 
 
 class GeneralScore(Score):
@@ -88,7 +77,6 @@ class GeneralScore(Score):
         return ops.matmul(value, self.attention_kernel)
 
     __call__ = DotScore.__call__
-    query_gradient = DotScore.query_gradient
 
     def for_windows(self):
         return GeneralScoreOfFew()
@@ -101,13 +89,8 @@ class GeneralScoreOfFew(GeneralScore):
         return value
 
     def __call__(self, query, keys):
-        kernel = ops.convert_to_tensor(self.attention_kernel)
-        return _dots(ops.matmul(query, ops.transpose(kernel)), keys)
-
-    def query_gradient(self, query, keys, d_scores):
-        d_projected = super().query_gradient(query, keys, d_scores)
-        kernel = ops.cast(self.attention_kernel, d_projected.dtype)
-        return ops.matmul(d_projected, kernel)
+        projected = product(query, self.attention_kernel, view=ops.transpose)
+        return dots(projected, keys)
 
 
 class ConcatScore(Score):
@@ -120,7 +103,6 @@ class ConcatScore(Score):
     """
 
     options = ("units", "concat_form")
-    by_entry = True
 
     def __init__(self, units=None, concat_form=None):
         if concat_form not in (None, *CONCAT_FORMS):
@@ -154,36 +136,30 @@ class ConcatScore(Score):
             self.key_kernel = add_weight("key_kernel", (memory_units, width))
         self.attention_vector = add_weight("attention_vector", (width,))
 
-    def _kernels(self):
-        """The halves of W_a for the query and for the memory, or None."""
-        if self.concat_form == "query_only":
-            return self.query_kernel, None
-        if self.concat_form == "separate":
-            return self.query_kernel, self.key_kernel
-        kernel = ops.convert_to_tensor(self.attention_kernel)
-        return kernel[: self._query_units], kernel[self._query_units :]
-
     def _vector(self):
         """v_a."""
         return self.attention_vector
 
     def project_keys(self, value):
-        _, kernel = self._kernels()
-        return value if kernel is None else ops.matmul(value, kernel)
+        if self.concat_form == "query_only":
+            return value
+        if self.concat_form == "separate":
+            return ops.matmul(value, self.key_kernel)
+        kernel = ops.convert_to_tensor(self.attention_kernel)
+        return ops.matmul(value, kernel[self._query_units :])
 
     def __call__(self, query, keys):
-        projected = ops.cast(product(query, self._kernels()[0]), query.dtype)
+        if self.concat_form == "joint":
+            projected = product(
+                query,
+                self.attention_kernel,
+                view=lambda kernel: kernel[: self._query_units],
+            )
+        else:
+            projected = product(query, self.query_kernel)
+        projected = ops.cast(projected, query.dtype)
         vector = ops.cast(self._vector(), query.dtype)
         return ops.matmul(self._compared(projected, keys), vector)
-
-    def query_gradient(self, query, keys, d_scores):
-        # On the way back Keras casts no variables to a mixed precision.
-        kernel = ops.cast(self._kernels()[0], query.dtype)
-        compared = self._compared(ops.matmul(query, kernel), keys)
-        d_scores = ops.expand_dims(ops.cast(d_scores, query.dtype), -1)
-        slopes = ops.sum(d_scores * (1 - compared * compared), axis=-2)
-        d_projected = slopes * ops.cast(self._vector(), query.dtype)
-        return ops.matmul(d_projected, ops.transpose(kernel))
 
     @staticmethod
     def _compared(projected, keys):
@@ -249,7 +225,8 @@ class LocationScore(Score):
         )
 
     def __call__(self, query, keys):
-        return _matmul(query, ops.convert_to_tensor(self.location_kernel))
+        # Beyond float16's range the softmax would be NaN.
+        return product(query, self.location_kernel, view=masking.widen)
 
 
 # Names in other papers and libraries -> the name here.
@@ -338,21 +315,6 @@ def _check_options(score, own, given):
             )
 
 
-def _dots(query, keys):
-    """h_t . k_s of all pairs: (B, T, S) of (B, T, U) and (B, S, U)."""
-    return _matmul(query, ops.swapaxes(keys, -1, -2))
-
-
-def _matmul(query, keys):
-    """The product; of float16 in float32, since it may leave float16.
-
-    Of two infinite scores the softmax is NaN.
-    """
-    if backend.standardize_dtype(query.dtype) == "float16":
-        query, keys = masking.widen(query), masking.widen(keys)
-    return ops.matmul(query, keys)
-
-
 def _constant(number):
     """An initializer of one number."""
     return lambda shape, dtype=None: ops.full(shape, number, dtype=dtype)
@@ -365,16 +327,6 @@ def unit_vectors(x):
     # The square root has no finite gradient at zero.
     safe = ops.where(squares > 0, squares, 1.0)
     return ops.cast(wide / ops.sqrt(safe), x.dtype)
-
-
-def unit_vectors_gradient(x, d_units):
-    """Of `unit_vectors`: what is along `x` changes its length alone."""
-    x, d_units = masking.widen(x), masking.widen(d_units)
-    units = unit_vectors(x)
-    squares = ops.sum(ops.square(x), axis=-1, keepdims=True)
-    along = ops.sum(units * d_units, axis=-1, keepdims=True)
-    safe = ops.where(squares > 0, squares, 1.0)
-    return (d_units - units * along) / ops.sqrt(safe)
 
 
 def at_places(by_position, first, source_length):

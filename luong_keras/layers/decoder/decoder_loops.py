@@ -1,32 +1,16 @@
-"""The ways to run a cell over all steps of a sequence.
+"""A cell over all steps of a sequence.
 
-Each takes the cell and the `Sequence` and returns the vectors h̃ (B, T, U), the
-alignments (B, T, S) or None, and the last states. All give the same numbers;
-`loop_of` chooses. They differ in whether every step attends, or all T at once
-behind the loop, since without input feeding no step needs the attention of the
-one before; and in how the loop is differentiated:
-
-- automatically, as exported models have it, and where the others cannot be
-  had (`has_deferred_loop`);
-- by running its steps again, the gradients of the weights left to one product
-  each, for any cell (`replayed_sequence`);
-- by hand, to the same end, for the `InputFeedingLSTMCell`
-  (`feeding_sequence`, `lstm_sequence`).
+Every step attends, or all T at once behind the recurrence, since without input
+feeding no step needs the attention of the one before. The backend
+differentiates the loop, as exported models have it, or `ops.scan` does.
 """
 
-import functools
 from typing import Any, NamedTuple
 
 import keras
-from keras import activations, backend, ops
+from keras import backend, ops
 
-from luong_keras.layers.decoder.feeding_sequence import FeedingSequence
-from luong_keras.layers.decoder.input_feeding_lstm_cell import (
-    InputFeedingLSTMCell,
-)
-from luong_keras.layers.decoder.lstm_sequence import lstm_sequence
-from luong_keras.layers.decoder.replayed_sequence import ReplayedSequence
-from luong_keras.ops import time_loop
+from luong_keras.ops.scan import scan
 from luong_keras.ops.time_loop import carried, split_masks
 
 
@@ -54,115 +38,60 @@ class Sequence(NamedTuple):
     with_alignments: bool
 
 
-def has_deferred_loop(cell):
-    """Whether a cell has a loop that leaves weights' gradients for later."""
-    if backend.backend() not in time_loop.BACKENDS:
-        return False
-    # A step that runs again reads its weights as they are kept: it is not
-    # within the call that rounds them.
-    one_precision = cell.compute_dtype == cell.variable_dtype
-    runs_again = one_precision and backend.backend() != "torch"
-    return _is_by_hand(cell) or runs_again
-
-
-def _is_by_hand(cell):
-    return type(cell) is InputFeedingLSTMCell and (
-        cell.attentional_activation in (activations.tanh, activations.linear)
-    )
-
-
-def loop_of(cell, deferred):
-    """The function of a cell and a `Sequence` that runs them.
+def run(cell, sequence, deferred):
+    """The vectors h̃ (B, T, U), the alignments or None, and the last states.
 
     `deferred`: whether the gradients of the weights wait until the loop is
     over.
     """
-    by_hand = _is_by_hand(cell)
+    shared = cell.loop_weights(), cell.project_memory(sequence.memory)
+    loop = _deferred_loop if deferred else _automatic_loop
     if cell.needs_context:
-        if not deferred:
-            return attend_in_loop
-        return attend_in_loop_by_hand if by_hand else attend_in_replayed_loop
-    recur = _recurrence
-    if deferred:
-        recur = _recurrence_by_hand if by_hand else _replayed_recurrence
-    return functools.partial(_attend_behind_loop, recur)
+        return _attend_in_loop(loop, cell, sequence, shared)
+    return _attend_behind_loop(loop, cell, sequence, shared)
 
 
-def attend_in_loop(cell, sequence):
-    """Every step attends; differentiated automatically."""
-    projected, masks = _project_inputs(cell, sequence)
-    weights = cell.loop_weights()
-    projected_memory = cell.project_memory(sequence.memory)
-    repeated, stepwise = split_masks(masks)
+def _attend_in_loop(loop, cell, sequence, shared):
+    def step(shared, projected, states, position, masks):
+        weights, memory = shared
+        read = weights, projected, states, memory, sequence.memory_mask
+        new_states, _ = cell.step(*read, position, masks)
+        return new_states
 
-    def one_step(old, projected, position, masks):
-        new, _ = cell.step(
-            weights,
-            projected,
-            old,
-            projected_memory,
-            sequence.memory_mask,
-            position,
-            {**repeated, **masks},
-        )
-        return new
-
-    sequences = _scan_states(
-        one_step, sequence.states, projected, stepwise, sequence
-    )
-    top = cell.top_hidden(sequences)
-    return (
-        sequences[-1],
-        _alignments(cell, sequence, projected_memory, top),
-        [each[:, -1] for each in sequences],
-    )
-
-
-def attend_in_loop_by_hand(cell, sequence):
-    """Every step attends; the gradients of the weights are left for later."""
-    projected, masks = _project_inputs(cell, sequence, time_first=True)
-    projected_memory = cell.project_memory(sequence.memory)
-    run = _run_of(FeedingSequence, cell, sequence, projected_memory, masks)
-    vectors, top, last = run.run(
-        projected, sequence.states, with_top=sequence.with_alignments
-    )
-    alignments = _alignments(cell, sequence, projected_memory, _swapped(top))
-    return _swapped(vectors), alignments, last
-
-
-def attend_in_replayed_loop(cell, sequence):
-    """Every step attends, and runs again to be differentiated."""
-    projected, masks = _project_inputs(cell, sequence, time_first=True)
-    projected_memory = cell.project_memory(sequence.memory)
     wanted = [len(sequence.states) - 1]
     if sequence.with_alignments:
         wanted.append(cell.top_index)
-    run = _run_of(ReplayedSequence, cell, sequence, projected_memory, masks)
-    last, (vectors, *top) = run.attend(projected, sequence.states, wanted)
-    top = _swapped(top[0]) if top else None
-    alignments = _alignments(cell, sequence, projected_memory, top)
-    return _swapped(vectors), alignments, last
-
-
-def _run_of(kind, cell, sequence, projected_memory, masks):
-    """A `FeedingSequence` or a `ReplayedSequence` over all that attends."""
-    return kind(
-        cell,
-        projected_memory,
-        sequence.memory_mask,
-        _swapped(sequence.mask),
-        masks,
-        sequence.positions,
+    (vectors, *top), last = loop(
+        step, shared, sequence.states, wanted, cell, sequence
     )
+    alignments = None
+    if top:
+        # One call for all T: nothing but states can leave a loop.
+        first = cell.top_hidden(sequence.states)
+        _, alignments = cell._context(
+            cell.alignment_queries(*top, first),
+            shared[1],
+            sequence.memory_mask,
+            sequence.positions,
+            _swapped(sequence.masks.get("attention")),
+        )
+    return vectors, alignments, last
 
 
-def _attend_behind_loop(recur, cell, sequence):
+def _attend_behind_loop(loop, cell, sequence, shared):
     """The recurrence alone, then attention for all steps at once."""
-    top, last = recur(cell, sequence)
+    weights, memory = shared
+
+    def step(weights, projected, states, position, masks):
+        return cell.recur(weights, projected, states, masks)
+
+    (top,), last = loop(
+        step, weights, sequence.states[:-1], [cell.top_index], cell, sequence
+    )
     vectors, alignments = cell.attend(
-        cell.loop_weights(),
+        weights,
         top,
-        cell.project_memory(sequence.memory),
+        memory,
         sequence.memory_mask,
         sequence.positions,
         _swapped(sequence.masks.get("attention")),
@@ -170,65 +99,44 @@ def _attend_behind_loop(recur, cell, sequence):
     return vectors, alignments, [*last, vectors[:, -1]]
 
 
-def _recurrence(cell, sequence):
-    """H of the top layer (B, T, U) and the last states of all layers."""
+def _deferred_loop(step, shared, states, wanted, cell, sequence):
+    """The wanted states at all steps (B, T, U), and all of the last one."""
+    projected, masks = _project_inputs(cell, sequence, time_first=True)
+    repeated, xs = split_masks(masks)
+    position = sequence.positions
+    if position is None:
+        position = ops.arange(ops.shape(projected)[0], dtype="int32")
+    else:
+        position = _swapped(position)
+
+    def one_step(shared, old, projected, x):
+        position = x.pop("position")
+        return step(shared, projected, old, position, {**repeated, **x})
+
+    last, sequences = scan(
+        one_step,
+        shared,
+        states,
+        projected,
+        {"position": position, **xs},
+        wanted,
+        _swapped(sequence.mask),
+        cell,
+    )
+    return [_swapped(x) for x in sequences], last
+
+
+def _automatic_loop(step, shared, states, wanted, cell, sequence):
+    """`_deferred_loop`, differentiated by the backend."""
     projected, masks = _project_inputs(cell, sequence)
-    weights = cell.loop_weights()
     repeated, stepwise = split_masks(masks)
 
     def one_step(old, projected, position, masks):
-        del position  # the recurrence alone is the same at every step
-        return cell.recur(weights, projected, old, {**repeated, **masks})
+        return step(shared, projected, old, position, {**repeated, **masks})
 
-    sequences = _scan_states(
-        one_step, sequence.states[:-1], projected, stepwise, sequence
-    )
-    return cell.top_hidden(sequences), [each[:, -1] for each in sequences]
-
-
-def _replayed_recurrence(cell, sequence):
-    """`_recurrence` whose steps run again to be differentiated."""
-    projected, masks = _project_inputs(cell, sequence, time_first=True)
-    mask = _swapped(sequence.mask)
-    last, (top,) = ReplayedSequence(cell, None, None, mask, masks).recur(
-        projected, sequence.states[:-1], [cell.top_index]
-    )
-    return _swapped(top), last
-
-
-def _recurrence_by_hand(cell, sequence):
-    """`_recurrence` layer by layer: each is projected for all steps."""
-    projected, masks = _project_inputs(cell, sequence, time_first=True)
-    weights = cell.loop_weights()
-    hidden, last = None, []
-    for layer in range(cell.num_layers):
-        if layer > 0:
-            projected = cell.project_below(weights, layer, hidden, masks)
-        hidden, *states = lstm_sequence(
-            projected,
-            *sequence.states[2 * layer : 2 * layer + 2],
-            weights["recurrent_kernels"][layer],
-            _swapped(sequence.mask),
-            cell.cell_clip,
-            cell.gradient_clip,
-        )
-        last += states
-    return _swapped(hidden), last
-
-
-def _alignments(cell, sequence, projected_memory, top):
-    """One call for all T: nothing but states can leave a loop."""
-    if not sequence.with_alignments:
-        return None
-    first = cell.top_hidden(sequence.states)
-    _, alignments = cell._context(
-        cell.alignment_queries(top, first),
-        projected_memory,
-        sequence.memory_mask,
-        sequence.positions,
-        _swapped(sequence.masks.get("attention")),
-    )
-    return alignments
+    sequences = _scan_states(one_step, states, projected, stepwise, sequence)
+    last = [each[:, -1] for each in sequences]
+    return [sequences[i] for i in wanted], last
 
 
 def _project_inputs(cell, sequence, time_first=False):

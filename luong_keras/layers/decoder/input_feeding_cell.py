@@ -10,8 +10,6 @@ from luong_keras.layers.argument_checks import (
     check_states,
     counts_steps,
 )
-from luong_keras.layers.attention.attention_step import call_for_masks
-from luong_keras.layers.attention.deferred_attention import DeferredMemory
 from luong_keras.layers.decoder.cell_weights import CellWeights
 from luong_keras.ops import masking
 from luong_keras.ops.products import product
@@ -115,7 +113,7 @@ class InputFeedingCell(CellWeights):
         if self.input_feeding:
             fed = _dropped(states[-1], masks.get("feeding"))
             fed = clip_gradient(fed, self.gradient_clip)
-            projected = projected + product(fed, weights["feeding_kernel"])
+            projected = product(fed, weights["feeding_kernel"], projected)
         new_states = self.recur(weights, projected, states, masks)
         vector, alignments = self.attend(
             weights,
@@ -182,23 +180,30 @@ class InputFeedingCell(CellWeights):
 
     def attentional_vector(self, weights, projected_context, hidden):
         """Tanh(W_cc c + W_ch h) (eq. 5) from the projected context."""
-        vector = projected_context + product(
-            hidden, weights["attentional_kernel"], weights["attentional_bias"]
+        vector = product(
+            hidden, weights["attentional_kernel"], projected_context
         )
+        bias = weights["attentional_bias"]
+        if bias is not None:
+            vector = vector + ops.cast(bias, vector.dtype)
         return self.attentional_activation(vector)
 
     def _context(self, query, projected_memory, mask, position, dropout_mask):
         """W_cc c of the context c, and the weights; at least float32."""
         keys, values, value_kernel = projected_memory
-        context, alignments = call_for_masks(
-            self.attention,
+        attention = self.attention
+        options = {"position": position} if attention.uses_position else {}
+        context, alignments = attention(
             ops.cast(query, self.compute_dtype),
-            *(keys, values, mask, position, dropout_mask),
+            values,
+            value_mask=mask,
+            keys=keys,
+            dropout_mask=dropout_mask,
+            # The masks decide: no step draws a dropout of its own.
+            training=False,
+            return_attention_scores=True,
+            **options,
         )
-        if isinstance(projected_memory, DeferredMemory):
-            # A compiled loop leaves the call above out, unless the cell
-            # reads the weights.
-            context = projected_memory.context(query, position, dropout_mask)
         if value_kernel is not None:
             context = product(context, value_kernel)
         return masking.widen(context), alignments

@@ -22,6 +22,7 @@ from luong_keras.layers.decoder.input_feeding_cell import (
 from luong_keras.ops import masking
 from luong_keras.ops.double_precision import check_float64
 from luong_keras.ops.dropout import dropout
+from luong_keras.ops.scan import BACKENDS
 
 DROPOUT_STYLES = ("zaremba", "authors", "sequence")
 
@@ -49,14 +50,12 @@ class MemoryRNN(CheckedLayer):
             paper's authors does; both draw a fresh mask a step.
             `"sequence"` is `"zaremba"` with one mask for all steps (Gal and
             Ghahramani 2016).
-        deferred_gradients: whether, in training, the backward loop makes the
-            gradients of the pre-activations alone and leaves each weight's to
-            one product behind it: faster than automatic differentiation, with
-            the same result. Such gradients are not differentiated again.
-            `"auto"` does so where it can: for an `InputFeedingLSTMCell` with
-            a tanh or linear attentional activation, and for every cell on
-            TensorFlow and JAX but in mixed precision. True refuses all else,
-            False is automatic differentiation.
+        deferred_gradients: whether, in training, a scan computes its steps
+            again in the backward pass and leaves the gradient of each weight
+            to one product behind it: faster than automatic differentiation,
+            with the same result. Such gradients are not differentiated again.
+            `"auto"` does so on TensorFlow and JAX; True refuses other
+            backends, False is automatic differentiation.
         seed: seed of the dropout.
         name, dtype, trainable: as in every Keras layer.
 
@@ -215,23 +214,20 @@ class MemoryRNN(CheckedLayer):
     def _run(self, sequence, training):
         # Only in training: what is exported should be plain operations.
         deferred = self._deferred and bool(training)
-        loop = decoder_loops.loop_of(self.cell, deferred)
-        return loop(self.cell, sequence)
+        return decoder_loops.run(self.cell, sequence, deferred)
 
     @property
     def _deferred(self):
         if not self.deferred_gradients:
             return False
-        has_loop = decoder_loops.has_deferred_loop(self.cell)
-        if self.deferred_gradients is True and not has_loop:
+        has_scan = backend.backend() in BACKENDS
+        if self.deferred_gradients is True and not has_scan:
             raise ValueError(
-                "`deferred_gradients=True` needs an `InputFeedingLSTMCell` "
-                "with a tanh or linear attentional activation, or a cell "
-                "without mixed precision on TensorFlow or JAX. Received: a "
-                f"{type(self.cell).__name__} in {self.cell.dtype_policy.name} "
-                f"on {backend.backend()!r}. Use `deferred_gradients='auto'`."
+                "`deferred_gradients=True` needs TensorFlow or JAX. Received: "
+                f"the backend {backend.backend()!r}. Use "
+                "`deferred_gradients='auto'`."
             )
-        return has_loop
+        return has_scan
 
     def _initial_states(self, inputs, initial_state):
         zeros = self.cell.get_initial_state(ops.shape(inputs)[0])

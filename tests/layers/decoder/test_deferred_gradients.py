@@ -1,31 +1,24 @@
-"""The hand-written backward loops against automatic differentiation."""
+"""The LSTM decoder with deferred gradients, against automatic ones."""
 
 import itertools
 
 import keras
 import numpy as np
 import pytest
-from keras import ops
 
 import luong_keras as lk
 from luong_keras.layers.attention.scores import CONCAT_FORMS
-from luong_keras.layers.decoder.lstm_sequence import lstm_sequence
-from luong_keras.ops.recurrence import lstm_step
 from tests.layer_checks import (
     few_at_first,
-    loss_and_gradients,
     random,
     to_numpy,
-    weighted_sum,
 )
 from tests.layers.decoder.gradient_cases import (
     ATTENTIONS,
-    BATCH,
     CELLS,
     SOURCE_MASK,
     STEP_MASK,
     STEPS,
-    TIGHT,
     UNITS,
     Doubled,
     assert_equal,
@@ -90,49 +83,6 @@ def test_masks_and_dropout(cell, masked, drop, float64):
 
 def test_a_loss_of_the_alignments(float64):
     assert_equal(with_alignments=True)
-
-
-@pytest.mark.parametrize("mask", [None, STEP_MASK])
-def test_an_lstm_layer_alone(mask, float64):
-    arrays = [
-        keras.Variable(random(*shape, seed=i), dtype="float64")
-        for i, shape in enumerate(
-            [(STEPS, BATCH, 4 * UNITS), (BATCH, UNITS), (BATCH, UNITS)]
-            + [(UNITS, 4 * UNITS)]
-        )
-    ]
-
-    def stepwise(projected, hidden, carry, kernel):
-        hiddens = []
-        for t in range(STEPS):
-            new = lstm_step(projected[t], hidden, carry, kernel)
-            if mask is not None:
-                keep = mask[:, t, None]
-                new = [
-                    ops.where(keep, n, o)
-                    for n, o in zip(new, (hidden, carry), strict=True)
-                ]
-            hidden, carry = new
-            hiddens.append(hidden)
-        return ops.stack(hiddens), hidden, carry
-
-    def at_once(*arrays):
-        return lstm_sequence(
-            *arrays, mask=None if mask is None else np.transpose(mask)
-        )
-
-    def loss(run):
-        found = run(*(x + 0 for x in arrays))
-        return sum(
-            weighted_sum(x, random(*x.shape, seed=20 + i))
-            for i, x in enumerate(found)
-        )
-
-    by_hand, found = loss_and_gradients(lambda: loss(at_once), arrays)
-    automatic, expected = loss_and_gradients(lambda: loss(stepwise), arrays)
-    np.testing.assert_allclose(by_hand, automatic, **TIGHT)
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one, other, **TIGHT)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Loops that run their steps again, against automatic differentiation."""
+"""Other cells with deferred gradients, against automatic ones."""
 
 import keras
 import numpy as np
@@ -6,9 +6,8 @@ import pytest
 from keras import ops
 
 import luong_keras as lk
-from luong_keras.layers.decoder import decoder_loops
+from luong_keras.layers.decoder import memory_rnn
 from luong_keras.layers.decoder.input_feeding_cell import InputFeedingCell
-from luong_keras.ops import time_loop
 from luong_keras.ops.products import product
 from tests.layer_checks import (
     few_at_first,
@@ -30,7 +29,7 @@ from tests.layers.decoder.gradient_cases import (
 @pytest.fixture(autouse=True)
 def _only_where_there_are_any():
     if keras.backend.backend() not in ("tensorflow", "jax"):
-        pytest.skip("these loops run on TensorFlow and JAX")
+        pytest.skip("scans run on TensorFlow and JAX")
 
 
 # Cells of users' own, who know of no loop.
@@ -180,18 +179,18 @@ def test_padding_and_alignments(decoder, drop, padding, attention, float64):
     )
 
 
+def mixed_reset(units, dtype):
+    return lk.MemoryRNN(Reset(units, dtype=dtype), dtype=dtype)
+
+
 @pytest.mark.parametrize(
-    "decoder", few_on_jax([lk.InputFeedingGRU, lk.BahdanauGRU], [])
+    "decoder",
+    few_on_jax(
+        [lk.InputFeedingGRU, lk.BahdanauGRU, mixed_reset], [mixed_reset]
+    ),
 )
 def test_half_precision_stays_near_single(decoder):
-    def made(dtype, deferred="auto"):
-        # Half precision is differentiated automatically.
-        deferred = deferred if dtype == "mixed_bfloat16" else False
-        return decoder(UNITS, dtype=dtype, deferred_gradients=deferred)
-
-    assert_half_is_near_single(made)
-    with pytest.raises(ValueError, match="in mixed_bfloat16 on"):
-        assert_half_is_near_single(lambda dtype: made(dtype, True))
+    assert_half_is_near_single(lambda dtype: decoder(UNITS, dtype=dtype))
 
 
 # What the loop leaves for later.
@@ -267,30 +266,8 @@ def test_a_second_derivative_is_refused(in_graph):
         second("auto")
 
 
-# Which cell takes which loop.
-
-
-@pytest.mark.parametrize(
-    "cell, expected",
-    [
-        (lk.InputFeedingLSTMCell(4), "attend_in_loop_by_hand"),
-        (
-            lk.InputFeedingLSTMCell(4, attentional_activation="relu"),
-            "attend_in_replayed_loop",
-        ),
-        (lk.InputFeedingGRUCell(4), "attend_in_replayed_loop"),
-        (lk.BahdanauLSTMCell(4), "attend_in_replayed_loop"),
-        (Coverage(4), "attend_in_replayed_loop"),
-    ],
-)
-def test_every_cell_has_a_loop(cell, expected):
-    loop = decoder_loops.loop_of(cell, deferred=True)
-    assert loop is getattr(decoder_loops, expected)
-    assert decoder_loops.loop_of(cell, False) is decoder_loops.attend_in_loop
-
-
 def test_other_backends_are_differentiated_automatically(monkeypatch):
-    monkeypatch.setattr(time_loop, "BACKENDS", ())
+    monkeypatch.setattr(memory_rnn, "BACKENDS", ())
     inputs, memory = random(2, 3, 5), random(2, 6, 4)
     lk.InputFeedingGRU(4)(inputs, memory=memory, training=True)
     with pytest.raises(ValueError, match="deferred_gradients=True"):
