@@ -20,6 +20,7 @@ LOCATION = ("tests/golden/test_location.py",)
 UNIT = ("tests/golden/test_lstm_unit.py",)
 MODEL = ("tests/golden/test_model.py",)
 REPLAYED = ("tests/layers/decoder/test_replayed_gradients.py",)
+SCAN = ("tests/ops/test_scan.py",)
 TRAINING = ("tests/golden/test_training.py",)
 DECODE = ("tests/golden/test_decode.py",)
 FINISHED = ("tests/decoding/test_finished_sentences.py",)
@@ -887,16 +888,32 @@ MUTATIONS = [
         "same_test_pairs",
     ),
     Mutation(
-        "a step that runs again takes its products for numbers",
-        "ops/deferred.py",
-        "return ops.cast(d_x, x.dtype), d_value",
-        "return ops.cast(0 * d_x, x.dtype), d_value",
-        REPLAYED,
-        "test_every_cell and reset-plain",
+        "a rematerialised step takes its products for constants",
+        "ops/products.py",
+        "return ops.cast(d_x, x.dtype), *[d_value for _ in added]",
+        "return ops.cast(0 * d_x, x.dtype), *[d_value for _ in added]",
+        SCAN,
+        "steps_written_out",
+    ),
+    Mutation(
+        "a summand of a product has no gradient",
+        "ops/products.py",
+        "(self.zeros[at], summand) if x is not None]",
+        "(self.zeros[at], None) if x is not None]",
+        SCAN,
+        "rows_and_windows",
+    ),
+    Mutation(
+        "windows go back to their positions one too late",
+        "ops/products.py",
+        "index = ops.reshape(row, (-1, 1)) + ops.reshape(first, (-1, 1))",
+        "index = ops.reshape(row, (-1, 1)) + ops.reshape(first, (-1, 1)) + 1",
+        SCAN,
+        "rows_and_windows",
     ),
     Mutation(
         "a weight that a step also reads beside has half of its gradient",
-        "ops/replayed_loop.py",
+        "ops/scan.py",
         "gradients[place] = d if old is None else old + d",
         "gradients[place] = d if old is None else old",
         REPLAYED,
@@ -905,7 +922,7 @@ MUTATIONS = [
     Mutation(
         "every step adds up the gradient of every kernel",
         "ops/products.py",
-        "place = None if run is None else run.place(kernel)",
+        "place = None if tape is None else tape.place(kernel)",
         "place = None",
         REPLAYED,
         "test_no_step_makes_the_gradient_of_a_kernel and gru",

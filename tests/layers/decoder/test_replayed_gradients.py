@@ -55,6 +55,24 @@ class Reset(InputFeedingCell):
         return [ops.tanh(projected + inner + twice)]
 
 
+class Inner(InputFeedingCell):
+    """A weight of its own that a product reads."""
+
+    num_gates = 1
+    states_per_layer = 1
+
+    def build(self, inputs_shape, states_shape=None, memory_shape=None):
+        super().build(inputs_shape, states_shape, memory_shape)
+        self.inner = self.add_weight(
+            name="inner", shape=(self.units, self.units)
+        )
+
+    def _recurrence(self, weights, layer, projected, hidden):
+        kernel = weights["recurrent_kernels"][layer]
+        inner = product(hidden, self.inner, product(hidden, kernel))
+        return [(hidden + ops.tanh(projected + inner)) / 2]
+
+
 class Coverage(lk.InputFeedingGRUCell):
     """Feeds what it attended to, and so reads the weights themselves."""
 
@@ -179,15 +197,13 @@ def test_padding_and_alignments(decoder, drop, padding, attention, float64):
     )
 
 
-def mixed_reset(units, dtype):
-    return lk.MemoryRNN(Reset(units, dtype=dtype), dtype=dtype)
+def inner(units, dtype):
+    return lk.MemoryRNN(Inner(units, dtype=dtype), dtype=dtype)
 
 
 @pytest.mark.parametrize(
     "decoder",
-    few_on_jax(
-        [lk.InputFeedingGRU, lk.BahdanauGRU, mixed_reset], [mixed_reset]
-    ),
+    few_on_jax([lk.InputFeedingGRU, lk.BahdanauGRU, inner], [inner]),
 )
 def test_half_precision_stays_near_single(decoder):
     assert_half_is_near_single(lambda dtype: decoder(UNITS, dtype=dtype))
@@ -224,7 +240,10 @@ def products_in_loops(layer, width):
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(
     "decoder, attention",
-    [("gru", "general"), ("bahdanau-gru", "bahdanau"), ("coverage", "general")],
+    [
+        *(("gru", "general"), ("bahdanau-gru", "bahdanau")),
+        *(("coverage", "general"), ("gru", "local-p"), ("gru", "concat")),
+    ],
 )
 def test_no_step_makes_the_gradient_of_a_kernel(decoder, attention):
     options = {"attention": attention, "num_layers": 2, "dtype": "float32"}
