@@ -22,7 +22,7 @@ import jax
 import keras
 import numpy as np
 
-from luong_keras.config_values import with_values
+from luong_keras.config.values import with_values
 from luong_keras.models import batch_parts_jax
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.presets import PRESETS

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from luong_keras.config_values import with_values
+from luong_keras.config.values import with_values
 from luong_keras.data.batching import TrainingBatches
 from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.data.parallel_text import read_pairs

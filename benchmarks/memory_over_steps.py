@@ -28,7 +28,7 @@ def train(steps: list[int], units: int, pairs: int, backend: str) -> None:
     """Trains, and prints a line after each of the steps."""
     import keras
 
-    from luong_keras.config_values import with_values
+    from luong_keras.config.values import with_values
     from luong_keras.data.corpus_writer import write_corpus
     from luong_keras.data.phrasebook import split_pairs
     from luong_keras.models.translation_model import TranslationModel

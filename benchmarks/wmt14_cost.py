@@ -22,7 +22,7 @@ import keras
 from input_pipeline import in_a_process
 from large_corpus import write_generated
 
-from luong_keras.config_values import parse_assignments, with_values
+from luong_keras.config.values import parse_assignments, with_values
 from luong_keras.recipe import run_recipe
 from reproduction.plan import read_plan
 

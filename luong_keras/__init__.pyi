@@ -22,9 +22,9 @@ from .config import DecodingConfig as DecodingConfig
 from .config import ModelConfig as ModelConfig
 from .config import RunConfig as RunConfig
 from .config import TrainingConfig as TrainingConfig
-from .config_values import config_from_dict as config_from_dict
-from .config_values import config_to_dict as config_to_dict
-from .config_values import override as override
+from .config.values import config_from_dict as config_from_dict
+from .config.values import config_to_dict as config_to_dict
+from .config.values import override as override
 from .decoding.beam_search import beam_search as beam_search
 from .decoding.greedy import greedy_search as greedy_search
 from .layers.attention.bahdanau_attention import (

@@ -8,7 +8,7 @@ from luong_keras.config import (
     RunConfig,
     TrainingConfig,
 )
-from luong_keras.config_values import with_values
+from luong_keras.config.values import with_values
 
 _PAPER = RunConfig(data=DataConfig(source_language="en", target_language="de"))
 

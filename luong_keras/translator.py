@@ -9,7 +9,7 @@ from typing import Any
 import keras
 
 from luong_keras.config import DataConfig, DecodingConfig, Precision
-from luong_keras.config_values import checked_values, with_values
+from luong_keras.config.values import checked_values, with_values
 from luong_keras.data.sources.columns import Wanted
 from luong_keras.decoding.scorers import Scorer
 from luong_keras.decoding.strategy import DecodingStrategy

@@ -9,7 +9,7 @@ from luong_keras.config import (
     ModelConfig,
     RunConfig,
 )
-from luong_keras.config_values import config_from_dict, config_to_dict, override
+from luong_keras.config.values import config_from_dict, config_to_dict, override
 from luong_keras.presets import PRESETS
 
 # What checks the types comes with `pip install luong-keras[train]`.

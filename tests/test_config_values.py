@@ -3,7 +3,7 @@ import json
 import pytest
 
 from luong_keras.config import DecodingConfig, RunConfig
-from luong_keras.config_values import (
+from luong_keras.config.values import (
     SHORT_NAMES,
     config_to_dict,
     leaf_values,

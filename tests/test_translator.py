@@ -4,7 +4,7 @@ import keras
 import pytest
 import tensorflow as tf
 
-from luong_keras.config_values import config_from_dict
+from luong_keras.config.values import config_from_dict
 from luong_keras.data import phrasebook
 from luong_keras.recipe import report
 from luong_keras.training.run_folder import RunFolder

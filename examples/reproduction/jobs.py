@@ -20,7 +20,7 @@ import numpy as np
 import luong_keras
 from luong_keras import RunConfig, Translator
 from luong_keras.alignment.aer import best_links, parse_alignments
-from luong_keras.config_values import with_values
+from luong_keras.config.values import with_values
 from luong_keras.data import Corpus, Datasets, load_datasets
 from luong_keras.data.sources.source_kinds import one_line
 from luong_keras.evaluation.bleu import corpus_bleu

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from luong_keras import RunConfig, config_to_dict
-from luong_keras.config_values import leaf_values
+from luong_keras.config.values import leaf_values
 from luong_keras.files.atomic_file import write_text
 from luong_keras.files.json_file import read_json
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from luong_keras.config import RunConfig
-from luong_keras.config_values import config_to_dict, leaf_values
+from luong_keras.config.values import config_to_dict, leaf_values
 
 
 @functools.cache

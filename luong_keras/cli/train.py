@@ -21,7 +21,7 @@ from luong_keras.cli.settings_flags import (
 )
 from luong_keras.cli.training import Call, run
 from luong_keras.config import RunConfig
-from luong_keras.config_values import (
+from luong_keras.config.values import (
     SHORT_NAMES,
     checked_values,
     parse_assignments,

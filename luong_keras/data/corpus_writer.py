@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from luong_keras.config_data import FilterConfig
+from luong_keras.config.data import FilterConfig
 from luong_keras.data.corpus import (
     COUNTS_FILE,
     FORMAT,

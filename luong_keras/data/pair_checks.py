@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from luong_keras.config_data import FilterConfig
+from luong_keras.config.data import FilterConfig
 from luong_keras.data.corpus import SIDES
 from luong_keras.data.sources.source_kinds import MORE_COLUMNS, one_line
 from luong_keras.missing_package import missing_package

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from luong_keras.config import DataConfig, RunConfig
-from luong_keras.config_values import with_values
+from luong_keras.config.values import with_values
 from luong_keras.data.datasets import wanted
 from luong_keras.data.parallel_text import without_compression
 from luong_keras.data.sources.columns import Wanted, guessed_columns

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from luong_keras.config import DecodingConfig, RunConfig
-from luong_keras.config_values import config_from_dict, config_to_dict
+from luong_keras.config.values import config_from_dict, config_to_dict
 from luong_keras.files.json_file import read_json, write_json
 from luong_keras.models.precision import decided
 from luong_keras.recipe.run_settings import run_config

@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 
 from luong_keras.config import RunConfig
-from luong_keras.config_values import config_from_dict
+from luong_keras.config.values import config_from_dict
 from luong_keras.recipe.run_word_lists import own_word_lists
 from luong_keras.training.run_folder import RunFolder
 

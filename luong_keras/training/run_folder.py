@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from luong_keras.config_values import leaf_values
+from luong_keras.config.values import leaf_values
 from luong_keras.files.inside import local, no_link
 from luong_keras.files.json_file import read_json, write_json
 from luong_keras.near_names import did_you_mean

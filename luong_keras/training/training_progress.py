@@ -12,11 +12,12 @@ import keras
 
 from luong_keras.progress import (
     Advance,
+    clock,
     live_line,
     progress_bar,
+    rounded,
     terminal,
 )
-from luong_keras.short_numbers import clock, rounded
 from luong_keras.training.monitoring import Result, check_mode
 from luong_keras.training.schedules import current_rate
 

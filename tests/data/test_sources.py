@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 import pytest
 
 from luong_keras.config import RunConfig
-from luong_keras.config_values import (
+from luong_keras.config.values import (
     config_from_dict,
     config_to_dict,
     with_values,

@@ -235,7 +235,7 @@ def test_vocabularies_must_be_those_of_the_model(translator):
 @pytest.mark.slow
 def test_a_run_gives_its_translator(tmp_path, translator):
     from luong_keras.config import RunConfig
-    from luong_keras.config_values import config_to_dict
+    from luong_keras.config.values import config_to_dict
 
     with pytest.raises(FileNotFoundError, match="does not exist"):
         Translator.from_run(tmp_path / "nowhere")

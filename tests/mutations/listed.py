@@ -671,7 +671,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a beam of 12",
-        "config_decoding.py",
+        "config/decoding.py",
         "    beam_size: int = 10\n",
         "    beam_size: int = 12\n",
         ("tests/wiring/test_presets.py",),

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from luong_keras.config import RunConfig
-from luong_keras.config_values import config_to_dict, override
+from luong_keras.config.values import config_to_dict, override
 from luong_keras.recipe import resumption
 from luong_keras.recipe.decisions import kept_decisions
 from luong_keras.recipe.resumption import (

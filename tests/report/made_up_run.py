@@ -2,7 +2,7 @@
 
 import json
 
-from luong_keras.config_values import config_to_dict, with_values
+from luong_keras.config.values import config_to_dict, with_values
 from luong_keras.presets import PRESETS
 from luong_keras.training.run_folder import RunFolder
 

@@ -3,7 +3,7 @@
 import pytest
 
 from luong_keras import PRESETS, config_to_dict, override
-from luong_keras.config_values import leaf_values
+from luong_keras.config.values import leaf_values
 from reproduction.plan import Claim, read_plan, with_folders
 from tests.reproduction.made_up_records import OWN_PLAN, own_plan
 

@@ -15,7 +15,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from luong_keras.config import RunConfig
-from luong_keras.config_values import config_from_dict, config_to_dict
+from luong_keras.config.values import config_from_dict, config_to_dict
 from luong_keras.serving.export import (
     RoundedWeights,
     export_saved_model,

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from luong_keras.config import DataConfig, RunConfig
-from luong_keras.config_values import config_to_dict
+from luong_keras.config.values import config_to_dict
 from luong_keras.recipe.evaluation import Evaluation
 from luong_keras.serving.export import export_saved_model
 from luong_keras.serving.server_runtime import run_in_server_runtime

@@ -13,7 +13,7 @@ from luong_keras.config import (
     RunConfig,
     TrainingConfig,
 )
-from luong_keras.config_values import config_from_dict, config_to_dict
+from luong_keras.config.values import config_from_dict, config_to_dict
 from luong_keras.presets import PRESETS
 
 # The paper: what a configuration is where nothing is said.

@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from luong_keras.config_checks import check_at_least_one
+from luong_keras.config.checks import check_at_least_one
 
 # The maximum length where neither a run nor its user sets one.
 LIBRARY_RATIO, LIBRARY_OFFSET = 2.0, 20.0

@@ -3,11 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from luong_keras.config_checks import (
-    check_at_least_one,
-    check_share,
-    check_text,
-)
+from luong_keras.config.checks import check_at_least_one, check_share
 
 
 @dataclass(frozen=True)
@@ -135,3 +131,26 @@ class DataConfig:
                 f"test_subset={self.test_subset!r} with "
                 f"dataset={self.dataset!r}. Leave it out."
             )
+
+
+def check_text(data) -> None:
+    """Raises where the sources of the text contradict each other."""
+    weights = data.weights
+    if weights is None:
+        return
+    if min(weights, default=0) <= 0:
+        raise ValueError(
+            "weights are positive numbers, one for each source of train. "
+            f"Received: weights={list(weights)}."
+        )
+    count = 1 if isinstance(data.train, str | None) else len(data.train)
+    if len(weights) != count:
+        raise ValueError(
+            "weights must be as many as the sources of train. Received: "
+            f"{len(weights)} weights and train={data.train!r}."
+        )
+    if data.batching == "authors":
+        raise ValueError(
+            "batching='authors' takes the lines in their order, so no source "
+            "can come more often. Received: weights with it. Leave one out."
+        )

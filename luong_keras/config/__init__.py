@@ -1,0 +1,22 @@
+"""Every setting of a run, as frozen dataclasses with the paper's values.
+
+The defaults are those of Luong, Pham and Manning (2015), section 4.1, for
+their best single model; `presets.py` has complete sets of settings. The
+resolved configuration of a run is written into its folder.
+"""
+
+from luong_keras.config.data import DataConfig, FilterConfig
+from luong_keras.config.decoding import DecodingConfig
+from luong_keras.config.model import AttentionConfig, ModelConfig, Precision
+from luong_keras.config.run import RunConfig, TrainingConfig
+
+__all__ = [
+    "AttentionConfig",
+    "DataConfig",
+    "DecodingConfig",
+    "FilterConfig",
+    "ModelConfig",
+    "Precision",
+    "RunConfig",
+    "TrainingConfig",
+]

@@ -1,0 +1,21 @@
+"""Checks of single settings."""
+
+
+def check_at_least_one(config, *names: str) -> None:
+    """Raises where one of these settings is below 1; None may stand there."""
+    for name in names:
+        number = getattr(config, name)
+        if number is not None and number < 1:
+            raise ValueError(
+                f"{name} must be at least 1. Received: {name}={number}."
+            )
+
+
+def check_share(config, name: str) -> None:
+    """Raises where this setting is no share, or all of it."""
+    share = getattr(config, name)
+    if not 0 <= share < 1:
+        raise ValueError(
+            f"{name} must be at least 0 and less than 1. Received: "
+            f"{name}={share}."
+        )

@@ -1,0 +1,156 @@
+"""The settings of a model."""
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from luong_keras.config.checks import check_at_least_one, check_share
+from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
+
+Precision: TypeAlias = Literal[
+    "auto",
+    "float32",
+    "mixed_bfloat16",
+    "mixed_float16",
+    "float64",
+    "bfloat16",
+    "float16",
+]
+
+
+@dataclass(frozen=True)
+class AttentionConfig:
+    """Which attention a model has."""
+
+    kind: Literal["none", "global", "local"] = "local"
+    score_mode: Literal[
+        "dot", "scaled_dot", "cosine", "general", "concat", "location"
+    ] = "general"
+    # concat: joint (the paper), separate or query_only (the authors' program)
+    concat_form: Literal["joint", "separate", "query_only"] | None = None
+    # local: local-m or local-p (section 3.2)
+    alignment: Literal["monotonic", "predictive"] = "predictive"
+    half_width: int = 10  # local: D
+    gaussian: Literal[
+        "auto", "after_softmax", "renormalized", "inside_softmax", "none"
+    ] = "auto"
+    # local-m: p_t stays at the last word (the authors' program)
+    clamp_position: bool = True
+    max_length: int = 50  # location: positions
+    # location: False loses the weight of absent words (the authors' program)
+    mask_location: bool = True
+    use_scale: bool = False
+    dropout: float = 0.0  # of the attention weights
+
+    __pydantic_config__ = {"extra": "forbid"}
+
+    def __post_init__(self):
+        check_at_least_one(self, "half_width", "max_length")
+        check_share(self, "dropout")
+        if self.kind == "local" and self.score_mode == "location":
+            raise ValueError(
+                "kind='local' looks at a window and score_mode='location' at "
+                "absolute positions: choose a content score, or "
+                "kind='global'."
+            )
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """Shape of a translation model."""
+
+    source_vocabulary_size: int = 50_000  # special tokens counted
+    target_vocabulary_size: int = 50_000
+    source_features: int | None = None  # F: float features, no vocabulary
+    embedding_size: int = 1000  # E
+    units: int = 1000  # U
+    encoder_layers: int = 4
+    decoder_layers: int = 4
+    recurrence: Literal["lstm", "gru"] = "lstm"
+    bidirectional: bool = False  # each direction then has U / 2 units
+    reverse_source: bool = True
+    # "luong": attention after the recurrence; "bahdanau": before it
+    decoder: Literal["luong", "bahdanau"] = "luong"
+    attention: AttentionConfig = field(default_factory=AttentionConfig)
+    input_feeding: bool = True
+    dropout: float = 0.2
+    dropout_style: Literal["zaremba", "authors", "sequence"] = "zaremba"
+    use_bias: bool = True  # of the gates; the authors' program has none
+    attentional_bias: bool = False  # of eq. 5
+    output_bias: bool = False  # of eq. 6
+    # Bounds of the LSTM's cells and of the gradients of what a layer reads:
+    # 50 and 1000 in the authors' program
+    cell_clip: float | None = None
+    gradient_clip: float | None = None
+    # of whole words: their embeddings are 0, as if nothing stood there
+    word_dropout: float = 0.0
+    tied_embeddings: bool = False  # target embedding and output matrix
+    # one embedding for the words of both sides; with tied_embeddings it is
+    # three-way tying (Press and Wolf 2017)
+    shared_embeddings: bool = False
+    initial_range: float | None = 0.1  # U[-r, r]; None: Keras' defaults
+    # auto: float32 or mixed_bfloat16, whose product is faster on the machine
+    # where a run begins; on a GPU without bfloat16 mixed_float16, with the
+    # loss scaled
+    precision: Precision = "float32"
+    # Ids that are no words; those of this library's tokenizers
+    source_pad_id: int = PAD_ID
+    target_pad_id: int = PAD_ID
+    bos_id: int = BOS_ID
+    eos_id: int = EOS_ID
+
+    __pydantic_config__ = {"extra": "forbid"}
+
+    def __post_init__(self):
+        check_at_least_one(
+            self,
+            "source_vocabulary_size",
+            "target_vocabulary_size",
+            "embedding_size",
+            "units",
+            "encoder_layers",
+            "decoder_layers",
+        )
+        check_share(self, "dropout")
+        check_share(self, "word_dropout")
+        check_shared_embeddings(self)
+        if self.reverse_source and self.bidirectional:
+            raise ValueError(
+                "reverse_source=True and bidirectional=True exclude each "
+                "other: a bidirectional encoder reads both ways. Set one of "
+                "them to false."
+            )
+        if self.bidirectional and self.units % 2:
+            raise ValueError(
+                "A bidirectional encoder splits `units` between its two "
+                f"directions. Expected: an even number. Received: "
+                f"units={self.units}."
+            )
+        if self.decoder == "bahdanau" and self.attention.kind == "none":
+            raise ValueError(
+                "decoder='bahdanau' feeds the context to the recurrence and "
+                "needs attention. Received: attention.kind='none'."
+            )
+        clips = self.cell_clip is not None or self.gradient_clip is not None
+        if clips and self.recurrence != "lstm":
+            raise ValueError(
+                "cell_clip and gradient_clip belong to recurrence='lstm'. "
+                f"Received: recurrence={self.recurrence!r}."
+            )
+
+
+def check_shared_embeddings(model) -> None:
+    """Raises where there cannot be one embedding for both sides."""
+    if not model.shared_embeddings:
+        return
+    if model.source_features is not None:
+        raise ValueError(
+            "shared_embeddings=true wants words on both sides. Received: "
+            f"source_features={model.source_features}. Set one of them to "
+            "its default."
+        )
+    sizes = (model.source_vocabulary_size, model.target_vocabulary_size)
+    if sizes[0] != sizes[1]:
+        raise ValueError(
+            "shared_embeddings=true means one vocabulary, so both sizes must "
+            f"be equal. Received: {sizes[0]} and {sizes[1]}."
+        )
