@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from luong_keras.config.values import config_from_dict
 from luong_keras.data import phrasebook
-from luong_keras.recipe import report
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator
 
@@ -38,7 +37,7 @@ def exports(monkeypatch):
         folder.mkdir(parents=True)
         return folder
 
-    monkeypatch.setattr(report, "export_saved_model", export)
+    monkeypatch.setattr("luong_keras.recipe.run.export_saved_model", export)
     return folders
 
 

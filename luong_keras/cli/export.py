@@ -66,7 +66,7 @@ def run(arguments: Export) -> int:
         max_beam_size=arguments.max_beam_size,
         max_source_length=arguments.max_source_length,
     )
-    from luong_keras.recipe.report import CHECKS
+    from luong_keras.recipe.run import CHECKS
     from luong_keras.serving.server_runtime import SavedModelError
     from luong_keras.translator import Translator
 

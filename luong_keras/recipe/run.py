@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import time
 from collections.abc import Sequence
@@ -11,10 +12,16 @@ from pathlib import Path
 import keras
 
 from luong_keras.config import RunConfig
+from luong_keras.data import phrasebook
 from luong_keras.data.batching import TrainingBatches
+from luong_keras.data.datasets import Datasets
 from luong_keras.data.padding import WIDTHS
+from luong_keras.evaluation.plots import plot_alignment
+from luong_keras.files.atomic_file import write_text
 from luong_keras.files.folder_lock import locked
+from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.models.translation_model import TranslationModel
+from luong_keras.progress import bar_of_lines
 from luong_keras.recipe.decisions import (
     decide_languages,
     decide_metric,
@@ -26,8 +33,8 @@ from luong_keras.recipe.devices import (
     Devices,
     told_of_lost_processes,
 )
+from luong_keras.recipe.evaluation import Evaluation, write_results
 from luong_keras.recipe.preparation import prepare_text, read_text
-from luong_keras.recipe.report import report
 from luong_keras.recipe.resumption import (
     check_resumable,
     decide_precision,
@@ -35,6 +42,7 @@ from luong_keras.recipe.resumption import (
     mark_finished,
     write_config,
 )
+from luong_keras.recipe.run_reading import load_run
 from luong_keras.recipe.run_word_lists import bring_in
 from luong_keras.recipe.training import train, training_batches
 from luong_keras.recipe.vocabularies import (
@@ -43,7 +51,9 @@ from luong_keras.recipe.vocabularies import (
     fit_vocabulary_sizes,
     prepare_tokenizers,
 )
+from luong_keras.serving.export import export_saved_model
 from luong_keras.training.run_folder import RunFolder
+from luong_keras.truncation import TruncationInParts
 
 
 def run_recipe(
@@ -182,3 +192,47 @@ def _print_batches(batches: TrainingBatches, devices: Devices) -> None:
         f"{batches.padding_share(0, WIDTHS):.1%} padding "
         f"(without rounding up: {batches.padding_share():.1%})"
     )
+
+
+# The lines that an export tells of its checks, for the bar.
+CHECKS = 7
+
+
+def report(datasets: Datasets, config: RunConfig, run: RunFolder) -> None:
+    """Scores the final weights on the test pairs, exports, shows samples."""
+    weights = config.training.final_weights
+    translator = TextTranslator(*load_run(run.path, weights))
+    evaluation = Evaluation(translator, config.data, config.training.metric)
+    sources, references = map(list, zip(*datasets.test, strict=True))
+    results, translations = evaluation.scores(sources, references)
+    results["perplexity"] = evaluation.perplexity(datasets.test)
+    has_attention = translator.translation_model.has_attention
+    if has_attention and datasets.test_links is not None:
+        results["aer"] = evaluation.alignment_error_rate(
+            datasets.test, datasets.test_links
+        )
+    if config.data.dataset == "phrasebook":
+        results["bleu_word_for_word"] = phrasebook.word_for_word_bleu(
+            config.data.languages
+        )
+    write_text(run.translations, "".join(f"{t}\n" for t in translations))
+    for i in range(0, len(sources), max(len(sources) // 5, 1)):
+        print(f"source       {sources[i]}")
+        print(f"reference    {references[i]}")
+        print(f"translation  {translations[i]}\n")
+    if has_attention and sources[0].strip():
+        with TruncationInParts():  # Told with the scores.
+            best = translator.nbest(sources[:1])[0][0]
+        run.plots.mkdir(exist_ok=True)
+        plot_alignment(
+            best.source_tokens,
+            best.tokens,
+            best.alignments,
+            run.plots / "alignment.png",
+        )
+    write_results(run.results, {"set": "test", "weights": weights, **results})
+    print(json.dumps(results, indent=2, ensure_ascii=False))
+    version = run.export / str(int(time.time()))
+    with bar_of_lines("writing and checking the export", CHECKS) as say:
+        folder = export_saved_model(translator, version, say=say)
+    print("exported to", folder)

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from luong_keras.data import phrasebook
-from luong_keras.recipe import report
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.training.snapshot import Snapshot
 
@@ -176,7 +175,7 @@ def test_a_finished_run_goes_on_to_more_epochs(
         exported.append(folder)
         return folder
 
-    monkeypatch.setattr(report, "export_saved_model", export)
+    monkeypatch.setattr("luong_keras.recipe.run.export_saved_model", export)
     folder = tmp_path / "run"
     fewer = ["--set", "training.epochs=1", "decoding.beam_size=1"]
     run_here([*command[:-1], *fewer, command[-1]], folder)
@@ -222,7 +221,9 @@ def test_an_interrupted_run_ends_as_a_straight_one(straight, command, tmp_path):
 
 
 def test_the_averages_of_an_interrupted_run(command, tmp_path, monkeypatch):
-    monkeypatch.setattr(report, "export_saved_model", lambda t, f, say: f)
+    monkeypatch.setattr(
+        "luong_keras.recipe.run.export_saved_model", lambda t, f, say: f
+    )
     settings = [
         *("training.average_epochs=2", "training.average_decay=0.9"),
         *("training.final_weights=average", "training.patience=9"),

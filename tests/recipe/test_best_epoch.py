@@ -11,7 +11,6 @@ import tensorflow as tf
 from luong_keras.cli.main import main
 from luong_keras.evaluation import Metric
 from luong_keras.evaluation.metrics import registry
-from luong_keras.recipe import report
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.recipe.validation_callbacks import shown_progress
 from luong_keras.report.page import write_page
@@ -69,8 +68,10 @@ def quick(monkeypatch):
         folder.mkdir(parents=True)
         return folder
 
-    monkeypatch.setattr(report, "export_saved_model", export)
-    monkeypatch.setattr(report, "plot_alignment", lambda *_: None)
+    monkeypatch.setattr("luong_keras.recipe.run.export_saved_model", export)
+    monkeypatch.setattr(
+        "luong_keras.recipe.run.plot_alignment", lambda *_: None
+    )
     monkeypatch.setattr(registry, "_MAKERS", dict(registry._MAKERS))
     tf.config.run_functions_eagerly(True)
     yield

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from luong_keras.recipe import report
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.training.snapshot import Snapshot, without_counters
 from luong_keras.translator import Translator
@@ -40,8 +39,10 @@ def quick(monkeypatch):
         folder.mkdir(parents=True)
         return folder
 
-    monkeypatch.setattr(report, "export_saved_model", export)
-    monkeypatch.setattr(report, "plot_alignment", lambda *_: None)
+    monkeypatch.setattr("luong_keras.recipe.run.export_saved_model", export)
+    monkeypatch.setattr(
+        "luong_keras.recipe.run.plot_alignment", lambda *_: None
+    )
     tf.config.run_functions_eagerly(True)
     yield
     tf.config.run_functions_eagerly(False)

@@ -14,8 +14,8 @@ import pytest
 import luong_keras.cli.train as command_line
 import luong_keras.data.public_sets as public_sets
 import luong_keras.recipe.preparation as preparation
-import luong_keras.recipe.report as report
 import luong_keras.recipe.run as recipe
+import luong_keras.recipe.run as recipe_run
 import luong_keras.recipe.training as training_part
 import luong_keras.recipe.vocabularies as vocabularies
 from luong_keras.config import (
@@ -368,10 +368,10 @@ def test_the_final_weights_are_scored_and_exported(monkeypatch, tmp_path):
         asked.append((folder, weights))
         raise InterruptedError
 
-    monkeypatch.setattr(report, "load_run", note)
+    monkeypatch.setattr(recipe_run, "load_run", note)
     config = configured({"training": {"final_weights": "last"}})
     with pytest.raises(InterruptedError):
-        report.report(None, config, RunFolder(tmp_path))
+        recipe_run.report(None, config, RunFolder(tmp_path))
     assert asked == [(tmp_path, "last")]
 
 
