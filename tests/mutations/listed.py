@@ -76,8 +76,8 @@ MUTATIONS = [
     Mutation(
         "weights renormalised after the Gaussian",
         "ops/windows.py",
-        'if form == "renormalized" else weights',
-        'if form != "inside_softmax" else weights',
+        'if form != "renormalized":',
+        'if form == "inside_softmax":',
         LAYER,
         "float64-localp_dot_norm0_D2_b1",
     ),
@@ -108,8 +108,8 @@ MUTATIONS = [
     Mutation(
         "positions counted from 1 in the Gaussian",
         "ops/windows.py",
-        "return positions - ops.expand_dims(aligned_position, -1)",
-        "return positions + 1 - ops.expand_dims(aligned_position, -1)",
+        "distance = positions - ops.expand_dims(aligned_position, -1)",
+        "distance = positions + 1 - ops.expand_dims(aligned_position, -1)",
         LAYER,
         "float64-localp_dot_norm0_D2_b1",
     ),

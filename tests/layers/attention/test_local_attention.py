@@ -363,13 +363,13 @@ def test_a_long_source_is_read_in_windows(
 
 def watch_gathers(monkeypatch):
     """The numbers of steps for which windows are gathered from now on."""
-    gathered, gather = [], LocalAttention.gather
+    gathered, read = [], LocalAttention._read_windows
 
-    def watched(self, query, *arguments, **options):
+    def watched(self, blocks, query, *arguments):
         gathered.append(query.shape[1])
-        return gather(self, query, *arguments, **options)
+        return read(self, blocks, query, *arguments)
 
-    monkeypatch.setattr(LocalAttention, "gather", watched)
+    monkeypatch.setattr(LocalAttention, "_read_windows", watched)
     return gathered
 
 
@@ -413,13 +413,13 @@ def test_the_route_is_chosen_by_a_length_unknown_before(source, monkeypatch):
 
         monkeypatch.setattr(LocalAttention, name, watched)
 
-    watch("_look_at_all", 0)
-    watch("_look_in_windows", 1)
+    watch("_read_all", 0)
+    watch("_read_windows", 1)
     spec = tf.TensorSpec([2, None, 4])
     found = tf.function(layer, input_signature=[spec, spec])(query, memory)
     assert sentences == {
-        "_look_at_all": 2 if source < 48 else 0,
-        "_look_in_windows": 2 if source >= 48 else 0,
+        "_read_all": 2 if source < 48 else 0,
+        "_read_windows": 2 if source >= 48 else 0,
     }
     np.testing.assert_allclose(found, layer(query, memory), atol=1e-6)
 
