@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+import random
+from collections.abc import Callable, Sequence
 
 from luong_keras.missing_package import missing_package
 from luong_keras.text.tokenizer import Tokenizer
@@ -16,19 +15,21 @@ try:
 except ImportError as error:
     raise missing_package("tensorflow", error) from error
 
-_ONE_AT_A_TIME = threading.Lock()
+_SPACE = "\u2581"  # SentencePiece's mark of a space
 
 
 class SubwordSampler:
     """Byte pair encoding that leaves out merges at random.
 
-    BPE-dropout (Provilkov et al. 2020): whenever two pieces could become one,
-    they do not with the probability `dropout`. The same sentence is then split
-    otherwise every time, and a model learns what the parts of a word mean. A
-    translation is made of the usual pieces.
+    BPE-dropout (Provilkov et al. 2020, algorithm 1): before each merge every
+    pair of pieces that could become one is left out with the probability
+    `dropout`, and the best of the others is merged. The same sentence is then
+    split otherwise every time, and a model learns what the parts of a word
+    mean. A translation is made of the usual pieces.
 
     What is drawn is a pure function of the seed and the sentences that are
-    split together.
+    split together. The sampling of the package `sentencepiece` is not: from
+    0.2.2 on the same seed draws otherwise in every process.
 
     Args:
         tokenizer: A `SentencePieceTokenizer` whose model is of the type
@@ -66,7 +67,23 @@ class SubwordSampler:
         self.tokenizer = tokenizer
         self.dropout = dropout
         self.max_length = max_length
-        self._processor = _bpe_processor(tokenizer)
+        self._processor = processor = _bpe_processor(tokenizer)
+        known = [
+            i
+            for i in range(processor.get_piece_size())
+            if not (
+                processor.is_unknown(i)
+                or processor.is_control(i)
+                or processor.is_unused(i)
+                or processor.is_byte(i)
+            )
+        ]
+        self._ids = {processor.id_to_piece(i): i for i in known}
+        self._scores = {
+            piece: processor.get_score(i) for piece, i in self._ids.items()
+        }
+        # Where no piece has a space inside, none goes on into the next word.
+        self._of_words = not any(_SPACE in piece[1:] for piece in self._ids)
 
     def encode(self, text: Sequence[str | bytes], seed: int) -> list[list[int]]:
         """Turns sentences into ids, without `<s>` and `</s>`.
@@ -78,27 +95,55 @@ class SubwordSampler:
         Returns:
             The ids of each.
         """
-        import sentencepiece
-
+        draw = random.Random(seed).random
         cleaned = self.tokenizer.clean(tf.constant(text, tf.string)).numpy()
-        lines = [line.decode() for line in cleaned]
-        # A thread has a generator of its own, which in versions before 0.2.3
-        # takes the seed when it draws for the first time and never again: so a
-        # thread for each seed.
-        with _ONE_AT_A_TIME, ThreadPoolExecutor(1) as thread:
-            sentencepiece.set_random_generator_seed(seed)
-            return thread.submit(self._draw, lines).result()
-
-    def _draw(self, lines: Sequence[str]) -> list[list[int]]:
         rows = []
-        for line in lines:
-            row = self._processor.encode(
-                line, enable_sampling=True, alpha=self.dropout
-            )
+        for line in cleaned:
+            line = line.decode()
+            row = self._sampled_ids(self._processor.normalize(line), draw)
             if self.max_length is not None and len(row) > self.max_length:
                 row = self._processor.encode(line)
             rows.append(row)
         return rows
+
+    def _sampled_ids(self, line: str, draw: Callable[[], float]) -> list[int]:
+        words = [line]
+        if self._of_words:
+            begin, *others = line.split(_SPACE)
+            words = [begin, *(_SPACE + word for word in others)]
+        row: list[int] = []
+        unknown = self._processor.unk_id()
+        for word in words:
+            after_unknown = False
+            for piece in self._merged(word, draw):
+                found = self._ids.get(piece)
+                if found is not None:
+                    row.append(found)
+                elif not after_unknown:  # As usual: one for all in a row.
+                    row += self._unknown_ids(piece, unknown)
+                after_unknown = found is None and row[-1] == unknown
+        return row
+
+    def _unknown_ids(self, character: str, unknown: int) -> list[int]:
+        """The bytes of a character where the model has them, or `<unk>`."""
+        pieces = [f"<0x{byte:02X}>" for byte in character.encode()]
+        ids = [self._processor.piece_to_id(piece) for piece in pieces]
+        return [unknown] if unknown in ids else ids
+
+    def _merged(self, word: str, draw: Callable[[], float]) -> list[str]:
+        """The pieces of a word (Provilkov et al. 2020, algorithm 1)."""
+        pieces, score_of = list(word), self._scores.get
+        while True:
+            best, best_score = -1, -float("inf")
+            for i, pair in enumerate(zip(pieces, pieces[1:], strict=False)):
+                score = score_of("".join(pair))
+                if score is None or draw() < self.dropout:
+                    continue
+                if score > best_score:
+                    best, best_score = i, score
+            if best < 0:
+                return pieces
+            pieces[best : best + 2] = [pieces[best] + pieces[best + 1]]
 
 
 def _bpe_processor(tokenizer: Tokenizer):

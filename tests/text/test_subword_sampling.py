@@ -2,6 +2,8 @@
 
 import concurrent.futures
 import io
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -82,6 +84,44 @@ def test_what_is_drawn_follows_from_the_seed_alone(tokenizer):
         again = list(threads.map(drawn, [5, 6, 7] * 6))
     assert again == first * 6
     assert first[0] != first[1]
+
+
+def test_a_seed_draws_the_same_in_every_process(tokenizer, tmp_path):
+    model = tmp_path / "pieces.model"
+    model.write_bytes(tokenizer.file_bytes())
+    program = (
+        "import sys\n"
+        "from luong_keras.text.sentencepiece_tokenizer import *\n"
+        "from luong_keras.text.subword_sampling import SubwordSampler\n"
+        "tokenizer = SentencePieceTokenizer(sys.argv[1])\n"
+        "print(SubwordSampler(tokenizer, 0.3).encode(sys.argv[2:], 5))"
+    )
+    command = [sys.executable, "-c", program, str(model), *LINES[:3]]
+    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    expected = SubwordSampler(tokenizer, 0.3).encode(LINES[:3], 5)
+    assert found.stdout.strip() == str(expected)
+
+
+@pytest.mark.parametrize("bytes_too", [False, True])
+def test_unknown_characters_are_those_of_the_usual_splitting(
+    bytes_too, tmp_path
+):
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(LINES),
+        model_writer=model,
+        vocab_size=560 if bytes_too else 300,
+        model_type="bpe",
+        byte_fallback=bytes_too,
+        minloglevel=2,
+        **{"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3},
+    )
+    path = tmp_path / "pieces.model"
+    path.write_bytes(model.getvalue())
+    tokenizer = SentencePieceTokenizer(path)
+    lines = ["猫犬 der 猫 x猫犬y", "  ½ ", LINES[0] + "猫", ""]
+    drawn = SubwordSampler(tokenizer, 1e-9).encode(lines, 1)
+    assert drawn == rows(tokenizer.encode(tf.constant(lines)))
 
 
 def test_lines_are_drawn_one_by_one(tokenizer):
