@@ -42,8 +42,8 @@ test-optimized: export JAX_DISABLE_MOST_OPTIMIZATIONS = 0
 test-optimized: $(INSTALLED)
 	KERAS_BACKEND=jax $(PYTEST) tests/golden tests/training -m "not tensorflow"
 
-# What `make test` has on JAX, with all golden numbers; and every gradient that
-# is written by hand.
+# What `make test` has on JAX, with all golden numbers; and the gradients of
+# every decoder.
 test-torch: export KERAS_BACKEND = torch
 test-torch: $(TORCH)/installed
 	$(TORCH)/$(PYTEST_2) -m "not slow and not tensorflow"

@@ -10,8 +10,8 @@ the same ones from one file. All but `keras-attention` train the same model:
 LSTM encoder, decoder with input feeding and general attention, output layer
 with bias; that one has no input feeding. The share of the peak is that of the
 model's matrix products in the fastest product of two large matrices that
-TensorFlow or PyTorch showed in the same rounds. Keras on torch, by hand-written
-loops, by automatic differentiation, and with the naive cell:
+TensorFlow or PyTorch showed in the same rounds. Keras on torch, with the loss's
+own gradient, by automatic differentiation, and with the naive cell:
 
     python benchmarks/train_step.py --precision float32 \
         --python torch=PATH --python keras-on-torch=PATH \

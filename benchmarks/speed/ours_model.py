@@ -13,6 +13,8 @@ from luong_keras import (
     beam_search,
     greedy_search,
 )
+from luong_keras.layers import encoder
+from luong_keras.layers.decoder import memory_rnn
 from luong_keras.losses import TranslationLoss
 from luong_keras.ops import time_loop
 from luong_keras.optimizers import make_optimizer
@@ -76,7 +78,8 @@ def training(
     of the library.
     """
     if automatic:
-        time_loop.BACKENDS = ()
+        for module in (time_loop, memory_rnn, encoder):
+            module.BACKENDS = ()
     model = _model_of(configuration, precision, attention, settings, deferred)
     model = model.training_model
     model.parts = model.lanes = lanes
