@@ -10,12 +10,12 @@ the same ones from one file. All but `keras-attention` train the same model:
 LSTM encoder, decoder with input feeding and general attention, output layer
 with bias; that one has no input feeding. The share of the peak is that of the
 model's matrix products in the fastest product of two large matrices that
-TensorFlow or PyTorch showed in the same rounds. Keras on torch, with the loss's
-own gradient, by automatic differentiation, and with the naive cell:
+TensorFlow or PyTorch showed in the same rounds. Keras on torch, and there with
+the naive cell:
 
     python benchmarks/train_step.py --precision float32 \
         --python torch=PATH --python keras-on-torch=PATH \
-        --programs ours-on-torch automatic-on-torch naive-on-torch torch
+        --programs ours-on-torch naive-on-torch torch
 
 `ours-sampled` estimates its losses from 4,096 words of the vocabulary.
 `ours-compiled` is TensorFlow's with `jit_compile=True`, which compiles every
@@ -52,11 +52,6 @@ PROGRAMS = {
     ),
     # Keras on torch, for an environment that has both.
     "ours-on-torch": (driver.KERAS_ON_TORCH, "ours_model:training", {}),
-    "automatic-on-torch": (
-        driver.KERAS_ON_TORCH,
-        "ours_model:training",
-        {"automatic": True},
-    ),
     "naive-on-torch": (driver.KERAS_ON_TORCH, "naive_model:training", {}),
 }
 # Settings of a model, by the name of its cell.
