@@ -34,9 +34,11 @@ class BestWeights(BestEpoch):
             an epoch's logs lack the value.
 
     Example:
-        >>> BestWeights("run/best.weights.h5").get_state()
-        {'best': None}
+        >>> BestWeights("run/best.weights.h5", "val_loss", "min").path.name
+        'best.weights.h5'
     """
+
+    saved = (*BestEpoch.saved, "by_loss")
 
     def __init__(
         self,
@@ -49,7 +51,7 @@ class BestWeights(BestEpoch):
         self.path = Path(path)
         check_name(self.path)
         # Whether the loss alone made the best epoch better than the others.
-        self._by_loss = False
+        self.by_loss = False
         self._epochs = 0
         self._saved_model = model
 
@@ -61,7 +63,7 @@ class BestWeights(BestEpoch):
         if self.improved(logs):
             with atomic_path(self.path) as temporary:
                 (self._saved_model or self.model).save_weights(temporary)
-            self._by_loss = self.best == before
+            self.by_loss = self.best == before
         if epoch + 1 == _EPOCHS_OF_ZERO:
             self._say_zero(epoch + 1)
         self._epochs = epoch + 1
@@ -72,20 +74,10 @@ class BestWeights(BestEpoch):
             self._say_zero(self._epochs)
 
     def _say_zero(self, epochs: int) -> None:
-        if self.best == 0 and self.mode == "max" and self._by_loss:
+        if self.best == 0 and self.mode == "max" and self.by_loss:
             print(
                 f"\n{self.monitor} has been 0 in all {epochs} epochs while "
                 f"{LOSS} fell, so the best epoch is that of the lowest "
                 f"{LOSS}. Another metric may say more (training.metric).",
                 flush=True,
             )
-
-    def get_state(self) -> dict[str, Any]:
-        """Return the best result so far."""
-        by_loss = {"by_loss": True} if self._by_loss else {}
-        return super().get_state() | by_loss
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Take the best result of an earlier run."""
-        super().set_state(state)
-        self._by_loss = state.get("by_loss", False)

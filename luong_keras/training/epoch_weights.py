@@ -10,14 +10,14 @@ from typing import Any
 import keras
 
 from luong_keras.files.atomic_file import atomic_path
-from luong_keras.training.monitoring import Result, check_mode
+from luong_keras.training.monitoring import Stateful, check_mode, result
 from luong_keras.training.run_folder import epoch_path
 from luong_keras.training.weight_files import check_name, write_mean
 
 _NAME = re.compile(r"epoch-(\d+)\.weights\.h5")
 
 
-class EpochWeights(keras.callbacks.Callback):
+class EpochWeights(Stateful):
     """Keep the weights of some epochs, and write the mean of some.
 
     After each epoch its weights go to `epoch-007.weights.h5` where they are
@@ -48,6 +48,8 @@ class EpochWeights(keras.callbacks.Callback):
         {'best': []}
     """
 
+    saved = ("best",)
+
     def __init__(
         self,
         folder: str | os.PathLike[str],
@@ -69,8 +71,8 @@ class EpochWeights(keras.callbacks.Callback):
         self.average_path = average_path
         self.monitor = monitor
         self.mode = mode
-        # The best epochs, counted from 1, and their results; best first.
-        self._best: list[tuple[int, Result]] = []
+        #: The best epochs, counted from 1, with value and loss; best first.
+        self.best: list[list[float]] = []
         self._saved_model = model
 
     def on_epoch_end(
@@ -93,13 +95,13 @@ class EpochWeights(keras.callbacks.Callback):
             return []
         if self.averaged == "last":
             return _last(self.average_epochs, number)
-        result = Result.of(logs, self.monitor)
-        if result.is_better(None, self.mode):  # A NaN is never good.
+        value, loss = result(logs, self.monitor)
+        if not math.isnan(value):
             sign = -1 if self.mode == "max" else 1
-            ranked = [*self._best, (number, result)]
-            ranked.sort(key=lambda pair: (sign * pair[1].value, pair[1].loss))
-            self._best = ranked[: self.average_epochs]
-        return sorted(number for number, _ in self._best)
+            ranked = [*self.best, [number, value, loss]]
+            ranked.sort(key=lambda row: (sign * row[1], *row[2:]))
+            self.best = ranked[: self.average_epochs]
+        return sorted(int(number) for number, *_ in self.best)
 
     def _write_mean(self, numbers: list[int]) -> None:
         assert self.average_path is not None  # since the constructor
@@ -121,25 +123,6 @@ class EpochWeights(keras.callbacks.Callback):
             found = int(name[1]) if name else number
             if found < number and found not in wanted:
                 path.unlink(missing_ok=True)
-
-    def get_state(self) -> dict[str, Any]:
-        """Return the best epochs and their results."""
-        return {
-            "best": [
-                [
-                    number,
-                    *(result if math.isfinite(result.loss) else result[:1]),
-                ]
-                for number, result in self._best
-            ]
-        }
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Take the best epochs of an earlier run."""
-        # A loss that is not finite is not there.
-        self._best = [
-            (number, Result(*result)) for number, *result in state["best"]
-        ]
 
 
 def _last(count: int, number: int) -> list[int]:

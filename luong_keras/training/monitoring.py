@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 
@@ -26,22 +26,22 @@ def check_mode(mode: str) -> None:
         )
 
 
-def monitored(logs: Mapping[str, Any] | None, monitor: str) -> float:
-    """Find a value in the logs of an epoch.
+def result(logs: Mapping[str, Any] | None, monitor: str) -> tuple[float, float]:
+    """Find the monitored value and the validation loss of an epoch.
 
     Args:
         logs: Those of `on_epoch_end`.
-        monitor: The key.
+        monitor: The key of the value.
 
     Returns:
-        The value.
+        Both; a loss that is not there, or NaN, is infinite.
 
     Raises:
-        ValueError: If it is not there.
+        ValueError: If the value is not there.
 
     Example:
-        >>> monitored({"val_bleu": 30}, "val_bleu")
-        30.0
+        >>> result({"val_bleu": 30, "val_loss": 2}, "val_bleu")
+        (30.0, 2.0)
     """
     if not logs or monitor not in logs:
         raise ValueError(
@@ -49,79 +49,46 @@ def monitored(logs: Mapping[str, Any] | None, monitor: str) -> float:
             f"{sorted(logs or {})}. Put the callback that adds it before "
             "this one, or monitor another value."
         )
-    return float(logs[monitor])
+    loss = float(logs.get(LOSS, math.inf))
+    return float(logs[monitor]), math.inf if math.isnan(loss) else loss
 
 
-class Result(NamedTuple):
-    """Monitored value and validation loss of an epoch.
+class Stateful(keras.callbacks.Callback):
+    """Base of the callbacks of which some attributes belong to the run.
 
     Attributes:
-        value: The monitored one; a NaN is never better.
-        loss: Of equal values the one of less loss is better; infinity where
-            the logs have none.
+        saved: Their names. JSON can hold their values.
     """
 
-    value: float
-    loss: float = math.inf
+    saved: tuple[str, ...] = ()
 
-    @classmethod
-    def of(cls, logs: Mapping[str, Any] | None, monitor: str) -> "Result":
-        """Read the result of an epoch.
+    def get_state(self) -> dict[str, Any]:
+        """Return what a snapshot of the run holds."""
+        return {name: getattr(self, name) for name in self.saved}
 
-        Args:
-            logs: Those of `on_epoch_end`.
-            monitor: The key of the value.
-
-        Returns:
-            The result.
-
-        Raises:
-            ValueError: If the value is not there.
-        """
-        value = monitored(logs, monitor)
-        loss = (logs or {}).get(LOSS)
-        if loss is None or math.isnan(float(loss)):
-            return cls(value)
-        return cls(value, float(loss))
-
-    def is_better(
-        self, best: "Result | None", mode: str, min_delta: float = 0.0
-    ) -> bool:
-        """Whether the epoch is the best so far.
-
-        Args:
-            best: That of the best epoch before, `None` where there is none.
-            mode: `"max"` or `"min"`, the better direction of the value.
-            min_delta: The change that counts as better.
-
-        Returns:
-            `False` too where they are equal.
-
-        Example:
-            >>> first, second = Result(0.0, 3.0), Result(0.0, 2.0)
-            >>> second.is_better(first, "max"), first.is_better(first, "max")
-            (True, False)
-            >>> Result(1.0, 9.0).is_better(second, "max")
-            True
-        """
-        if best is None or math.isnan(self.value):
-            return not math.isnan(self.value)
-        if self.value == best.value:
-            return self.loss < best.loss
-        gain = self.value - best.value
-        return (gain if mode == "max" else -gain) > min_delta
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Take the state of an earlier run; what it lacks stays."""
+        for name in self.saved:
+            setattr(self, name, state.get(name, getattr(self, name)))
 
 
-class BestEpoch(keras.callbacks.Callback):
+class BestEpoch(Stateful):
     """Base of the callbacks that compare an epoch with the best before it.
 
     Args:
         monitor: The key of the value in the logs of an epoch.
         mode: `"max"` or `"min"`, the better direction.
 
+    Attributes:
+        best: The value of the best epoch, `None` where there is none.
+        loss: Its validation loss.
+        waited: The epochs since then.
+
     Raises:
         ValueError: If `mode` is unknown.
     """
+
+    saved: tuple[str, ...] = ("best", "loss", "waited")
 
     def __init__(self, monitor: str, mode: str) -> None:
         super().__init__()
@@ -129,7 +96,8 @@ class BestEpoch(keras.callbacks.Callback):
         self.monitor = monitor
         self.mode = mode
         self.best: float | None = None
-        self.best_loss = math.inf
+        self.loss = math.inf
+        self.waited = 0
 
     def improved(
         self, logs: Mapping[str, Any] | None, min_delta: float = 0.0
@@ -141,27 +109,21 @@ class BestEpoch(keras.callbacks.Callback):
             min_delta: The change of the value that counts as better.
 
         Returns:
-            Whether the epoch is the best so far.
+            Whether the epoch is the best so far, which NaN never is. Of equal
+            values the one of less loss is better.
 
         Raises:
             ValueError: If the logs lack the value.
         """
-        result = Result.of(logs, self.monitor)
-        best = None
-        if self.best is not None:
-            best = Result(self.best, self.best_loss)
-        if not result.is_better(best, self.mode, min_delta):
-            return False
-        self.best, self.best_loss = result
-        return True
-
-    def get_state(self) -> dict[str, Any]:
-        """Return the best result so far."""
-        finite = not math.isinf(self.best_loss)
-        loss = {"loss": self.best_loss} if finite else {}
-        return {"best": self.best} | loss
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Take the best result of an earlier run."""
-        self.best = state["best"]
-        self.best_loss = state.get("loss", math.inf)
+        value, loss = result(logs, self.monitor)
+        if self.best is None:
+            better = not math.isnan(value)
+        elif value == self.best:
+            better = loss < self.loss
+        else:
+            gain = value - self.best
+            better = (gain if self.mode == "max" else -gain) > min_delta
+        self.waited = 0 if better else self.waited + 1
+        if better:
+            self.best, self.loss = value, loss
+        return better

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from luong_keras.training.monitoring import Stateful
 from luong_keras.training.optimizers import NONFINITE
 
 
@@ -13,7 +14,7 @@ class NonFiniteError(ArithmeticError):
     """The gradient, the loss or the weights of a run are NaN or infinite."""
 
 
-class StopOnNonFinite(keras.callbacks.Callback):
+class StopOnNonFinite(Stateful):
     """Stop a run at a NaN or an infinity; or count the steps skipped for one.
 
     The device notes such a step (`make_optimizer(on_nonfinite=...)`), and this
@@ -39,6 +40,8 @@ class StopOnNonFinite(keras.callbacks.Callback):
         >>> StopOnNonFinite(every_steps=10).get_state()
         {'skipped': 0}
     """
+
+    saved = ("skipped",)
 
     def __init__(
         self,
@@ -115,14 +118,6 @@ class StopOnNonFinite(keras.callbacks.Callback):
             f"The gradient is NaN or infinite since epoch {self._epoch + 1}, "
             f"batch {batch + 1} of {steps}. {contents}{_ADVICE}"
         )
-
-    def get_state(self) -> dict[str, Any]:
-        """Return the number of steps skipped so far."""
-        return {"skipped": self.skipped}
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Take the number of an earlier run."""
-        self.skipped = state["skipped"]
 
 
 _ADVICE = (

@@ -322,8 +322,8 @@ class ReduceOnPlateau(BestEpoch):
         ValueError: If `mode` is unknown.
 
     Example:
-        >>> ReduceOnPlateau("val_bleu", mode="max").get_state()
-        {'best': None, 'waited': 0}
+        >>> ReduceOnPlateau("val_bleu", mode="max").factor
+        0.5
     """
 
     def __init__(
@@ -340,7 +340,6 @@ class ReduceOnPlateau(BestEpoch):
         self.patience = patience
         self.min_delta = min_delta
         self.min_rate = min_rate
-        self.waited = 0
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Refuse a rate that cannot be set."""
@@ -355,22 +354,10 @@ class ReduceOnPlateau(BestEpoch):
         optimizer = self.model.optimizer
         rate = current_rate(optimizer)
         logs["learning_rate"] = rate
-        if self.improved(logs, self.min_delta):
-            self.waited = 0
-            return
-        self.waited += 1
+        self.improved(logs, self.min_delta)
         if self.waited > self.patience:
             optimizer.learning_rate = max(rate * self.factor, self.min_rate)
             self.waited = 0
-
-    def get_state(self) -> dict[str, Any]:
-        """Return what a resumed run needs; the optimizer keeps the rate."""
-        return super().get_state() | {"waited": self.waited}
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Take the state of an earlier run."""
-        super().set_state(state)
-        self.waited = state["waited"]
 
 
 def current_rate(optimizer: keras.optimizers.Optimizer) -> float:

@@ -24,8 +24,8 @@ class StopOnPlateau(BestEpoch):
             epoch's logs lack the value.
 
     Example:
-        >>> StopOnPlateau(patience=3).get_state()
-        {'best': None, 'waited': 0}
+        >>> StopOnPlateau(patience=3).ended
+        False
     """
 
     def __init__(
@@ -41,16 +41,12 @@ class StopOnPlateau(BestEpoch):
                 f"patience={patience}. None never ends the run."
             )
         self.patience = patience
-        self.waited = 0
 
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Compare, and end the run when the patience is over."""
-        if self.improved(logs):
-            self.waited = 0
-        else:
-            self.waited += 1
+        self.improved(logs)
         if self.ended:
             self.model.stop_training = True
             print(
@@ -63,12 +59,3 @@ class StopOnPlateau(BestEpoch):
     def ended(self) -> bool:
         """Whether the run is at its end."""
         return self.patience is not None and self.waited >= self.patience
-
-    def get_state(self) -> dict[str, Any]:
-        """Return the best result and the epochs since then."""
-        return super().get_state() | {"waited": self.waited}
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Take the state of an earlier run."""
-        super().set_state(state)
-        self.waited = state["waited"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 import time
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ from luong_keras.progress import (
     rounded,
     terminal,
 )
-from luong_keras.training.monitoring import Result, check_mode
+from luong_keras.training.monitoring import check_mode
 from luong_keras.training.schedules import current_rate
 
 if TYPE_CHECKING:
@@ -180,11 +181,11 @@ class TrainingProgress(keras.callbacks.Callback):
         self._logs = logs = logs or {}
         self._rate = logs.get("learning_rate", self._rate)
         score, best = logs.get(self.monitor), self.best
-        if score is not None:
-            before = None if best is None else Result(best)
-            result = Result(float(score))
-            if result.is_better(before, self.mode):
-                self.best, best = result.value, None
+        if score is not None and not math.isnan(score):
+            better = max if self.mode == "max" else min
+            self.best = score if best is None else better(best, score)
+            if self.best != best:
+                best = None
         seconds = clock(time.monotonic() - self._began)
         parts = [
             f"epoch {epoch + 1}/{self.params.get('epochs', epoch + 1)} in "

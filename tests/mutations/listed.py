@@ -450,8 +450,8 @@ MUTATIONS = [
     Mutation(
         "a first value of NaN is the best for ever",
         "training/monitoring.py",
-        "return not math.isnan(self.value)",
-        "return True",
+        "better = not math.isnan(value)",
+        "better = True",
         ("tests/training/test_callbacks.py",),
     ),
     Mutation(

@@ -61,7 +61,7 @@ def test_validation_reaches_the_callbacks_after_it(tmp_path):
     # The best file holds the weights of the second epoch.
     model.load_weights(best.path)
     assert float(model.layers[0].kernel[0, 0]) == kernels[1]
-    assert best.get_state() == {"best": 50}
+    assert best.best == 50
 
 
 def test_samples_are_spread_over_the_set(capsys):
@@ -104,10 +104,10 @@ def test_a_first_value_that_is_no_number_is_not_the_best(tmp_path, mode, sign):
     best.set_model(small_model())
     best.on_epoch_end(0, {"value": float("nan")})
     assert not best.path.exists()
-    assert best.get_state() == {"best": None}
+    assert best.best is None
     for value in (-2.0, float("nan"), -3.0):  # the first is the best
         best.on_epoch_end(1, {"value": sign * value})
-        assert best.get_state() == {"best": sign * -2.0}
+        assert best.best == sign * -2.0
     assert best.path.exists()
 
 

@@ -1,5 +1,7 @@
 """Kept weights, their averages and the end of a run that gets no better."""
 
+import math
+
 import keras
 import numpy as np
 import pytest
@@ -304,8 +306,9 @@ def test_an_epoch_of_nan_is_not_averaged(tmp_path):
     for epoch, value in enumerate((3.0, float("nan"), 2.0, 4.0, 1.0)):
         callback.on_epoch_end(epoch, {"loss": value})
         if epoch == 1:
-            assert callback.get_state() == {"best": [[1, 3.0]]}
-    assert callback.get_state() == {"best": [[5, 1.0], [3, 2.0]]}
+            assert callback.get_state() == {"best": [[1, 3.0, math.inf]]}
+    best = [[5, 1.0, math.inf], [3, 2.0, math.inf]]
+    assert callback.get_state() == {"best": best}
     assert sorted(p.name for p in tmp_path.glob("epoch-*")) == [
         "epoch-003.weights.h5",
         "epoch-005.weights.h5",
