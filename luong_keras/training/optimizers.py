@@ -1,7 +1,5 @@
 """The two optimizers of the presets, and how they clip the gradient."""
 
-import warnings
-
 import keras
 from keras import ops
 
@@ -18,7 +16,8 @@ def gradient_norm(gradients, variables, count_embeddings=True):
     """The norm of a gradient over all its variables.
 
     Args:
-        gradients: Tensors, dense or TensorFlow's sparse slices.
+        gradients: Tensors, dense or TensorFlow's sparse slices; None counts
+            as zero.
         variables: Their variables.
         count_embeddings: `False` leaves out the variables named
             `"embeddings"`, as in the authors' program.
@@ -35,7 +34,8 @@ def gradient_norm(gradients, variables, count_embeddings=True):
     squares = [
         ops.sum(ops.square(_summed_rows(gradient)))
         for gradient, variable in zip(gradients, variables, strict=True)
-        if count_embeddings or variable.name != "embeddings"
+        if gradient is not None
+        and (count_embeddings or variable.name != "embeddings")
     ]
     # Not one after the other: TensorFlow would add them up in an order of its
     # own, another one at every call, and no run could be repeated.
@@ -154,12 +154,9 @@ class _Clipped:
             average.assign_add(ops.cast(share, average.dtype) * change)
 
     def apply(self, grads, trainable_variables=None):
-        if any(gradient is None for gradient in grads):
-            grads, trainable_variables = self._with_gradient(
-                grads, trainable_variables
-            )
         grads = sum_over_replicas(grads)
-        if self.clip_norm is None and self.on_nonfinite is None:
+        no_norm = self.clip_norm is None and self.on_nonfinite is None
+        if no_norm or all(gradient is None for gradient in grads):
             return self._update(grads, trainable_variables)
         variables = trainable_variables
         if variables is None:
@@ -173,31 +170,13 @@ class _Clipped:
         if self.clip_norm is not None:
             # At a norm of zero the scale is that of any small one.
             scale = self.clip_norm / ops.maximum(norm, self.clip_norm)
-            grads = [_scaled(gradient, scale) for gradient in grads]
+            grads = [
+                None if gradient is None else _scaled(gradient, scale)
+                for gradient in grads
+            ]
         if self.on_nonfinite == "skip":
             return self._apply_where(finite, grads, list(variables))
         return self._update(grads, trainable_variables)
-
-    def _with_gradient(self, grads, trainable_variables):
-        """Without the variables that have none: they stay, as Keras has it."""
-        if trainable_variables is None:
-            trainable_variables = self._variables_of_build()
-        pairs = list(zip(grads, trainable_variables, strict=True))
-        kept = [(g, v) for g, v in pairs if g is not None]
-        without = [v.path for g, v in pairs if g is None]
-        if not kept:
-            raise ValueError(
-                "Expected: a loss that depends on some of the variables "
-                f"{', '.join(without)}. Received: no gradient of any."
-            )
-        warnings.warn(
-            "The loss does not depend on these variables, which stay as they "
-            f"are: {', '.join(without)}.",
-            stacklevel=3,
-        )
-        if not self.built:
-            self.build([variable for _, variable in pairs])
-        return [g for g, _ in kept], [v for _, v in kept]
 
     def _all_reduce_sum_gradients(self, grads_and_vars):
         """What Keras would do with the result of `apply`, which did it."""
@@ -265,6 +244,7 @@ def _all_finite(gradients):
     sums = [
         ops.sum(gradient.values if _is_sparse(gradient) else gradient)
         for gradient in gradients
+        if gradient is not None
     ]
     return ops.isfinite(sum(sums[1:], sums[0]))
 

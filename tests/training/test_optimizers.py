@@ -114,7 +114,7 @@ class _PartlyUsed(keras.layers.Layer):
         {"on_nonfinite": "skip"},
     ],
 )
-@pytest.mark.filterwarnings("ignore:The loss does not depend on")
+@pytest.mark.filterwarnings("ignore:Gradients do not exist for variables")
 def test_a_variable_without_a_gradient_stays(settings):
     def trained(layer, first=None):
         keras.utils.set_random_seed(3)
@@ -143,7 +143,7 @@ def test_variables_without_a_gradient_are_named():
     layer.build((None, 3))
     optimizer = make_optimizer("sgd", 1.0)
     one = keras.ops.ones((3, 1))
-    with pytest.warns(UserWarning, match="which stay as they are: partly/idle"):
+    with pytest.warns(UserWarning, match="do not exist for .*partly/idle"):
         optimizer.apply([one, None], [layer.used, layer.idle])
-    with pytest.raises(ValueError, match="Expected: a loss that depends on"):
+    with pytest.raises(ValueError, match="No gradients provided"):
         optimizer.apply([None, None], [layer.used, layer.idle])
