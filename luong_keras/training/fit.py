@@ -115,8 +115,11 @@ def fit(
             if writes_snapshots:
                 path = Path(snapshot_path)
                 stack.enter_context(locked(path.parent, path.name))
-            snapshot = _snapshot(
-                callbacks, snapshot_path, snapshot_steps, writes_snapshots
+            snapshot = SnapshotCallback(
+                snapshot_path,
+                snapshot_steps,
+                tuple(callbacks),
+                writes_snapshots,
             )
             position = snapshot.restore(training_model, steps)
             callbacks.append(snapshot)
@@ -130,17 +133,6 @@ def fit(
             validation_data=validation_data,
             validation_steps=validation_steps,
         )
-
-
-def _snapshot(
-    callbacks: list[keras.callbacks.Callback],
-    path: str | os.PathLike[str],
-    steps: int,
-    writes: bool,
-) -> SnapshotCallback:
-    stops = [item for item in callbacks if isinstance(item, StopOnSignal)]
-    stop = stops[0] if stops else None
-    return SnapshotCallback(path, steps, tuple(callbacks), stop, writes)
 
 
 def _fit_from(

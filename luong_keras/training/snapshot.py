@@ -4,7 +4,6 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -40,7 +39,7 @@ class Snapshot:
         >>> model.compile("sgd", "mse")
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "snapshot.npz"
         >>> Snapshot.capture(model, position=7).write(path)
-        >>> restore(path, model)
+        >>> Snapshot.read(path).position
         7
     """
 
@@ -74,7 +73,9 @@ class Snapshot:
         _build_optimizer(model)
         arrays = {
             name: keras.ops.convert_to_numpy(variable)
-            for name, variable in _all_variables(model).items()
+            for name, variable in named(
+                _groups(model, "model", "optimizer", "metrics")
+            ).items()
         }
         states = {
             name: callback.get_state()
@@ -187,31 +188,6 @@ class Snapshot:
             variable.assign(array)
 
 
-def restore(
-    path: str | os.PathLike[str],
-    model: keras.Model,
-    callbacks: Sequence[keras.callbacks.Callback] = (),
-) -> int:
-    """Put a model and its callbacks where a run was left.
-
-    Args:
-        path: The snapshot; it need not exist.
-        model: A model built and compiled as the one of the run.
-        callbacks: Those with `set_state` are given theirs.
-
-    Returns:
-        The number of batches seen, 0 if there is no file.
-
-    Raises:
-        ValueError: If the file is damaged or belongs to another model.
-    """
-    if not Path(path).exists():
-        return 0
-    snapshot = Snapshot.read(path)
-    snapshot.apply(model, callbacks, path)
-    return snapshot.position
-
-
 def _build_optimizer(model: keras.Model) -> None:
     if getattr(model, "optimizer", None) is None:
         raise ValueError(
@@ -236,10 +212,6 @@ def _groups(
         "metrics": model.metrics_variables,
     }
     return {name: groups[name] for name in names}
-
-
-def _all_variables(model: keras.Model) -> dict[str, keras.Variable]:
-    return named(_groups(model, "model", "optimizer", "metrics"))
 
 
 def _stateful(

@@ -27,9 +27,9 @@ class SnapshotCallback(keras.callbacks.Callback):
     Args:
         path: The file.
         every_steps: The number N of batches between snapshots.
-        callbacks: The callbacks whose state belongs to the run.
-        stop: The callback that may end the run within an epoch; where it
-            does, a snapshot is saved.
+        callbacks: The callbacks whose state belongs to the run. Where a
+            `StopOnSignal` among them ends it within an epoch, a snapshot is
+            saved.
         writes: Whether to save at all; of several processes that train
             together the first alone does, and all are restored.
 
@@ -46,7 +46,6 @@ class SnapshotCallback(keras.callbacks.Callback):
         path: str | os.PathLike[str],
         every_steps: int = 1000,
         callbacks: Sequence[keras.callbacks.Callback] = (),
-        stop: StopOnSignal | None = None,
         writes: bool = True,
     ) -> None:
         super().__init__()
@@ -58,7 +57,8 @@ class SnapshotCallback(keras.callbacks.Callback):
         self.path = Path(path)
         self.every_steps = every_steps
         self.callbacks = callbacks
-        self.stop = stop
+        stops = [item for item in callbacks if isinstance(item, StopOnSignal)]
+        self.stop = stops[0] if stops else None
         self.writes = writes
         self._steps_per_epoch = 0
         self._epoch = 0

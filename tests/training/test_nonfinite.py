@@ -7,7 +7,8 @@ from luong_keras.training.fit import fit
 from luong_keras.training.json_lines_log import JsonLinesLog
 from luong_keras.training.nonfinite import NonFiniteError, StopOnNonFinite
 from luong_keras.training.optimizers import make_optimizer
-from luong_keras.training.snapshot import Snapshot, restore
+from luong_keras.training.snapshot import Snapshot
+from luong_keras.training.snapshot_callback import SnapshotCallback
 
 STEPS = 8
 
@@ -114,7 +115,9 @@ def test_the_number_of_skipped_steps_is_logged_and_saved(tmp_path):
     # The loss of the epoch was none; JSON has no such number.
     assert line["skipped_steps"] == 1 and line["loss"] is None
     again = StopOnNonFinite()
-    restore(tmp_path / "snapshot.npz", make("sgd", "skip"), [again])
+    SnapshotCallback(tmp_path / "snapshot.npz", callbacks=[again]).restore(
+        make("sgd", "skip")
+    )
     assert again.skipped == 1
 
 
@@ -169,9 +172,9 @@ def test_embeddings_that_do_not_count_are_looked_at():
 def test_the_notes_are_not_in_a_snapshot(tmp_path):
     noting, plain = make(), make(on_nonfinite=None)
     Snapshot.capture(noting, 3).write(tmp_path / "new.npz")
-    assert restore(tmp_path / "new.npz", plain) == 3
+    assert SnapshotCallback(tmp_path / "new.npz").restore(plain) == 3
     Snapshot.capture(plain, 4).write(tmp_path / "old.npz")
-    assert restore(tmp_path / "old.npz", noting) == 4
+    assert SnapshotCallback(tmp_path / "old.npz").restore(noting) == 4
 
 
 def test_an_unknown_choice_is_refused():

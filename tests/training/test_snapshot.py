@@ -9,7 +9,7 @@ import pytest
 
 from luong_keras.files.atomic_file import atomic_path
 from luong_keras.training.best_weights import BestWeights
-from luong_keras.training.snapshot import Snapshot, restore
+from luong_keras.training.snapshot import Snapshot
 from luong_keras.training.snapshot_callback import SnapshotCallback
 from luong_keras.training.snapshot_file import previous_path
 
@@ -57,7 +57,7 @@ def test_a_model_goes_on_with_the_same_bits(path):
 
     # Another model of the process: its layers have other automatic names.
     other, other_best = make_model(), BestWeights("best.weights.h5")
-    assert restore(path, other, [other_best]) == 1
+    assert SnapshotCallback(path, callbacks=[other_best]).restore(other) == 1
     assert other_best.best == 0.1
     train(other, 1)  # With dropout, so with the same seed.
     for ours, theirs in zip(values(other), values(model), strict=True):
@@ -65,14 +65,14 @@ def test_a_model_goes_on_with_the_same_bits(path):
 
 
 def test_without_a_file_a_run_begins(path):
-    assert restore(path, make_model()) == 0
+    assert SnapshotCallback(path).restore(make_model()) == 0
 
 
 def test_bfloat16_survives(path):
     model = make_model(dtype="bfloat16")
     Snapshot.capture(model, 1).write(path)
     other = make_model(dtype="bfloat16")
-    restore(path, other)
+    SnapshotCallback(path).restore(other)
     for ours, theirs in zip(values(other), values(model), strict=True):
         assert ours.dtype == theirs.dtype
         assert ours.tobytes() == theirs.tobytes()
@@ -86,7 +86,7 @@ def test_damage_is_named(path):
     for length in [0, 1, len(whole) // 2, len(whole) - 1]:
         path.write_bytes(whole[:length])
         with pytest.raises(ValueError, match=r"snapshot\.npz' is damaged"):
-            restore(path, model)
+            SnapshotCallback(path).restore(model)
     before = values(model)
     named = 0
     for place in rng.integers(0, len(whole), 60):
@@ -94,7 +94,9 @@ def test_damage_is_named(path):
         flipped[place] ^= 1 << rng.integers(8)
         path.write_bytes(flipped)
         try:
-            restore(path, model)  # Zip has bytes that say nothing.
+            SnapshotCallback(path).restore(
+                model
+            )  # Zip has bytes that say nothing.
         except ValueError as error:
             assert "snapshot.npz' is damaged" in str(error)
             named += 1
@@ -114,7 +116,7 @@ def test_the_checksum_covers_the_header(path):
     arrays["header"] = np.frombuffer(text, np.uint8)
     np.savez(path, **arrays)
     with pytest.raises(ValueError, match="the checksum differs"):
-        restore(path, model)
+        SnapshotCallback(path).restore(model)
 
 
 def test_another_format_version_is_named(path, monkeypatch):
@@ -123,7 +125,7 @@ def test_another_format_version_is_named(path, monkeypatch):
     Snapshot.capture(model, 1).write(path)
     monkeypatch.undo()
     with pytest.raises(ValueError, match="Received: version 99"):
-        restore(path, model)
+        SnapshotCallback(path).restore(model)
 
 
 def test_another_model_is_refused_and_left_alone(path):
@@ -133,7 +135,7 @@ def test_another_model_is_refused_and_left_alone(path):
     other.optimizer.build(other.trainable_variables)
     before = values(other)
     with pytest.raises(ValueError) as caught:
-        restore(path, other)
+        SnapshotCallback(path).restore(other)
     text = str(caught.value)
     missing, extra, shapes = text.splitlines()[1:4]
     assert "not in the snapshot" in missing and "wrong/kernel" in missing
