@@ -10,7 +10,7 @@ from luong_keras.files.json_file import read_json, write_json
 from luong_keras.models.precision import decided
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.recipe.run_word_lists import as_written
-from luong_keras.training.json_lines_log import JsonLinesLog
+from luong_keras.training.epoch_logs import JsonLinesLog
 from luong_keras.training.run_folder import RunFolder
 
 # Everything else decides the weights, so that a run that goes on with it

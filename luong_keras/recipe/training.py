@@ -22,9 +22,7 @@ from luong_keras.recipe.sessions import session
 from luong_keras.recipe.validation_callbacks import shown_progress, validation
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.text.tokenizer import Tokenizer
-from luong_keras.training.best_weights import BestWeights
-from luong_keras.training.epoch_weights import EpochWeights
-from luong_keras.training.exponential_weights import ExponentialWeights
+from luong_keras.training.epoch_logs import TokensPerSecond
 from luong_keras.training.fit import fit
 from luong_keras.training.losses import TranslationLoss
 from luong_keras.training.metrics import (
@@ -32,16 +30,17 @@ from luong_keras.training.metrics import (
     TokenCount,
     TokenPerplexity,
 )
+from luong_keras.training.monitoring import ReduceOnPlateau, StopOnPlateau
 from luong_keras.training.nonfinite import StopOnNonFinite
 from luong_keras.training.optimizers import make_optimizer
 from luong_keras.training.run_folder import RunFolder
-from luong_keras.training.schedules import (
-    LearningRateHalving,
-    ReduceOnPlateau,
-)
-from luong_keras.training.stop_on_plateau import StopOnPlateau
+from luong_keras.training.schedules import LearningRateHalving
 from luong_keras.training.stop_on_signal import StopOnSignal
-from luong_keras.training.tokens_per_second import TokensPerSecond
+from luong_keras.training.weight_callbacks import (
+    BestWeights,
+    EpochWeights,
+    ExponentialWeights,
+)
 
 _BATCH = ("source", "target_in", "target_out")
 

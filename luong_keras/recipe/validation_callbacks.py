@@ -23,10 +23,9 @@ from luong_keras.recipe.decisions import run_metric
 from luong_keras.recipe.devices import Devices
 from luong_keras.recipe.in_steps import in_steps
 from luong_keras.text.preprocessing import preprocessors
-from luong_keras.training.json_lines_log import JsonLinesLog
+from luong_keras.training.epoch_logs import JsonLinesLog, TranslationValidation
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.training.training_progress import TrainingProgress
-from luong_keras.training.translation_validation import TranslationValidation
 from luong_keras.truncation import TruncationWarning
 
 try:

@@ -13,7 +13,7 @@ from luong_keras.config.values import config_to_dict, leaf_values
 from luong_keras.files.inside import no_link
 from luong_keras.progress import rounded
 from luong_keras.recipe.run_settings import run_config
-from luong_keras.training.json_lines_log import JsonLinesLog
+from luong_keras.training.epoch_logs import JsonLinesLog
 from luong_keras.training.run_folder import RunFolder
 
 

@@ -10,8 +10,8 @@ import keras
 
 from luong_keras.files.folder_lock import locked
 from luong_keras.training.mirrored import check_strategy
+from luong_keras.training.monitoring import StopOnPlateau
 from luong_keras.training.snapshot_callback import SnapshotCallback
-from luong_keras.training.stop_on_plateau import StopOnPlateau
 from luong_keras.training.stop_on_signal import StopOnSignal
 
 

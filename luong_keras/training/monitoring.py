@@ -1,10 +1,12 @@
-"""Comparison of epochs by a monitored value."""
+"""Comparison of epochs by a monitored value, and what follows from it."""
 
 import math
 from collections.abc import Mapping
 from typing import Any
 
 import keras
+
+from luong_keras.training.schedules import current_rate, refuse_schedule
 
 #: Decides between epochs of equal value; lower is better.
 LOSS = "val_loss"
@@ -127,3 +129,116 @@ class BestEpoch(Stateful):
         if better:
             self.best, self.loss = value, loss
         return better
+
+
+class StopOnPlateau(BestEpoch):
+    """End the run after some epochs in a row that were not the best.
+
+    Of epochs with the same value the one with less `val_loss` is the better.
+    Unlike `keras.callbacks.EarlyStopping` it has its best value and what it
+    has waited saved with the run: `luong_keras.training.fit.fit` trains no
+    more where it has ended, and goes on where the patience is larger now, as
+    a run that had it from the beginning.
+
+    Args:
+        patience: The number of epochs; `None` counts them and never ends.
+        monitor: The key of the value in the logs of an epoch.
+        mode: `"max"` or `"min"`, the better direction.
+
+    Raises:
+        ValueError: If the patience is below 1, `mode` is unknown, or if an
+            epoch's logs lack the value.
+
+    Example:
+        >>> StopOnPlateau(patience=3).ended
+        False
+    """
+
+    def __init__(
+        self,
+        patience: int | None = None,
+        monitor: str = "val_bleu",
+        mode: str = "max",
+    ) -> None:
+        super().__init__(monitor, mode)
+        if patience is not None and patience < 1:
+            raise ValueError(
+                "`patience` is a number of epochs, at least 1. Received: "
+                f"patience={patience}. None never ends the run."
+            )
+        self.patience = patience
+
+    def on_epoch_end(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Compare, and end the run when the patience is over."""
+        self.improved(logs)
+        if self.ended:
+            self.model.stop_training = True
+            print(
+                f"\nThe best {self.monitor}, {self.best}, is {self.waited} "
+                f"epochs old: the training ends after epoch {epoch + 1}.",
+                flush=True,
+            )
+
+    @property
+    def ended(self) -> bool:
+        """Whether the run is at its end."""
+        return self.patience is not None and self.waited >= self.patience
+
+
+class ReduceOnPlateau(BestEpoch):
+    """Lower the learning rate when a monitored value stops improving.
+
+    Of epochs with the same value the one with less `val_loss` is the better.
+    Unlike the Keras callback of this kind it has its best result and its
+    patience saved with the run. Do not combine it with `LearningRateHalving`.
+
+    Args:
+        monitor: The key of the value in the logs of an epoch.
+        mode: `"min"` or `"max"`, the better direction.
+        factor: What the rate is multiplied by.
+        patience: The epochs without improvement that are let pass.
+        min_delta: The change that counts as improvement.
+        min_rate: The rate is never set below this.
+
+    Raises:
+        ValueError: If `mode` is unknown.
+
+    Example:
+        >>> ReduceOnPlateau("val_bleu", mode="max").factor
+        0.5
+    """
+
+    def __init__(
+        self,
+        monitor: str = "val_perplexity",
+        mode: str = "min",
+        factor: float = 0.5,
+        patience: int = 0,
+        min_delta: float = 0.0,
+        min_rate: float = 0.0,
+    ) -> None:
+        super().__init__(monitor, mode)
+        self.factor = factor
+        self.patience = patience
+        self.min_delta = min_delta
+        self.min_rate = min_rate
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Refuse a rate that cannot be set."""
+        refuse_schedule(self.model.optimizer, self)
+
+    def on_epoch_end(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Compare, and lower the rate when the patience is over."""
+        if not logs or self.monitor not in logs:
+            return
+        optimizer = self.model.optimizer
+        rate = current_rate(optimizer)
+        logs["learning_rate"] = rate
+        self.improved(logs, self.min_delta)
+        if self.waited > self.patience:
+            optimizer.learning_rate = max(rate * self.factor, self.min_rate)
+            self.waited = 0

@@ -1,4 +1,4 @@
-"""Learning rates: halved by the epoch, or on a plateau."""
+"""Learning rates halved by the epoch."""
 
 import functools
 import math
@@ -6,8 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
-
-from luong_keras.training.monitoring import BestEpoch
 
 
 def halved_rate(
@@ -301,63 +299,6 @@ class LearningRateHalving(keras.callbacks.Callback):
         """Take the initial rate of the run, unless one was given."""
         if self.initial_rate is None:
             self.initial_rate = state["initial_rate"]
-
-
-class ReduceOnPlateau(BestEpoch):
-    """Lower the learning rate when a monitored value stops improving.
-
-    Of epochs with the same value the one with less `val_loss` is the better.
-    Unlike the Keras callback of this kind it has its best result and its
-    patience saved with the run. Do not combine it with `LearningRateHalving`.
-
-    Args:
-        monitor: The key of the value in the logs of an epoch.
-        mode: `"min"` or `"max"`, the better direction.
-        factor: What the rate is multiplied by.
-        patience: The epochs without improvement that are let pass.
-        min_delta: The change that counts as improvement.
-        min_rate: The rate is never set below this.
-
-    Raises:
-        ValueError: If `mode` is unknown.
-
-    Example:
-        >>> ReduceOnPlateau("val_bleu", mode="max").factor
-        0.5
-    """
-
-    def __init__(
-        self,
-        monitor: str = "val_perplexity",
-        mode: str = "min",
-        factor: float = 0.5,
-        patience: int = 0,
-        min_delta: float = 0.0,
-        min_rate: float = 0.0,
-    ) -> None:
-        super().__init__(monitor, mode)
-        self.factor = factor
-        self.patience = patience
-        self.min_delta = min_delta
-        self.min_rate = min_rate
-
-    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Refuse a rate that cannot be set."""
-        refuse_schedule(self.model.optimizer, self)
-
-    def on_epoch_end(
-        self, epoch: int, logs: dict[str, Any] | None = None
-    ) -> None:
-        """Compare, and lower the rate when the patience is over."""
-        if not logs or self.monitor not in logs:
-            return
-        optimizer = self.model.optimizer
-        rate = current_rate(optimizer)
-        logs["learning_rate"] = rate
-        self.improved(logs, self.min_delta)
-        if self.waited > self.patience:
-            optimizer.learning_rate = max(rate * self.factor, self.min_rate)
-            self.waited = 0
 
 
 def current_rate(optimizer: keras.optimizers.Optimizer) -> float:

@@ -15,7 +15,7 @@ from luong_keras.recipe.preparation import read_text
 from luong_keras.recipe.sessions import session
 from luong_keras.report.run_record import read_run
 from luong_keras.serving.export import export_saved_model
-from luong_keras.training.json_lines_log import JsonLinesLog
+from luong_keras.training.epoch_logs import JsonLinesLog
 from luong_keras.training.run_folder import WEIGHTS, RunFolder
 from luong_keras.training.snapshot_file import read_arrays, write_arrays
 from tests.report.made_up_run import GOOD, made_up_run

@@ -216,8 +216,8 @@ MUTATIONS = [
     Mutation(
         "the embeddings counted in the gradient's norm",
         "training/optimizers.py",
-        'if count_embeddings or variable.name != "embeddings"',
-        "if True",
+        'and (count_embeddings or variable.name != "embeddings")',
+        "",
         MODEL,
         "float64-noattn_rev1_feed0",
     ),
@@ -471,7 +471,7 @@ MUTATIONS = [
     ),
     Mutation(
         "files removed that the mean still needs",
-        "training/epoch_weights.py",
+        "training/weight_callbacks.py",
         "wanted = {*_last(self.keep, number), *averaged}",
         "wanted = {*_last(self.keep, number), *averaged[-2:]}",
         ("tests/training/test_weights_of_runs.py",),
@@ -494,7 +494,7 @@ MUTATIONS = [
     ),
     Mutation(
         "the averages stay in the weights",
-        "training/exponential_weights.py",
+        "training/weight_callbacks.py",
         "        _assign(variables, before)",
         "        pass",
         ("tests/training/test_weights_of_runs.py",),

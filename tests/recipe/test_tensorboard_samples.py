@@ -6,7 +6,7 @@ from luong_keras.recipe.validation_callbacks import (
     TensorBoardSamples,
     _translations,
 )
-from luong_keras.training.translation_validation import TranslationValidation
+from luong_keras.training.epoch_logs import TranslationValidation
 from tests.serving.tiny_translator import tiny_translator
 
 SOURCES = ["a b", "a", "b | <i>a</i> *c*", "a b c d"]

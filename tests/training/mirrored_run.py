@@ -13,16 +13,14 @@ import numpy as np
 import tensorflow as tf
 
 from luong_keras.training import optimizers
-from luong_keras.training.best_weights import BestWeights
 from luong_keras.training.fit import fit
 from luong_keras.training.mirrored import mirrored
+from luong_keras.training.monitoring import ReduceOnPlateau
 from luong_keras.training.nonfinite import StopOnNonFinite
 from luong_keras.training.optimizers import make_optimizer
-from luong_keras.training.schedules import (
-    LearningRateHalving,
-    ReduceOnPlateau,
-)
+from luong_keras.training.schedules import LearningRateHalving
 from luong_keras.training.snapshot import Snapshot
+from luong_keras.training.weight_callbacks import BestWeights
 from tests.training.small_runs import (
     CLIP,
     EPOCHS,

@@ -8,14 +8,14 @@ import keras
 import numpy as np
 import pytest
 
-from luong_keras.training.best_weights import BestWeights
-from luong_keras.training.epoch_weights import EpochWeights
-from luong_keras.training.json_lines_log import JsonLinesLog
-from luong_keras.training.schedules import ReduceOnPlateau
-from luong_keras.training.stop_on_plateau import StopOnPlateau
+from luong_keras.training.epoch_logs import (
+    JsonLinesLog,
+    TokensPerSecond,
+    TranslationValidation,
+)
+from luong_keras.training.monitoring import ReduceOnPlateau, StopOnPlateau
 from luong_keras.training.stop_on_signal import StopOnSignal
-from luong_keras.training.tokens_per_second import TokensPerSecond
-from luong_keras.training.translation_validation import TranslationValidation
+from luong_keras.training.weight_callbacks import BestWeights, EpochWeights
 
 
 def small_model():

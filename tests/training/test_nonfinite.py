@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 from keras import ops
 
+from luong_keras.training.epoch_logs import JsonLinesLog
 from luong_keras.training.fit import fit
-from luong_keras.training.json_lines_log import JsonLinesLog
 from luong_keras.training.nonfinite import NonFiniteError, StopOnNonFinite
 from luong_keras.training.optimizers import make_optimizer
 from luong_keras.training.snapshot import Snapshot

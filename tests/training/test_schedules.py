@@ -2,9 +2,9 @@ import keras
 import numpy as np
 import pytest
 
+from luong_keras.training.monitoring import ReduceOnPlateau
 from luong_keras.training.schedules import (
     LearningRateHalving,
-    ReduceOnPlateau,
     halved_rate,
     rate_halved_after_epoch,
     rate_halved_by_iteration,

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from luong_keras.files.atomic_file import atomic_path
-from luong_keras.training.best_weights import BestWeights
 from luong_keras.training.snapshot import Snapshot
 from luong_keras.training.snapshot_callback import SnapshotCallback
 from luong_keras.training.snapshot_file import previous_path
+from luong_keras.training.weight_callbacks import BestWeights
 
 
 def make_model(units=2, dtype="float32", names=(None, None)):

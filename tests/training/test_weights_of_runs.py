@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 from keras import ops
 
-from luong_keras.training import epoch_weights
-from luong_keras.training.epoch_weights import EpochWeights
-from luong_keras.training.exponential_weights import ExponentialWeights
+from luong_keras.training import weight_callbacks
 from luong_keras.training.fit import fit
+from luong_keras.training.monitoring import StopOnPlateau
 from luong_keras.training.optimizers import make_optimizer
 from luong_keras.training.snapshot import Snapshot
-from luong_keras.training.stop_on_plateau import StopOnPlateau
+from luong_keras.training.weight_callbacks import (
+    EpochWeights,
+    ExponentialWeights,
+)
 
 STEPS = 3
 # The fourth epoch is the best, the fifth and the sixth are equal.
@@ -229,7 +231,7 @@ def test_a_write_that_fails_is_made_up_for(
     tmp_path, straight, monkeypatch, name
 ):
     folder, model = straight
-    original, calls = getattr(epoch_weights, name), []
+    original, calls = getattr(weight_callbacks, name), []
 
     def call(*arguments):
         calls.append(arguments)
@@ -237,7 +239,7 @@ def test_a_write_that_fails_is_made_up_for(
             raise OSError("the disk is full")
         return original(*arguments)
 
-    monkeypatch.setattr(epoch_weights, name, call)
+    monkeypatch.setattr(weight_callbacks, name, call)
     with pytest.raises(OSError, match="the disk is full"):
         run(tmp_path)
     resumed, _ = run(tmp_path)

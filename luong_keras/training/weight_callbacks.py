@@ -1,20 +1,100 @@
-"""The weights of single epochs, and their mean."""
+"""Callbacks that write the weights of epochs."""
 
+import contextlib
 import math
 import os
 import re
 import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import keras
+from keras import ops
 
 from luong_keras.files.atomic_file import atomic_path
-from luong_keras.training.monitoring import Stateful, check_mode, result
+from luong_keras.training.monitoring import (
+    LOSS,
+    BestEpoch,
+    Stateful,
+    check_mode,
+    result,
+)
 from luong_keras.training.run_folder import epoch_path
 from luong_keras.training.weight_files import check_name, write_mean
 
+_EPOCHS_OF_ZERO = 3
 _NAME = re.compile(r"epoch-(\d+)\.weights\.h5")
+
+
+class BestWeights(BestEpoch):
+    """Save the weights whenever a monitored value reaches its best.
+
+    Of epochs with the same value the one with less `val_loss` is the better.
+    The file is replaced in one step. The best result is saved with the run,
+    so a resumed run does not overwrite better weights. Where a value of 0 is
+    all that there was while the loss fell, a line says so, after the third
+    epoch and at the end.
+
+    Args:
+        path: The file, ending in `.weights.h5`.
+        monitor: The key of the value in the logs of an epoch.
+        mode: `"max"` or `"min"`, the better direction.
+        model: The model whose weights to save, where it is not the one that
+            is trained but shares its layers.
+
+    Raises:
+        ValueError: If the name of the file or `mode` is not as above, or if
+            an epoch's logs lack the value.
+
+    Example:
+        >>> BestWeights("run/best.weights.h5", "val_loss", "min").path.name
+        'best.weights.h5'
+    """
+
+    saved = (*BestEpoch.saved, "by_loss")
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        monitor: str = "val_bleu",
+        mode: str = "max",
+        model: keras.Model | None = None,
+    ) -> None:
+        super().__init__(monitor, mode)
+        self.path = Path(path)
+        check_name(self.path)
+        # Whether the loss alone made the best epoch better than the others.
+        self.by_loss = False
+        self._epochs = 0
+        self._saved_model = model
+
+    def on_epoch_end(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Save the weights if the epoch was the best."""
+        before = self.best
+        if self.improved(logs):
+            with atomic_path(self.path) as temporary:
+                (self._saved_model or self.model).save_weights(temporary)
+            self.by_loss = self.best == before
+        if epoch + 1 == _EPOCHS_OF_ZERO:
+            self._say_zero(epoch + 1)
+        self._epochs = epoch + 1
+
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+        """Say where the value has told nothing."""
+        if self._epochs not in (0, _EPOCHS_OF_ZERO):
+            self._say_zero(self._epochs)
+
+    def _say_zero(self, epochs: int) -> None:
+        if self.best == 0 and self.mode == "max" and self.by_loss:
+            print(
+                f"\n{self.monitor} has been 0 in all {epochs} epochs while "
+                f"{LOSS} fell, so the best epoch is that of the lowest "
+                f"{LOSS}. Another metric may say more (training.metric).",
+                flush=True,
+            )
 
 
 class EpochWeights(Stateful):
@@ -153,3 +233,76 @@ def _check(
         )
     if average_path is not None:
         check_name(average_path)
+
+
+class ExponentialWeights(keras.callbacks.Callback):
+    """Save the averages that the optimizer keeps, after each epoch.
+
+    The training does not notice: the weights have the averages' values while
+    the file is written, and then their own bits again.
+
+    Args:
+        path: The file, ending in `.weights.h5`.
+        model: The model whose weights to save, where it is not the one that
+            is trained but shares its layers.
+        writes: Whether this process saves the file. Of several that train
+            together one does, but the values change in all of them.
+
+    Raises:
+        ValueError: If the name of the file is not as above, or while training
+            with an optimizer that keeps no averages.
+
+    Example:
+        >>> ExponentialWeights("run/exponential.weights.h5").path.name
+        'exponential.weights.h5'
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        model: keras.Model | None = None,
+        writes: bool = True,
+    ) -> None:
+        super().__init__()
+        self.path = Path(path)
+        check_name(self.path)
+        self.writes = writes
+        self._saved_model = model
+
+    def on_epoch_end(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Save them."""
+        trained = self.model  # On JAX it has the newest values from here on.
+        optimizer = trained.optimizer
+        inner = getattr(optimizer, "inner_optimizer", optimizer)
+        averages = getattr(inner, "averages", None)
+        if averages is None:
+            raise ValueError(
+                "The optimizer must keep averages of the weights. Received: "
+                f"{type(inner).__name__} without. Make it by "
+                "`make_optimizer(average_decay=0.999)`."
+            )
+        values = [ops.convert_to_numpy(average) for average in averages]
+        with _holding(trained.trainable_variables, values):
+            if self.writes:
+                with atomic_path(self.path) as temporary:
+                    (self._saved_model or trained).save_weights(temporary)
+
+
+@contextlib.contextmanager
+def _holding(
+    variables: Sequence[keras.Variable], values: Sequence[Any]
+) -> Iterator[None]:
+    """Gives variables other values until the end of the block."""
+    before = [ops.convert_to_numpy(variable) for variable in variables]
+    try:
+        _assign(variables, values)
+        yield
+    finally:
+        _assign(variables, before)
+
+
+def _assign(variables: Sequence[keras.Variable], values: Sequence[Any]) -> None:
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(value)

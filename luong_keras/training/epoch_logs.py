@@ -1,0 +1,283 @@
+"""Callbacks that add to the logs of an epoch, and the file of them."""
+
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from luong_keras.files.atomic_file import atomic_path, write_text
+from luong_keras.files.inside import no_link
+
+
+class TokensPerSecond(keras.callbacks.Callback):
+    """Add the target tokens a second of each epoch to its logs.
+
+    The tokens, words or parts of words, are those a `TokenCount` metric
+    counted. The time runs from the begin of the epoch to the end of its last
+    training batch: compilation and snapshots are in it, validation is not. It
+    is saved with the run, so an epoch that was interrupted gets its full time.
+
+    Args:
+        count: The key of the token count in the logs. Keras puts the name of
+            the output before it where there are several; a key that ends in
+            `_` and this is found as well.
+        name: The key of the result.
+
+    Example:
+        >>> speed = TokensPerSecond()
+        >>> speed.set_state({"seconds": 2.0})
+        >>> speed.on_epoch_begin(0)
+        >>> logs = {"losses_words": 100.0}
+        >>> speed.on_epoch_end(0, logs)
+        >>> logs["tokens_per_second"]
+        50.0
+    """
+
+    def __init__(
+        self, count: str = "words", name: str = "tokens_per_second"
+    ) -> None:
+        super().__init__()
+        self.count = count
+        self.name = name
+        self._seconds_before = 0.0
+        self._started: float | None = None
+        self._last = 0.0
+
+    def on_epoch_begin(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Start the clock."""
+        self._started = self._last = time.perf_counter()
+
+    def on_train_batch_end(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Read the clock."""
+        self._last = time.perf_counter()
+
+    def on_epoch_end(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Add the speed to the logs."""
+        seconds = self._seconds
+        self._started, self._seconds_before = None, 0.0
+        if logs is None or seconds <= 0:
+            return
+        keys = [
+            key
+            for key in logs
+            if key == self.count
+            or (key.endswith(f"_{self.count}") and not key.startswith("val_"))
+        ]
+        if not keys:
+            raise ValueError(
+                f"The logs of the epoch must hold {self.count!r}. Received: "
+                f"{sorted(logs)}. Give a `TokenCount` metric to `compile`."
+            )
+        logs[self.name] = float(logs[keys[0]]) / seconds
+
+    @property
+    def _seconds(self) -> float:
+        running = 0.0 if self._started is None else self._last - self._started
+        return self._seconds_before + running
+
+    def get_state(self) -> dict[str, Any]:
+        """Return the time of the unfinished epoch."""
+        return {"seconds": self._seconds}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Take the time of the unfinished epoch."""
+        self._seconds_before = state["seconds"]
+
+
+class TranslationValidation(keras.callbacks.Callback):
+    """Translate the development set after each epoch and score it.
+
+    The score joins the logs, where the history, TensorBoard, `BestWeights`
+    and `JsonLinesLog` find it when they come later in the list.
+
+    Args:
+        translate: A function from source sentences to translations.
+        sources: The source sentences.
+        references: The translations to compare with, one a source.
+        scorer: A function of (translations, references) that returns a number
+            or an object with a `score`.
+        name: The key in the logs.
+        samples: How many sentences to print, evenly spread over the set.
+        output_folder: Where to write all translations, as `epoch-001.txt`;
+            `None` for nowhere.
+        agree: A function from the score found here to the one that counts;
+            of several processes that train together each has this one's.
+
+    Raises:
+        ValueError: If sources and references do not pair up.
+
+    Example:
+        >>> validation = TranslationValidation(
+        ...     translate=lambda lines: [line.upper() for line in lines],
+        ...     sources=["ein haus", "ein hund"],
+        ...     references=["EIN HAUS", "A DOG"],
+        ...     scorer=lambda ours, theirs: sum(map(str.__eq__, ours, theirs)),
+        ...     samples=1,
+        ... )
+        >>> logs = {}
+        >>> validation.on_epoch_end(0, logs)
+        <BLANKLINE>
+        val_bleu after epoch 1: 1.00
+          source       ein haus
+          reference    EIN HAUS
+          translation  EIN HAUS
+        >>> logs
+        {'val_bleu': 1.0}
+    """
+
+    def __init__(
+        self,
+        translate: Callable[[list[str]], Sequence[str]],
+        sources: Sequence[str],
+        references: Sequence[str],
+        scorer: Callable[[list[str], list[str]], Any],
+        name: str = "val_bleu",
+        samples: int = 3,
+        output_folder: str | os.PathLike[str] | None = None,
+        agree: Callable[[float], float] | None = None,
+    ) -> None:
+        super().__init__()
+        if len(sources) != len(references) or not sources:
+            raise ValueError(
+                "`sources` and `references` must be of equal length and not "
+                f"empty. Received: {len(sources)} sources, {len(references)} "
+                "references."
+            )
+        self.translate = translate
+        self.sources = list(sources)
+        self.references = list(references)
+        self.scorer = scorer
+        self.name = name
+        self.samples = samples
+        self.agree = agree
+        #: Those of the last epoch.
+        self.translations: list[str] = []
+        self.output_folder = (
+            None if output_folder is None else Path(output_folder)
+        )
+
+    def on_epoch_end(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Translate, score, print."""
+        translations = list(self.translate(self.sources))
+        if len(translations) != len(self.sources):
+            raise ValueError(
+                "`translate` must return one translation a source. Received: "
+                f"{len(translations)} for {len(self.sources)} sources."
+            )
+        self.translations = translations
+        result = self.scorer(translations, self.references)
+        score = float(getattr(result, "score", result))
+        if self.agree is not None:
+            score = self.agree(score)
+        if logs is not None:
+            logs[self.name] = score
+        print(f"\n{self.name} after epoch {epoch + 1}: {score:.2f}")
+        self._print_samples(translations)
+        self._write(epoch, translations)
+
+    def shown(self) -> list[int]:
+        """The places of the sentences that are shown."""
+        count = min(self.samples, len(self.sources))
+        return [n * len(self.sources) // count for n in range(count)]
+
+    def _print_samples(self, translations: list[str]) -> None:
+        for index in self.shown():
+            print(f"  source       {self.sources[index]}")
+            print(f"  reference    {self.references[index]}")
+            print(f"  translation  {translations[index]}", flush=True)
+
+    def _write(self, epoch: int, translations: list[str]) -> None:
+        if self.output_folder is None:
+            return
+        path = self.output_folder / f"epoch-{epoch + 1:03d}.txt"
+        write_text(path, "".join(f"{line}\n" for line in translations))
+
+
+class JsonLinesLog(keras.callbacks.Callback):
+    """Write the logs of each epoch as one line of JSON.
+
+    An epoch that ran twice, because the run was killed between its end and
+    the snapshot, has one line: that of the later time.
+
+    Args:
+        path: The file; a resumed run goes on in it.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "log.jsonl"
+        >>> log = JsonLinesLog(path)
+        >>> log.on_epoch_end(0, {"loss": 2.5})
+        >>> log.on_epoch_end(1, {"loss": 2.0})
+        >>> print(path.read_text(), end="")
+        {"epoch": 1, "loss": 2.5}
+        {"epoch": 2, "loss": 2.0}
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__()
+        self.path = Path(path)
+
+    def on_epoch_end(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Write the line of the epoch, counted from 1."""
+        number = epoch + 1
+        line: dict[str, float | None] = {"epoch": number}
+        for key, value in (logs or {}).items():
+            # JSON has no NaN and no infinity.
+            line[key] = float(value) if math.isfinite(value) else None
+        lines = [old for old in self.read() if old["epoch"] < number]
+        with atomic_path(self.path) as temporary:
+            temporary.write_text(
+                "".join(json.dumps(item) + "\n" for item in [*lines, line]),
+                encoding="utf-8",
+            )
+
+    def read(self) -> list[dict[str, Any]]:
+        """Read the lines written so far.
+
+        Returns:
+            One dict an epoch; None stands for a number that was none. What
+            is left of a last line that was cut is left out.
+
+        Raises:
+            ValueError: If another line is damaged, with its number, or the
+                file is a link.
+        """
+        if not no_link(self.path).exists():
+            return []
+        text = self.path.read_bytes().decode("utf-8", errors="replace")
+        lines, found = text.splitlines(), []
+        for number, line in enumerate(lines, start=1):
+            try:
+                found.append(_results(line))
+            except (ValueError, TypeError, KeyError) as error:
+                if number == len(lines) and not text.endswith("\n"):
+                    break
+                raise ValueError(
+                    f"Expected the results of an epoch in {self.path}, line "
+                    f"{number}. Received: {line[:80]!r} ({error}). Remove "
+                    "the line."
+                ) from error
+        return found
+
+
+def _results(line: str) -> dict[str, Any]:
+    """One line of the log."""
+    results = json.loads(line)
+    if not isinstance(results["epoch"], int):
+        raise ValueError("`epoch` is no integer")
+    return results
