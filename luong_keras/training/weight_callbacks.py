@@ -1,11 +1,10 @@
 """Callbacks that write the weights of epochs."""
 
-import contextlib
 import math
 import os
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -283,26 +282,18 @@ class ExponentialWeights(keras.callbacks.Callback):
                 f"{type(inner).__name__} without. Make it by "
                 "`make_optimizer(average_decay=0.999)`."
             )
-        values = [ops.convert_to_numpy(average) for average in averages]
-        with _holding(trained.trainable_variables, values):
+        variables = trained.trainable_variables
+        before = [ops.convert_to_numpy(variable) for variable in variables]
+        try:
+            _assign(variables, averages)
             if self.writes:
                 with atomic_path(self.path) as temporary:
                     (self._saved_model or trained).save_weights(temporary)
-
-
-@contextlib.contextmanager
-def _holding(
-    variables: Sequence[keras.Variable], values: Sequence[Any]
-) -> Iterator[None]:
-    """Gives variables other values until the end of the block."""
-    before = [ops.convert_to_numpy(variable) for variable in variables]
-    try:
-        _assign(variables, values)
-        yield
-    finally:
-        _assign(variables, before)
+        finally:
+            _assign(variables, before)
 
 
 def _assign(variables: Sequence[keras.Variable], values: Sequence[Any]) -> None:
     for variable, value in zip(variables, values, strict=True):
-        variable.assign(value)
+        # A copy: JAX takes no buffer twice, and torch would share it.
+        variable.assign(ops.convert_to_numpy(value))

@@ -495,8 +495,8 @@ MUTATIONS = [
     Mutation(
         "the averages stay in the weights",
         "training/weight_callbacks.py",
-        "        _assign(variables, before)",
-        "        pass",
+        "            _assign(variables, before)",
+        "            pass",
         ("tests/training/test_weights_of_runs.py",),
     ),
     Mutation(
