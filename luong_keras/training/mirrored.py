@@ -49,7 +49,9 @@ def mirrored(devices: int | None = None) -> tf.distribute.Strategy:
         )
     import tensorflow as tf
 
-    gpus = tf.config.list_logical_devices("GPU") if _has_gpu() else []
+    # To list logical ones begins TensorFlow, after which no CPU is divided.
+    gpus = tf.config.list_physical_devices("GPU")
+    gpus = gpus and tf.config.list_logical_devices("GPU")
     wanted = devices or max(len(gpus), 1)
     if gpus and wanted > len(gpus):
         raise ValueError(
@@ -70,12 +72,6 @@ def _strategy(kind: str, devices: int) -> tf.distribute.Strategy:
         reduction = tf.distribute.ReductionToOneDevice()
     names = [f"{kind}:{number}" for number in range(devices)]
     return tf.distribute.MirroredStrategy(names, reduction)
-
-
-def _has_gpu() -> bool:
-    import tensorflow as tf
-
-    return bool(tf.config.list_physical_devices("GPU"))
 
 
 def _split_cpu(parts: int) -> None:

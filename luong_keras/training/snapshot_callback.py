@@ -57,8 +57,9 @@ class SnapshotCallback(keras.callbacks.Callback):
         self.path = Path(path)
         self.every_steps = every_steps
         self.callbacks = callbacks
-        stops = [item for item in callbacks if isinstance(item, StopOnSignal)]
-        self.stop = stops[0] if stops else None
+        stops = (item for item in callbacks if isinstance(item, StopOnSignal))
+        # One that nobody installs never stops.
+        self.stop = next(stops, StopOnSignal())
         self.writes = writes
         self._steps_per_epoch = 0
         self._epoch = 0
@@ -149,8 +150,7 @@ class SnapshotCallback(keras.callbacks.Callback):
             return
         position = self._epoch * self._steps_per_epoch + batch + 1
         due = position // self.every_steps > self._begin // self.every_steps
-        wanted = self.stop is not None and self.stop.snapshot_wanted
-        if due or wanted or self._stopping:
+        if due or self.stop.snapshot_wanted or self.stop.stopping:
             self._save(position)
 
     def on_epoch_end(
@@ -159,18 +159,13 @@ class SnapshotCallback(keras.callbacks.Callback):
         """Save at the end of the epoch."""
         self._save((epoch + 1) * self._steps_per_epoch)
 
-    @property
-    def _stopping(self) -> bool:
-        return self.stop is not None and self.stop.stopping
-
     def _save(self, position: int) -> None:
         if self.writes:
             Snapshot.capture(
                 self.model, position, self.callbacks, self._steps_per_epoch
             ).write(self.path)
-        if self.stop is not None:
-            self.stop.snapshot_wanted = False
-        if self._stopping:
+        self.stop.snapshot_wanted = False
+        if self.stop.stopping:
             # It may have come after `stop` looked in this batch.
             self.model.stop_training = True
             print(
