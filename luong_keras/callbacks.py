@@ -5,11 +5,14 @@ from luong_keras.training.epoch_logs import (
     TokensPerSecond,
     TranslationValidation,
 )
-from luong_keras.training.monitoring import ReduceOnPlateau, StopOnPlateau
-from luong_keras.training.nonfinite import NonFiniteError, StopOnNonFinite
+from luong_keras.training.interruption import SnapshotCallback, StopOnSignal
+from luong_keras.training.monitoring import (
+    NonFiniteError,
+    ReduceOnPlateau,
+    StopOnNonFinite,
+    StopOnPlateau,
+)
 from luong_keras.training.schedules import LearningRateHalving
-from luong_keras.training.snapshot_callback import SnapshotCallback
-from luong_keras.training.stop_on_signal import StopOnSignal
 from luong_keras.training.training_progress import TrainingProgress
 from luong_keras.training.weight_callbacks import (
     BestWeights,

@@ -24,18 +24,21 @@ from luong_keras.text.preprocessing import preprocessors
 from luong_keras.text.tokenizer import Tokenizer
 from luong_keras.training.epoch_logs import TokensPerSecond
 from luong_keras.training.fit import fit
+from luong_keras.training.interruption import StopOnSignal
 from luong_keras.training.losses import TranslationLoss
 from luong_keras.training.metrics import (
     TokenAccuracy,
     TokenCount,
     TokenPerplexity,
 )
-from luong_keras.training.monitoring import ReduceOnPlateau, StopOnPlateau
-from luong_keras.training.nonfinite import StopOnNonFinite
+from luong_keras.training.monitoring import (
+    ReduceOnPlateau,
+    StopOnNonFinite,
+    StopOnPlateau,
+)
 from luong_keras.training.optimizers import make_optimizer
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.training.schedules import LearningRateHalving
-from luong_keras.training.stop_on_signal import StopOnSignal
 from luong_keras.training.weight_callbacks import (
     BestWeights,
     EpochWeights,

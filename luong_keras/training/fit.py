@@ -9,10 +9,9 @@ from typing import Any, Protocol
 import keras
 
 from luong_keras.files.folder_lock import locked
+from luong_keras.training.interruption import SnapshotCallback, StopOnSignal
 from luong_keras.training.mirrored import check_strategy
 from luong_keras.training.monitoring import StopOnPlateau
-from luong_keras.training.snapshot_callback import SnapshotCallback
-from luong_keras.training.stop_on_signal import StopOnSignal
 
 
 class Batches(Protocol):

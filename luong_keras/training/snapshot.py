@@ -9,7 +9,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from luong_keras.training.nonfinite import check_finite, is_transient
+from luong_keras.training.monitoring import check_finite, is_transient
 from luong_keras.training.snapshot_file import read_arrays, write_arrays
 
 

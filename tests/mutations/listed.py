@@ -509,7 +509,7 @@ MUTATIONS = [
     ),
     Mutation(
         "snapshots missed between the batches of one step",
-        "training/snapshot_callback.py",
+        "training/interruption.py",
         "due = position // self.every_steps > self._begin // self.every_steps",
         "due = position % self.every_steps == 0",
         ("tests/training/test_fit.py",),
@@ -787,7 +787,7 @@ MUTATIONS = [
     ),
     Mutation(
         "processes stop by themselves",
-        "training/stop_on_signal.py",
+        "training/interruption.py",
         "return self._asked if self.agree is None else self._agreed",
         "return self._asked",
         ("tests/training/test_callbacks.py",),

@@ -15,8 +15,7 @@ import tensorflow as tf
 from luong_keras.training import optimizers
 from luong_keras.training.fit import fit
 from luong_keras.training.mirrored import mirrored
-from luong_keras.training.monitoring import ReduceOnPlateau
-from luong_keras.training.nonfinite import StopOnNonFinite
+from luong_keras.training.monitoring import ReduceOnPlateau, StopOnNonFinite
 from luong_keras.training.optimizers import make_optimizer
 from luong_keras.training.schedules import LearningRateHalving
 from luong_keras.training.snapshot import Snapshot

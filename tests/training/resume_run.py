@@ -16,10 +16,10 @@ import numpy as np
 from luong_keras.ops.cross_entropy import masked_cross_entropy
 from luong_keras.training.epoch_logs import JsonLinesLog
 from luong_keras.training.fit import fit
+from luong_keras.training.interruption import StopOnSignal
 from luong_keras.training.losses import TranslationLoss
 from luong_keras.training.metrics import TokenAccuracy, TokenPerplexity
 from luong_keras.training.schedules import LearningRateHalving
-from luong_keras.training.stop_on_signal import StopOnSignal
 from luong_keras.training.weight_callbacks import BestWeights
 
 STEPS, EPOCHS, SNAPSHOT_STEPS, SIZE, LENGTH, WORDS = 7, 3, 3, 4, 5, 13

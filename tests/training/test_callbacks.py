@@ -13,8 +13,8 @@ from luong_keras.training.epoch_logs import (
     TokensPerSecond,
     TranslationValidation,
 )
+from luong_keras.training.interruption import StopOnSignal
 from luong_keras.training.monitoring import ReduceOnPlateau, StopOnPlateau
-from luong_keras.training.stop_on_signal import StopOnSignal
 from luong_keras.training.weight_callbacks import BestWeights, EpochWeights
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from luong_keras.files.folder_lock import FolderInUseError, locked
 from luong_keras.training.fit import fit
+from luong_keras.training.interruption import StopOnSignal
 from luong_keras.training.snapshot import Snapshot
-from luong_keras.training.stop_on_signal import StopOnSignal
 
 SCRIPT = Path(__file__).with_name("resume_run.py")
 RUN = runpy.run_path(str(SCRIPT), run_name="resume_run")

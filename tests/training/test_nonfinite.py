@@ -5,10 +5,10 @@ from keras import ops
 
 from luong_keras.training.epoch_logs import JsonLinesLog
 from luong_keras.training.fit import fit
-from luong_keras.training.nonfinite import NonFiniteError, StopOnNonFinite
+from luong_keras.training.interruption import SnapshotCallback
+from luong_keras.training.monitoring import NonFiniteError, StopOnNonFinite
 from luong_keras.training.optimizers import make_optimizer
 from luong_keras.training.snapshot import Snapshot
-from luong_keras.training.snapshot_callback import SnapshotCallback
 
 STEPS = 8
 

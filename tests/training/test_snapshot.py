@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from luong_keras.files.atomic_file import atomic_path
+from luong_keras.training.interruption import SnapshotCallback
 from luong_keras.training.snapshot import Snapshot
-from luong_keras.training.snapshot_callback import SnapshotCallback
 from luong_keras.training.snapshot_file import previous_path
 from luong_keras.training.weight_callbacks import BestWeights
 

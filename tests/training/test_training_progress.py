@@ -9,7 +9,7 @@ import pytest
 
 from luong_keras.training import training_progress
 from luong_keras.training.fit import fit
-from luong_keras.training.stop_on_signal import StopOnSignal
+from luong_keras.training.interruption import StopOnSignal
 from luong_keras.training.training_progress import TrainingProgress
 from tests.terminals import terminal
 
