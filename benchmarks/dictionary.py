@@ -31,8 +31,10 @@ from luong_keras.alignment.word_pairs import aligned_word_pairs
 from luong_keras.data.parallel_text import read_lines, read_pairs
 from luong_keras.decoding.unk_replacement import replace_unknown_words
 from luong_keras.evaluation.bleu import multi_bleu
-from luong_keras.text.hyphens import join_hyphens
 from luong_keras.training.run_folder import RunFolder
+
+# How the text of WMT sets the parts of a compound apart.
+HYPHEN = " ##AT##-##AT## "
 
 
 def main() -> None:
@@ -148,7 +150,9 @@ def score(corpus, run_dir, config, dictionary):
     translator = Translator.from_run(run_dir, decoding=decoding)
     languages = config.data.source_language, config.data.target_language
     sources, targets = sides(corpus, "valid.100", languages)
-    references = [join_hyphens(" ".join(line.split())) for line in targets]
+    references = [
+        " ".join(line.split()).replace(HYPHEN, "-") for line in targets
+    ]
     best = [found[0] for found in translator.nbest(sources)]
     ways = {
         "none": [t.tokens for t in best],
@@ -162,7 +166,7 @@ def score(corpus, run_dir, config, dictionary):
         f"{translated} in the dictionary, {copied} not, {kept} without a link"
     )
     for name, lines in ways.items():
-        hypotheses = [join_hyphens(" ".join(words)) for words in lines]
+        hypotheses = [" ".join(words).replace(HYPHEN, "-") for words in lines]
         bleu = multi_bleu(hypotheses, references)
         print(f"{name:>10}  BLEU {bleu.score:5.2f}  {bleu.signature}")
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from luong_keras.cli.startup_noise import is_noise
+from luong_keras.cli.main import is_noise
 
 NOISE = [
     "WARNING: All log messages before absl::InitializeLog() is called are "
@@ -51,7 +51,7 @@ def said(end, arguments=(), **environment):
     """What a process says that writes noise, errors, and comes to an end."""
     program = (
         "import os, sys\n"
-        "from luong_keras.cli.startup_noise import without_startup_noise\n"
+        "from luong_keras.cli.main import without_startup_noise\n"
         f"with without_startup_noise({list(arguments)}):\n"
         f"    os.write(2, {chr(10).join([*NOISE, *ERRORS, '']).encode()})\n"
         "    print('by Python', file=sys.stderr)\n"

@@ -858,7 +858,7 @@ MUTATIONS = [
     ),
     Mutation(
         "errors of TensorFlow are taken for noise",
-        "cli/startup_noise.py",
+        "cli/main.py",
         r'rb"[IW]\d{4} ',
         r'rb"[IWEF]\d{4} ',
         ("tests/cli/test_startup_noise.py",),
