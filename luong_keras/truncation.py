@@ -146,7 +146,9 @@ class TruncationInParts(warnings.catch_warnings):
     Example:
         >>> with TruncationInParts() as told:
         ...     for told.part in (range(2), range(2, 4)):
-        ...         warn_of([False, True], stacklevel=1)
+        ...         cut = TruncatedPlaces()
+        ...         cut.add(1, True)
+        ...         cut.warn(stacklevel=1)
         >>> told.places.count, told.places.first
         (2, [1, 3])
     """
@@ -168,19 +170,6 @@ class TruncationInParts(warnings.catch_warnings):
             self.places.extend(message.places, self.part)
         else:
             self._others(message, *others, **named)
-
-
-def warn_of(truncated: Iterable[bool], stacklevel: int) -> None:
-    """Warns of the lines of one call.
-
-    Args:
-        truncated: whether each was cut.
-        stacklevel: 1 is the line that calls this.
-    """
-    places = TruncatedPlaces()
-    for place, cut in enumerate(truncated):
-        places.add(place, cut)
-    places.warn(stacklevel + 1)
 
 
 def cut_pairs(scored: Iterable[ScoredText]) -> TruncatedPlaces:

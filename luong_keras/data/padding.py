@@ -15,9 +15,9 @@ except ImportError as error:
     raise missing_package("tensorflow", error) from error
 
 
-def _widths(ratio: float, longest: int = 10_000) -> Iterator[int]:
+def _widths(ratio: float) -> Iterator[int]:
     width = 8
-    while width < longest:
+    while width < 10_000:
         yield width
         width = max(width + 4, round(ratio * width / 4) * 4)
     yield width

@@ -111,12 +111,11 @@ def alignment_figure(
     return figure
 
 
-def pixels(figure: Figure, dots_per_inch: int = 100) -> np.ndarray:
+def pixels(figure: Figure) -> np.ndarray:
     """A figure as an image.
 
     Args:
         figure: what was drawn.
-        dots_per_inch: the resolution.
 
     Returns:
         (height, width, 4) red, green, blue and opacity, 0 to 255.
@@ -128,7 +127,7 @@ def pixels(figure: Figure, dots_per_inch: int = 100) -> np.ndarray:
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    figure.set_dpi(dots_per_inch)
+    figure.set_dpi(100)
     canvas = FigureCanvasAgg(figure)
     with without_warnings_of_glyphs():
         canvas.draw()

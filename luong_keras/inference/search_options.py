@@ -116,15 +116,12 @@ class NbestSettings(SearchSettings, total=False):
     n_best: Option
 
 
-def text_column(
-    lines: Lines, name: str = "lines", first: int = 0
-) -> np.ndarray:
+def text_column(lines: Lines, name: str) -> np.ndarray:
     """(B,) objects: `str` without lone surrogates, and `bytes`.
 
     Args:
         lines: B texts.
         name: of the argument, for the error.
-        first: the place of the first one, likewise.
     """
     refuse_one_line(lines, name)
     lines = list(lines)
@@ -133,7 +130,7 @@ def text_column(
         if not isinstance(line, str | bytes):
             raise TypeError(
                 f"Expected: `{name}` of str or bytes. Received: {line!r} at "
-                f"place {first + place}."
+                f"place {place}."
             )
         if isinstance(line, str):
             line = line.encode("utf-16", "surrogatepass")

@@ -166,54 +166,6 @@ def best_text_of(arrays: Mapping[str, np.ndarray], row: int) -> str:
     return arrays["translations"][row, 0].decode()
 
 
-def aligned_translation_of(
-    arrays: Mapping[str, np.ndarray], row: int, step: str = "produces"
-) -> Translation:
-    """The translation of one sentence from what `align` answers.
-
-    A rank that the search did not fill has no text, and the score
-    `ABSENT_SCORE`.
-
-    Args:
-        arrays: what the signature answers, strings as bytes.
-        row: the sentence's place in the batch.
-        step: whose weights align a word, as `DecodingConfig.alignment_step`.
-    """
-    text = arrays["translation"][row], arrays["score"][row]
-    return _translation(arrays, text, row, step)
-
-
-def translated_text_of(
-    arrays: Mapping[str, np.ndarray], row: int
-) -> TranslatedText:
-    """The translation of one sentence from what `serving_default` answers."""
-    return TranslatedText(
-        arrays["translation"][row].decode(),
-        float(arrays["score"][row]),
-        bool(arrays["truncated"][row]),
-    )
-
-
-def translated_texts_of(
-    arrays: Mapping[str, np.ndarray], row: int
-) -> list[TranslatedText]:
-    """Those that the search found, from what `translate` answers."""
-    truncated = np.asarray(arrays["truncated"])[:, None]
-    # Contract 2 had it of a sentence alone.
-    truncated = arrays.get("truncations", truncated)[row]
-    truncated = np.broadcast_to(truncated, len(arrays["scores"][row]))
-    return [
-        TranslatedText(text.decode(), float(score), bool(cut))
-        for text, score, cut in zip(
-            arrays["translations"][row],
-            arrays["scores"][row],
-            truncated,
-            strict=True,
-        )
-        if score > ABSENT_SCORE
-    ]
-
-
 def translation_score_of(
     arrays: Mapping[str, np.ndarray], row: int
 ) -> TranslationScore:

@@ -36,12 +36,6 @@ def widen(x):
     return ops.cast(x, wider_dtype(x.dtype))
 
 
-def sequence_mask(lengths, max_length):
-    """Boolean (..., max_length), True at the first `lengths` positions."""
-    positions = ops.arange(max_length, dtype="int32")
-    return positions < ops.expand_dims(ops.cast(lengths, "int32"), -1)
-
-
 def span(mask):
     """The `Span` of every sentence of a mask (..., S)."""
     places = ops.arange(mask.shape[-1] or ops.shape(mask)[-1], dtype="int32")

@@ -118,14 +118,14 @@ def export_saved_model(
     return folder
 
 
-def probe_sentences(translator: TextTranslator, count: int = 6) -> list[bytes]:
+def probe_sentences(translator: TextTranslator) -> list[bytes]:
     """Sentences of the source vocabulary, and some that are none."""
     tokenizer = translator.source_tokenizer
     generator = np.random.default_rng(0)
     first, end = len(SPECIAL_TOKENS), tokenizer.vocabulary_size
     words = [
         tokenizer.lookup(generator.integers(first, end, length + 1))
-        for length in range(count)
+        for length in range(6)
     ]
     sentences = tokenizer.join(tf.ragged.stack(words)).numpy()
     return [*sentences.tolist(), *STRANGE_TEXTS]

@@ -167,7 +167,7 @@ def test_gold_links_of_another_text_are_told(call, text, tmp_path, gold, told):
     assert output.read_text() == "old\n"
 
 
-def test_lines_that_cannot_be_aligned_are_told(call, text, tmp_path, capsys):
+def test_lines_that_cannot_be_aligned_are_told(call, text):
     english, german, _ = text
     german.write_text(german.read_text().replace("das Haus\n", "\n"))
     (error,) = call("align", english, german, status=2)

@@ -86,7 +86,7 @@ def test_every_command_is_listed():
     assert main([]) == 0
 
 
-def test_nothing_loads_keras_before_the_command_is_read(tmp_path):
+def test_nothing_loads_keras_before_the_command_is_read():
     program = (
         "import os, sys\n"
         "os.environ.pop('TF_CPP_MIN_LOG_LEVEL', None)\n"

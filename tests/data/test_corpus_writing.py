@@ -64,7 +64,7 @@ def write(folder, pairs=None, key="key", **options):
     return write_corpus(pairs, folder, key=key, filters=EVERYTHING, **options)
 
 
-def test_what_the_filters_leave_out(tmp_path, capsys):
+def test_what_the_filters_leave_out(tmp_path):
     pairs = [
         ("a b c d e", "х"),
         ("ok", "да"),

@@ -457,7 +457,7 @@ def test_what_was_cut_is_told(eager):
     assert max(map(len, found["translations"].numpy().ravel())) < 10_000
 
 
-def test_models_translate_together(eager, tmp_path):
+def test_models_translate_together(eager):
     one, other = tiny_translator(), tiny_translator()
     for variable in other.translation_model.model.trainable_variables:
         variable.assign(variable * 1.2)

@@ -6,13 +6,9 @@ import numpy as np
 import pytest
 
 from luong_keras.inference.translation import (
-    ABSENT_SCORE,
     TranslatedText,
     Translation,
-    aligned_translation_of,
     scored_translation_of,
-    translated_text_of,
-    translated_texts_of,
     translation_score_of,
     translations_of,
 )
@@ -21,7 +17,6 @@ from tests.serving.answered_arrays import (
     SCORED,
     SCORES,
     SEARCHED,
-    TEXTS,
     arrays,
     check,
     translations,
@@ -63,28 +58,6 @@ def test_the_given_translation_of_every_pair():
 def test_a_score_without_attention():
     answer = arrays(ANSWERS["score"])
     check([translation_score_of(answer, row) for row in range(3)], SCORES)
-
-
-def test_texts_without_their_words():
-    best, all_of_them = arrays(ANSWERS["serving_default"]), ANSWERS["translate"]
-    for row, expected in enumerate(TEXTS):
-        check(translated_text_of(best, row), expected[0])
-        check(translated_texts_of(arrays(all_of_them), row), expected)
-
-
-@pytest.mark.parametrize("step", ["produces", "reads"])
-def test_the_words_of_one_rank(step):
-    answer = arrays(ANSWERS["align"])
-    found = [aligned_translation_of(answer, row, step) for row in range(3)]
-    check(found, [nbest[0] for nbest in translations(step)])
-
-
-def test_a_rank_that_was_not_filled():
-    answer = arrays(ANSWERS["align"])
-    answer["score"][1] = ABSENT_SCORE
-    found = aligned_translation_of(answer, 1)
-    assert (found.text, found.tokens, found.links) == ("", [], [])
-    assert found.score <= ABSENT_SCORE
 
 
 def test_a_translation_as_json():

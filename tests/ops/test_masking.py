@@ -36,15 +36,6 @@ def test_results_are_in_the_wider_of_float32_and_the_dtype(
     assert dtype_of(masking.zero_where_masked(scores, mask[:, 0])) == dtype
 
 
-def test_lengths_make_a_mask():
-    mask = masking.sequence_mask(np.array([0, 2, 3]), 3)
-    assert ops.convert_to_numpy(mask).tolist() == [
-        [False, False, False],
-        [True, True, False],
-        [True, True, True],
-    ]
-
-
 def test_a_sentence_goes_from_its_first_word_to_its_last():
     rows = ["....", "xx..", "xxxx", "..xx", ".x..", ".x.x"]
     mask = np.array([[place == "x" for place in row] for row in rows])

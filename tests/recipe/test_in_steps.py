@@ -4,7 +4,7 @@ import pytest
 
 from luong_keras.inference.translation import places_by_length
 from luong_keras.recipe.in_steps import in_steps
-from luong_keras.truncation import cut_pairs, warn_of
+from luong_keras.truncation import TruncatedPlaces, cut_pairs
 from tests.terminals import terminal
 
 
@@ -61,7 +61,10 @@ def test_every_batch_moves_the_bar(monkeypatch):
 @pytest.mark.parametrize("size", [3, 100])
 def test_one_line_tells_what_was_cut_in_all_batches(capsys, size):
     def answer(lines):
-        warn_of([len(line) > 3 for line in lines], stacklevel=1)
+        cut = TruncatedPlaces()
+        for place, line in enumerate(lines):
+            cut.add(place, len(line) > 3)
+        cut.warn(stacklevel=1)
         return lines
 
     in_steps(answer, LINES, size=size, what="shouting")

@@ -75,7 +75,7 @@ def test_a_run_goes_on_with_the_same_call_and_with_its_own_settings(
     assert bring_in(RunConfig(), run) == RunConfig()
 
 
-def test_a_training_copies_the_shortlist_too(run, elsewhere, tmp_path):
+def test_a_training_copies_the_shortlist_too(run, elsewhere):
     decoding = DecodingConfig(
         dictionary=str(elsewhere), shortlist=str(elsewhere)
     )

@@ -128,10 +128,6 @@ def test_rows_that_do_not_belong_are_left_out_and_named(folder):
     assert [line["trials"] for line in lines[:2]] == [2, 1]
 
 
-def trained_on(corpus, one):
-    return dataclasses.replace(one, text=dict(one.text, corpus=corpus))
-
-
 def test_rows_of_another_training_text_are_left_out_and_named(folder):
     for corpus, seed in (("usual", 1), ("usual", 2), ("other", 3)):
         one = record("reverse", seed)

@@ -160,7 +160,7 @@ def runnable(command):
     return program not in TOOLS or shutil.which(program) is not None
 
 
-def test_every_command_of_the_documents(place, capsys):
+def test_every_command_of_the_documents(place):
     left_out = []
 
     def run(command):

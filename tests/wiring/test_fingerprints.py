@@ -21,7 +21,6 @@ PAIRS = [
     for i in range(COUNT)
 ]
 WORDS = ["s", "t", *(f"n{i}" for i in range(COUNT))]
-FIRST_ID = 6  # of "n0"
 
 
 def named(constructor):

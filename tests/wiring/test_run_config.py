@@ -617,7 +617,7 @@ def test_columns_are_those_of_the_settings(tmp_path):
         assert [*found.train(), *found.dev, *found.test] == [pair] * 3
 
 
-def test_weights_reach_the_batches(run_of, tmp_path):
+def test_weights_reach_the_batches(run_of):
     config = RunConfig(
         model=MODEL, data=DataConfig(train=("a.tsv",), weights=(2.0,))
     )
