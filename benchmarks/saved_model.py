@@ -2,8 +2,8 @@
 
     python benchmarks/saved_model.py --run-dir runs/multi30k
 
-Every export is run in TensorFlow's C++ runtime without TensorFlow's Python,
-XLA switched off as in the stock server. Its translations are compared with
+Every export is run by a session of TensorFlow in a process of its own, XLA
+switched off as in the stock server. Its translations are compared with
 those of the model; a different one counts as a near-tie where the scores of
 both differ by less than 1e-4. Weights rounded to 16 bits are exported as
 well: what they save, and what they cost in BLEU.

@@ -1,6 +1,6 @@
-"""Bars of steps that take long: how far they are, and how long they will be.
+"""Progress bars of long steps, and short numbers and times beside them.
 
-They are drawn on the standard error, since a command's result goes to its
+Bars are drawn on the standard error, since a command's result goes to its
 standard output. On a terminal a bar is one line, redrawn, and gone when the
 step is over. Elsewhere, in a file or on a terminal without a cursor, there is
 a line a minute, so that a quick step writes none.

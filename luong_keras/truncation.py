@@ -19,7 +19,7 @@ class ScoredText(Protocol):
 
 
 class TruncationWarning(UserWarning):
-    """A sentence, or its translation, was cut, or wishes were left out.
+    """A sentence, or its translation, was cut, or a phrase was left out.
 
     Args:
         message: what is told.

@@ -1,4 +1,4 @@
-"""Alignment error rate (Och and Ney, 2003)."""
+"""Alignment error rate (Och and Ney, 2003), and links from attention."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Checks sentence pairs and writes them as a corpus."""
+"""Checks sentence pairs, in processes, and writes them as a corpus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks pairs of sentences, a chunk at a time, in any process.
+"""Checks, filters and hashes of pairs of sentences, in any process.
 
 Without TensorFlow, which a process would take seconds to load.
 """

@@ -1,4 +1,4 @@
-"""Reads the lines of text files, and of the two of a parallel text."""
+"""Reads lines of text files, plain or packed, and pairs of two of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loop of every search, whatever chooses and whatever ranks.
+"""The loop of every search, and the way back along its hypotheses.
 
 A step takes `ids` (B, K), `states` (a list of tensors (B, K, ...)) and the
 0-based `position` and returns logits (B, K, V), the new states and attention

@@ -1,4 +1,4 @@
-"""Plots of alignments and of BLEU by length, written to files.
+"""Plots of alignments and of BLEU by length, and the fonts for them.
 
 They use matplotlib's figures without pyplot, so they change no global
 state and need no display.

@@ -1,4 +1,4 @@
-"""From the settings of a run to its folder."""
+"""From the settings of a run to its folder and its report."""
 
 from __future__ import annotations
 

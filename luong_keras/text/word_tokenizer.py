@@ -1,4 +1,4 @@
-"""Words in the graph."""
+"""Words in the graph, and their vocabulary, counted and read."""
 
 from __future__ import annotations
 

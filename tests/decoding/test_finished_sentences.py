@@ -62,7 +62,7 @@ def each(*values):
 PHRASES = np.random.default_rng(1).integers(4, V, (B, 2, 2))
 LENGTHS = np.resize([[1, 0], [2, 1], [0, 0]], (B, 2))
 
-CHOICES = {
+STRATEGIES = {
     "greedy": lambda: Greedy(),
     "beam": lambda: Beam(4),
     "beams": lambda: Beam(
@@ -101,46 +101,46 @@ SCORERS = {
 }
 
 
-def found(step, choice, scorers, **limits):
+def found(step, strategy, scorers, **limits):
     limits = {
         "max_lengths": MOST,
         "max_steps": int(MOST.max()),
         "min_lengths": MOST // 2,
     } | limits
     states = ToyStep().states(*range(B))
-    hypotheses = search(step, states, choice, scorers=scorers, **limits)
+    hypotheses = search(step, states, strategy, scorers=scorers, **limits)
     return [ops.convert_to_numpy(part) for part in hypotheses]
 
 
 @pytest.mark.slow_on_jax
 @pytest.mark.parametrize(
-    "choice, scorers",
+    "strategy, scorers",
     [
-        *((choice, "none") for choice in CHOICES),
+        *((strategy, "none") for strategy in STRATEGIES),
         *(("beam", scorers) for scorers in list(SCORERS)[1:]),
         ("sampling", "repetition"),
         ("constrained", "length"),
     ],
 )
-def test_the_result_is_that_of_the_whole_batch(choice, scorers):
+def test_the_result_is_that_of_the_whole_batch(strategy, scorers):
     step = Step()
     together = found(
         lambda *arguments: step(*arguments),
-        CHOICES[choice](),
+        STRATEGIES[strategy](),
         SCORERS[scorers](),
     )
     assert set(step.sentences) == {B}
     step.sentences = []
-    apart = found(step, CHOICES[choice](), SCORERS[scorers]())
+    apart = found(step, STRATEGIES[strategy](), SCORERS[scorers]())
     for one, other in zip(apart, together, strict=True):
         np.testing.assert_allclose(one, other, rtol=TOLERANCE)
 
 
 @shrinks
-@pytest.mark.parametrize("choice", CHOICES)
-def test_a_step_gets_the_sentences_that_go_on(choice):
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_step_gets_the_sentences_that_go_on(strategy):
     step = Step()
-    found(step, CHOICES[choice](), [])
+    found(step, STRATEGIES[strategy](), [])
     # All begin; without room for a word sentence 3 is never one of them, and
     # two have room for 14.
     assert step.sentences[0] == B
@@ -175,7 +175,7 @@ def test_every_choice_and_scorer_says_what_belongs_to_a_sentence(name):
         DecodingStrategy,
         Scorer,
     ):
-        pytest.skip("neither a choice nor a scorer")
+        pytest.skip("neither a strategy nor a scorer")
     assert isinstance(vars(kind)["per_sentence"], tuple)
 
 
@@ -195,7 +195,7 @@ class MySilentScorer(Scorer):
 
 @shrinks
 @pytest.mark.parametrize(
-    "choice, scorers, leave",
+    "strategy, scorers, leave",
     [
         (Beam(2), [], True),
         (Mine(2), [], False),
@@ -203,9 +203,9 @@ class MySilentScorer(Scorer):
         (Beam(2), [MySilentScorer()], True),
     ],
 )
-def test_what_says_nothing_keeps_the_batch(choice, scorers, leave):
+def test_what_says_nothing_keeps_the_batch(strategy, scorers, leave):
     step = Step()
-    found(step, choice, scorers)
+    found(step, strategy, scorers)
     assert (len(set(step.sentences)) > 1) == leave
 
 

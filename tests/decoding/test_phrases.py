@@ -86,15 +86,15 @@ def test_what_is_forbidden_never_comes():
 
 
 @tensorflow
-@pytest.mark.parametrize("choice", [Greedy(), Beam(2), Sampling(3)])
-def test_one_list_may_be_forbidden_to_all(choice):
+@pytest.mark.parametrize("strategy", [Greedy(), Beam(2), Sampling(3)])
+def test_one_list_may_be_forbidden_to_all(strategy):
     step = ToyStep(SIZE, end_logit=-2.0)
     words, lengths = padded([[(4, 5), (5,)]])
     found = as_lists(
         search(
             step,
             step.states(*range(20)),
-            choice,
+            strategy,
             [8] * 20,
             8,
             scorers=[ForbiddenPhrases(words, lengths)],

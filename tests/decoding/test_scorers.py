@@ -115,9 +115,9 @@ def test_coverage(masked):
 
 
 @pytest.mark.parametrize(
-    "choice", [Sampling(4, seeds=[1, 2, 3]), Beam(4), Greedy()]
+    "strategy", [Sampling(4, seeds=[1, 2, 3]), Beam(4), Greedy()]
 )
-def test_what_others_attend_after_the_end_is_not_counted(choice):
+def test_what_others_attend_after_the_end_is_not_counted(strategy):
     # The limits cut one sentence early; of its samples some end before.
     step = ToyStep(SIZE, end_logit=1.0)
     limits = np.array([2, 9, 4])
@@ -125,7 +125,7 @@ def test_what_others_attend_after_the_end_is_not_counted(choice):
         search(
             step,
             step.states(*SENTENCES),
-            choice,
+            strategy,
             limits,
             9,
             scorers=[CoveragePenalty(0.7)],
@@ -190,12 +190,12 @@ def test_a_model_that_repeats_itself_does_not():
     # Words 4 and 5 for ever, as after training on too little text.
     step = ConstantStep([1e-9, 1e-9, 1e-9, 1e-3, 0.6, 0.3, 0.1])
     sizes = np.array([0, 1, 2, 3], "int32")
-    for choice in (Greedy(), Beam(3), Sampling(2, 0.1)):
+    for strategy in (Greedy(), Beam(3), Sampling(2, 0.1)):
         found = as_lists(
             search(
                 step,
                 [np.zeros((4, 1), "float32")],
-                choice,
+                strategy,
                 [12] * 4,
                 12,
                 min_lengths=[5] * 4,
@@ -277,12 +277,12 @@ def test_a_bonus_counts_in_every_search():
     table = np.zeros((SIZE, SIZE), "float32")
     table[:, 4] = math.log(1000)
     step = ToyStep(SIZE, seed=2)
-    for choice in (Greedy(), Beam(1)):
+    for strategy in (Greedy(), Beam(1)):
         ((best, *_),) = as_lists(
             search(
                 step,
                 step.states(3),
-                choice,
+                strategy,
                 [3],
                 3,
                 scorers=[Bigrams(table)],

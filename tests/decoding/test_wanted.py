@@ -17,17 +17,17 @@ from tests.decoding.toy_step import ConstantStep, ToyStep, as_lists
 B, V, S, MOST = 12, 9, 4, 10
 
 
-def found(choice, scorers):
+def found(strategy, scorers):
     step = ToyStep(V, S, end_logit=1.5, seed=2)
-    return searched(step, step.states(*range(B)), choice, scorers, MOST)
+    return searched(step, step.states(*range(B)), strategy, scorers, MOST)
 
 
-def searched(step, states, choice, scorers, most):
+def searched(step, states, strategy, scorers, most):
     return as_lists(
         search(
             step,
             states,
-            choice,
+            strategy,
             max_lengths=np.full(len(states[0]), most),
             max_steps=most,
             scorers=scorers,
@@ -36,7 +36,7 @@ def searched(step, states, choice, scorers, most):
 
 
 PHRASES = np.random.default_rng(1).integers(4, V, (B, 1, 2))
-CHOICES = {
+STRATEGIES = {
     "beam": lambda **wanted: Beam(5, **wanted),
     "a larger stack": lambda **wanted: Beam(3, 7, **wanted),
     "a stack of each": lambda **wanted: Beam(
@@ -73,12 +73,13 @@ def same(some, every, wanted):
 
 @pytest.mark.slow_on_jax
 @pytest.mark.parametrize("scorers", SCORERS)
-@pytest.mark.parametrize("choice", CHOICES)
-def test_what_is_wanted_is_that_of_the_whole_search(choice, scorers):
-    every = found(CHOICES[choice](), SCORERS[scorers]())
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_what_is_wanted_is_that_of_the_whole_search(strategy, scorers):
+    every = found(STRATEGIES[strategy](), SCORERS[scorers]())
     for wanted in (1, np.resize([1, 3, 9], B)):
         some = found(
-            CHOICES[choice](num_return_sequences=wanted), SCORERS[scorers]()
+            STRATEGIES[strategy](num_return_sequences=wanted),
+            SCORERS[scorers](),
         )
         same(some, every, wanted)
 
@@ -92,8 +93,8 @@ def steps(wanted, scorers):
         taken.append(position)
         return constant(ids, states, position)
 
-    choice = Beam(8, num_return_sequences=wanted)
-    searched(step, [np.zeros((1, 1), "float32")], choice, scorers, 20)
+    strategy = Beam(8, num_return_sequences=wanted)
+    searched(step, [np.zeros((1, 1), "float32")], strategy, scorers, 20)
     return len(taken)
 
 

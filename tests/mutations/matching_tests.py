@@ -1,7 +1,7 @@
 """Which tests could notice a mistake in a module, the closest first.
 
 From the imports of the package and of its tests, and from the layout: the
-tests of `layers/encoder.py` are in `tests/layers/test_encoder.py`.
+tests of `layers/embedding.py` are in `tests/layers/test_embedding.py`.
 """
 
 import ast

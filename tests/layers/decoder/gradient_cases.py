@@ -204,9 +204,9 @@ def dropout_masks(cell, steps):
 
 
 def assert_equal(**options):
-    by_hand, found = results(True, **options)
+    deferred, found = results(True, **options)
     automatic, expected = results(False, **options)
-    np.testing.assert_allclose(by_hand, automatic, **TIGHT)
+    np.testing.assert_allclose(deferred, automatic, **TIGHT)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, **TIGHT)
 
