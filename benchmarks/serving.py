@@ -7,11 +7,11 @@
 The double batches, prints and refuses as the stock server does, and runs the
 model in a session of TensorFlow. `load` starts two servers of an export, one
 that puts requests together by `export/batching.config` and one that does not,
-and asks them by turns: clients that send a sentence a request, without a
-pause, sentences of the run's test set. `curve` tries the parameters of
-batching. `sizes` exports untrained models and prints start-up time and memory.
-The bytes are those of an answer with 32 translations. Server and clients share
-the machine's cores.
+and asks them by turns: clients that send a sentence a request, without a pause,
+sentences of the run's test set. `curve` tries the parameters of batching.
+`sizes` exports untrained models and prints start-up time and memory. The bytes
+are those of an answer with 32 translations. Server and clients share the
+machine's cores.
 """
 
 import argparse
