@@ -38,7 +38,6 @@ class Trained:
 
     def __init__(self, options, configuration, epochs):
         self.options, self.epochs = options, epochs
-        self.configuration = configuration
         self.size = CONFIGURATIONS[configuration]
         name = f"{configuration}-{epochs}-epochs"
         self.folder = (options.output / "trained" / name).resolve()
