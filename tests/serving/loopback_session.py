@@ -2,10 +2,13 @@
 
 import time
 
+import numpy as np
+import tensorflow as tf
+
 from luong_keras.serving import SavedModelSession
 from tests.serving.loopback_error import TensorFlowError, errors_of_the_runtime
 
-DEADLINE_EXCEEDED = 4
+INVALID_ARGUMENT, DEADLINE_EXCEEDED = 3, 4
 
 
 class SlowSession(SavedModelSession):
@@ -37,5 +40,18 @@ class SlowSession(SavedModelSession):
             raise TensorFlowError(
                 DEADLINE_EXCEEDED, "Timed out waiting for notification"
             )
+        self._check_types(inputs)
         with errors_of_the_runtime():
             return super().run(inputs, outputs, left if milliseconds > 0 else 0)
+
+    def _check_types(self, inputs):
+        """Refuses what Python would convert, as the runtime does."""
+        for place, (name, array) in enumerate(inputs.items()):
+            tensor = self._session.graph.get_tensor_by_name(name)
+            kind = tf.as_dtype(np.asarray(array).dtype)
+            if kind != tensor.dtype:
+                raise TensorFlowError(
+                    INVALID_ARGUMENT,
+                    f"Expects arg[{place}] to be {tensor.dtype.name} but "
+                    f"{kind.name} is provided",
+                )
