@@ -162,6 +162,8 @@ def decoder(attention, deferred=False, **options):
 )
 def test_a_decoder(name, feeding, deferred, float64):
     """Both sides of it may be padded on the left, at every way to run it."""
+    if deferred and keras.backend.backend() == "torch":
+        pytest.skip("torch differentiates the loop")
     layer = decoder(attention_named(name), deferred, input_feeding=feeding)
     memories = both_sides(random(BATCH, 7, UNITS), LENGTHS)
     steps = [4, 2, 3]

@@ -25,6 +25,9 @@ from tests.layers.decoder.gradient_cases import (
     assert_half_is_near_single,
 )
 
+pytestmark = pytest.mark.skipif(
+    keras.backend.backend() == "torch", reason="torch differentiates the loop"
+)
 # One of each kind.
 SOME = (
     *("none", "cosine", "concat-joint", "location-3-False", "bahdanau"),
