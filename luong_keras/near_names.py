@@ -1,4 +1,4 @@
-"""What an error says of a name that is like one that there is."""
+"""Suggestions for a misspelled name."""
 
 import difflib
 from collections.abc import Iterable

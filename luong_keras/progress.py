@@ -204,7 +204,7 @@ def _progress(console: Console) -> Progress:
     from rich.text import Text
 
     class Done(ProgressColumn):
-        """How much is done, and how long the rest takes."""
+        """The finished part and the remaining time."""
 
         def render(self, task: Task) -> Text:
             parts = []
@@ -237,7 +237,7 @@ def _progress(console: Console) -> Progress:
 
 
 def _lines(what: str, total: int | None) -> Advance:
-    """What says in a file how far the step is, a line a minute."""
+    """Prints the progress of a step into a file, a line a minute."""
     done, due = 0, time.monotonic() + SECONDS_A_LINE
 
     def advance(count: int) -> None:

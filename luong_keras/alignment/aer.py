@@ -89,7 +89,7 @@ def alignment_error_rate(
 
 @dataclass
 class LinkScores:
-    """How good links are, counted sentence by sentence.
+    """Alignment scores, counted sentence by sentence.
 
     With the links A, the sure links S and the possible links P of all
     sentences together, the precision is |A ∩ P| / |A|, the recall

@@ -1,4 +1,4 @@
-"""Which tokens translate a token, the most probable ones first."""
+"""Translations of each token, the most probable ones first."""
 
 from collections import defaultdict
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How often words of two languages are aligned, from a parallel text."""
+"""Counts of aligned word pairs in a parallel text."""
 
 import math
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Which word of a text each of its tokens belongs to."""
+"""Word positions of the tokens of a text."""
 
 import difflib
 import unicodedata

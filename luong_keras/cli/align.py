@@ -155,7 +155,7 @@ def _opened(path: Path | None) -> Iterator[IO[str]]:
 
 
 class _Notes:
-    """What is to be told of some lines: how many, and which is the first."""
+    """Notes about lines: their number and the first of them."""
 
     def __init__(self) -> None:
         self.pairs = 0

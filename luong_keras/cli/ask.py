@@ -74,7 +74,7 @@ class Ask:
     no_repeat_ngram: Own[int | None] = None
     # above 0: draw at random, --n-best of them
     temperature: Own[float | None] = None
-    # samples: draw from so many most probable words
+    # samples: draw from this many most probable words
     top_k: Own[int | None] = None
     # samples: draw from the fewest words with this probability together
     top_p: Own[float | None] = None
@@ -326,7 +326,7 @@ def _answers_in_parts(
 def _answers(
     client: TranslationClient, part: list[tuple[str, str]], arguments: Ask
 ) -> list[tuple[str, bool]]:
-    """What to print for each pair, and whether it was cut."""
+    """The printed line of each pair, and whether the pair was cut."""
     sources = [source for source, _ in part]
     if arguments.score is not None:
         scored = client.score(sources, [target for _, target in part])

@@ -93,7 +93,7 @@ def run(arguments: Export) -> int:
 
 
 def _check(arguments: Export) -> None:
-    """What can be told before a model is made."""
+    """Checks that need no model."""
     if not arguments.output.name.isdecimal():
         raise ValueError(
             "Expected: --output with a number as its last part, the version, "

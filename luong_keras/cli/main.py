@@ -76,7 +76,7 @@ def _main(argv: Sequence[str] | None) -> int:
 
 
 def usage() -> str:
-    """What `luong-keras --help` prints."""
+    """The text of `luong-keras --help`."""
     lines = "\n".join(f"  {name:<10} {what}" for name, what in COMMANDS.items())
     return (
         "usage: luong-keras COMMAND …\n\nAttention-based translation, from "
@@ -172,7 +172,7 @@ def without_startup_noise(
 
 
 def is_noise(line: bytes, has_card: bool) -> bool:
-    """Whether a line says nothing of this run.
+    """Whether a line of standard error is noise of the start.
 
     Args:
         line: of the standard error.
@@ -190,7 +190,7 @@ def is_noise(line: bytes, has_card: bool) -> bool:
 
 
 def _pass_on(reading: int, writing: int) -> None:
-    """What the child does until its parent has ended."""
+    """Copies lines that are not noise, until the parent has ended."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         # They are for the parent, which may have something to say of them.
         signal.signal(number, signal.SIG_IGN)

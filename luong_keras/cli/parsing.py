@@ -77,7 +77,7 @@ def _check_paths(found: Any) -> None:
 
 
 def _one_line(text: str) -> str:
-    """What a box of tyro's says, without the box."""
+    """The text in a box that tyro draws."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", text)
     sections: list[list[str]] = [[]]
     # The first line is the box's title; boxes are also drawn in ASCII.

@@ -1,4 +1,4 @@
-"""What several commands let a caller change in the search of a run."""
+"""Flags of the search that several commands share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SearchFlags:
     # of --search sampling and stochastic_beam: below 1 probable words become
     # more probable
     temperature: Own[float | None] = None
-    # of --search sampling: draw from so many most probable words
+    # of --search sampling: draw from this many most probable words
     top_k: Own[int | None] = None
     # of --search sampling: draw from the fewest words with this probability
     # together

@@ -147,7 +147,7 @@ class Train:
 
 
 def parse(argv: Sequence[str]) -> Call:
-    """What the command line asks for."""
+    """The training call that a command line stands for."""
     argv = spread_assignments(argv)
     # The parser refuses another name in a moment.
     base = PRESETS.get(_value_of(argv, "--preset") or "demo", RunConfig())
@@ -264,7 +264,7 @@ def _files(
 
 
 def _values_of(argv: Sequence[str], flag: str) -> list[str]:
-    """What follows a flag, wherever it stands."""
+    """The values of a flag, wherever it stands."""
     values = [
         value
         for name, value in zip(argv, argv[1:], strict=False)

@@ -14,7 +14,7 @@ from luong_keras.training.run_folder import RunFolder
 
 
 class Call(NamedTuple):
-    """What one call of `luong-keras train` is to do.
+    """One call of `luong-keras train`.
 
     Attributes:
         config: the settings of the run.

@@ -132,7 +132,7 @@ def _bar(lines: int) -> contextlib.AbstractContextManager[Advance]:
 
 
 def _answers(translator, lines, options, arguments: Translate) -> Iterator[str]:
-    """What to print for each line."""
+    """The printed translations of each line."""
     if arguments.minimum_bayes_risk is not None:
         utility = arguments.minimum_bayes_risk
         yield from translator.minimum_bayes_risk(lines, utility, **options)

@@ -8,7 +8,7 @@ from luong_keras.config.checks import check_at_least_one, check_share
 
 @dataclass(frozen=True)
 class FilterConfig:
-    """Which training pairs are left out beside those that cannot be used.
+    """Filters of training pairs.
 
     What each leaves out is counted and shown by examples.
     """
@@ -37,7 +37,7 @@ class FilterConfig:
 
 @dataclass(frozen=True)
 class DataConfig:
-    """What a model is trained on, and how text becomes ids."""
+    """The training text and its tokenizers."""
 
     # phrasebook (built in), files, or a tensorflow_datasets name
     dataset: str = "wmt14_translate"

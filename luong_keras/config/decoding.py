@@ -13,7 +13,7 @@ LIBRARY_RATIO, LIBRARY_OFFSET = 2.0, 20.0
 
 @dataclass(frozen=True)
 class DecodingConfig:
-    """How a trained model translates."""
+    """The settings of a search."""
 
     beam_size: int = 10
     # the largest that a request to a server may ask for; `beam_size` when None

@@ -19,7 +19,7 @@ Precision: TypeAlias = Literal[
 
 @dataclass(frozen=True)
 class AttentionConfig:
-    """Which attention a model has."""
+    """The attention of a model."""
 
     kind: Literal["none", "global", "local"] = "local"
     score_mode: Literal[

@@ -12,7 +12,7 @@ from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """How a model is trained."""
+    """The settings of training."""
 
     batch_size: int = 128
     # parts of a batch that go through the model one after the other, to save

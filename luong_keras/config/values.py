@@ -157,7 +157,7 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
 
 
 def assignment(name: str, value: Any) -> str:
-    """What `parse_assignments` reads as this value.
+    """An assignment that `parse_assignments` reads as this value.
 
     Example:
         >>> assignment("model.dropout", None), assignment("optimizer", "adam")
@@ -187,7 +187,7 @@ def read_values(path: str | Path) -> dict[str, Any]:
 
 
 def read_yaml(path: Path) -> Any:
-    """What a file of YAML or JSON holds.
+    """The content of a YAML or JSON file.
 
     Raises:
         FileNotFoundError: where there is no such file.
@@ -324,7 +324,7 @@ def _fits(value, annotation) -> bool:
 
 
 def expected(annotation) -> str:
-    """What a setting of this type may be, in words.
+    """The allowed values of a setting of this type, in words.
 
     Example:
         >>> expected(float | None)

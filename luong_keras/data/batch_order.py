@@ -1,4 +1,4 @@
-"""Which lines of a corpus make a batch: a pure function of the step."""
+"""Shuffling: the lines of a batch as a pure function of the step."""
 
 from __future__ import annotations
 
@@ -185,14 +185,14 @@ class BatchOrder:
 
 
 class Mixture:
-    """Which pairs an epoch takes of each source, by the sources' weights.
+    """The pairs of each source in an epoch, by the sources' weights.
 
     An epoch has as many pairs as all sources together, and of each source its
     share of them. The pairs of a source follow each other in passes: one pass
-    has each of them once, in an order of its own, and goes on where the last
-    epoch left it. So a source that comes often is repeated evenly, and of
-    one that comes seldom every pair comes in the end. All of it is a pure
-    function of the seed and the epoch.
+    contains each of them once, in its own order, and an epoch continues where
+    the last one stopped. So frequent sources repeat evenly, and every pair of a
+    rare source comes in the end. All of it is a pure function of the seed and
+    the epoch.
 
     Args:
         counts: The pairs of each source; they lie one source after the other.

@@ -186,7 +186,7 @@ def text_path(folder: Path, side: str) -> Path:
 
 
 def _line_starts(text: mmap.mmap) -> np.ndarray:
-    """Where each line starts, and the size of the text at the end."""
+    """Byte offsets of all lines, and the size of the text at the end."""
     content = np.frombuffer(text, np.uint8)
     found = [np.zeros(1, np.int64)]
     for first in range(0, len(content), _CHUNK):

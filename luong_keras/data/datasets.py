@@ -136,7 +136,7 @@ def _files(
 
 
 def wanted(config: DataConfig) -> Wanted:
-    """What is looked for in the files of these settings."""
+    """The languages and columns that these settings name."""
     return Wanted(config.languages, config.columns)
 
 
@@ -209,7 +209,7 @@ def _held_out_parts(config: DataConfig) -> list[str]:
 
 
 def pairs_key(config: DataConfig) -> str:
-    """What the training pairs are made of, without reading them.
+    """A fingerprint of the training files, without reading them.
 
     Raises:
         FileNotFoundError: for a missing file.

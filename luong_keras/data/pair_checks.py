@@ -40,7 +40,7 @@ REASONS = {
 
 @dataclass(frozen=True)
 class PairChecker:
-    """What is done with every pair, the same in every process.
+    """The checks of a pair, the same in every process.
 
     Attributes:
         preprocess: Applied to the sentences of each side, or None.
@@ -118,7 +118,7 @@ def shown_pair(pair: tuple) -> str:
 
 
 def is_filtered(reason: str) -> bool:
-    """Whether pairs are left out for it on purpose."""
+    """Whether a filter, which users choose, rejects for this reason."""
     return reason in FILTERED
 
 
@@ -172,7 +172,7 @@ def filtered(source: str, target: str, filters: FilterConfig) -> str | None:
 
 
 def is_of_script(text: str, script: str) -> bool:
-    """Whether at least half of a text's letters are of a script.
+    """Test whether at least half of a text's letters are of a script.
 
     Args:
         text: The text; one without letters is of every script.

@@ -257,7 +257,7 @@ _NAMES = {".gz": "gzip", ".xz": "xz", ".zst": "zstd", ".bz2": "bzip2"}
 
 
 def _damages(suffix: str) -> tuple[type[Exception], ...]:
-    """What the reading of damaged data raises."""
+    """The errors of damaged compressed data."""
     if suffix == ".zst":
         return EOFError, _zstd().ZstdError
     if suffix == ".xz":

@@ -48,7 +48,7 @@ STACK_KEEPS = ("best", "first")
 
 
 class Candidates(NamedTuple):
-    """What could follow the hypotheses of a sentence, the best first.
+    """Candidates: continuations of the hypotheses, the best first.
 
     Attributes:
         totals: (B, N) what ranks them.
@@ -186,7 +186,7 @@ class Beam(DecodingStrategy):
         return Candidates(totals, order // proposals, words)
 
     def _finishing(self, found, state, pool):
-        """Which candidates end, rank high enough and are long enough."""
+        """Mask of the candidates that finish in this step."""
         ends = found.words == state.eos_id
         # How many candidates that live on rank above each.
         above = ops.cumsum(ops.cast(~ends, "int32"), axis=-1)
@@ -213,7 +213,7 @@ class Beam(DecodingStrategy):
         return best_of(pool, others, self.stack_size, self.stack_sizes)
 
     def _ranked(self, state, found):
-        """What candidates rank by in the pool, and what it keeps of them."""
+        """The ranking of candidates in the pool, and further columns of it."""
         return (state.final(found.totals, found.parents),)
 
     def _live(self, state, found, ranked):
@@ -247,7 +247,7 @@ class Beam(DecodingStrategy):
         return state.unfinished & room & ~self._settled(state, pool, scores)
 
     def _settled(self, state, pool, scores):
-        """Whether nothing that still lives can change what is read."""
+        """Mask of the sentences whose returned hypotheses are final."""
         full = last_of(pool, self.stack_sizes) > NEVER / 2
         reranks = state.scorers.reranks
         falls = reranks is not True and self._sums_fall(state)
@@ -271,7 +271,7 @@ class Beam(DecodingStrategy):
         return self.num_return_sequences is not None and state.bonus is None
 
     def _num_read(self, pool):
-        """How many places of the pool are read, (B,); all when None."""
+        """The number of returned hypotheses, (B,); all when None."""
         if self.num_return_sequences is None:
             return self.stack_sizes
         batch, size = ops.shape(pool.ranking)
@@ -282,7 +282,7 @@ class Beam(DecodingStrategy):
         return ops.minimum(num_return_sequences, most)
 
     def _live_results(self, state, scores):
-        """Where the live hypotheses are, and what they rank by: (B, N)."""
+        """Slots and final scores of the live hypotheses, (B, N) each."""
         ranks = ops.arange(self.stack_size, dtype="int32")
         slots = ops.minimum(ranks, self.num_hypotheses - 1)
         live = ops.take(scores, slots, axis=-1)
@@ -296,7 +296,7 @@ class Beam(DecodingStrategy):
 
     @staticmethod
     def _collected(state, pool, finished, slots, unfinished, scores):
-        """What finished, or what still lives where nothing did."""
+        """The finished hypotheses, or the live ones where none finished."""
         ranking = ops.where(finished, scores, unfinished)
         parent = ops.where(finished, pool.parent, slots)
         lengths = ops.where(finished, pool.end, state.max_lengths[:, None])
@@ -351,14 +351,14 @@ def best_of(pool: Pool, others: Pool, size: int, sizes=None) -> Pool:
 
 
 def last_of(pool: Pool, sizes=None):
-    """What the last of so many ranks by, (B, 1); of all when None."""
+    """The score of the last of that many, (B, 1); of all when None."""
     if sizes is None:
         return pool.ranking[:, -1:]
     return ops.take_along_axis(pool.ranking, sizes[:, None] - 1, axis=-1)
 
 
 def have_room(pool: Pool, finishes, size):
-    """Which candidates (B, N), in order of rank, find a place in the pool."""
+    """Mask of the candidates (B, N) for which the pool has room."""
     taken = ops.cast(pool.ranking > NEVER / 2, "int32")
     taken = ops.sum(taken, axis=-1, keepdims=True)
     places = ops.cumsum(ops.cast(finishes, "int32"), axis=-1)

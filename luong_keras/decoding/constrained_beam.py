@@ -190,7 +190,7 @@ class ConstrainedBeam(Beam):
 
 
 def _stood_before(words):
-    """Which of the words (B, K, P) stand further left as well."""
+    """Mask of the words (B, K, P) that also stand further left."""
     places = ops.arange(ops.shape(words)[-1], dtype="int32")
     same = words[..., :, None] == words[..., None, :]
     return ops.any(same & (places[None, :] < places[:, None]), axis=-1)

@@ -10,7 +10,7 @@ from luong_keras.special_tokens import BOS_ID
 
 
 class ForcedDecoding(NamedTuple):
-    """What a model says of given translations.
+    """Scores and alignments of given translations.
 
     Attributes:
         log_probabilities: (B, T) of each word, given those before it; 0 on
@@ -92,7 +92,7 @@ def forced_decoding(
 
 
 def _log_probability(logits, wanted):
-    """What log softmax makes of logits (B, V), at one word (B, 1): (B,)."""
+    """Log-probability of one word (B, 1) by logits (B, V): (B,)."""
     logits = masking.widen(logits)
     chosen = ops.take_along_axis(logits, wanted, axis=-1)[:, 0]
     return chosen - ops.logsumexp(logits, axis=-1)

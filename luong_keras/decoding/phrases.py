@@ -7,7 +7,7 @@ from luong_keras.ops.sentence_rows import PerSentence
 
 
 class PhraseProgress(PerSentence):
-    """How many words of each phrase a hypothesis ends with.
+    """The number of words of each phrase that a hypothesis ends with.
 
     The longest beginning of a phrase that is an end of the hypothesis, as a
     string matching automaton finds it: after "a a" the next "a" of "a a b" is

@@ -94,7 +94,7 @@ class Sampling(IndependentSampler):
 
     @property
     def _is_whole(self):
-        """Whether no sentence leaves out improbable words."""
+        """Whether every sentence draws from all words."""
         if self.top_k is not None and not isinstance(self.top_k, int):
             return False
         return isinstance(self.top_p, int | float) and (

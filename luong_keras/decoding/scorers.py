@@ -1,4 +1,4 @@
-"""What changes the ranks of words and of hypotheses during a search.
+"""Scorers: changes to the ranks of words and hypotheses in a search.
 
 A scorer sees every step: what it keeps of a hypothesis moves with it. To add
 one, write a subclass of `Scorer` with the methods that it needs, and give an
@@ -28,7 +28,7 @@ class Scorer(PerSentence):
     reranks = False
 
     def start(self, batch, source_length, max_steps):
-        """What is kept of the hypothesis without a word: (B, 1, ...) each."""
+        """States of the empty hypothesis, (B, 1, ...) each."""
         return []
 
     def attend(self, states, weights):
@@ -40,11 +40,11 @@ class Scorer(PerSentence):
         return states
 
     def suppressed(self, states, position, vocabulary_size):
-        """Which next words are forbidden, to fit (B, K, V); None for none."""
+        """Mask of forbidden next words, to fit (B, K, V); None for none."""
         return None
 
     def bonus(self, states, position, vocabulary_size):
-        """What is added to log-probabilities, to fit (B, K, V), or None."""
+        """Addend of log-probabilities, to fit (B, K, V), or None."""
         return None
 
     def final(self, scores, lengths, states):
@@ -265,7 +265,7 @@ class AllScorers(PerSentence):
 
     @staticmethod
     def where(active_mask, kept, before):
-        """What is kept of hypotheses that live, (B, 1) or (B, K), or was."""
+        """New states where the mask (B, 1) or (B, K) is True, else the old."""
 
         def chosen(new, old):
             shape = ops.shape(active_mask) + (1,) * (len(new.shape) - 2)
@@ -278,7 +278,7 @@ class AllScorers(PerSentence):
 
     @staticmethod
     def reordered(kept, order):
-        """What is kept of the hypotheses (B, N) at `order`."""
+        """States of the hypotheses (B, N) at `order`."""
         return [gather_beams(each, order) if each else each for each in kept]
 
     def suppressed(self, kept, position, vocabulary_size):

@@ -184,6 +184,6 @@ class StochasticBeam(Beam):
         return found.totals, final
 
     def _settled(self, state, pool, scores):
-        """Whether the pool has what a drawing of everything would have."""
+        """Mask of the sentences whose sample is complete."""
         worst = pool.ranking[:, -1]
         return (worst > NEVER / 2) & (worst >= scores[:, 0])

@@ -69,13 +69,13 @@ class StepState(NamedTuple):
 
     @property
     def bonus(self):
-        """What the scorers add to log-probabilities (B, K, V), or None."""
+        """Addend of log-probabilities (B, K, V) by the scorers, or None."""
         return self.scorers.bonus(
             self.scorer_states, self.position, self.vocabulary_size
         )
 
     def final(self, scores, parents):
-        """What hypotheses with these scores (B, N) rank by, if they end here.
+        """Final scores of hypotheses (B, N) that end at this step.
 
         `parents` (B, N) are those that they continue.
         """

@@ -145,6 +145,6 @@ def gather_beams(tensors, order):
 
 
 def flat_rows(order, count):
-    """Where rows `order` (B, M) of (B, N, ...) stand in (B · N, ...)."""
+    """Indices in (B · N, ...) of the rows `order` (B, M) of (B, N, ...)."""
     first = ops.arange(ops.shape(order)[0], dtype="int32") * count
     return ops.convert_to_tensor(order) + first[:, None]

@@ -15,7 +15,7 @@ from luong_keras.special_tokens import UNK, UNK_ID
 
 
 def copied_positions(ids, alignments, step="produces"):
-    """Where to copy each unknown word from; -1 for every other word.
+    """Source positions of unknown words; -1 for every other word.
 
     ids (..., T), alignments (..., T, S). The position is that of the largest
     attention weight, the first of equals: with `step="produces"` in the step

@@ -1,4 +1,4 @@
-"""What each sentence may choose of its search, and columns of it.
+"""Search options of each sentence, and columns of them.
 
 Here once for the translator, the signatures of an export, the client and the
 commands. Neither Keras nor TensorFlow is needed.
@@ -30,7 +30,7 @@ class SearchOption(NamedTuple):
 
     @property
     def type(self) -> type:
-        """Of a column in NumPy."""
+        """The NumPy type of a column."""
         return {"int32": np.int32, "float32": np.float32}.get(self.kind, object)
 
 
@@ -73,7 +73,7 @@ Lines = Iterable[str | bytes]
 
 
 class BeamSettings(TypedDict, total=False):
-    """What may be chosen of a beam; what is left out, or None, is as it is.
+    """Options of a beam; None, or a missing one, leaves the setting.
 
     Each is one value, or one for each line.
     """
@@ -89,7 +89,7 @@ class BeamSettings(TypedDict, total=False):
 
 
 class SearchSettings(BeamSettings, total=False):
-    """What may be chosen of any search."""
+    """Options of any search."""
 
     # of source words that nobody attends
     coverage_penalty: Option
@@ -170,7 +170,7 @@ def option_column(name: str, value: Option, count: int) -> np.ndarray:
 
 
 def _same_numbers(given: np.ndarray, array: np.ndarray) -> bool:
-    """Whether nothing but the last digits was lost to another type."""
+    """Whether a conversion of types lost the last digits only."""
     if given.size == 0:
         return True
     return bool(

@@ -39,7 +39,7 @@ ALL = 2**31 - 1
 
 
 class Sources(NamedTuple):
-    """What a search knows of the sentences that it translates.
+    """The source sentences of a search.
 
     Attributes:
         lengths: (B,) their words.
@@ -80,7 +80,7 @@ class SearchRunner:
         return self.decoding.max_beam_size or self.decoding.beam_size
 
     def limits(self, lengths: tf.Tensor, least: tf.Tensor | int = 0) -> dict:
-        """How long translations may become, and the ids of their ends.
+        """Length limits of translations, and the special ids.
 
         Args:
             lengths: (B,) words of the sources.
@@ -290,7 +290,7 @@ def needed_room(request: RequestOptions | None) -> tf.Tensor | int:
 
 
 def resolved(name: str, column: tf.Tensor, own: float) -> tf.Tensor:
-    """What sentences choose, moved into its range, or what is configured."""
+    """The option of each sentence, clipped, or the configured value."""
     option = SEARCH_OPTIONS[name]
     chosen = column > 0 if option.unset == 0 else column >= 0
     moved = tf.clip_by_value(

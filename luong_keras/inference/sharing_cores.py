@@ -1,4 +1,4 @@
-"""How the batches of a translator share the cores of a machine."""
+"""The number of batches that a translator runs at once."""
 
 from luong_keras.text.threads import available_cores, divide_cores
 
@@ -6,7 +6,7 @@ _MOST_BATCHES = 8  # each has logits of the whole vocabulary
 
 
 def batches_at_once() -> int:
-    """How many a translator has under way at the same time.
+    """The number of batches that run at the same time.
 
     A search does much one after the other, which leaves cores to the batches
     beside it.

@@ -229,10 +229,10 @@ class TextTranslator(TranslationGraph):
         utility: str = "chrf",
         **options: Unpack[NbestSettings],
     ) -> list[str]:
-        """Of each line the translation that the others are most like.
+        """Minimum Bayes risk: of each line the most central translation.
 
         The others are what the search finds: samples, with
-        `DecodingConfig(strategy="sampling", beam_size=30)`, or by the options.
+        `DecodingConfig(search="sampling", beam_size=30)`, or by the options.
 
         Args:
             lines: the sentences.
@@ -249,7 +249,7 @@ class TextTranslator(TranslationGraph):
     def score(
         self, sources: Sequence[str], targets: Sequence[str]
     ) -> list[ScoredTranslation]:
-        """What the model says of given translations, in order.
+        """Scores of given translations, in order.
 
         The decoder is forced to produce each target (forced decoding). Both
         texts are cut at `max_source_length`; `truncated` of a result says so.

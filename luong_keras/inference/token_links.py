@@ -1,4 +1,4 @@
-"""Which tokens of a parallel text belong together."""
+"""Links between the tokens of a parallel text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a translator answers, in Python; the client has the same."""
+"""Results of a translator in Python; the client has the same."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Translation:
 
 @dataclass(frozen=True)
 class ScoredTranslation:
-    """What a model says of a given translation.
+    """The score and alignment of a given translation.
 
     Attributes:
         log_probability: of all its words and `</s>`.
@@ -107,7 +107,7 @@ class TranslatedText:
 
 @dataclass(frozen=True)
 class TranslationScore:
-    """How probable a given translation is, without its attention.
+    """The score of a given translation, without its alignment.
 
     Attributes:
         log_probability: of all its words and `</s>`.

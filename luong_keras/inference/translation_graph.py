@@ -179,7 +179,7 @@ class TranslationGraph(tf.Module):
     def score_batch(
         self, source: tf.Tensor, target: tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """What the model says of given translations, (B,) strings both.
+        """Scores of given translations, (B,) strings both.
 
         Returns a dict, batch first: `log_probability` (B,), the sum of
         `word_log_probabilities` (B, T); `tokens` (B, T), `</s>` included,
@@ -288,7 +288,7 @@ class TranslationGraph(tf.Module):
         return self.search_runner.run_requested(step, states, sources, request)
 
     def _request(self, options, prefix):
-        """What sentences choose, and where some of it was left out."""
+        """The request options as ids, and where some were left out."""
         request = RequestOptions(
             options._asdict(),
             _padded(prefix.ids, self.translation_model.config.target_pad_id),
@@ -376,7 +376,7 @@ def _at_least_one(*tensors):
 
 
 def _float32(tensor):
-    """What a server can write as numbers: JSON has no bfloat16."""
+    """A tensor as float32, since JSON has no bfloat16."""
     return tf.cast(tensor, tf.float32)
 
 

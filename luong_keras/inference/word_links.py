@@ -1,4 +1,4 @@
-"""Which words of a text and of its translation belong together."""
+"""Links between the words of a text and of its translation."""
 
 from __future__ import annotations
 

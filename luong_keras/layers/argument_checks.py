@@ -1,4 +1,4 @@
-"""What layers refuse, before anything is computed from it.
+"""Checks of the arguments of layers.
 
 All looks at shapes and types alone, so it costs nothing in a compiled
 function and works for symbolic tensors.

@@ -252,7 +252,7 @@ class Encoder(CheckedLayer):
         return (x, *states)
 
     def _nothing(self, inputs):
-        """What no sentence, or sentences without a place, give."""
+        """The output for no sentence or sentences of length 0."""
         dtype = self.compute_dtype
         return tuple(
             ops.zeros(spec.shape, dtype=dtype)
@@ -363,7 +363,7 @@ def _without_cudnn(layer):
 
 
 def _run_lstm(layer, x, mask):
-    """What a `keras.layers.LSTM` returns with its last states."""
+    """The outputs and last states of a `keras.layers.LSTM`."""
     dtype = layer.compute_dtype
 
     def ready(weight):

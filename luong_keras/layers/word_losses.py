@@ -88,7 +88,7 @@ class WordLosses(CheckedLayer):
 
     @property
     def estimates(self):
-        """Whether losses in training are of a part of the vocabulary."""
+        """Whether the training loss samples the vocabulary."""
         size = self.projection.vocabulary_size
         return self.sampled is not None and self.sampled < size - 1
 

@@ -33,7 +33,7 @@ def loss_and_updates(
     training: bool,
     parts: int = 1,
 ) -> tuple:
-    """What `keras.Model.compute_loss_and_updates` returns, in parts.
+    """`keras.Model.compute_loss_and_updates`, over micro-batches.
 
     The loss has a gradient of its own: that of all parts together.
 

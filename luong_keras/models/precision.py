@@ -18,7 +18,7 @@ _REPETITIONS = 5
 
 
 def decided(precision: Precision) -> Precision:
-    """What `"auto"` means on this machine; any other precision as it is.
+    """Resolves `"auto"` for this machine; others stay as they are.
 
     A product of matrices is timed in float32 and in bfloat16, once in a
     process. Processors without instructions for bfloat16 take several times

@@ -286,7 +286,7 @@ class TranslationModel:
         return vectors, memory, mask, states
 
     def _embedded(self, source, mask=None):
-        """What the encoder reads, and which of it is real."""
+        """The input of the encoder and its mask."""
         if self.source_embedding is not None:
             mask = ops.not_equal(source, self.config.source_pad_id)
             embedded = self.source_embedding(source)

@@ -98,7 +98,7 @@ class _Words:
         self.scale = self._gradient_scale()
 
     def _cut_chunks(self, real):
-        """How many chunks there are, and how many words each has."""
+        """The number of chunks, and the words of each."""
         limit = max(_MOST_LOGITS // (self.vocabulary * self.passes), 1)
         self.lanes = 1
         if backend.backend() == "tensorflow":
@@ -163,7 +163,7 @@ class _Words:
         return [losses * real, hits * real, *gradients]
 
     def _lane(self, lane, weights):
-        """What the chunks of one lane give; zeros for the words of others."""
+        """Results of the chunks of one lane; zeros for other words."""
         # The row behind the last is for places without a word.
         rows = self.count + 1
         width = self.vectors.shape[-1]
@@ -195,7 +195,7 @@ class _Words:
         return [*(x[: self.count] for x in held[:3]), *held[3:]]
 
     def _chunk(self, rows, weights):
-        """What belongs to each word, and what is summed over words."""
+        """Results by word, and results summed over words."""
         last = self.count - 1
         index = ops.minimum(rows, last)
         present = ops.logical_and(rows <= last, ops.take(self.real, index))
@@ -245,7 +245,7 @@ class _Words:
 
 
 def _written(found, rows, by_word):
-    """What belongs to each word (N, ...), with that of the rows (n,)."""
+    """Results by word (N, ...), updated at the rows (n,)."""
     index = ops.expand_dims(rows, -1)
     return [
         ops.scatter_update(old, index, new)

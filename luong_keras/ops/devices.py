@@ -1,4 +1,4 @@
-"""What the backend computes on."""
+"""The devices of the backend."""
 
 import keras
 from keras import backend, ops

@@ -11,7 +11,7 @@ from keras import backend, ops
 
 
 class Span(NamedTuple):
-    """Where sentences stand in their rows, int32 (...) each.
+    """First positions and lengths of sentences, int32 (...) each.
 
     Attributes:
         first: the place of the first word; 0 in an empty row.

@@ -173,7 +173,7 @@ class Tape:
         _current.reset(self._token)
 
     def place(self, x):
-        """Where a tensor or a variable stands among the parameters, or None."""
+        """The index of a tensor or variable among the parameters, or None."""
         # In mixed precision the value of a variable is another tensor every
         # time.
         if isinstance(x, keras.Variable):
@@ -253,7 +253,7 @@ class _Dense:
         return _product(d_value, self.transposed)
 
     def shared_gradients(self, d_value, x):
-        """Of kernel and bias, from all steps (T, B, ...)."""
+        """Gradients of kernel and bias, from all steps (T, B, ...)."""
         found = _weight_gradient(x, d_value, self.kernel)
         if self.view is not None:
             (found,), _ = vector_jacobians(

@@ -1,4 +1,4 @@
-"""What the replicas of a `tf.distribute` strategy do together.
+"""Reductions over the replicas of a `tf.distribute` strategy.
 
 Everywhere else, and on other backends, there is one replica.
 """
@@ -7,7 +7,7 @@ from keras import backend, ops
 
 
 def replica_count():
-    """How many replicas share a batch."""
+    """The number of replicas that share a batch."""
     if backend.backend() != "tensorflow":
         return 1
     import tensorflow as tf

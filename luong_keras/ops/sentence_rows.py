@@ -46,7 +46,7 @@ class PerSentence:
 
 
 def column(value):
-    """What there may be for each sentence: None, one number, or a tensor."""
+    """A value for each sentence: None, one number, or a tensor."""
     if value is None or isinstance(value, int | float):
         return value
     return ops.convert_to_tensor(value)

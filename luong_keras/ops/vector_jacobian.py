@@ -49,7 +49,7 @@ def vector_jacobians(function, arguments, upstream):
 
 
 def reads(function, arguments):
-    """Which of the arguments the results depend on.
+    """Mask of the arguments that the results depend on.
 
     Args:
         function: of as many tensors as `arguments` to a list of tensors.

@@ -1,4 +1,4 @@
-"""What a loss divides by where it sees a part of the batch alone.
+"""Loss normalisation across micro-batches.
 
 A batch may go through the model in parts: one on each device, or one after
 the other. The gradient of the whole is the sum of the gradients of the parts'
@@ -53,7 +53,7 @@ def sums() -> Iterator[PartSums]:
 
 
 def divisor(number: Any, constant: bool = False) -> Any:
-    """What the sum of a loss is divided by now.
+    """The current divisor of a loss.
 
     Args:
         number: of the words, or sentences, that the loss sees; or, with

@@ -1,4 +1,4 @@
-"""Where local attention looks, and how sharply.
+"""Windows and Gaussians of local attention.
 
 Luong, Pham and Manning (2015), section 3.2. Positions are 0-based and in
 natural word order. A sentence of S words has the positions 0 ... S - 1; where
@@ -17,7 +17,7 @@ GAUSSIANS = ("after_softmax", "renormalized", "inside_softmax", "none")
 
 
 class Window(NamedTuple):
-    """Where local attention looks.
+    """The windows of local attention.
 
     Attributes:
         aligned_position: p_t, (B, T), real where it is predicted; counted
@@ -145,14 +145,14 @@ def _gather(x, positions):
 
 
 def gather_mask(mask, positions):
-    """What a mask (B, S) says of the positions (B, T, W); None stays None."""
+    """The mask (B, S) at the positions (B, T, W); None stays None."""
     if mask is None:
         return None
     return ops.take(ops.reshape(mask, (-1,)), _rows_in_batch(mask, positions))
 
 
 def _rows_in_batch(x, positions):
-    """Where places (B, ...) of each sentence of x (B, S, ...) are in all."""
+    """Flat indices of positions (B, ...) in x (B, S, ...)."""
     batch, length = ops.shape(x)[:2]
     first = ops.arange(batch, dtype="int32") * length
     return (
@@ -170,7 +170,7 @@ def in_blocks(x, size):
 
 
 def out_of_blocks(x, batch, steps):
-    """What `in_blocks` has arranged, back as (B, T, U)."""
+    """Inverse of `in_blocks`, (B, T, U)."""
     _, size, width = ops.shape(x)
     rows = ops.reshape(x, (batch, steps + _missing(steps, size), width))
     return rows[:, :steps]

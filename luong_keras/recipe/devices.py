@@ -26,7 +26,7 @@ _HEARTBEAT_SECONDS = 30
 
 @dataclass(frozen=True)
 class Devices:
-    """What a process knows of the devices of its run.
+    """The devices and processes of a run.
 
     Attributes:
         rank: this process, from 0; the first one writes.
@@ -64,7 +64,7 @@ class Devices:
         return bool(multihost_utils.process_allgather(np.array(here)).any())
 
     def from_first(self, value: float) -> float:
-        """What the first process says; all must ask."""
+        """The value of the first process; all must call this."""
         if self.world == 1:
             return value
         from jax.experimental import multihost_utils
@@ -144,7 +144,7 @@ def _leave() -> None:
 
 
 def device_names(devices: Devices) -> list[str]:
-    """What trains, as its maker calls it: each kind with how many there are."""
+    """The names of the devices, each kind with its count."""
     if devices.on_jax:
         import jax
 
@@ -272,7 +272,7 @@ def _join_processes(environment: Mapping[str, str]) -> None:
 
 
 def process_arguments(environment: Mapping[str, str]) -> dict | None:
-    """What joins this process to the others; None where it is alone.
+    """Arguments that join this process to the others, or None.
 
     Args:
         environment: the variables of the process.

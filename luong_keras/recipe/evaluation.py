@@ -1,4 +1,4 @@
-"""How good a trained translator is on its test pairs."""
+"""Scores of a trained translator on test pairs."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class Evaluation:
     def forced(
         self, pairs: Sequence[tuple[str, str]]
     ) -> list[ScoredTranslation]:
-        """What the translator says of the references."""
+        """Scores of the references by the translator."""
         sources, targets = zip(*pairs, strict=True)
         return self._in_steps(
             "scoring the references", self.translator.score, sources, targets

@@ -20,7 +20,7 @@ def in_steps(
     size: int,
     what: str,
 ) -> list[Answer]:
-    """What a translator answers, asked for a batch at a time.
+    """Runs a method of a translator batch by batch, with a bar.
 
     The batches are those that it would make of all lines itself, so that the
     answers are the same to the last digit. What it warns of as cut becomes one

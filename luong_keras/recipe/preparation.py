@@ -54,7 +54,7 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
 
 
 def filter_report(corpus: Corpus) -> Iterator[str]:
-    """What the filters have left out, with examples."""
+    """Lines about the pairs that filters left out, with examples."""
     for reason, entry in corpus.filtered.items():
         yield f"left out, {FILTERED[reason]}: {entry['count']} pairs, such as"
         for place, pair in zip(
@@ -64,7 +64,7 @@ def filter_report(corpus: Corpus) -> Iterator[str]:
 
 
 def read_text(run: RunFolder) -> tuple[Datasets, Corpus]:
-    """What `prepare_text` has left in the folder of a run.
+    """Reads the text that `prepare_text` wrote.
 
     Raises:
         FileNotFoundError: where it has not, or the folder is another one.

@@ -1,4 +1,4 @@
-"""What may differ between two calls of one run, and what it makes anew."""
+"""Checks of the settings with which a run is resumed."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def decide_precision(config: RunConfig, run: RunFolder) -> RunConfig:
 
 
 def trained_epochs(run: RunFolder) -> int:
-    """How many epochs have ended so far."""
+    """The number of finished epochs."""
     return len(JsonLinesLog(run.log).read())
 
 

@@ -67,7 +67,7 @@ def session(
 
 
 def machine(devices: Devices) -> dict[str, str]:
-    """What a figure of time needs beside it; no name of a host."""
+    """Hardware and software of this process, without host names."""
     backend = keras.backend.backend()
     names = ("keras", backend)
     versions = [f"{name} {importlib.metadata.version(name)}" for name in names]

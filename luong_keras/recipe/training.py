@@ -72,7 +72,7 @@ class FitBatches:
 def rows_of_process(
     devices: Devices, parts: int = 1, widths: Sequence[int] = WIDTHS
 ) -> dict[str, Any]:
-    """Which rows of a batch a process reads, and what it is padded to.
+    """The rows of a batch that a process reads, and its padding.
 
     Keras weights the loss in its logs by the rows of a batch, also by those
     of padding; gradients, perplexity and accuracy do not know of them.
@@ -302,7 +302,7 @@ class SameStart(keras.callbacks.Callback):
 
 
 def describe_batch(batches: TrainingBatches, step: int) -> str:
-    """Which lines of the run's text a step is made of, and the longest."""
+    """Description of the batch of a step: its lines and the longest."""
     lines = batches.lines(step)
     sources, targets = batches.corpus.lines(lines)
     longest = max(range(len(lines)), key=lambda i: len(sources[i]))

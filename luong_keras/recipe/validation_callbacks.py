@@ -97,7 +97,7 @@ def validation(
 
 
 def shown_progress(run: RunFolder, dev, metric: Metric) -> TrainingProgress:
-    """What shows the state of the run, which may have begun before.
+    """The progress callback of a new or resumed run.
 
     Args:
         run: its folder.

@@ -275,7 +275,7 @@ def _by_length(runs: Sequence[RunRecord]) -> Chart | None:
 
 
 def environment(*packages: str) -> jinja2.Environment:
-    """What fills the templates of this package, and of others in front.
+    """The Jinja environment of the templates.
 
     Args:
         packages: that have a folder `templates`.

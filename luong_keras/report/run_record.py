@@ -1,4 +1,4 @@
-"""What a run has left of itself to tell."""
+"""The record of a run, read from its folder."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def probe_sentences(translator: TextTranslator) -> list[bytes]:
 
 
 def _worst_cost(translator, limits, cost):
-    """What the worst request costs, in words."""
+    """The cost of the worst request, in words."""
     if cost is None:
         return "not measured: the worst request (Linux only)"
     decoding = translator.decoding

@@ -1,4 +1,4 @@
-"""What one batch of a server may ask for, looked at before any work.
+"""Limits of one batch of a server, checked before any work.
 
 A row beyond a limit is answered by an empty text and its `status`; its
 batch-mates, which may be requests of others, are answered as ever.

@@ -1,4 +1,4 @@
-"""What a SavedModel must be for TensorFlow Serving to serve it.
+"""Checks that TensorFlow Serving can serve a SavedModel.
 
 Each check raises `SavedModelError` with the cause; `check_saved_model` calls
 them all.
@@ -55,7 +55,7 @@ def check_saved_model(
     say: Callable[[str], None] = print,
     worst: Call | None = None,
 ) -> RequestCost | None:
-    """Whether TensorFlow Serving will load a SavedModel and answer right.
+    """Check that TensorFlow Serving can load a SavedModel, and its answers.
 
     Args:
         folder: the SavedModel.

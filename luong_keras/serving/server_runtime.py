@@ -32,7 +32,7 @@ class SavedModelError(RuntimeError):
 
 
 class RequestCost(NamedTuple):
-    """What a request costs a server.
+    """The cost of a request.
 
     Attributes:
         megabytes: by how much the process rose over what the calls before took.

@@ -1,4 +1,4 @@
-"""What a served translator can be asked; batch first everywhere.
+"""Signatures of an exported translator; batch first everywhere.
 
 `docs/serving_contract.md` describes every input and output.
 """
@@ -150,7 +150,7 @@ def signatures(
 def contract_numbers(
     graph: TranslationGraph, limits: ServingLimits
 ) -> dict[str, int]:
-    """What the signature `contract` tells of an export."""
+    """The numbers in the signature `contract`."""
     decoding = graph.decoding
     most = decoding.max_beam_size or decoding.beam_size
     return {
@@ -200,7 +200,7 @@ def _without(names, found):
 
 
 def _one_rank(found, rank):
-    """What was found of one translation of each sentence.
+    """The results of one translation of each sentence.
 
     T is the longest of them and one more, the step that produces `</s>`.
     """

@@ -129,7 +129,7 @@ def _alternatives(words: Iterable[str]) -> str:
 
 
 def character_class(characters: Iterable[str]) -> str:
-    r"""What stands between brackets for these characters.
+    r"""The content of a bracket expression for these characters.
 
     Args:
         characters: The characters, in any order.

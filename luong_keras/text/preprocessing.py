@@ -84,7 +84,7 @@ class Preprocessor:
 
 
 def preprocessor(data: DataConfig, language: str | None) -> Preprocessor | None:
-    """What prepares this language's text, or None for text as it is."""
+    """The preprocessor of this language, or None for text as it is."""
     if not (data.lowercase or data.normalize_punctuation or data.tokenize):
         return None
     return Preprocessor(
@@ -98,7 +98,7 @@ def preprocessor(data: DataConfig, language: str | None) -> Preprocessor | None:
 def preprocessors(
     data: DataConfig,
 ) -> tuple[Preprocessor | None, Preprocessor | None]:
-    """What prepares source and target text, as `preprocessor`."""
+    """The preprocessors of source and target text."""
     return (
         preprocessor(data, data.source_language),
         preprocessor(data, data.target_language),

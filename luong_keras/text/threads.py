@@ -83,7 +83,7 @@ def divide_cores(computations: int) -> None:
 
 
 def available_cores() -> int:
-    """How many cores this process may use."""
+    """The number of cores that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # Not on this system.

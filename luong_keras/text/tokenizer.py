@@ -1,4 +1,4 @@
-"""What word and subword tokenizers have in common."""
+"""Base class of word and subword tokenizers."""
 
 from __future__ import annotations
 

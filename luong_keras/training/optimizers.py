@@ -179,7 +179,7 @@ class _Clipped:
         return self._update(grads, trainable_variables)
 
     def _all_reduce_sum_gradients(self, grads_and_vars):
-        """What Keras would do with the result of `apply`, which did it."""
+        """A hook of Keras that has nothing left to do after `apply`."""
         return grads_and_vars
 
     def _note(self, norm, grads):

@@ -270,7 +270,7 @@ class RunFolder:
         return found
 
     def _present_weights(self) -> str:
-        """What there is, as a sentence."""
+        """The available weights, as a sentence."""
         names = [name for name in WEIGHTS if self._weights(name).exists()]
         names += [
             path.name.removesuffix(_SUFFIX)

@@ -48,7 +48,7 @@ def write_arrays(
 
 
 def previous_path(path: str | os.PathLike[str]) -> Path:
-    """Where the snapshot before this one is.
+    """The path of the previous snapshot.
 
     Example:
         >>> previous_path("run/snapshot.npz").as_posix()

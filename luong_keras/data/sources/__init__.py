@@ -1,1 +1,1 @@
-"""Where sentence pairs come from: a module a kind, listed in `registry`."""
+"""Sources of sentence pairs: a module for each kind, see `registry`."""

@@ -1,4 +1,4 @@
-"""Which columns of a table hold the source and the target sentences."""
+"""The source and target columns of a table."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LANGUAGES = {
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is looked for in a source of pairs.
+    """The requested languages and columns of a source of pairs.
 
     Attributes:
         languages: The codes of the source and the target language.
@@ -213,7 +213,7 @@ def _shown(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Fields:
-    """Where the two sentences of a record are.
+    """The keys of the two sentences of a record.
 
     Attributes:
         source: The keys that lead to the source, from the outside in.
@@ -271,7 +271,7 @@ def is_pair(record: object) -> bool:
 
 
 def field(record: object, keys: tuple[str | int, ...]) -> object:
-    """What stands there, or None where the record has no such field."""
+    """The value of a field, or None where the record has no such field."""
     value = record
     for key in keys:
         try:

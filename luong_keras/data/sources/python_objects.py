@@ -140,7 +140,7 @@ TENSORFLOW = ObjectKind(_is_tensorflow, _read_tensorflow)
 
 
 def _is_list(thing: Any) -> bool:
-    """Whether it can be gone through; the kind to be asked last."""
+    """Whether it is an iterable; the last kind that is tried."""
     return isinstance(thing, Iterable) and not isinstance(thing, str | bytes)
 
 

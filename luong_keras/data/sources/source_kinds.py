@@ -55,7 +55,7 @@ def one_line(text: str) -> str:
 
 
 def text_or_none(value: object) -> str | None:
-    """What a record has in a column, as text of one line.
+    """The cell of a record, as text of one line.
 
     Bytes are taken for UTF-8; what is neither is no sentence.
     """

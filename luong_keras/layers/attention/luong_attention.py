@@ -185,7 +185,7 @@ class LuongAttention(CheckedLayer):
     # For those who drive a loop.
 
     def project_keys(self, value):
-        """What is compared with queries, made once, to be passed as `keys`.
+        """Projects the memory once, to be passed as `keys`.
 
         (W_a h̄_s for "general".) `value` (B, S, M); returns `value` itself
         where the score projects nothing. The layer must be built.

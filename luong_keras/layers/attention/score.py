@@ -4,7 +4,7 @@ from typing import ClassVar
 
 
 class Score:
-    """What an attention layer asks of its score; the base of all scores.
+    """Base class of the scores of attention layers.
 
     Subclasses compute `__call__`; what else they have is up to them. A score
     belongs to one attention layer, which saves the weights. To be saved
@@ -52,7 +52,7 @@ class Score:
         """
 
     def project_keys(self, value):
-        """What is compared, (B, S, A), from the memory (B, S, M).
+        """Keys (B, S, A) of the memory (B, S, M).
 
         Made once a sentence. A score that projects nothing returns `value`.
         """

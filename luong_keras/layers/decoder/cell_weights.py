@@ -1,4 +1,4 @@
-"""What a decoder cell owns: its weights and the shapes of its states."""
+"""Weights and state shapes of a decoder cell."""
 
 import keras
 from keras import ops

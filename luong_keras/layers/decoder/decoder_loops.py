@@ -15,7 +15,7 @@ from luong_keras.ops.time_loop import carried, split_masks
 
 
 class Sequence(NamedTuple):
-    """What a cell runs over.
+    """The sequence that a cell runs over.
 
     Attributes:
         inputs: (B, T, E).

@@ -17,7 +17,7 @@ from luong_keras.ops.recurrence import clip_gradient
 
 
 class InputFeedingCell(CellWeights):
-    """What the LSTM and GRU cells share: everything but the recurrence.
+    """Base class of the LSTM and GRU cells: all but the recurrence.
 
     One step (Luong et al. 2015, sections 3 and 3.3), layers 1 ... L:
 
@@ -76,7 +76,7 @@ class InputFeedingCell(CellWeights):
         return product(inputs, self._ready(self.kernels[0]), bias)
 
     def project_memory(self, memory):
-        """What the steps need of a memory: (keys, values, value kernel).
+        """Projects a memory once: (keys, values, value kernel).
 
         `values` is W_cc h̄, the context's half of the attentional kernel:
         attention is linear in its values, so attending to the projected
@@ -139,7 +139,7 @@ class InputFeedingCell(CellWeights):
         return new_states
 
     def project_below(self, weights, layer, hidden, dropout_masks):
-        """What layer `layer` > 0 reads of the one below, W h + b.
+        """Projects the hidden states for layer `layer` > 0, W h + b.
 
         hidden (..., U) and its dropout mask, of one step or of all.
         """
@@ -154,7 +154,7 @@ class InputFeedingCell(CellWeights):
 
     @property
     def top_index(self):
-        """Which of the states is h of the highest layer."""
+        """The index of h of the highest layer among the states."""
         return (self.num_layers - 1) * self.states_per_layer
 
     def attend(
@@ -209,7 +209,7 @@ class InputFeedingCell(CellWeights):
         return masking.widen(context), alignments
 
     def alignment_queries(self, hidden, initial_hidden):
-        """What attended at every step, from h of the top layer (B, T, U)."""
+        """Attention queries of all steps, from h of the top layer (B, T, U)."""
         return hidden
 
     def dropout_mask_shapes(self, batch, steps, source_length, input_width):
@@ -225,7 +225,7 @@ class InputFeedingCell(CellWeights):
 
     @property
     def needs_context(self):
-        """Whether the recurrence of a step reads what attention found."""
+        """Whether the recurrence of a step reads the context."""
         return self.input_feeding
 
     def _value_kernel(self):

@@ -199,7 +199,7 @@ class MemoryRNN(CheckedLayer):
         return tuple(results) if len(results) > 1 else results[0]
 
     def _nothing(self, inputs, memory, states, return_attention_scores):
-        """What no sentence, or no step, gives: the states as they were."""
+        """The output for no sentence or no step: the initial states."""
         batch, steps = inputs.shape[:2]
         middle = (steps,) if self.return_sequences else ()
         dtype = self.compute_dtype
