@@ -2,6 +2,7 @@
 
     python benchmarks/gpu.py
     python benchmarks/gpu.py --tiny    # whether it works, also on a CPU
+    python benchmarks/gpu.py --before CHECKOUT    # beside another checkout
 
 For a Python with JAX and PyTorch; it needs no TensorFlow. It trains the
 paper's configuration (4 layers of 1000 units, 50,000 words, batches of 128
@@ -34,7 +35,7 @@ def training_programs(options, attention, path):
         "attention": attention,
     }
     return [
-        program(kind, precision, "training", arguments)
+        program(options, kind, precision, "training", arguments)
         for precision in options.precision
         for kind in options.programs
     ]
@@ -51,19 +52,21 @@ def decoding_programs(options, attention):
         "length": size.target_length,
     }
     return [
-        program(kind, precision, "decoding", arguments)
+        program(options, kind, precision, "decoding", arguments)
         for precision in options.precision
         for kind in options.programs
         if kind != "torch-compile"
     ]
 
 
-def program(kind, precision, task, arguments):
+def program(options, kind, precision, task, arguments):
     """One program; ours runs on JAX."""
     compiled = {"compiled": True} if kind == "torch-compile" else {}
     module, variables, python = "torch_model", {}, "torch"
-    if kind == "ours":
+    if kind in ("ours", "before"):
         module, variables, python = "ours_model", ON_JAX, "ours"
+    if kind == "before":
+        variables = {**ON_JAX, **driver.of_checkout(options.before)}
     return driver.Program(
         f"{kind} {precision}",
         f"{module}:{task}",
@@ -138,8 +141,13 @@ def main() -> None:
     parser.add_argument(
         "--programs", nargs="+", choices=KINDS, default=list(KINDS)
     )
+    parser.add_argument(
+        "--before", help="checkout of this project to compare with"
+    )
     parser.set_defaults(cores=0)
     options = parser.parse_args()
+    if options.before:
+        options.programs.append("before")
     if options.tiny:
         options.config = "tiny"
     driver.finish(options, f"gpu-{options.config}", clock="wall")
@@ -170,6 +178,7 @@ def report(written, group, results, words):
     written.environments(results)
     columns = {
         "target words/s": lambda found: f"{words / found.median('wall'):,.0f}",
+        "card's peak GB": lambda found: f"{found.first['card'] / 1e9:.1f}",
         "first run s": lambda found: (
             f"{found.first['wall'] * written.options.steps:.0f}"
         ),

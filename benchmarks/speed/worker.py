@@ -67,6 +67,7 @@ class Turns:
                 "cpu": time.process_time() - cpu,
                 "resident": before,
                 "peak": resident_megabytes("VmHWM"),
+                "card": peak_on_card(),
             }
             # What starts other programs says itself what they took.
             self.send(**measured | self.results)
@@ -91,6 +92,19 @@ def reset_peak():
             control.write("5")
     except OSError:
         pass
+
+
+def peak_on_card():
+    """Most bytes that JAX or PyTorch have held on a GPU; 0 without one."""
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        held = torch.cuda.is_available() and torch.cuda.max_memory_allocated()
+        return int(held)
+    # Not where Keras has loaded JAX for itself: it would take the card.
+    if os.environ.get("KERAS_BACKEND") != "jax":
+        return 0
+    found = sys.modules["jax"].local_devices()[0].memory_stats() or {}
+    return found.get("peak_bytes_in_use", 0)
 
 
 def described():

@@ -273,12 +273,13 @@ class Encoder(CheckedLayer):
     def _scanned(self, layer):
         """Whether a `scan` trains the layer: faster than Keras' loop.
 
-        On a GPU, cuDNN is faster still.
+        On a GPU with TensorFlow, cuDNN is faster still; on JAX, Keras has it
+        for sequences without a mask alone.
         """
         return (
             isinstance(layer, keras.layers.LSTM)
             and backend.backend() in BACKENDS
-            and not has_gpu()
+            and (backend.backend() == "jax" or not has_gpu())
         )
 
     @property

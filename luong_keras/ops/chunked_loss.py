@@ -28,8 +28,9 @@ from luong_keras.ops.devices import has_gpu
 from luong_keras.ops.products import product
 from luong_keras.ops.time_loop import one_by_one, with_gradient
 
-# Logits held at once; 32 MB in float32.
-_MOST_LOGITS = 2**23
+# Logits held at once: 32 MB in float32; on a GPU, where small products leave
+# most of it idle, 512 MB.
+_MOST_LOGITS, _MOST_LOGITS_ON_GPU = 2**23, 2**27
 # Chunks that TensorFlow computes side by side. What is done one after the other
 # in one of them leaves cores to the other.
 _LANES = 2
@@ -99,7 +100,8 @@ class _Words:
 
     def _cut_chunks(self, real):
         """The number of chunks, and the words of each."""
-        limit = max(_MOST_LOGITS // (self.vocabulary * self.passes), 1)
+        most = _MOST_LOGITS_ON_GPU if has_gpu() else _MOST_LOGITS
+        limit = max(most // (self.vocabulary * self.passes), 1)
         self.lanes = 1
         if backend.backend() == "tensorflow":
             if not has_gpu():

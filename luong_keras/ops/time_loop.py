@@ -2,6 +2,11 @@
 
 from keras import backend, ops
 
+from luong_keras.ops.devices import has_gpu
+
+# Steps of one iteration on a GPU, where starting a small operation costs about
+# what it computes, and a loop its bookkeeping.
+_UNROLL_ON_GPU = 5
 # The backends on which a gradient of one's own can be attached to many results.
 BACKENDS = ("tensorflow", "jax", "torch")
 
@@ -34,7 +39,10 @@ def time_loop(body, carry, xs, stacked, kept=0, reverse=False):
         carry, ys, zs = body(carry, x)
         return carry, (ys, zs)
 
-    carry, (ys, zs) = ops.scan(step, list(carry), xs, reverse=reverse)
+    unroll = _UNROLL_ON_GPU if has_gpu() else 1
+    carry, (ys, zs) = ops.scan(
+        step, list(carry), xs, reverse=reverse, unroll=unroll
+    )
     return carry, ys, zs
 
 
