@@ -33,6 +33,7 @@ from .layers.attention.bahdanau_attention import (
 from .layers.attention.local_attention import LocalAttention as LocalAttention
 from .layers.attention.luong_attention import LuongAttention as LuongAttention
 from .layers.bridge import Bridge as Bridge
+from .layers.decoder.attention_rnn import AttentionRNN as AttentionRNN
 from .layers.decoder.bahdanau_cells import BahdanauGRUCell as BahdanauGRUCell
 from .layers.decoder.bahdanau_cells import (
     BahdanauLSTMCell as BahdanauLSTMCell,
@@ -49,7 +50,6 @@ from .layers.decoder.input_feeding_rnn import InputFeedingGRU as InputFeedingGRU
 from .layers.decoder.input_feeding_rnn import (
     InputFeedingLSTM as InputFeedingLSTM,
 )
-from .layers.decoder.memory_rnn import MemoryRNN as MemoryRNN
 from .layers.encoder import Encoder as Encoder
 from .layers.output_projection import OutputProjection as OutputProjection
 from .layers.word_losses import WordLosses as WordLosses

@@ -429,8 +429,8 @@ LAYERS = {
         lambda dtype: _cell(lk.BahdanauGRUCell, dtype),
         _step,
     ),
-    "MemoryRNN": (
-        lambda dtype: lk.MemoryRNN(
+    "AttentionRNN": (
+        lambda dtype: lk.AttentionRNN(
             lk.InputFeedingGRUCell(
                 UNITS,
                 attention=lk.LuongAttention("concat", dtype=dtype),

@@ -89,7 +89,7 @@ def imports(path):
 
 
 def own_imports(path):
-    """Those of this package, without its name: 'layers.memory_rnn'."""
+    """Those of this package, without its name: 'layers.attention_rnn'."""
     for name in imports(path):
         first, _, rest = name.partition(".")
         if first == PACKAGE and rest:

@@ -64,7 +64,7 @@ def script(code):
     ("code", "expected"),
     [
         ("luong_keras.", {"LocalAttention", "layers", "Translator", "PRESETS"}),
-        ("luong_keras.layers.", {"LocalAttention", "Encoder", "MemoryRNN"}),
+        ("luong_keras.layers.", {"LocalAttention", "Encoder", "AttentionRNN"}),
         ("luong_keras.losses.", {"TranslationLoss"}),
         ("luong_keras.serving.", {"export_saved_model"}),
         ("luong_keras.LocalAttention(", {"half_width=", "score_mode="}),

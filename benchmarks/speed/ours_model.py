@@ -14,7 +14,7 @@ from luong_keras import (
     greedy_search,
 )
 from luong_keras.layers import encoder
-from luong_keras.layers.decoder import memory_rnn
+from luong_keras.layers.decoder import attention_rnn
 from luong_keras.losses import TranslationLoss
 from luong_keras.ops import time_loop
 from luong_keras.optimizers import make_optimizer
@@ -78,7 +78,7 @@ def training(
     of the library.
     """
     if automatic:
-        for module in (time_loop, memory_rnn, encoder):
+        for module in (time_loop, attention_rnn, encoder):
             module.BACKENDS = ()
     model = _model_of(configuration, precision, attention, settings, deferred)
     model = model.training_model

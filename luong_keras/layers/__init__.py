@@ -5,6 +5,7 @@ from luong_keras.layers.attention.local_attention import LocalAttention
 from luong_keras.layers.attention.luong_attention import LuongAttention
 from luong_keras.layers.attention.score import Score
 from luong_keras.layers.bridge import Bridge
+from luong_keras.layers.decoder.attention_rnn import AttentionRNN
 from luong_keras.layers.decoder.bahdanau_cells import (
     BahdanauGRUCell,
     BahdanauLSTMCell,
@@ -22,7 +23,6 @@ from luong_keras.layers.decoder.input_feeding_rnn import (
     InputFeedingGRU,
     InputFeedingLSTM,
 )
-from luong_keras.layers.decoder.memory_rnn import MemoryRNN
 from luong_keras.layers.embedding import Embedding
 from luong_keras.layers.encoder import Encoder
 from luong_keras.layers.output_projection import OutputProjection
@@ -45,7 +45,7 @@ __all__ = [
     "InputFeedingLSTMCell",
     "LocalAttention",
     "LuongAttention",
-    "MemoryRNN",
+    "AttentionRNN",
     "OutputProjection",
     "RepeatedRows",
     "Score",

@@ -11,11 +11,14 @@ from luong_keras.layers.argument_checks import (
     check_share,
 )
 from luong_keras.layers.checked_layer import CheckedLayer
+from luong_keras.layers.decoder.attention_rnn import (
+    DROPOUT_STYLES,
+    AttentionRNN,
+)
 from luong_keras.layers.decoder.cell_weights import drawn_wide
 from luong_keras.layers.decoder.input_feeding_lstm_cell import (
     InputFeedingLSTMCell,
 )
-from luong_keras.layers.decoder.memory_rnn import DROPOUT_STYLES, MemoryRNN
 from luong_keras.layers.weight_format import check_format, note_format
 from luong_keras.ops.devices import has_gpu
 from luong_keras.ops.double_precision import check_float64
@@ -34,9 +37,9 @@ class Encoder(CheckedLayer):
 
     Stacked `keras.layers.LSTM` or `GRU` (section 3 of Luong et al. 2015),
     fused by cuDNN in training on a GPU; with `cell_clip` or `gradient_clip`,
-    which those have not, a `MemoryRNN` without a memory. Padding may stand on
-    either side: each direction reads a sentence from its first or last word,
-    and the last states are those behind its other end. A False inside a
+    which those have not, an `AttentionRNN` without a memory. Padding may
+    stand on either side: each direction reads a sentence from its first or last
+    word, and the last states are those behind its other end. A False inside a
     sentence is stepped over. In training on a GPU with TensorFlow, cuDNN reads
     right-padded sentences alone, and Keras refuses others.
 
@@ -52,7 +55,7 @@ class Encoder(CheckedLayer):
             memory comes back in natural order; the last states are those
             after the first word.
         dropout: share dropped of the input of each layer, in training.
-        dropout_style: as in `MemoryRNN`; `"zaremba"` also drops the memory.
+        dropout_style: as in `AttentionRNN`; `"zaremba"` also drops the memory.
         use_bias: whether the gates have biases.
         cell_clip: as in `InputFeedingLSTMCell`; LSTM only.
         gradient_clip: as in `InputFeedingLSTMCell`; LSTM only.
@@ -188,7 +191,7 @@ class Encoder(CheckedLayer):
             recurrent_initializer=recurrent,
             dtype=self.dtype_policy,
         )
-        return MemoryRNN(
+        return AttentionRNN(
             cell, return_state=True, name=name, dtype=self.dtype_policy
         )
 

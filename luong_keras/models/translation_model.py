@@ -8,6 +8,7 @@ from keras import ops
 
 from luong_keras.config import AttentionConfig, ModelConfig
 from luong_keras.layers import (
+    AttentionRNN,
     BahdanauGRUCell,
     BahdanauLSTMCell,
     Bridge,
@@ -17,7 +18,6 @@ from luong_keras.layers import (
     InputFeedingLSTMCell,
     LocalAttention,
     LuongAttention,
-    MemoryRNN,
     OutputProjection,
     RepeatedRows,
     WordLosses,
@@ -126,7 +126,7 @@ class TranslationModel:
             name="encoder",
         )
         self.target_embedding = self._target_embedding()
-        self.decoder = MemoryRNN(
+        self.decoder = AttentionRNN(
             self._cell(),
             dropout=config.dropout,
             dropout_style=config.dropout_style,
@@ -337,7 +337,7 @@ class TranslationModel:
         *_, target_in = self._alignment_inputs
         # A second driver of the same cell: Keras wants one number of outputs
         # for all calls of a layer.
-        driver = MemoryRNN(
+        driver = AttentionRNN(
             self.decoder.cell, dtype=self.config.precision, name="aligner"
         )
         _, alignments = driver(

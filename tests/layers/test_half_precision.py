@@ -142,7 +142,7 @@ def test_a_long_source_loses_by_its_positions_alone(dtype, monkeypatch):
         cell = lk.InputFeedingLSTMCell(
             16, attention=attention, input_feeding=False, dtype=policy
         )
-        layer = lk.MemoryRNN(cell, dtype=policy)
+        layer = lk.AttentionRNN(cell, dtype=policy)
         layer.build(inputs.shape, memory.shape)
         return round_weights(layer, dtype)
 

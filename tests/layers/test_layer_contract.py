@@ -319,7 +319,7 @@ CONFIGURED = {
     "BahdanauGRUCell": lambda: lk.BahdanauGRUCell(
         4, attention=lk.BahdanauAttention(3)
     ),
-    "MemoryRNN": lambda: lk.MemoryRNN(
+    "AttentionRNN": lambda: lk.AttentionRNN(
         lk.InputFeedingGRUCell(4, attention=lk.LuongAttention("dot")),
         return_sequences=False,
         return_state=True,

@@ -727,11 +727,11 @@ def test_every_layer_tells_other_widths_than_the_first(name, symbolic):
 
 def test_a_layer_around_a_built_one_tells_other_widths():
     cell = lk.InputFeedingGRUCell(4)
-    lk.MemoryRNN(cell)(QUERY, memory=MEMORY)
+    lk.AttentionRNN(cell)(QUERY, memory=MEMORY)
     projection = lk.OutputProjection(7)
     projection(QUERY)
     for call in (
-        lambda: lk.MemoryRNN(cell)(INPUTS, memory=MEMORY),
+        lambda: lk.AttentionRNN(cell)(INPUTS, memory=MEMORY),
         lambda: lk.WordLosses(projection)(INPUTS, IDS),
     ):
         with pytest.raises(ValueError, match=r"\(..., 4\).*\(2, 3, 6\)"):

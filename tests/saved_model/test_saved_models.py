@@ -83,7 +83,7 @@ def model_of_every_layer():
         layers.InputFeedingGRU(UNITS, attention=layers.LuongAttention()),
         layers.BahdanauLSTM(UNITS, attention=additive()),
         layers.BahdanauGRU(UNITS, attention=additive()),
-        *map(layers.MemoryRNN, cells),
+        *map(layers.AttentionRNN, cells),
     ):
         x = decoder(x, memory=memory)
     word_losses, _ = layers.WordLosses(layers.OutputProjection(WORDS))(x, words)

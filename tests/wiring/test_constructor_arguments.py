@@ -125,7 +125,7 @@ ARGUMENTS = {
             **COMMON,
         }
     ],
-    lk.MemoryRNN: [{"cell": lambda: lk.InputFeedingGRUCell(4), **DRIVER}],
+    lk.AttentionRNN: [{"cell": lambda: lk.InputFeedingGRUCell(4), **DRIVER}],
     lk.InputFeedingLSTM: [{"units": 4, "attention": local, **LSTM, **DRIVER}],
     lk.InputFeedingGRU: [{"units": 4, "attention": local, **CELL, **DRIVER}],
     lk.BahdanauLSTM: [
@@ -461,8 +461,8 @@ SEEDED = {
     "BahdanauAttention": (_drop(lk.BahdanauAttention, dropout=0.5), _attend),
     "InputFeedingLSTM": (_decoder(lk.InputFeedingLSTM), _decode),
     "BahdanauGRU": (_decoder(lk.BahdanauGRU), _decode),
-    "MemoryRNN, weights of its attention layer": (
-        lambda seed: lk.MemoryRNN(
+    "AttentionRNN, weights of its attention layer": (
+        lambda seed: lk.AttentionRNN(
             lk.InputFeedingLSTMCell(
                 4, attention=lk.LuongAttention("dot", dropout=0.5)
             ),

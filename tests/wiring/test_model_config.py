@@ -135,7 +135,7 @@ GLOBAL = {
     },
 }
 # Layers of Keras cannot clip.
-CLIPPING = {"encoder.stacks.0.0": "MemoryRNN"}
+CLIPPING = {"encoder.stacks.0.0": "AttentionRNN"}
 
 # Field: its value with what else it needs, and what that changes.
 MODEL_ROWS = {

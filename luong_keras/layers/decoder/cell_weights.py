@@ -164,7 +164,7 @@ class CellWeights(CheckedLayer):
                 f"`{type(self).__name__}` has an attention layer and needs "
                 "something to attend to. Expected: `memory` (B, S, M). "
                 "Received: memory=None. Pass `memory=`; to run the cell over "
-                "a sequence use `MemoryRNN(cell)`, since `keras.layers.RNN` "
+                "a sequence use `AttentionRNN(cell)`, since `keras.layers.RNN` "
                 "cannot hand a memory to its cell. For a plain recurrent "
                 "layer say `attention=None`."
             )

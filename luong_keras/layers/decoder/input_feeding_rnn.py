@@ -1,7 +1,11 @@
-"""The decoders as one layer each: a cell in its `MemoryRNN`."""
+"""The decoders as one layer each: a cell in its `AttentionRNN`."""
 
 import keras
 
+from luong_keras.layers.decoder.attention_rnn import (
+    AttentionRNN,
+    refuse_go_backwards,
+)
 from luong_keras.layers.decoder.bahdanau_cells import (
     BahdanauGRUCell,
     BahdanauLSTMCell,
@@ -12,14 +16,10 @@ from luong_keras.layers.decoder.input_feeding_gru_cell import (
 from luong_keras.layers.decoder.input_feeding_lstm_cell import (
     InputFeedingLSTMCell,
 )
-from luong_keras.layers.decoder.memory_rnn import (
-    MemoryRNN,
-    refuse_go_backwards,
-)
 
 
-class _CellRNN(MemoryRNN):
-    """A `MemoryRNN` that makes its own cell from flat arguments."""
+class _CellRNN(AttentionRNN):
+    """An `AttentionRNN` that makes its own cell from flat arguments."""
 
     def get_config(self):
         driver = super().get_config()
@@ -39,7 +39,7 @@ class _CellRNN(MemoryRNN):
 class InputFeedingLSTM(_CellRNN):
     """The paper's decoder: stacked LSTM, attention, input feeding.
 
-    `MemoryRNN` over an `InputFeedingLSTMCell`, as `keras.layers.LSTM` is an
+    `AttentionRNN` over an `InputFeedingLSTMCell`, as `keras.layers.LSTM` is an
     RNN over an `LSTMCell`.
 
     Args:
@@ -50,10 +50,10 @@ class InputFeedingLSTM(_CellRNN):
             recurrent_initializer, bias_initializer: as in
             `InputFeedingLSTMCell`.
         return_sequences, return_state, dropout, dropout_style,
-            deferred_gradients, seed: as in `MemoryRNN`.
+            deferred_gradients, seed: as in `AttentionRNN`.
         name, dtype, trainable: as in every Keras layer.
 
-    Call arguments and output: as in `MemoryRNN`.
+    Call arguments and output: as in `AttentionRNN`.
 
     Example:
 

@@ -224,7 +224,7 @@ def test_sizes_are_checked(options):
 @pytest.mark.parametrize("cell_class", ALL_CELLS)
 def test_the_rnn_of_keras_cannot_drive_it(cell_class):
     cell = cell_class(4, attention=lk.LuongAttention())
-    with pytest.raises(ValueError, match="MemoryRNN"):
+    with pytest.raises(ValueError, match="AttentionRNN"):
         keras.layers.RNN(cell)(random(2, 3, 5))
 
 

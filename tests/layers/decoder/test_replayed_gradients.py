@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 import luong_keras as lk
-from luong_keras.layers.decoder import memory_rnn
+from luong_keras.layers.decoder import attention_rnn
 from luong_keras.layers.decoder.input_feeding_cell import InputFeedingCell
 from luong_keras.ops.products import product
 from tests.layer_checks import (
@@ -85,7 +85,7 @@ class Coverage(lk.InputFeedingGRUCell):
 
 def decoder_of(cell_class):
     def decoder(units, attention, dtype, deferred_gradients, return_state, **o):
-        return lk.MemoryRNN(
+        return lk.AttentionRNN(
             cell_class(units, attention=attention, dtype=dtype, **o),
             deferred_gradients=deferred_gradients,
             return_state=return_state,
@@ -198,7 +198,7 @@ def test_padding_and_alignments(decoder, drop, padding, attention, float64):
 
 
 def inner(units, dtype):
-    return lk.MemoryRNN(Inner(units, dtype=dtype), dtype=dtype)
+    return lk.AttentionRNN(Inner(units, dtype=dtype), dtype=dtype)
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_a_second_derivative_is_refused(in_graph):
 
 
 def test_other_backends_are_differentiated_automatically(monkeypatch):
-    monkeypatch.setattr(memory_rnn, "BACKENDS", ())
+    monkeypatch.setattr(attention_rnn, "BACKENDS", ())
     inputs, memory = random(2, 3, 5), random(2, 6, 4)
     lk.InputFeedingGRU(4)(inputs, memory=memory, training=True)
     with pytest.raises(ValueError, match="deferred_gradients=True"):

@@ -26,7 +26,7 @@ def make(cell_class, attention="general", driver=None, **options):
     if isinstance(attention, str):
         attention = lk.LuongAttention(attention, dtype="float64", dropout=0.5)
     cell = cell_class(4, attention=attention, dtype="float64", **options)
-    layer = lk.MemoryRNN(cell, dtype="float64", **(driver or {}))
+    layer = lk.AttentionRNN(cell, dtype="float64", **(driver or {}))
     layer.build((None, None, 5), (None, None, 6))
     return randomize(layer)
 
@@ -297,13 +297,13 @@ def test_training_drops_the_weights_of_its_attention_layer():
 def test_arguments_are_checked():
     cell = lk.InputFeedingLSTMCell(4, attention=None)
     with pytest.raises(ValueError, match="cell.*keras.layers.RNN"):
-        lk.MemoryRNN(keras.layers.LSTMCell(4))
+        lk.AttentionRNN(keras.layers.LSTMCell(4))
     with pytest.raises(ValueError, match="dropout_style.*'variational'"):
-        lk.MemoryRNN(cell, dropout_style="variational")
+        lk.AttentionRNN(cell, dropout_style="variational")
     with pytest.raises(ValueError, match="dropout.*Received: dropout=1.0"):
-        lk.MemoryRNN(cell, dropout=1.0)
+        lk.AttentionRNN(cell, dropout=1.0)
     with pytest.raises(ValueError, match="cell.attention=None"):
-        lk.MemoryRNN(cell)(INPUTS, return_attention_scores=True)
+        lk.AttentionRNN(cell)(INPUTS, return_attention_scores=True)
 
 
 # Continued sequences.

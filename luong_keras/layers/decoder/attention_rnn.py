@@ -28,7 +28,7 @@ DROPOUT_STYLES = ("zaremba", "authors", "sequence")
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
-class MemoryRNN(CheckedLayer):
+class AttentionRNN(CheckedLayer):
     """Runs a cell that attends to a memory over all target steps.
 
     What `keras.layers.RNN` is to its cells, with the memory as an input of
@@ -90,9 +90,9 @@ class MemoryRNN(CheckedLayer):
     Example:
 
     >>> import numpy as np
-    >>> from luong_keras import InputFeedingLSTMCell, MemoryRNN
+    >>> from luong_keras import InputFeedingLSTMCell, AttentionRNN
     >>> cell = InputFeedingLSTMCell(8, attention="local-m")
-    >>> vectors, alignments = MemoryRNN(cell)(
+    >>> vectors, alignments = AttentionRNN(cell)(
     ...     np.ones((2, 3, 5)), memory=np.ones((2, 6, 4)),
     ...     return_attention_scores=True,
     ... )
