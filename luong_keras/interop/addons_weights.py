@@ -12,7 +12,7 @@ import numpy as np
 from luong_keras.layers.attention.bahdanau_attention import BahdanauAttention
 from luong_keras.layers.attention.local_attention import LocalAttention
 from luong_keras.layers.attention.luong_attention import LuongAttention
-from luong_keras.layers.decoder.input_feeding_cell import InputFeedingCell
+from luong_keras.layers.decoder.attention_cell import AttentionCell
 
 _SCORE_WEIGHTS = (
     "attention_v",
@@ -247,7 +247,7 @@ def _check_attention(layer):
 
 
 def _check_cell(cell, attention_layer):
-    fits = isinstance(cell, InputFeedingCell) and cell.input_feeding
+    fits = isinstance(cell, AttentionCell) and cell.input_feeding
     if not fits or cell.attention is None:
         raise ValueError(
             "The counterpart of an `AttentionWrapper` is an input-feeding "

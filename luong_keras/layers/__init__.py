@@ -5,12 +5,12 @@ from luong_keras.layers.attention.local_attention import LocalAttention
 from luong_keras.layers.attention.luong_attention import LuongAttention
 from luong_keras.layers.attention.score import Score
 from luong_keras.layers.bridge import Bridge
+from luong_keras.layers.decoder.attention_cell import AttentionCell
 from luong_keras.layers.decoder.attention_rnn import AttentionRNN
 from luong_keras.layers.decoder.bahdanau_cells import (
     BahdanauGRUCell,
     BahdanauLSTMCell,
 )
-from luong_keras.layers.decoder.input_feeding_cell import InputFeedingCell
 from luong_keras.layers.decoder.input_feeding_gru_cell import (
     InputFeedingGRUCell,
 )
@@ -38,7 +38,7 @@ __all__ = [
     "Bridge",
     "Embedding",
     "Encoder",
-    "InputFeedingCell",
+    "AttentionCell",
     "InputFeedingGRU",
     "InputFeedingGRUCell",
     "InputFeedingLSTM",

@@ -207,7 +207,7 @@ MUTATIONS = [
     ),
     Mutation(
         "h instead of the attentional vector fed back",
-        "layers/decoder/input_feeding_cell.py",
+        "layers/decoder/attention_cell.py",
         'fed = _dropped(states[-1], masks.get("feeding"))',
         'fed = _dropped(states[-3], masks.get("feeding"))',
         MODEL,

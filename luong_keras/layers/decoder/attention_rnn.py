@@ -15,8 +15,8 @@ from luong_keras.layers.argument_checks import (
 )
 from luong_keras.layers.checked_layer import CheckedLayer
 from luong_keras.layers.decoder import decoder_loops
-from luong_keras.layers.decoder.input_feeding_cell import (
-    InputFeedingCell,
+from luong_keras.layers.decoder.attention_cell import (
+    AttentionCell,
     with_a_place,
 )
 from luong_keras.ops import masking
@@ -115,7 +115,7 @@ class AttentionRNN(CheckedLayer):
     ):
         super().__init__(name=name, dtype=dtype, trainable=trainable)
         check_float64(self)
-        if not isinstance(cell, InputFeedingCell):
+        if not isinstance(cell, AttentionCell):
             raise ValueError(
                 "`cell` must be one of this library's cells, such as "
                 "`InputFeedingLSTMCell`. Received: "

@@ -18,7 +18,7 @@ from luong_keras.ops.double_precision import check_float64
 class CellWeights(CheckedLayer):
     """The weights of a stack of recurrent layers under an attention layer.
 
-    `InputFeedingCell` computes with them. Subclasses give `num_gates`,
+    `AttentionCell` computes with them. Subclasses give `num_gates`,
     `states_per_layer` and what their gates need.
     """
 

@@ -2,12 +2,12 @@
 
 import keras
 
-from luong_keras.layers.decoder.input_feeding_cell import InputFeedingCell
+from luong_keras.layers.decoder.attention_cell import AttentionCell
 from luong_keras.ops.recurrence import gru_step
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
-class InputFeedingGRUCell(InputFeedingCell):
+class InputFeedingGRUCell(AttentionCell):
     """One decoder step: stacked GRU, attention on top, input feeding below.
 
     As `InputFeedingLSTMCell`, with gated recurrent units in the form of

@@ -3,12 +3,12 @@
 import keras
 
 from luong_keras.layers.argument_checks import check_limits
-from luong_keras.layers.decoder.input_feeding_cell import InputFeedingCell
+from luong_keras.layers.decoder.attention_cell import AttentionCell
 from luong_keras.ops.recurrence import lstm_step
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
-class InputFeedingLSTMCell(InputFeedingCell):
+class InputFeedingLSTMCell(AttentionCell):
     """One decoder step: stacked LSTM, attention on top, input feeding below.
 
         z_1 = W_1 [x_t; h̃_{t-1}] + R_1 h_1 + b_1   (section 3.3)

@@ -7,7 +7,7 @@ from keras import ops
 
 import luong_keras as lk
 from luong_keras.layers.decoder import attention_rnn
-from luong_keras.layers.decoder.input_feeding_cell import InputFeedingCell
+from luong_keras.layers.decoder.attention_cell import AttentionCell
 from luong_keras.ops.products import product
 from tests.layer_checks import (
     few_at_first,
@@ -35,7 +35,7 @@ def _only_where_there_are_any():
 # Cells of users' own, who know of no loop.
 
 
-class Reset(InputFeedingCell):
+class Reset(AttentionCell):
     """Weights of its own: read by no `product`, by one, and by both."""
 
     num_gates = 1
@@ -55,7 +55,7 @@ class Reset(InputFeedingCell):
         return [ops.tanh(projected + inner + twice)]
 
 
-class Inner(InputFeedingCell):
+class Inner(AttentionCell):
     """A weight of its own that a product reads."""
 
     num_gates = 1

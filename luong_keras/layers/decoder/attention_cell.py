@@ -16,7 +16,7 @@ from luong_keras.ops.products import product
 from luong_keras.ops.recurrence import clip_gradient
 
 
-class InputFeedingCell(CellWeights):
+class AttentionCell(CellWeights):
     """Base class of the LSTM and GRU cells: all but the recurrence.
 
     One step (Luong et al. 2015, sections 3 and 3.3), layers 1 ... L:
