@@ -23,7 +23,7 @@ LEVELS = {
     "presets": 0,
     "missing_package": 0,
     "lazy_names": 0,
-    "near_names": 0,
+    "suggestions": 0,
     "progress": 0,
     "files": 0,
     "ops": 1,

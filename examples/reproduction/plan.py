@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from luong_keras import PRESETS, RunConfig, config_from_dict, config_to_dict
 from luong_keras.config.values import read_yaml, with_values
-from luong_keras.near_names import did_you_mean
+from luong_keras.suggestions import did_you_mean
 
 _PLANS = Path(__file__).parent / "plans"
 # Placeholders for folders in the settings of a plan.

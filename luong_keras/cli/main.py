@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import luong_keras
-from luong_keras.near_names import did_you_mean
+from luong_keras.suggestions import did_you_mean
 
 COMMANDS = {
     "train": "train a translator, or go on with one",

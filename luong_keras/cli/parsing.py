@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 from luong_keras.files.inside import local
 from luong_keras.missing_package import missing_package
-from luong_keras.near_names import did_you_mean
+from luong_keras.suggestions import did_you_mean
 
 try:
     import tyro

@@ -12,7 +12,7 @@ from typing import Any
 
 from luong_keras.config import RunConfig
 from luong_keras.missing_package import missing_package
-from luong_keras.near_names import did_you_mean
+from luong_keras.suggestions import did_you_mean
 
 # What people change most, without the section; some are several settings.
 SHORT_NAMES = {

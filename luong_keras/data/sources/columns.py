@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from luong_keras.near_names import did_you_mean
+from luong_keras.suggestions import did_you_mean
 
 _SOURCE = {"source", "src"}
 _TARGET = {"target", "tgt", "trg", "ref", "reference"}

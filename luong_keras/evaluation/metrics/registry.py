@@ -13,7 +13,7 @@ from luong_keras.evaluation.metrics import (
     token_accuracy,
 )
 from luong_keras.evaluation.metrics.metric import Metric, Score, Target
-from luong_keras.near_names import did_you_mean
+from luong_keras.suggestions import did_you_mean
 
 AUTO = "auto"
 _MAKERS: dict[str, Callable[[Target], Metric]] = {

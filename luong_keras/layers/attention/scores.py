@@ -14,9 +14,9 @@ import numbers
 from keras import ops
 
 from luong_keras.layers.attention.score import Score
-from luong_keras.near_names import did_you_mean
 from luong_keras.ops import masking
 from luong_keras.ops.products import dots, product
+from luong_keras.suggestions import did_you_mean
 
 CONCAT_FORMS = ("joint", "separate", "query_only")
 
