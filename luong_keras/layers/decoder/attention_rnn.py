@@ -14,7 +14,7 @@ from luong_keras.layers.argument_checks import (
     counts_steps,
 )
 from luong_keras.layers.checked_layer import CheckedLayer
-from luong_keras.layers.decoder import decoder_loops
+from luong_keras.layers.decoder import cell_loops
 from luong_keras.layers.decoder.attention_cell import (
     AttentionCell,
     with_a_place,
@@ -176,12 +176,12 @@ class AttentionRNN(CheckedLayer):
             mask = ops.cast(mask, "bool")
         if memory_mask is not None:
             memory_mask = ops.cast(memory_mask, "bool")
-        sequence = decoder_loops.Sequence(
+        sequence = cell_loops.Sequence(
             inputs,
             *with_a_place(memory, memory_mask),
             states,
             mask,
-            decoder_loops.step_numbers(inputs, mask, start_position),
+            cell_loops.step_numbers(inputs, mask, start_position),
             masks,
             return_attention_scores,
         )
@@ -214,7 +214,7 @@ class AttentionRNN(CheckedLayer):
     def _run(self, sequence, training):
         # Only in training: what is exported should be plain operations.
         deferred = self._deferred and bool(training)
-        return decoder_loops.run(self.cell, sequence, deferred)
+        return cell_loops.run(self.cell, sequence, deferred)
 
     @property
     def _deferred(self):
