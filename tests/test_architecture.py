@@ -55,7 +55,7 @@ LEVELS = {
 # the replicas of a strategy, which `training.mirrored` makes.
 WITH_TENSORFLOW = (
     *("text", "data", "inference", "serving"),
-    *("ops.time_loop", "ops.lookup", "ops.vector_jacobian"),
+    *("ops.loops", "ops.lookup", "ops.vector_jacobian"),
     *("ops.replicas", "ops.devices", "training.mirrored"),
     *("models.batch_parts_tensorflow", "recipe.devices"),
     "recipe.validation_callbacks",
@@ -69,7 +69,7 @@ WITH_JAX = (
 )
 # Gradients of many results, which Keras has not there. And
 # what a GPU can do.
-WITH_TORCH = ("ops.time_loop", "ops.devices")
+WITH_TORCH = ("ops.loops", "ops.devices")
 TENSORFLOW = ("tensorflow", "tensorflow_text", "tensorflow_datasets")
 MODULES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts): path

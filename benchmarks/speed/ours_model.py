@@ -16,7 +16,7 @@ from luong_keras import (
 from luong_keras.layers import encoder
 from luong_keras.layers.decoder import attention_rnn
 from luong_keras.losses import TranslationLoss
-from luong_keras.ops import time_loop
+from luong_keras.ops import loops
 from luong_keras.optimizers import make_optimizer
 from speed.batches import EOS_ID, batch_shape, random_words, read_batches
 from speed.configurations import CONFIGURATIONS
@@ -78,7 +78,7 @@ def training(
     of the library.
     """
     if automatic:
-        for module in (time_loop, attention_rnn, encoder):
+        for module in (loops, attention_rnn, encoder):
             module.BACKENDS = ()
     model = _model_of(configuration, precision, attention, settings, deferred)
     model = model.training_model

@@ -7,7 +7,7 @@ from luong_keras.layers.argument_checks import check_floats, check_numbers
 from luong_keras.layers.checked_layer import CheckedLayer
 from luong_keras.layers.embedding import embedding_table
 from luong_keras.missing_package import private_name
-from luong_keras.ops import time_loop, two_passes
+from luong_keras.ops import loops, two_passes
 from luong_keras.ops.chunked_loss import chunked_word_losses
 from luong_keras.ops.cross_entropy import check_smoothing, word_losses
 from luong_keras.ops.double_precision import check_float64
@@ -178,7 +178,7 @@ class OutputProjection(CheckedLayer):
         losses those of `ops.two_passes`.
         """
         check_smoothing(label_smoothing)
-        if not training or backend.backend() not in time_loop.BACKENDS:
+        if not training or backend.backend() not in loops.BACKENDS:
             logits = self.call(vectors)
             if r_drop:
                 return two_passes.word_losses(

@@ -25,8 +25,8 @@ from keras import backend, ops
 
 from luong_keras.ops import two_passes
 from luong_keras.ops.devices import has_gpu
+from luong_keras.ops.loops import sequential_while_loop, with_custom_gradient
 from luong_keras.ops.products import product
-from luong_keras.ops.time_loop import one_by_one, with_gradient
 
 # Logits held at once: 32 MB in float32; on a GPU, where small products leave
 # most of it idle, 512 MB.
@@ -75,7 +75,7 @@ def chunked_word_losses(
             weighted,
         )
 
-    return with_gradient([losses, hits], gradients, arguments)
+    return with_custom_gradient([losses, hits], gradients, arguments)
 
 
 class _Words:
@@ -187,7 +187,7 @@ class _Words:
         # The first chunk begins the sums, which are as large as the kernel.
         rows = self._rows(lane)
         by_word, sums = self._chunk(rows, weights)
-        _, *held = one_by_one(
+        _, *held = sequential_while_loop(
             lambda number, *_: number < self.chunks,
             body,
             ops.ones((), dtype="int32"),

@@ -15,8 +15,8 @@ step by step.
 import keras
 from keras import ops, tree
 
+from luong_keras.ops.loops import carried, stacking_loop, with_custom_gradient
 from luong_keras.ops.products import Tape, shared_gradients
-from luong_keras.ops.time_loop import carried, time_loop, with_gradient
 from luong_keras.ops.vector_jacobian import reads, vector_jacobians
 
 # Elsewhere the backend differentiates loops.
@@ -119,7 +119,7 @@ class _Scan:
         return carried(found, states, mask), tape
 
     def run(self):
-        last, sequences, kept = time_loop(
+        last, sequences, kept = stacking_loop(
             self._forward,
             self.start,
             self.xs,
@@ -130,7 +130,9 @@ class _Scan:
         def gradients(upstream):
             return self._gradients(upstream, kept)
 
-        found = with_gradient([*last, *sequences], gradients, self.arguments)
+        found = with_custom_gradient(
+            [*last, *sequences], gradients, self.arguments
+        )
         return found[: len(last)], found[len(last) :]
 
     def _forward(self, states, x):
@@ -145,7 +147,7 @@ class _Scan:
         xs |= {f"kept_{i}": x for i, x in enumerate(kept)}
         xs |= {f"d_output_{i}": x for i, x in enumerate(upstream[height:])}
         sums = [ops.zeros_like(self.held[i], self.dtype) for i in self.beside]
-        d_first, (d_inputs, *left), _ = time_loop(
+        d_first, (d_inputs, *left), _ = stacking_loop(
             self._backward,
             [*upstream[:height], *sums],
             xs,

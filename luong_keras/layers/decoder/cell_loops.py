@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import keras
 from keras import backend, ops
 
+from luong_keras.ops.loops import carried, split_masks
 from luong_keras.ops.scan import scan
-from luong_keras.ops.time_loop import carried, split_masks
 
 
 class Sequence(NamedTuple):

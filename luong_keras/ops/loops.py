@@ -11,18 +11,18 @@ _UNROLL_ON_GPU = 5
 BACKENDS = ("tensorflow", "jax", "torch")
 
 
-def time_loop(body, carry, xs, stacked, kept=0, reverse=False):
+def stacking_loop(body, carry, xs, stacked, kept=0, reverse=False):
     """Runs a body over the first axis of sequences.
 
     Like `keras.ops.scan`, which on TensorFlow takes one sequence only and
     copies what a backward loop reads. Nothing is differentiated through it;
-    see `with_gradient`.
+    see `with_custom_gradient`.
 
     Args:
         body: `body(carry, x) -> (carry, ys, zs)`, of the carry and one step
             of every sequence (a dict) to the new carry and two lists.
         carry: list of tensors of one dtype.
-        xs: dict of tensors (T, ...) and of what `time_loop` has kept.
+        xs: dict of tensors (T, ...) and of what `stacking_loop` has kept.
         stacked: how many tensors `ys` has, all of the dtype of the carry.
         kept: the same of `zs`.
         reverse: whether to start at the last step; the results stay at the
@@ -30,7 +30,7 @@ def time_loop(body, carry, xs, stacked, kept=0, reverse=False):
 
     Returns:
         The last carry; for each of `ys` all steps, (T, ...); for each of
-        `zs` something that only another `time_loop` reads.
+        `zs` something that only another `stacking_loop` reads.
     """
     if backend.backend() == "tensorflow":
         return _tensorflow_loop(body, carry, xs, stacked, kept, reverse)
@@ -86,7 +86,7 @@ def _tensorflow_loop(body, carry, xs, stacked, kept, reverse):
     return carry, sequences, arrays[stacked:]
 
 
-def one_by_one(condition, body, number, *variables):
+def sequential_while_loop(condition, body, number, *variables):
     """`ops.while_loop` whose bodies run one after the other.
 
     TensorFlow begins all bodies at once as far as they depend on their
@@ -103,7 +103,7 @@ def one_by_one(condition, body, number, *variables):
     )
 
 
-def with_gradient(results, gradients, arguments):
+def with_custom_gradient(results, gradients, arguments):
     """`results` as functions of `arguments`, with a gradient of their own.
 
     Args:
@@ -154,7 +154,7 @@ def _once(*tensors):
 
 
 def _with_torch_gradient(results, gradients, arguments):
-    """`with_gradient`; Keras' own takes one result on torch."""
+    """`with_custom_gradient`; Keras' own takes one result on torch."""
     import torch
 
     class Attached(torch.autograd.Function):
