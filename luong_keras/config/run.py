@@ -164,7 +164,7 @@ class RunConfig:
                 "joint_vocabulary=true means one vocabulary, so both sizes "
                 f"must be equal. Received: {sizes[0]} and {sizes[1]}."
             )
-        check_two_passes(model, self.training)
+        check_r_drop(model, self.training)
         if model.shared_embeddings and not self.data.joint_vocabulary:
             raise ValueError(
                 "shared_embeddings=true means that an id is the same word on "
@@ -203,7 +203,7 @@ def check_averages(training) -> None:
         )
 
 
-def check_two_passes(model, training) -> None:
+def check_r_drop(model, training) -> None:
     """Raises where the two passes of a sentence would be the same."""
     drops = (model.dropout, model.attention.dropout, model.word_dropout)
     if training.r_drop and not any(drops):

@@ -7,7 +7,7 @@ from luong_keras.layers.argument_checks import check_floats, check_numbers
 from luong_keras.layers.checked_layer import CheckedLayer
 from luong_keras.layers.embedding import embedding_table
 from luong_keras.missing_package import private_name
-from luong_keras.ops import loops, two_passes
+from luong_keras.ops import loops, regularized_dropout
 from luong_keras.ops.chunked_loss import chunked_word_losses
 from luong_keras.ops.cross_entropy import check_smoothing, word_losses
 from luong_keras.ops.double_precision import check_float64
@@ -175,19 +175,19 @@ class OutputProjection(CheckedLayer):
         are made beside the losses, a chunk of real words after the other:
         never are all logits held, and no padding is projected. With `r_drop`
         vectors are (2 B, T, U), two passes of a row after each other, and the
-        losses those of `ops.two_passes`.
+        losses those of `ops.regularized_dropout`.
         """
         check_smoothing(label_smoothing)
         if not training or backend.backend() not in loops.BACKENDS:
             logits = self.call(vectors)
             if r_drop:
-                return two_passes.word_losses(
+                return regularized_dropout.word_losses(
                     logits, targets, label_smoothing, pad_id, r_drop
                 )
             return word_losses(logits, targets, label_smoothing, pad_id)
         (*first, kernel), bias = self.loop_weights()
         if r_drop:
-            vectors = two_passes.in_turn(vectors)
+            vectors = regularized_dropout.interleave_passes(vectors)
         else:
             vectors = ops.reshape(vectors, (-1, vectors.shape[-1]))
         for between in first:

@@ -3,7 +3,7 @@
 import keras
 
 from luong_keras.layers.checked_layer import CheckedLayer
-from luong_keras.ops.two_passes import PASSES, twice
+from luong_keras.ops.regularized_dropout import PASSES, repeat_rows
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
@@ -41,7 +41,7 @@ class RepeatedRows(CheckedLayer):
         self.built = True
 
     def call(self, rows, training=False):
-        return twice(rows) if training else rows
+        return repeat_rows(rows) if training else rows
 
     def compute_mask(self, rows, previous_mask):
         return None

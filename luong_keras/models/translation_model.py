@@ -51,7 +51,7 @@ class TranslationModel:
         sampled_softmax: how many words they are estimated from, or None.
         r_drop: the weight of the divergence between two passes of every
             sentence, each with dropout of its own; 0 for one pass
-            (`ops.two_passes`).
+            (`ops.regularized_dropout`).
 
     Attributes:
         config: the `ModelConfig`, with what was chosen for
@@ -236,7 +236,7 @@ class TranslationModel:
             [*inputs, target_in], self.projection(vectors), name="translator"
         )
         if self.r_drop:
-            twice = RepeatedRows(name="two_passes")
+            twice = RepeatedRows(name="r_drop")
             vectors, *_ = self._read([*map(twice, inputs), twice(target_in)])
         losses = WordLosses(
             self.projection,

@@ -11,7 +11,7 @@ e (see `cross_entropy.masked_cross_entropy`):
 so the gradients of x, W and b are known when the loss is, for an upstream
 gradient of 1. The objectives of this library give every word the same one,
 which then multiplies them; other weights take a second pass. Two passes of a
-word with other dropout (`two_passes`) are projected together.
+word with other dropout (`regularized_dropout`) are projected together.
 
 In float16 an optimizer scales the loss, so that small gradients are not lost.
 That comes with the upstream gradient, too late for d loss / d l, most of which
@@ -23,7 +23,7 @@ import operator
 
 from keras import backend, ops
 
-from luong_keras.ops import two_passes
+from luong_keras.ops import regularized_dropout
 from luong_keras.ops.devices import has_gpu
 from luong_keras.ops.loops import sequential_while_loop, with_custom_gradient
 from luong_keras.ops.products import product
@@ -46,7 +46,7 @@ def chunked_word_losses(
     weight of their divergence, vectors (2 N, U) are of two passes in turn.
     """
     if r_drop:
-        width = two_passes.PASSES * vectors.shape[-1]
+        width = regularized_dropout.PASSES * vectors.shape[-1]
         vectors = ops.reshape(vectors, (-1, width))
     arguments = [vectors, kernel] if bias is None else [vectors, kernel, bias]
     words = _Words(
@@ -203,7 +203,7 @@ class _Words:
         present = ops.logical_and(rows <= last, ops.take(self.real, index))
         weights = ops.where(present, ops.take(weights, index), 0.0)
         if self.passes > 1:
-            weights = two_passes.twice(weights)
+            weights = regularized_dropout.repeat_rows(weights)
         vectors = ops.take(self.vectors, index, axis=0)
         vectors = ops.reshape(vectors, (-1, self.units))
         logits = product(vectors, self.kernel)
@@ -235,15 +235,18 @@ class _Words:
                 logits, probabilities, targets, self.label_smoothing
             )
         losses, hits, d_logits = losses_and_gradients(
-            *(logits, probabilities, two_passes.twice(targets)),
+            *(logits, probabilities, regularized_dropout.repeat_rows(targets)),
             self.label_smoothing,
         )
-        apart, d_apart = two_passes.divergences_and_gradients(
+        apart, d_apart = regularized_dropout.divergences_and_gradients(
             logits, probabilities
         )
-        losses = two_passes.means(losses) + self.r_drop / 2 * apart
+        losses = (
+            regularized_dropout.mean_over_passes(losses)
+            + self.r_drop / 2 * apart
+        )
         d_logits = (d_logits + self.r_drop * d_apart) / 2
-        return losses, two_passes.means(hits), d_logits
+        return losses, regularized_dropout.mean_over_passes(hits), d_logits
 
 
 def _written(found, rows, by_word):

@@ -21,19 +21,19 @@ from luong_keras.ops import cross_entropy, masking
 PASSES = 2
 
 
-def twice(rows):
+def repeat_rows(rows):
     """Every row (B, ...) twice, (2 B, ...)."""
     return ops.repeat(rows, PASSES, axis=0)
 
 
-def in_turn(vectors):
+def interleave_passes(vectors):
     """Vectors (2 B, T, U) to (2 B T, U), both passes of a word in turn."""
     rows, words, width = ops.shape(vectors)
     apart = ops.reshape(vectors, (rows // PASSES, PASSES, words, width))
     return ops.reshape(ops.transpose(apart, (0, 2, 1, 3)), (-1, width))
 
 
-def means(of_passes):
+def mean_over_passes(of_passes):
     """The mean over the passes of each word, (2 N,) to (N,)."""
     return ops.mean(ops.reshape(of_passes, (-1, PASSES)), axis=-1)
 
@@ -41,15 +41,15 @@ def means(of_passes):
 def word_losses(logits, targets, label_smoothing, pad_id, r_drop):
     """Losses and hits of every target word, both (B, T), 0 at padding.
 
-    logits (2 B, T, V) of `twice` the rows of targets (B, T).
+    logits (2 B, T, V) of `repeat_rows` the rows of targets (B, T).
     """
     losses, hits = (
         ops.mean(ops.reshape(x, (-1, PASSES, ops.shape(x)[-1])), axis=1)
         for x in cross_entropy.word_losses(
-            logits, twice(targets), label_smoothing, pad_id
+            logits, repeat_rows(targets), label_smoothing, pad_id
         )
     )
-    logits = masking.widen(in_turn(logits))
+    logits = masking.widen(interleave_passes(logits))
     apart, _ = divergences_and_gradients(logits, ops.softmax(logits, axis=-1))
     apart = ops.reshape(apart, ops.shape(targets))
     apart = ops.where(ops.not_equal(targets, pad_id), apart, 0.0)
