@@ -26,7 +26,7 @@ from luong_keras.layers.decoder.input_feeding_rnn import (
 from luong_keras.layers.embedding import Embedding
 from luong_keras.layers.encoder import Encoder
 from luong_keras.layers.output_projection import OutputProjection
-from luong_keras.layers.repeated_rows import RepeatedRows
+from luong_keras.layers.repeat_batch import RepeatBatch
 from luong_keras.layers.word_losses import WordLosses
 
 __all__ = [
@@ -47,7 +47,7 @@ __all__ = [
     "LuongAttention",
     "AttentionRNN",
     "OutputProjection",
-    "RepeatedRows",
+    "RepeatBatch",
     "Score",
     "WordLosses",
 ]

@@ -19,7 +19,7 @@ from luong_keras.layers import (
     LocalAttention,
     LuongAttention,
     OutputProjection,
-    RepeatedRows,
+    RepeatBatch,
     WordLosses,
 )
 from luong_keras.layers.embedding import embedding_table
@@ -236,8 +236,8 @@ class TranslationModel:
             [*inputs, target_in], self.projection(vectors), name="translator"
         )
         if self.r_drop:
-            twice = RepeatedRows(name="r_drop")
-            vectors, *_ = self._read([*map(twice, inputs), twice(target_in)])
+            repeat = RepeatBatch(name="r_drop")
+            vectors, *_ = self._read([*map(repeat, inputs), repeat(target_in)])
         losses = WordLosses(
             self.projection,
             self.label_smoothing,

@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 import luong_keras as lk
-from luong_keras.layers import RepeatedRows
+from luong_keras.layers import RepeatBatch
 from luong_keras.losses import TranslationLoss
 from luong_keras.ops import chunked_loss
 from tests.layer_checks import (
@@ -210,7 +210,7 @@ def test_training_brings_the_passes_together(jit_compile):
 
 def test_rows_are_repeated_in_a_functional_model():
     rows = keras.Input((None,), dtype="int32")
-    model = keras.Model(rows, RepeatedRows()(rows))
+    model = keras.Model(rows, RepeatBatch()(rows))
     words = np.array([[5, 300], [7, 0]], "int32")
     assert to_numpy(model(words)).tolist() == words.tolist()
     twice = to_numpy(model(words, training=True))

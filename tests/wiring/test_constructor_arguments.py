@@ -197,7 +197,7 @@ ARGUMENTS = {
         },
     ],
     Embedding: [{"input_dim": 7, "output_dim": 3, **COMMON}],
-    lk.layers.RepeatedRows: [COMMON],
+    lk.layers.RepeatBatch: [COMMON],
     lk.losses.TranslationLoss: [
         {
             "normalization": "sentence",

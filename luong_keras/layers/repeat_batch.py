@@ -7,7 +7,7 @@ from luong_keras.ops.regularized_dropout import PASSES, repeat_rows
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
-class RepeatedRows(CheckedLayer):
+class RepeatBatch(CheckedLayer):
     """In training every row of a batch twice, two of a kind in a row.
 
     What `WordLosses` with `r_drop` expects of its vectors: behind this layer
@@ -26,11 +26,11 @@ class RepeatedRows(CheckedLayer):
     Example:
 
     >>> import numpy as np
-    >>> from luong_keras.layers import RepeatedRows
+    >>> from luong_keras.layers import RepeatBatch
     >>> words = np.array([[5, 6], [7, 0]])
-    >>> np.array(RepeatedRows()(words, training=True)).tolist()
+    >>> np.array(RepeatBatch()(words, training=True)).tolist()
     [[5, 6], [5, 6], [7, 0], [7, 0]]
-    >>> np.array(RepeatedRows()(words)).tolist()
+    >>> np.array(RepeatBatch()(words)).tolist()
     [[5, 6], [7, 0]]
     """
 
