@@ -13,7 +13,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from luong_keras.ops import whole_batch
+from luong_keras.ops import microbatch_normalization
 
 _SEED_STATE = "seed_generator_state"
 # From device to device; odd, so that 2**32 devices have 2**32 seeds.
@@ -56,7 +56,7 @@ def loss_and_updates(
 
     def objective(trainable, others, rows):
         variables, metrics, optimizer = others
-        with whole_batch.sums() as part:
+        with microbatch_normalization.sum_losses() as part:
             loss, aux = of_part(
                 trainable, variables, metrics, *rows, training, optimizer
             )

@@ -4,7 +4,7 @@ import functools
 
 import keras
 
-from luong_keras.ops import whole_batch
+from luong_keras.ops import microbatch_normalization
 from luong_keras.ops.replicas import replica_count
 
 
@@ -73,7 +73,10 @@ def _part(model, rows):
     import tensorflow as tf
 
     x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(rows)
-    with whole_batch.sums() as part, tf.GradientTape() as tape:
+    with (
+        microbatch_normalization.sum_losses() as part,
+        tf.GradientTape() as tape,
+    ):
         outputs = model(x, training=True)
         loss = model.compute_loss(x, y, outputs, sample_weight, training=True)
         scaled = model.optimizer.scale_loss(loss)

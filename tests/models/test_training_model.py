@@ -9,7 +9,7 @@ import pytest
 from luong_keras.config import AttentionConfig, ModelConfig
 from luong_keras.models.training_model import TrainingModel
 from luong_keras.models.translation_model import TranslationModel
-from luong_keras.ops import whole_batch
+from luong_keras.ops import microbatch_normalization
 from luong_keras.training.losses import (
     MaskedSparseCategoricalCrossentropy,
     TranslationLoss,
@@ -246,7 +246,7 @@ def test_a_loss_within_parts_is_a_sum():
     ):
         loss = TranslationLoss(**LOSSES[name])
         assert float(loss(ids, losses)) == pytest.approx(divided)
-        with whole_batch.sums() as part:
+        with microbatch_normalization.sum_losses() as part:
             found = float(loss(ids, losses))
         # Keras divides by the rows, of which there are three.
         assert found == pytest.approx(1.0 if number is None else 7.0)
@@ -256,14 +256,14 @@ def test_a_loss_within_parts_is_a_sum():
 def test_other_losses_are_refused():
     with (
         pytest.raises(ValueError, match="Received: another loss"),
-        whole_batch.sums(),
+        microbatch_normalization.sum_losses(),
     ):
         keras.losses.MeanSquaredError()(np.ones((2, 1)), np.ones((2, 1)))
     two = TranslationLoss(), MaskedSparseCategoricalCrossentropy()
     ids = np.array([[4, 3]])
     with (
         pytest.raises(ValueError, match="Received: several"),
-        whole_batch.sums(),
+        microbatch_normalization.sum_losses(),
     ):
         two[0](ids, np.ones((1, 2)))
         two[1](ids, np.ones((1, 2, 9)))

@@ -7,7 +7,7 @@ whole:
 
     d J = sum_parts d (sum of losses) / sum_parts (number of words)
 
-so within `sums` a loss returns its sum, and leaves its number here.
+so within `sum_losses` a loss returns its sum, and leaves its number here.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from typing import Any
 from keras import ops
 
 
-class PartSums:
+class MicrobatchDivisor:
     """The number of words, or of sentences, of one part of a batch.
 
     Attributes:
@@ -31,13 +31,13 @@ class PartSums:
         self.known = False
 
 
-_open: list[PartSums] = []
+_open: list[MicrobatchDivisor] = []
 
 
 @contextlib.contextmanager
-def sums() -> Iterator[PartSums]:
+def sum_losses() -> Iterator[MicrobatchDivisor]:
     """Let the loss of a part return its sum; what divides it is left here."""
-    part = PartSums()
+    part = MicrobatchDivisor()
     _open.append(part)
     try:
         yield part
@@ -62,7 +62,7 @@ def divisor(number: Any, constant: bool = False) -> Any:
             whole.
 
     Returns:
-        The number, at least 1; 1 within `sums`, where the division comes
+        The number, at least 1; 1 within `sum_losses`, where the division comes
         later.
     """
     if not _open:
