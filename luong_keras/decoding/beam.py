@@ -42,7 +42,7 @@ from luong_keras.decoding.top_words import (
     largest,
     top_words,
 )
-from luong_keras.ops.sentence_rows import column
+from luong_keras.ops.batch_compaction import column
 
 STACK_KEEPS = ("best", "first")
 

@@ -5,7 +5,7 @@ import math
 from keras import ops
 
 from luong_keras.ops import masking
-from luong_keras.ops.sentence_rows import PerSentence
+from luong_keras.ops.batch_compaction import PerSentence
 
 AVERAGES = ("logits", "probabilities")
 

@@ -3,7 +3,7 @@
 from keras import ops
 
 from luong_keras.decoding.scorers import Scorer, marked_words
-from luong_keras.ops.sentence_rows import PerSentence
+from luong_keras.ops.batch_compaction import PerSentence
 
 
 class PhraseProgress(PerSentence):

@@ -11,7 +11,7 @@ from keras import backend, ops
 from luong_keras.decoding.strategy import IndependentSampler
 from luong_keras.decoding.top_words import NEVER, largest
 from luong_keras.ops import masking
-from luong_keras.ops.sentence_rows import column
+from luong_keras.ops.batch_compaction import column
 
 # Odd constants and shifts under which every bit of a number changes every
 # other with a probability of nearly one half.

@@ -8,7 +8,7 @@ object of it to `search`, `beam_search` or a translator.
 from keras import ops
 
 from luong_keras.decoding.top_words import gather_beams
-from luong_keras.ops.sentence_rows import PerSentence, column
+from luong_keras.ops.batch_compaction import PerSentence, column
 
 LENGTH_PENALTIES = ("power", "google")
 

@@ -20,7 +20,7 @@ from luong_keras.decoding.top_words import (
     top_k,
 )
 from luong_keras.ops import masking
-from luong_keras.ops.sentence_rows import column
+from luong_keras.ops.batch_compaction import column
 
 
 class StochasticBeam(Beam):

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from luong_keras.decoding.top_words import largest
-from luong_keras.ops.sentence_rows import PerSentence, column
+from luong_keras.ops.batch_compaction import PerSentence, column
 
 
 class Hypotheses(NamedTuple):

@@ -10,7 +10,7 @@ from luong_keras.config import ModelConfig
 from luong_keras.decoding.ensemble import AVERAGES, ensemble_step
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.ops import masking
-from luong_keras.ops.sentence_rows import PerSentence
+from luong_keras.ops.batch_compaction import PerSentence
 
 # What has to be equal, for one vocabulary means one thing to all.
 _SHARED = (

@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from luong_keras.ops.sentence_rows import PerSentence
+from luong_keras.ops.batch_compaction import PerSentence
 
 
 class DecodingStep(PerSentence):

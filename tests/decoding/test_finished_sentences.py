@@ -22,7 +22,7 @@ from luong_keras.decoding import (
     ensemble_step,
 )
 from luong_keras.decoding.search import search
-from luong_keras.ops.sentence_rows import PerSentence
+from luong_keras.ops.batch_compaction import PerSentence
 from tests.decoding.toy_step import ToyStep
 
 B, V, S = 9, 11, 4

@@ -968,7 +968,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a subclass is taken to have the columns of its base",
-        "ops/sentence_rows.py",
+        "ops/batch_compaction.py",
         'vars(type(self)).get("per_sentence")',
         "self.per_sentence",
         FINISHED,
