@@ -121,7 +121,7 @@ class ConstrainedBeam(Beam):
         sizes = self.num_hypotheses if self.sizes is None else self.sizes
         sizes = ops.where(some, sizes + 1, ops.maximum(sizes, 2))
         gains = within(sizes[:, None], gains)
-        logits = masking.widen(state.logits)
+        logits = masking.upcast(state.logits)
         every = logits - ops.logsumexp(logits, axis=-1, keepdims=True)
         if bonus is not None:
             every = every + ops.cast(bonus, every.dtype)

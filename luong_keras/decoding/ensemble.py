@@ -76,12 +76,12 @@ class _EnsembleStep(PerSentence):
         return (
             _averaged(logits, self.average),
             [state for states in new_states for state in states],
-            _mean([masking.widen(each) for each in weights]),
+            _mean([masking.upcast(each) for each in weights]),
         )
 
 
 def _averaged(logits, average):
-    logits = [masking.widen(ops.convert_to_tensor(each)) for each in logits]
+    logits = [masking.upcast(ops.convert_to_tensor(each)) for each in logits]
     if average == "logits":
         return _mean(logits)
     # Not the logarithm of the mean: a small probability may round to zero.

@@ -93,6 +93,6 @@ def forced_decoding(
 
 def _log_probability(logits, wanted):
     """Log-probability of one word (B, 1) by logits (B, V): (B,)."""
-    logits = masking.widen(logits)
+    logits = masking.upcast(logits)
     chosen = ops.take_along_axis(logits, wanted, axis=-1)[:, 0]
     return chosen - ops.logsumexp(logits, axis=-1)

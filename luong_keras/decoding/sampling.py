@@ -64,7 +64,7 @@ class Sampling(IndependentSampler):
         self.seeds = column(seeds)
 
     def pick(self, state, barred):
-        logits = masking.widen(state.logits)
+        logits = masking.upcast(state.logits)
         bonus = state.bonus
         if bonus is not None:
             bonus = ops.cast(bonus, logits.dtype)

@@ -129,7 +129,7 @@ class StochasticBeam(Beam):
         Of each, (B, K, P): its perturbed log-probability, the one that was
         drawn from, the score, and the word.
         """
-        logits = masking.widen(state.logits)
+        logits = masking.upcast(state.logits)
         gains = logits - ops.logsumexp(logits, axis=-1, keepdims=True)
         bonus = state.bonus
         if bonus is not None:

@@ -41,7 +41,7 @@ def top_words(
     >>> np.array(words)[0, 0].tolist()
     [1, 2]
     """
-    logits = masking.widen(ops.convert_to_tensor(logits))
+    logits = masking.upcast(ops.convert_to_tensor(logits))
     # log p(w) = l(w) - l(best) + log p(best): one pass over the vocabulary,
     # where log_softmax would take several and write its result.
     highest = ops.log(ops.max(ops.softmax(logits), axis=-1, keepdims=True))

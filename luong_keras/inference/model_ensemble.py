@@ -107,7 +107,7 @@ class ModelEnsemble:
     @staticmethod
     def joined_memory(memories):
         """The memories side by side, (B, S, sum of M)."""
-        memories = [masking.widen(memory) for memory in memories]
+        memories = [masking.upcast(memory) for memory in memories]
         return ops.concatenate(memories, axis=-1)
 
 

@@ -46,7 +46,7 @@ def masked_cross_entropy(logits, targets, label_smoothing=0.0, pad_id=PAD_ID):
         ['0.700', '1.000']
     """
     check_smoothing(label_smoothing)
-    logits = masking.widen(ops.convert_to_tensor(logits))
+    logits = masking.upcast(ops.convert_to_tensor(logits))
     targets = ops.cast(targets, "int32")
     losses = ops.sparse_categorical_crossentropy(
         targets, logits, from_logits=True
@@ -61,7 +61,7 @@ def masked_cross_entropy(logits, targets, label_smoothing=0.0, pad_id=PAD_ID):
 
 def word_hits(logits, targets, pad_id=PAD_ID):
     """1.0 where the most probable word is the target, (B, T), 0 at padding."""
-    logits = masking.widen(ops.convert_to_tensor(logits))
+    logits = masking.upcast(ops.convert_to_tensor(logits))
     targets = ops.cast(targets, "int32")
     # No argmax: a maximum is several times cheaper.
     hits = _of_target(logits, targets) >= ops.max(logits, axis=-1)

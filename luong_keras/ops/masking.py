@@ -31,7 +31,7 @@ def wider_dtype(dtype) -> str:
     )
 
 
-def widen(x):
+def upcast(x):
     """Casts a floating tensor to the wider of float32 and its own dtype."""
     return ops.cast(x, wider_dtype(x.dtype))
 
@@ -66,7 +66,7 @@ def masked_softmax(scores, mask=None):
     the dtype of the result. A row without a True entry gives zeros, never
     NaN. `mask` broadcasts to the shape of `scores`.
     """
-    scores = widen(scores)
+    scores = upcast(scores)
     if mask is None:
         return ops.softmax(scores, axis=-1)
     # A finite stand-in for minus infinity keeps every gradient finite.

@@ -38,7 +38,7 @@ def product(x, kernel, bias=None, view=None):
     elif bias is not None and (
         tuple(bias.shape) == (*x.shape[:-1], kernel.shape[-1])
     ):
-        summand = masking.widen(bias)
+        summand = masking.upcast(bias)
     else:
         rest = bias
     value = tape.apply(
@@ -86,12 +86,12 @@ def _product(x, kernel, bias=None):
     x = ops.cast(x, kernel.dtype)
     *rows, width = x.shape
     if len(rows) != 2:
-        return _plus(masking.widen(ops.matmul(x, kernel)), bias)
+        return _plus(masking.upcast(ops.matmul(x, kernel)), bias)
     # As one matrix: TensorFlow makes one operation of a product and its bias,
     # and would compute the sizes of unknown axes in every step.
     flat = ops.matmul(ops.reshape(x, (-1, width)), kernel)
     of_all = bias is None or len(bias.shape) == 1
-    flat = _plus(masking.widen(flat), bias if of_all else None)
+    flat = _plus(masking.upcast(flat), bias if of_all else None)
     steps = ops.shape(x)[1] if rows[1] is None else rows[1]
     found = ops.reshape(flat, (-1, steps, ops.shape(kernel)[-1]))
     return found if of_all else _plus(found, bias)
@@ -128,9 +128,9 @@ def _sums(weights, rows):
 
 def _matmul(x, rows, transposed=False):
     if backend.standardize_dtype(rows.dtype) == "float16":
-        rows = masking.widen(rows)
+        rows = masking.upcast(rows)
     rows = ops.swapaxes(rows, -1, -2) if transposed else rows
-    return masking.widen(ops.matmul(ops.cast(x, rows.dtype), rows))
+    return masking.upcast(ops.matmul(ops.cast(x, rows.dtype), rows))
 
 
 # Products of a step.

@@ -49,7 +49,7 @@ def word_losses(logits, targets, label_smoothing, pad_id, r_drop):
             logits, repeat_rows(targets), label_smoothing, pad_id
         )
     )
-    logits = masking.widen(interleave_passes(logits))
+    logits = masking.upcast(interleave_passes(logits))
     apart, _ = divergences_and_gradients(logits, ops.softmax(logits, axis=-1))
     apart = ops.reshape(apart, ops.shape(targets))
     apart = ops.where(ops.not_equal(targets, pad_id), apart, 0.0)

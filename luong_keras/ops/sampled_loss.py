@@ -67,9 +67,9 @@ def sampled_word_losses(
     targets = ops.cast(targets, "int32")
     kernel, bias = weights
     own_kernel, own_bias = own_weights
-    logits = masking.widen(product(vectors, kernel, bias))
+    logits = masking.upcast(product(vectors, kernel, bias))
     own = ops.sum(
-        masking.widen(vectors) * masking.widen(ops.transpose(own_kernel)), -1
+        masking.upcast(vectors) * masking.upcast(ops.transpose(own_kernel)), -1
     )
     if own_bias is not None:
         own = own + ops.cast(own_bias, own.dtype)

@@ -99,7 +99,7 @@ def predictive_position(query, lengths, position_kernel, position_vector):
     the result (B, T) in at least float32: bfloat16 has no room for position
     257.
     """
-    query = masking.widen(query)
+    query = masking.upcast(query)
     hidden = ops.tanh(product(query, position_kernel))
     vector = ops.cast(position_vector, hidden.dtype)
     share = ops.sigmoid(ops.sum(hidden * vector, axis=-1))
@@ -222,7 +222,7 @@ def local_weights(scores, mask, factor, form):
     sum to 1), "renormalized", "inside_softmax" (score times Gaussian, the
     authors' later program) or "none".
     """
-    scores = masking.widen(scores)
+    scores = masking.upcast(scores)
     if form == "inside_softmax":
         scores = scores * ops.cast(factor, scores.dtype)
     weights = masking.masked_softmax(scores, mask)

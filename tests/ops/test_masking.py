@@ -30,7 +30,7 @@ def test_results_are_in_the_wider_of_float32_and_the_dtype(
     scores = ops.cast(random(2, 3), dtype)
     mask = prefix_mask([2, 3], 3)
     assert masking.wider_dtype(dtype) == wide
-    assert dtype_of(masking.widen(scores)) == wide
+    assert dtype_of(masking.upcast(scores)) == wide
     assert dtype_of(masking.masked_softmax(scores)) == wide
     assert dtype_of(masking.masked_softmax(scores, mask)) == wide
     assert dtype_of(masking.zero_where_masked(scores, mask[:, 0])) == dtype

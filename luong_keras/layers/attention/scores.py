@@ -198,7 +198,7 @@ class BahdanauScore(ConcatScore):
         if not self.normalize:
             return super()._vector()
         vector, gain = (
-            masking.widen(ops.convert_to_tensor(weight))
+            masking.upcast(ops.convert_to_tensor(weight))
             for weight in (self.attention_vector, self.gain)
         )
         return gain * unit_vectors(vector)
@@ -226,7 +226,7 @@ class LocationScore(Score):
 
     def __call__(self, query, keys):
         # Beyond float16's range the softmax would be NaN.
-        return product(query, self.location_kernel, view=masking.widen)
+        return product(query, self.location_kernel, view=masking.upcast)
 
 
 # Names in other papers and libraries -> the name here.
@@ -322,7 +322,7 @@ def _constant(number):
 
 def unit_vectors(x):
     """`x` divided by its length along the last axis; zeros stay zeros."""
-    wide = masking.widen(x)
+    wide = masking.upcast(x)
     squares = ops.sum(ops.square(wide), axis=-1, keepdims=True)
     # The square root has no finite gradient at zero.
     safe = ops.where(squares > 0, squares, 1.0)

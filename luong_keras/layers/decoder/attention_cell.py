@@ -206,7 +206,7 @@ class AttentionCell(CellWeights):
         )
         if value_kernel is not None:
             context = product(context, value_kernel)
-        return masking.widen(context), alignments
+        return masking.upcast(context), alignments
 
     def alignment_queries(self, hidden, initial_hidden):
         """Attention queries of all steps, from h of the top layer (B, T, U)."""
@@ -255,7 +255,7 @@ class AttentionCell(CellWeights):
         return_attention_scores=False,
     ):
         masks = dropout_masks or {}
-        states = [masking.widen(state) for state in states]
+        states = [masking.upcast(state) for state in states]
         if len(states) < len(self.state_size):
             states.append(ops.zeros_like(states[0]))
         if len(inputs.shape) == 3:

@@ -233,7 +233,7 @@ class AttentionRNN(CheckedLayer):
         zeros = self.cell.get_initial_state(ops.shape(inputs)[0])
         if initial_state is None:
             return zeros
-        given = [masking.widen(state) for state in initial_state]
+        given = [masking.upcast(state) for state in initial_state]
         return [*given, *zeros[len(given) :]]
 
     def _check_call(
