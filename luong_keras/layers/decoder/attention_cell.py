@@ -263,7 +263,7 @@ class AttentionCell(CellWeights):
             position = _for_hypotheses(position, 1)
             masks = {k: _for_hypotheses(m, 2) for k, m in masks.items()}
         places = None if memory is None else ops.shape(memory)[1]
-        memory, memory_mask = with_a_place(memory, memory_mask)
+        memory, memory_mask = pad_empty_memory(memory, memory_mask)
         projected_memory = self.project_memory(memory)
         if keys is not None and projected_memory is not None:
             projected_memory = keys, *projected_memory[1:]
@@ -341,7 +341,7 @@ def _for_hypotheses(x, rank):
     return ops.expand_dims(x, 1) if len(x.shape) == rank else x
 
 
-def with_a_place(memory, mask):
+def pad_empty_memory(memory, mask):
     """The memory (B, S, M) and its mask; a place without a word where S = 0.
 
     So no loop meets an empty axis, and every context is zero there.

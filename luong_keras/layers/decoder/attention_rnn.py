@@ -17,7 +17,7 @@ from luong_keras.layers.checked_layer import CheckedLayer
 from luong_keras.layers.decoder import cell_loops
 from luong_keras.layers.decoder.attention_cell import (
     AttentionCell,
-    with_a_place,
+    pad_empty_memory,
 )
 from luong_keras.ops import masking
 from luong_keras.ops.double_precision import check_float64
@@ -178,7 +178,7 @@ class AttentionRNN(CheckedLayer):
             memory_mask = ops.cast(memory_mask, "bool")
         sequence = cell_loops.Sequence(
             inputs,
-            *with_a_place(memory, memory_mask),
+            *pad_empty_memory(memory, memory_mask),
             states,
             mask,
             cell_loops.step_numbers(inputs, mask, start_position),
