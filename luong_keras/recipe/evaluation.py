@@ -24,7 +24,7 @@ from luong_keras.evaluation.metrics.registry import find_metric
 from luong_keras.files.inside import no_link
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.inference.translation import ScoredTranslation, Translation
-from luong_keras.recipe.in_steps import in_steps
+from luong_keras.recipe.batched_progress import with_batched_progress
 from luong_keras.text.preprocessing import Preprocessor, preprocessor
 from luong_keras.truncation import cut_pairs
 
@@ -108,7 +108,9 @@ class Evaluation:
 
     def translations(self, sources: Sequence[str]) -> list[Translation]:
         """The best translation of every source."""
-        found = self._in_steps("translating", self.translator.nbest, sources)
+        found = self._with_progress(
+            "translating", self.translator.nbest, sources
+        )
         return [nbest[0] for nbest in found]
 
     def tokenized(
@@ -145,7 +147,7 @@ class Evaluation:
     ) -> list[ScoredTranslation]:
         """Scores of the references by the translator."""
         sources, targets = zip(*pairs, strict=True)
-        return self._in_steps(
+        return self._with_progress(
             "scoring the references", self.translator.score, sources, targets
         )
 
@@ -154,7 +156,7 @@ class Evaluation:
     ) -> float:
         """AER of the attention when forced to produce the references."""
         sources, targets = zip(*pairs, strict=True)
-        weights = self._in_steps(
+        weights = self._with_progress(
             "aligning the references",
             functools.partial(self.translator.alignments, with_end=True),
             sources,
@@ -164,9 +166,11 @@ class Evaluation:
         found = [best_links(w, w.shape[1], len(w) - 1, step) for w in weights]
         return alignment_error_rate(found, parse_alignments(links))
 
-    def _in_steps(self, what: str, answer: Callable, *columns: Sequence[str]):
+    def _with_progress(
+        self, what: str, answer: Callable, *columns: Sequence[str]
+    ):
         size = self.translator.decoding.batch_size
-        return in_steps(answer, *columns, size=size, what=what)
+        return with_batched_progress(answer, *columns, size=size, what=what)
 
 
 def write_results(path: Path, results: dict[str, Any]) -> None:

@@ -138,7 +138,7 @@ def align(
         longest: the most words of a side that are drawn.
     """
     from luong_keras.inference.text_translator import TextTranslator
-    from luong_keras.recipe.in_steps import in_steps
+    from luong_keras.recipe.batched_progress import with_batched_progress
     from luong_keras.recipe.run_reading import load_run
 
     chosen = [example for group in groups for example in group.examples]
@@ -147,7 +147,7 @@ def align(
             continue
         weights = run.results.get("weights")
         translator = TextTranslator(*load_run(run.folder, weights))
-        found = in_steps(
+        found = with_batched_progress(
             translator.nbest,
             [example.source for example in chosen],
             size=translator.decoding.batch_size,

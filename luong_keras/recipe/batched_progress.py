@@ -14,7 +14,7 @@ from luong_keras.truncation import TruncationInParts
 Answer = TypeVar("Answer")
 
 
-def in_steps(
+def with_batched_progress(
     answer: Callable[..., Sequence[Answer]],
     *columns: Sequence[str],
     size: int,
@@ -36,7 +36,8 @@ def in_steps(
         The answers, in the order of the rows.
 
     Example:
-        >>> in_steps(lambda lines: [len(l) for l in lines], ["bc", "a"],
+        >>> with_batched_progress(lambda lines: [len(l) for l in lines], ["bc",
+        "a"],
         ...     size=1, what="measuring")
         [2, 1]
     """

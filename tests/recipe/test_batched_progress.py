@@ -3,7 +3,7 @@ from typing import NamedTuple
 import pytest
 
 from luong_keras.inference.translation import places_by_length
-from luong_keras.recipe.in_steps import in_steps
+from luong_keras.recipe.batched_progress import with_batched_progress
 from luong_keras.truncation import TruncatedPlaces, cut_pairs
 from tests.terminals import terminal
 
@@ -26,7 +26,7 @@ def test_the_batches_are_those_that_a_translator_makes():
         assert batches[-1] == lines
         return lines
 
-    assert in_steps(answer, LINES, size=3, what="") == LINES
+    assert with_batched_progress(answer, LINES, size=3, what="") == LINES
     assert batches == [
         [LINES[i] for i in places] for places in places_by_length(LINES, 3)
     ]
@@ -40,7 +40,10 @@ def test_batches_are_of_like_length_in_the_last_column():
         return targets
 
     targets = ["xxx", "x", "xx", "xxxx"]
-    assert in_steps(answer, list("abcd"), targets, size=2, what="") == targets
+    assert (
+        with_batched_progress(answer, list("abcd"), targets, size=2, what="")
+        == targets
+    )
     assert batches == [[("b", "x"), ("c", "xx")], [("a", "xxx"), ("d", "xxxx")]]
 
 
@@ -52,7 +55,7 @@ def test_every_batch_moves_the_bar(monkeypatch):
         return [line.upper() for line in lines]
 
     with terminal(monkeypatch) as seen:
-        found = in_steps(answer, LINES, size=3, what="shouting")
+        found = with_batched_progress(answer, LINES, size=3, what="shouting")
     assert found == [line.upper() for line in LINES]
     assert sizes == [3, 3, 1]
     assert "shouting" in seen.text
@@ -67,7 +70,7 @@ def test_one_line_tells_what_was_cut_in_all_batches(capsys, size):
         cut.warn(stacklevel=1)
         return lines
 
-    in_steps(answer, LINES, size=size, what="shouting")
+    with_batched_progress(answer, LINES, size=size, what="shouting")
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert line.startswith("shouting: Expected") and "place 3, 5" in line
 
@@ -75,6 +78,6 @@ def test_one_line_tells_what_was_cut_in_all_batches(capsys, size):
         cut_pairs(Pair(len(line) > 3) for line in lines).warn(stacklevel=1)
         return lines
 
-    in_steps(scored, LINES, size=size, what="scoring")
+    with_batched_progress(scored, LINES, size=size, what="scoring")
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert line.startswith("scoring: 2 pairs (place 3, 5) were cut")
