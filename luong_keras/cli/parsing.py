@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from luong_keras.files.inside import local
+from luong_keras.files.path_checks import local
 from luong_keras.missing_package import missing_package
 from luong_keras.suggestions import did_you_mean
 

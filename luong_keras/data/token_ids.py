@@ -11,7 +11,7 @@ import numpy as np
 
 from luong_keras.data.corpus import Corpus
 from luong_keras.files.atomic_file import atomic_path
-from luong_keras.files.inside import no_link
+from luong_keras.files.path_checks import no_link
 from luong_keras.missing_package import missing_package
 from luong_keras.text.threads import in_threads
 from luong_keras.text.tokenizer import Tokenizer

@@ -8,7 +8,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-from luong_keras.files.inside import no_link
+from luong_keras.files.path_checks import no_link
 
 _PREFIX = ".partial-"
 # What a full disk and one that nothing may be written to answer.

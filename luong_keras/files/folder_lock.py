@@ -15,7 +15,7 @@ from luong_keras.files.atomic_file import (
     is_running,
     remove_partial_files,
 )
-from luong_keras.files.inside import no_link
+from luong_keras.files.path_checks import no_link
 
 _LOCK = ".lock"
 _OWNER = ".lock-owner.json"

@@ -5,7 +5,7 @@ import os
 from typing import Any
 
 from luong_keras.files.atomic_file import write_text
-from luong_keras.files.inside import no_link
+from luong_keras.files.path_checks import no_link
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> None:

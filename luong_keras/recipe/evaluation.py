@@ -21,7 +21,7 @@ from luong_keras.evaluation.bleu import BleuScore, corpus_bleu
 from luong_keras.evaluation.length_analysis import bleu_by_length
 from luong_keras.evaluation.metrics.metric import Target
 from luong_keras.evaluation.metrics.registry import find_metric
-from luong_keras.files.inside import no_link
+from luong_keras.files.path_checks import no_link
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.inference.translation import ScoredTranslation, Translation
 from luong_keras.recipe.batched_progress import with_batched_progress

@@ -14,7 +14,7 @@ from luong_keras.data.corpus_writer import open_or_write_corpus
 from luong_keras.data.datasets import Datasets, corpus_key, load_datasets
 from luong_keras.data.pair_checks import FILTERED
 from luong_keras.files.atomic_file import write_text
-from luong_keras.files.inside import no_link
+from luong_keras.files.path_checks import no_link
 from luong_keras.progress import progress_bar, with_bar
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.training.run_folder import OTHER_TEXT, RunFolder

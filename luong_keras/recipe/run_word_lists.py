@@ -10,7 +10,7 @@ from luong_keras.alignment.dictionary import read_dictionary
 from luong_keras.alignment.lexicon import read_lexicon
 from luong_keras.config import DecodingConfig, RunConfig
 from luong_keras.files.atomic_file import write_text
-from luong_keras.files.inside import inside
+from luong_keras.files.path_checks import safe_join
 from luong_keras.training.run_folder import RunFolder
 
 # The settings of a search that name a file, and what reads it. A folder has
@@ -35,7 +35,7 @@ def bring_in(config: RunConfig, run: RunFolder) -> RunConfig:
         path, own = Path(given), getattr(run, name)
         # The settings of this very run, as they were written.
         if given == own.name and not path.is_file():
-            path = inside(run.path, given)
+            path = safe_join(run.path, given)
         read(path)
         if path.resolve() != own.resolve():
             run.path.mkdir(parents=True, exist_ok=True)
@@ -66,7 +66,7 @@ def own_word_lists(decoding: DecodingConfig, run: RunFolder) -> DecodingConfig:
         if given is None:
             continue
         try:
-            path = inside(run.path, given)
+            path = safe_join(run.path, given)
         except ValueError as error:
             own = getattr(run, name)
             raise ValueError(

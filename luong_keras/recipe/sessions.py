@@ -16,7 +16,7 @@ import keras
 
 import luong_keras
 from luong_keras.files.atomic_file import write_text
-from luong_keras.files.inside import no_link
+from luong_keras.files.path_checks import no_link
 from luong_keras.recipe.devices import Devices, device_names
 from luong_keras.text.threads import available_cores
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from luong_keras.config import RunConfig
 from luong_keras.config.values import config_to_dict, leaf_values
-from luong_keras.files.inside import no_link
+from luong_keras.files.path_checks import no_link
 from luong_keras.progress import rounded
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.training.epoch_logs import JsonLinesLog

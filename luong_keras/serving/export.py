@@ -14,7 +14,7 @@ import keras
 import numpy as np
 
 from luong_keras.files.atomic_file import sync, sync_tree
-from luong_keras.files.inside import local
+from luong_keras.files.path_checks import local
 from luong_keras.inference.model_ensemble import ModelEnsemble
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.missing_package import missing_package

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from luong_keras.files.inside import inside
+from luong_keras.files.path_checks import safe_join
 from luong_keras.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from luong_keras.text.tokenizer import Tokenizer
 from luong_keras.text.word_tokenizer import WordTokenizer
@@ -35,7 +35,7 @@ def load_tokenizer(folder: str | Path, name: str) -> Tokenizer:
         >>> load_tokenizer(folder, "source").encode(["b a"]).to_list()
         [[5, 4]]
     """
-    path = inside(folder, f"{name}.json")
+    path = safe_join(folder, f"{name}.json")
     if not path.is_file():
         raise FileNotFoundError(
             f"There is no tokenizer at {path}. Expected a folder and a name "
@@ -51,7 +51,7 @@ def load_tokenizer(folder: str | Path, name: str) -> Tokenizer:
             f"{path} does not describe a tokenizer of the kinds "
             f"{sorted(_KINDS)}. Received: {error!r}. Save the tokenizer again."
         ) from error
-    file = inside(folder, f"{name}{tokenizer_class.file_suffix}")
+    file = safe_join(folder, f"{name}{tokenizer_class.file_suffix}")
     tokenizer = tokenizer_class(file, **options)
     if tokenizer.fingerprint != fingerprint:
         raise ValueError(

@@ -11,7 +11,7 @@ from typing import Any
 import keras
 
 from luong_keras.files.atomic_file import atomic_path, write_text
-from luong_keras.files.inside import no_link
+from luong_keras.files.path_checks import no_link
 
 
 class TokensPerSecond(keras.callbacks.Callback):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from luong_keras.files.atomic_file import atomic_path, check_free_space
-from luong_keras.files.inside import no_link
+from luong_keras.files.path_checks import no_link
 
 FORMAT_VERSION = 1
 _HEADER = "header"

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from luong_keras.config import DecodingConfig, RunConfig
-from luong_keras.files.inside import inside
+from luong_keras.files.path_checks import safe_join
 from luong_keras.recipe.resumption import (
     check_resumable,
     is_finished,
@@ -178,11 +178,11 @@ def test_the_folder_itself_may_be_a_link(tmp_path, monkeypatch):
     (tmp_path / "real").mkdir()
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "real")
-    assert inside(link, "x") == link / "x"
+    assert safe_join(link, "x") == link / "x"
     (tmp_path / "real" / "y").symlink_to("x")
-    assert inside(link, "y") == link / "y"
+    assert safe_join(link, "y") == link / "y"
     monkeypatch.chdir(tmp_path)
-    assert inside("link", "x").as_posix() == "link/x"
+    assert safe_join("link", "x").as_posix() == "link/x"
 
 
 def test_a_search_of_ones_own_needs_nothing_of_the_folder(

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 
-def inside(folder: str | Path, name: str | Path) -> Path:
+def safe_join(folder: str | Path, name: str | Path) -> Path:
     """The file of this name, which must lie in the folder.
 
     A folder that came from somewhere else could name any file of this
@@ -23,9 +23,9 @@ def inside(folder: str | Path, name: str | Path) -> Path:
             over `..`, or a link.
 
     Example:
-        >>> inside("runs/mine", "dictionary.txt").as_posix()
+        >>> safe_join("runs/mine", "dictionary.txt").as_posix()
         'runs/mine/dictionary.txt'
-        >>> inside("runs/mine", "../theirs/dictionary.txt")
+        >>> safe_join("runs/mine", "../theirs/dictionary.txt")
         Traceback (most recent call last):
         ValueError: Expected: a file in runs/mine. Received:
         '../theirs/dictionary.txt', which leads out of it.

@@ -8,7 +8,7 @@ from luong_keras.cli.main import main
 from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.files.atomic_file import atomic_path
 from luong_keras.files.folder_lock import locked
-from luong_keras.files.inside import no_link
+from luong_keras.files.path_checks import no_link
 from luong_keras.recipe.devices import ONE_DEVICE
 from luong_keras.recipe.evaluation import write_results
 from luong_keras.recipe.preparation import read_text
