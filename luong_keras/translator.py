@@ -16,7 +16,7 @@ from luong_keras.decoding.strategy import DecodingStrategy
 from luong_keras.evaluation.metrics.registry import register_metric
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.presets import PRESETS, of_own_text
-from luong_keras.recipe.own_text import (
+from luong_keras.recipe.data_arguments import (
     Text,
     own_text_start,
     text_settings,

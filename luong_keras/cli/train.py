@@ -35,7 +35,7 @@ from luong_keras.data.text_files import (
     text_files,
 )
 from luong_keras.presets import PRESETS, of_own_text
-from luong_keras.recipe.own_text import own_text_start, text_settings
+from luong_keras.recipe.data_arguments import own_text_start, text_settings
 from luong_keras.training.run_folder import RunFolder
 
 __all__ = ["parse", "run"]

@@ -7,7 +7,7 @@ import pytest
 
 from luong_keras.config import DataConfig, RunConfig
 from luong_keras.recipe import preparation
-from luong_keras.recipe.own_text import text_settings
+from luong_keras.recipe.data_arguments import text_settings
 from luong_keras.recipe.preparation import prepare_text
 from luong_keras.training.run_folder import RunFolder
 
