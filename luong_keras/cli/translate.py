@@ -20,7 +20,7 @@ from tyro.conf import (
 )
 
 from luong_keras.cli.parsing import Own, parse_arguments
-from luong_keras.cli.searching import SearchFlags, changed_search
+from luong_keras.cli.search_flags import SearchFlags, changed_search
 from luong_keras.inference.sharing_cores import share_cores
 from luong_keras.progress import Advance, progress_bar
 from luong_keras.recipe.run_settings import run_config
