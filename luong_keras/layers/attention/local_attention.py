@@ -126,7 +126,7 @@ class LocalAttention(LuongAttention):
             dtype=dtype,
             trainable=trainable,
         )
-        if self.score.by_position:
+        if self.score.location_based:
             raise ValueError(
                 "Local attention looks at a window, so its `score_mode` must "
                 "compare with the memory, as 'general' does. Received: "

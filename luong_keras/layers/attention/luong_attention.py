@@ -120,7 +120,7 @@ class LuongAttention(CheckedLayer):
     ):
         if isinstance(score_mode, dict):  # as a saved configuration has it
             score_mode = keras.saving.deserialize_keras_object(score_mode)
-        score = scores.score_of(
+        score = scores.get(
             score_mode,
             {
                 "units": units,
@@ -281,8 +281,8 @@ class LuongAttention(CheckedLayer):
         if keys is None:
             keys = self.project_keys(value)
         found = self._scores(query, keys)
-        if self.score.by_position:
-            return self._weights_by_position(
+        if self.score.location_based:
+            return self._location_weights(
                 found, value_mask, ops.shape(value)[1]
             )
         if value_mask is not None:
@@ -293,19 +293,21 @@ class LuongAttention(CheckedLayer):
         found = self.score(query, keys)
         return found * self.scale if self.use_scale else found
 
-    def _weights_by_position(self, by_position, value_mask, source_length):
+    def _location_weights(self, location_scores, value_mask, source_length):
         first = None
         if value_mask is not None:
             first = masking.span(value_mask).first
         inside = masking.combine_masks(
-            scores.places_within(by_position.shape[-1], first, source_length),
+            scores.places_within(
+                location_scores.shape[-1], first, source_length
+            ),
             value_mask,
         )
         inside = ops.expand_dims(inside, -2)
         if self.score.mask_location:
-            placed = scores.at_places(by_position, first, source_length)
+            placed = scores.at_places(location_scores, first, source_length)
             return masking.masked_softmax(placed, inside)
-        weights = masking.masked_softmax(by_position)
+        weights = masking.masked_softmax(location_scores)
         weights = scores.at_places(weights, first, source_length)
         return ops.where(inside, weights, ops.zeros((), weights.dtype))
 

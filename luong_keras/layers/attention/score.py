@@ -13,7 +13,7 @@ class Score:
     its constructor from `get_config`.
 
     Attributes:
-        by_position: whether the scores (B, T, P) belong to the positions
+        location_based: whether the scores (B, T, P) belong to the positions
             0 ... P - 1 of a sentence and not to the words of the memory;
             such a score is refused by attention that looks at a window.
         mask_location: for those, whether the softmax runs over the positions
@@ -37,7 +37,7 @@ class Score:
     (2, 3, 4)
     """
 
-    by_position = False
+    location_based = False
     mask_location = True
     options: ClassVar[tuple[str, ...]] = ()
 

@@ -79,10 +79,10 @@ class GeneralScore(Score):
     __call__ = DotScore.__call__
 
     def for_windows(self):
-        return GeneralScoreOfFew()
+        return QueryProjectedGeneralScore()
 
 
-class GeneralScoreOfFew(GeneralScore):
+class QueryProjectedGeneralScore(GeneralScore):
     """The same numbers for few positions: the query is projected instead."""
 
     def project_keys(self, value):
@@ -212,7 +212,7 @@ class LocationScore(Score):
         mask_location: as in `LuongAttention`.
     """
 
-    by_position = True
+    location_based = True
     options = ("max_length", "mask_location")
 
     def __init__(self, max_length=None, mask_location=True):
@@ -248,7 +248,7 @@ SCORES = {
 }
 
 
-def score_of(score_mode, options):
+def get(score_mode, options):
     """The score that an attention layer is told to have.
 
     Args:
@@ -329,21 +329,21 @@ def unit_vectors(x):
     return ops.cast(wide / ops.sqrt(safe), x.dtype)
 
 
-def at_places(by_position, first, source_length):
+def at_places(location_scores, first, source_length):
     """Scores or weights (B, T, P) of positions at their places (B, T, S).
 
     The sentences begin at `first` (B,). Places without a position get a copy
     of another: the caller masks them (`places_within`).
     """
-    last = by_position.shape[-1] - 1
+    last = location_scores.shape[-1] - 1
     places = ops.arange(source_length, dtype="int32")
     if first is None:
-        return ops.take(by_position, ops.minimum(places, last), axis=-1)
+        return ops.take(location_scores, ops.minimum(places, last), axis=-1)
     index = ops.clip(places - first[:, None], 0, last)
     index = ops.broadcast_to(
-        index[:, None], (*ops.shape(by_position)[:2], source_length)
+        index[:, None], (*ops.shape(location_scores)[:2], source_length)
     )
-    return ops.take_along_axis(by_position, index, axis=-1)
+    return ops.take_along_axis(location_scores, index, axis=-1)
 
 
 def places_within(max_length, first, source_length):

@@ -47,7 +47,7 @@ class CellWeights(CheckedLayer):
         check_float64(self)
         self.units = units
         self.num_layers = num_layers
-        self.attention = attention_of(attention, self.dtype_policy)
+        self.attention = get_attention(attention, self.dtype_policy)
         self.input_feeding = input_feeding
         self.use_bias = use_bias
         self.attentional_bias = attentional_bias
@@ -227,7 +227,7 @@ ATTENTIONS = {
 }
 
 
-def attention_of(attention, dtype=None):
+def get_attention(attention, dtype=None):
     """The attention layer that a decoder is told to have.
 
     Args:
@@ -246,7 +246,7 @@ def attention_of(attention, dtype=None):
     if attention is None or isinstance(attention, LuongAttention):
         return attention
     if isinstance(attention, dict):
-        return attention_of(keras.saving.deserialize_keras_object(attention))
+        return get_attention(keras.saving.deserialize_keras_object(attention))
     if isinstance(attention, str) and attention in ATTENTIONS:
         return ATTENTIONS[attention](dtype=dtype)
     fix = "Pass one of them."

@@ -187,15 +187,15 @@ def test_location_knows_a_fixed_number_of_positions(
     context, weights = layer(
         query, memory, value_mask=mask, return_attention_scores=True
     )
-    by_position = query @ to_numpy(layer.score.location_kernel)
+    location_scores = query @ to_numpy(layer.score.location_kernel)
     lengths = [5, 5] if mask is None else LENGTHS
     expected = np.zeros((2, 3, 5))
     for b, length in enumerate(lengths):
         reached = min(length, max_length)
         if mask_location:
-            found = softmax(by_position[b, :, :reached])
+            found = softmax(location_scores[b, :, :reached])
         else:
-            found = softmax(by_position[b])[:, :reached]
+            found = softmax(location_scores[b])[:, :reached]
         expected[b, :, :reached] = found
     np.testing.assert_allclose(weights, expected, **EXACT)
     np.testing.assert_allclose(context, expected @ memory, **EXACT)

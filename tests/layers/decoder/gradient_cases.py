@@ -49,7 +49,7 @@ class Distance(Score):
 class Positions(Score):
     """Scores of positions that look at the query alone."""
 
-    by_position = True
+    location_based = True
 
     def build(self, add_weight, query_shape, value_shape):
         self.kernel = add_weight("kernel", (query_shape[-1], 5))
