@@ -17,7 +17,7 @@ class TrainingConfig:
     batch_size: int = 128
     # parts of a batch that go through the model one after the other, to save
     # memory; their gradients are added up, so the step is that of the batch
-    accumulate: int = 1
+    gradient_accumulation_steps: int = 1
     # parts that go through it at once, on TensorFlow, each on its share of the
     # cores of a CPU; as exact
     lanes: int = 1
@@ -90,7 +90,7 @@ class TrainingConfig:
         check_at_least_one(
             self,
             "batch_size",
-            "accumulate",
+            "gradient_accumulation_steps",
             "lanes",
             "epochs",
             "first_halved_epoch",

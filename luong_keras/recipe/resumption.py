@@ -21,7 +21,7 @@ MAY_CHANGE = (
     "training.epochs",
     # The batches are the same, in as many parts as the memory asks for; sums
     # round otherwise, and dropout draws otherwise, as on other devices.
-    "training.accumulate",
+    "training.gradient_accumulation_steps",
     "training.lanes",
     # How much is lost where a run is killed.
     "training.snapshot_steps",

@@ -186,7 +186,7 @@ def train(
     training = config.training
     metric = run_metric(config, [target for _, target in datasets.dev])
     model = translation_model.training_model
-    model.parts = training.accumulate * training.lanes
+    model.parts = training.gradient_accumulation_steps * training.lanes
     model.lanes = training.lanes
     model.compile(
         optimizer(config),

@@ -97,7 +97,7 @@ DEFAULTS = {
     },
     "training": {
         "batch_size": 128,
-        "accumulate": 1,
+        "gradient_accumulation_steps": 1,
         "lanes": 1,
         "epochs": 12,
         "optimizer": "sgd",
@@ -181,7 +181,7 @@ SMALL_FAST = {
     },
     "training": {
         "batch_size": 64,
-        "accumulate": 1,
+        "gradient_accumulation_steps": 1,
         "lanes": 1,
         "epochs": 8,
         "optimizer": "adam",
@@ -280,7 +280,7 @@ DIFFERENCES = {
         },
         "training": {
             "batch_size": 64,
-            "accumulate": 1,
+            "gradient_accumulation_steps": 1,
             "lanes": 1,
             "epochs": 4,
             "optimizer": "adam",

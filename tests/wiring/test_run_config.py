@@ -190,9 +190,12 @@ def seen(run):
 # has a table of its own.
 TRAINING_ROWS = {
     "batch_size": ({"batch_size": 7}, {"data.batch_size": 7}),
-    "accumulate": ({"accumulate": 3}, {"parts": 3, "multiple": 3}),
+    "gradient_accumulation_steps": (
+        {"gradient_accumulation_steps": 3},
+        {"parts": 3, "multiple": 3},
+    ),
     "lanes": (
-        {"lanes": 2, "accumulate": 3},
+        {"lanes": 2, "gradient_accumulation_steps": 3},
         {"lanes": 2, "parts": 6, "multiple": 6},
     ),
     "epochs": ({"epochs": 3}, {"options.epochs": 3}),
