@@ -33,7 +33,7 @@ from luong_keras.ops.products import product
 _MOST_LOGITS, _MOST_LOGITS_ON_GPU = 2**23, 2**27
 # Chunks that TensorFlow computes side by side. What is done one after the other
 # in one of them leaves cores to the other.
-_LANES = 2
+_PARALLEL_CHUNKS = 2
 
 
 def chunked_word_losses(
@@ -102,14 +102,14 @@ class _Words:
         """The number of chunks, and the words of each."""
         most = _MOST_LOGITS_ON_GPU if has_gpu() else _MOST_LOGITS
         limit = max(most // (self.vocabulary * self.passes), 1)
-        self.lanes = 1
+        self.parallel_chunks = 1
         if backend.backend() == "tensorflow":
             if not has_gpu():
-                self.lanes = _LANES
+                self.parallel_chunks = _PARALLEL_CHUNKS
             self.words = real
-            limit = max(limit // self.lanes, 1)
-            self.chunks = _quotient(real, limit * self.lanes)
-            most = ops.maximum(self.chunks, 1) * self.lanes
+            limit = max(limit // self.parallel_chunks, 1)
+            self.chunks = _quotient(real, limit * self.parallel_chunks)
+            most = ops.maximum(self.chunks, 1) * self.parallel_chunks
             self.size = _quotient(real, most)
             return
         # Shapes cannot depend on values: the last chunk may have padding.
@@ -140,7 +140,7 @@ class _Words:
         """Ids (n,) of the chunk's words, N where there is none."""
         start = chunk * self.size
         if backend.backend() == "tensorflow":
-            # Of a few words the last lane may have none.
+            # Of a few words the last worker may have none.
             start = ops.minimum(start, self.words)
             size = ops.minimum(self.size, self.words - start)
             return ops.slice(self.order, [start], [size])
@@ -155,7 +155,10 @@ class _Words:
         losses, hits, *gradients = (
             functools.reduce(operator.add, each)
             for each in zip(
-                *(self._lane(i, weights) for i in range(self.lanes)),
+                *(
+                    self._worker(i, weights)
+                    for i in range(self.parallel_chunks)
+                ),
                 strict=True,
             )
         )
@@ -164,8 +167,8 @@ class _Words:
             gradients = [d / self.scale for d in gradients]
         return [losses * real, hits * real, *gradients]
 
-    def _lane(self, lane, weights):
-        """Results of the chunks of one lane; zeros for other words."""
+    def _worker(self, worker, weights):
+        """Results of the chunks of one worker; zeros for other words."""
         # The row behind the last is for places without a word.
         rows = self.count + 1
         width = self.vectors.shape[-1]
@@ -176,7 +179,7 @@ class _Words:
         ]
 
         def body(number, *held):
-            rows = self._rows(number * self.lanes + lane)
+            rows = self._rows(number * self.parallel_chunks + worker)
             by_word, sums = self._chunk(rows, weights)
             return (
                 number + 1,
@@ -185,7 +188,7 @@ class _Words:
             )
 
         # The first chunk begins the sums, which are as large as the kernel.
-        rows = self._rows(lane)
+        rows = self._rows(worker)
         by_word, sums = self._chunk(rows, weights)
         _, *held = sequential_while_loop(
             lambda number, *_: number < self.chunks,

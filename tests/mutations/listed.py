@@ -1165,10 +1165,10 @@ MUTATIONS = [
         ("tests/cli/test_commands.py",),
     ),
     Mutation(
-        "every lane of chunks with the words of the first",
+        "every parallel chunk with the words of the first",
         "ops/chunked_loss.py",
-        "self._rows(number * self.lanes + lane)",
-        "self._rows(number * self.lanes)",
+        "self._rows(number * self.parallel_chunks + worker)",
+        "self._rows(number * self.parallel_chunks)",
         ("tests/ops/test_chunked_loss.py",),
     ),
     Mutation(

@@ -72,22 +72,22 @@ def test_padding_alone(by_word, monkeypatch, float64):
 
 
 @pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow", reason="TensorFlow has lanes"
+    keras.backend.backend() != "tensorflow", reason="TensorFlow alone has them"
 )
-@pytest.mark.parametrize("lanes", [1, 2, 3])
+@pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize("words", [1, 2, 5, 14])
-def test_chunks_side_by_side(lanes, words, monkeypatch, float64):
+def test_chunks_side_by_side(count, words, monkeypatch, float64):
     targets = np.zeros(15, "int32")
     targets[np.random.default_rng(1).permutation(15)[:words]] = 3
-    monkeypatch.setattr(chunked_loss, "_LANES", lanes)
+    monkeypatch.setattr(chunked_loss, "_PARALLEL_CHUNKS", count)
     compare(monkeypatch, 6, 0.3, targets=targets.reshape(3, 5))
 
 
 @pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow", reason="TensorFlow has lanes"
+    keras.backend.backend() != "tensorflow", reason="TensorFlow alone has them"
 )
-@pytest.mark.parametrize("gpu, lanes", [(False, 2), (True, 1)])
-def test_a_gpu_computes_one_chunk_after_the_other(monkeypatch, gpu, lanes):
+@pytest.mark.parametrize("gpu, count", [(False, 2), (True, 1)])
+def test_a_gpu_computes_one_chunk_after_the_other(monkeypatch, gpu, count):
     monkeypatch.setattr(chunked_loss, "has_gpu", lambda: gpu)
     sizes = []
     real = chunked_loss._Words._chunk
@@ -104,7 +104,7 @@ def test_a_gpu_computes_one_chunk_after_the_other(monkeypatch, gpu, lanes):
         random(3, 5, UNITS).astype("float32"), TARGETS, training=True
     )
     words = int((TARGETS != 0).sum())
-    assert sizes == [-(-words // lanes), words // lanes][:lanes]
+    assert sizes == [-(-words // count), words // count][:count]
 
 
 def test_no_logits_of_all_words(monkeypatch):
