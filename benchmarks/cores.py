@@ -6,8 +6,8 @@ Each program runs on one core and, in another process, on `--many` cores, by
 turns. Beside them the machine itself: products of matrices that have nothing
 to do with each other, one on one core, and as many at once as there are cores.
 Virtual cores that share a processor's units gain less than their number, and
-so does every program on them. "ours-lanes" trains on as many parts of a batch
-at once as there are cores (`training.lanes`).
+so does every program on them. "ours-parallel" trains on as many parts of a
+batch at once as there are cores (`training.parallel_microbatches`).
 """
 
 import statistics
@@ -20,8 +20,8 @@ from speed.worker import available_cores
 from train_step import PROGRAMS as STEPS
 
 PRODUCTS = "products"
-LANES = "ours-lanes"
-NAMES = ("ours", LANES, "torch", "addons", "naive")
+PARALLEL = "ours-parallel"
+NAMES = ("ours", PARALLEL, "torch", "addons", "naive")
 
 
 def programs_of(options, path):
@@ -35,7 +35,13 @@ def programs_of(options, path):
     steps = {"configuration": options.config, "batches": str(path)}
     made = []
     for cores in (1, options.many):
-        lanes = {LANES: ("ours", "ours_model:training", {"lanes": cores})}
+        parallel = {
+            PARALLEL: (
+                "ours",
+                "ours_model:training",
+                {"parallel_microbatches": cores},
+            )
+        }
         made.append(
             driver.Program(
                 named(PRODUCTS, cores),
@@ -46,7 +52,7 @@ def programs_of(options, path):
             )
         )
         for what, table, arguments in (
-            ("training", STEPS | lanes, steps),
+            ("training", STEPS | parallel, steps),
             ("beam 10", SEARCHES, search),
         ):
             for name in options.programs:
@@ -69,7 +75,7 @@ def variables_of(what, name):
     """The environment of a program."""
     if what != "training":
         return {}
-    threads = {"TF_NUM_INTRAOP_THREADS": "1"} if name == LANES else {}
+    threads = {"TF_NUM_INTRAOP_THREADS": "1"} if name == PARALLEL else {}
     return driver.MEMORY_POOL | threads
 
 

@@ -57,7 +57,7 @@ WITH_TENSORFLOW = (
     *("text", "data", "inference", "serving"),
     *("ops.loops", "ops.lookup", "ops.vector_jacobian"),
     *("ops.replicas", "ops.devices", "training.mirrored"),
-    *("models.batch_parts_tensorflow", "recipe.devices"),
+    *("models.microbatches_tensorflow", "recipe.devices"),
     "recipe.validation_callbacks",
 )
 # A gradient inside a loop, and float64: Keras has neither. A program on each
@@ -65,7 +65,7 @@ WITH_TENSORFLOW = (
 # what a GPU can do.
 WITH_JAX = (
     *("ops.vector_jacobian", "ops.double_precision", "ops.devices"),
-    *("models.batch_parts_jax", "recipe.devices", "inference.jax_translator"),
+    *("models.microbatches_jax", "recipe.devices", "inference.jax_translator"),
 )
 # Gradients of many results, which Keras has not there. And
 # what a GPU can do.

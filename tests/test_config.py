@@ -203,7 +203,7 @@ def test_settings_cannot_be_changed_in_place():
         (["training.keep=-1"], "keep is a number of epochs.*keep=-1"),
         (["training.patience=0"], "patience must be at least 1"),
         (["training.average_epochs=0"], "average_epochs must be at least 1"),
-        (["training.averaged=best"], "Expected: average_epochs, such as 5"),
+        (["training.average_by=best"], "Expected: average_epochs, such as 5"),
         (["training.average_decay=1"], "average_decay=1.0"),
         (
             ["training.final_weights=average"],

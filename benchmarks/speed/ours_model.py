@@ -70,7 +70,7 @@ def training(
     deferred=True,
     automatic=False,
     compiled=ON_JAX,
-    lanes=1,
+    parallel_microbatches=1,
 ):
     """Training steps by `fit`, as a run compiles it.
 
@@ -82,7 +82,7 @@ def training(
             module.BACKENDS = ()
     model = _model_of(configuration, precision, attention, settings, deferred)
     model = model.training_model
-    model.parts = model.lanes = lanes
+    model.microbatches = model.parallel_microbatches = parallel_microbatches
     model.compile(
         make_optimizer("sgd", learning_rate=0.1, clip_norm=5.0),
         loss={"word": TranslationLoss("word"), "hits": None},

@@ -47,8 +47,8 @@ def run(call: Call) -> int:
     _check(call)
     # Keras reads it when it is imported, which is now.
     os.environ["KERAS_BACKEND"] = call.backend
-    if call.config.training.lanes > 1:
-        divide_cores(call.config.training.lanes)
+    if call.config.training.parallel_microbatches > 1:
+        divide_cores(call.config.training.parallel_microbatches)
     import keras
 
     if keras.backend.backend() != call.backend:

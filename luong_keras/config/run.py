@@ -20,7 +20,7 @@ class TrainingConfig:
     gradient_accumulation_steps: int = 1
     # parts that go through it at once, on TensorFlow, each on its share of the
     # cores of a CPU; as exact
-    lanes: int = 1
+    parallel_microbatches: int = 1
     epochs: int = 12  # 10 without dropout
     optimizer: Literal["sgd", "adam"] = "sgd"
     learning_rate: float = 1.0
@@ -69,7 +69,7 @@ class TrainingConfig:
     # average.weights.h5: the mean of the weights of so many epochs, the last
     # ones or those that are best by metric
     average_epochs: int | None = None
-    averaged: Literal["last", "best"] = "last"
+    average_by: Literal["last", "best"] = "last"
     # exponential.weights.h5: after every update decay * average + (1 - decay)
     # * weights, with a smaller decay at the beginning; such as 0.999
     average_decay: float | None = None
@@ -91,7 +91,7 @@ class TrainingConfig:
             self,
             "batch_size",
             "gradient_accumulation_steps",
-            "lanes",
+            "parallel_microbatches",
             "epochs",
             "first_halved_epoch",
             "halvings_per_epoch",
@@ -186,9 +186,9 @@ def check_averages(training) -> None:
             "average_decay must be greater than 0 and less than 1, such as "
             f"0.999. Received: average_decay={decay}."
         )
-    if training.averaged == "best" and training.average_epochs is None:
+    if training.average_by == "best" and training.average_epochs is None:
         raise ValueError(
-            "averaged='best' says which epochs average_epochs counts. "
+            "average_by='best' says which epochs average_epochs counts. "
             "Expected: average_epochs, such as 5. Received: "
             "average_epochs=None."
         )

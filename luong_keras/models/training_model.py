@@ -2,7 +2,7 @@
 
 import keras
 
-from luong_keras.models import batch_parts_jax, batch_parts_tensorflow
+from luong_keras.models import microbatches_jax, microbatches_tensorflow
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
@@ -18,39 +18,40 @@ class TrainingModel(keras.Model):
     Made like every functional model, of inputs and outputs.
 
     Attributes:
-        parts: How many parts a device makes of its rows; 1 by default. On JAX
-            the rows must be divisible by it. To be set before `fit`.
-        lanes: How many of the parts are under way at once, on TensorFlow; 1
-            by default. To be set before `fit`.
+        microbatches: How many parts a device makes of its rows; 1 by default.
+            On JAX the rows must be divisible by it. To be set before `fit`.
+        parallel_microbatches: How many of the parts are under way at once, on
+            TensorFlow; 1 by default. To be set before `fit`.
 
     Raises:
         ValueError: In `fit`, with several parts or devices and another loss
             than those of this library, with several parts on torch, and with
-            several lanes elsewhere than on TensorFlow.
+            several at once elsewhere than on TensorFlow.
 
     Example:
         >>> inputs = keras.Input((None,), dtype="int32")
         >>> model = TrainingModel(inputs, inputs + 1)
-        >>> model.parts
+        >>> model.microbatches
         1
     """
 
-    parts: int = 1
-    lanes: int = 1
+    microbatches: int = 1
+    parallel_microbatches: int = 1
 
     def train_step(self, *data):
         """Makes one step; see `keras.Model`."""
         backend = keras.backend.backend()
-        if backend == "tensorflow" and self.parts > 1:
-            return batch_parts_tensorflow.train_step(
-                self, *data, self.parts, self.lanes
+        if backend == "tensorflow" and self.microbatches > 1:
+            return microbatches_tensorflow.train_step(
+                self, *data, self.microbatches, self.parallel_microbatches
             )
-        self._check_lanes()
-        if backend == "torch" and self.parts > 1:
+        self._check_parallel_microbatches()
+        if backend == "torch" and self.microbatches > 1:
             raise ValueError(
                 "A batch goes through the model in parts on TensorFlow and "
-                f"JAX. Received: parts={self.parts} on torch. Use parts=1, and "
-                "smaller batches where memory is short."
+                f"JAX. Received: microbatches={self.microbatches} on torch. "
+                "Use microbatches=1, and smaller batches where memory is "
+                "short."
             )
         return super().train_step(*data)
 
@@ -66,7 +67,7 @@ class TrainingModel(keras.Model):
         optimizer_variables=None,
     ):
         """Computes the loss of a batch, on JAX; see `keras.Model`."""
-        self._check_lanes()
+        self._check_parallel_microbatches()
         of_part = super().compute_loss_and_updates
         state = (
             trainable_variables,
@@ -75,19 +76,23 @@ class TrainingModel(keras.Model):
             optimizer_variables,
         )
         rows = (x, y, sample_weight)
-        parts = self.parts if training else 1
-        if parts == 1 and not batch_parts_jax.is_distributed():
+        parts = self.microbatches if training else 1
+        if parts == 1 and not microbatches_jax.is_distributed():
             return of_part(*state[:3], *rows, training, optimizer_variables)
-        return batch_parts_jax.loss_and_updates(
+        return microbatches_jax.loss_and_updates(
             self, of_part, state, rows, training, parts
         )
 
-    def _check_lanes(self):
-        if keras.backend.backend() != "tensorflow" and self.lanes > 1:
+    def _check_parallel_microbatches(self):
+        if (
+            keras.backend.backend() != "tensorflow"
+            and self.parallel_microbatches > 1
+        ):
             raise ValueError(
                 "Parts of a batch are computed at once on TensorFlow. "
-                f"Received: lanes={self.lanes} on {keras.backend.backend()}. "
-                "Use lanes=1."
+                "Received: parallel_microbatches="
+                f"{self.parallel_microbatches} on {keras.backend.backend()}. "
+                "Use parallel_microbatches=1."
             )
 
 

@@ -22,7 +22,7 @@ MAY_CHANGE = (
     # The batches are the same, in as many parts as the memory asks for; sums
     # round otherwise, and dropout draws otherwise, as on other devices.
     "training.gradient_accumulation_steps",
-    "training.lanes",
+    "training.parallel_microbatches",
     # How much is lost where a run is killed.
     "training.snapshot_steps",
     # Whether a run that was stopped for a NaN goes on without that batch.

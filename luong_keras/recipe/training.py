@@ -186,8 +186,10 @@ def train(
     training = config.training
     metric = run_metric(config, [target for _, target in datasets.dev])
     model = translation_model.training_model
-    model.parts = training.gradient_accumulation_steps * training.lanes
-    model.lanes = training.lanes
+    model.microbatches = (
+        training.gradient_accumulation_steps * training.parallel_microbatches
+    )
+    model.parallel_microbatches = training.parallel_microbatches
     model.compile(
         optimizer(config),
         loss={"word": translation_loss(config), "hits": None},
@@ -217,7 +219,7 @@ def train(
             logs = [*logs, *callbacks, progress, noted]
         fit(
             model,
-            FitBatches(batches, devices, model.parts),
+            FitBatches(batches, devices, model.microbatches),
             epochs=training.epochs,
             snapshot_path=run.snapshot,
             snapshot_steps=training.snapshot_steps,
@@ -273,7 +275,7 @@ def weight_files(
                 run.checkpoints,
                 training.keep,
                 training.average_epochs,
-                training.averaged,
+                training.average_by,
                 run.average_weights if averaging else None,
                 metric.key,
                 metric.mode,

@@ -110,7 +110,7 @@ class EpochWeights(Stateful):
         average_epochs: The number of epochs to take the mean of, computed in
             float64; fewer, where there are no more. Their files stay as long
             as that needs them. `None` for no mean.
-        averaged: `"last"` or `"best"`: which epochs. Of equally good ones
+        average_by: `"last"` or `"best"`: which epochs. Of equally good ones
             those of less `val_loss` count, then the earlier.
         average_path: Where the mean is written, ending in `.weights.h5`.
         monitor: The key of the value in the logs by which the best are found.
@@ -134,19 +134,19 @@ class EpochWeights(Stateful):
         folder: str | os.PathLike[str],
         keep: int = 0,
         average_epochs: int | None = None,
-        averaged: str = "last",
+        average_by: str = "last",
         average_path: str | os.PathLike[str] | None = None,
         monitor: str = "val_bleu",
         mode: str = "max",
         model: keras.Model | None = None,
     ) -> None:
         super().__init__()
-        _check(keep, average_epochs, averaged, average_path)
+        _check(keep, average_epochs, average_by, average_path)
         check_mode(mode)
         self.folder = Path(folder)
         self.keep = keep
         self.average_epochs = average_epochs
-        self.averaged = averaged
+        self.average_by = average_by
         self.average_path = average_path
         self.monitor = monitor
         self.mode = mode
@@ -172,7 +172,7 @@ class EpochWeights(Stateful):
         """The epochs of the mean, this one among them or not."""
         if self.average_epochs is None:
             return []
-        if self.averaged == "last":
+        if self.average_by == "last":
             return _last(self.average_epochs, number)
         value, loss = result(logs, self.monitor)
         if not math.isnan(value):
@@ -212,7 +212,7 @@ def _last(count: int, number: int) -> list[int]:
 def _check(
     keep: int,
     average_epochs: int | None,
-    averaged: str,
+    average_by: str,
     average_path: str | os.PathLike[str] | None,
 ) -> None:
     if keep < 0 or (average_epochs is not None and average_epochs < 1):
@@ -220,10 +220,10 @@ def _check(
             "Expected: keep of at least 0 and average_epochs of at least 1 or "
             f"None. Received: keep={keep}, average_epochs={average_epochs}."
         )
-    if averaged not in ("last", "best"):
+    if average_by not in ("last", "best"):
         raise ValueError(
-            "`averaged` must be 'last' or 'best', the epochs to take the mean "
-            f"of. Received: averaged={averaged!r}."
+            "`average_by` must be 'last' or 'best', the epochs to take the "
+            f"mean of. Received: average_by={average_by!r}."
         )
     if (average_epochs is None) != (average_path is None):
         raise ValueError(

@@ -245,7 +245,10 @@ def test_lanes_share_the_cores(monkeypatch):
     monkeypatch.setattr(run, "run_recipe", lambda *given: True)
     monkeypatch.setattr(threads, "available_cores", lambda: 8)
     monkeypatch.setenv(name, "")
-    for settings, share in (([], None), (["--set", "training.lanes=4"], "2")):
+    for settings, share in (
+        ([], None),
+        (["--set", "training.parallel_microbatches=4"], "2"),
+    ):
         monkeypatch.delenv(name, raising=False)
         assert main(["train", "pairs.tsv", *settings]) == 0
         assert os.environ.get(name) == share

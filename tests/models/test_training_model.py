@@ -50,7 +50,7 @@ def batch():
 
 
 def trained(
-    parts, loss, optimizer="sgd", steps=3, precision="float32", lanes=1
+    parts, loss, optimizer="sgd", steps=3, precision="float32", parallel=1
 ):
     """The weights after some steps, and the logs of the last one."""
     keras.utils.set_random_seed(1)
@@ -67,7 +67,7 @@ def trained(
         precision=precision,
     )
     model = TranslationModel(config).training_model
-    model.parts, model.lanes = parts, lanes
+    model.microbatches, model.parallel_microbatches = parts, parallel
     made = make_optimizer(optimizer, 0.5, clip_norm=0.2)
     if precision == "mixed_float16":
         made = keras.optimizers.LossScaleOptimizer(made, initial_scale=64.0)
@@ -103,15 +103,16 @@ def test_parts_give_the_step_of_the_whole(loss):
 
 
 ON_TENSORFLOW = pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow", reason="lanes are TensorFlow's"
+    keras.backend.backend() != "tensorflow",
+    reason="parallel micro-batches are TensorFlow's",
 )
 
 
 @ON_TENSORFLOW
-@pytest.mark.parametrize("parts, lanes", [(2, 2), (6, 3)])
-def test_lanes_give_the_step_of_the_whole(parts, lanes):
+@pytest.mark.parametrize("parts, parallel", [(2, 2), (6, 3)])
+def test_parallel_microbatches_give_the_step_of_the_whole(parts, parallel):
     expected, logs = trained(1, "word")
-    found, own_logs = trained(parts, "word", lanes=lanes)
+    found, own_logs = trained(parts, "word", parallel=parallel)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-6)
     for name, value in logs.items():
@@ -131,17 +132,19 @@ def operations_before(operation):
 
 @ON_TENSORFLOW
 @pytest.mark.parametrize(
-    "lanes, waits",
+    "parallel, waits",
     [
         (1, [[], [0], [0, 1], [0, 1, 2]]),
         (2, [[], [], [0], [1]]),
         (4, [[], [], [], []]),
     ],
 )
-def test_a_part_waits_for_that_before_it_in_its_lane(monkeypatch, lanes, waits):
+def test_a_part_waits_for_that_before_it_on_its_worker(
+    monkeypatch, parallel, waits
+):
     import tensorflow as tf
 
-    from luong_keras.models import batch_parts_tensorflow
+    from luong_keras.models import microbatches_tensorflow
 
     found, ends = [], []
 
@@ -152,26 +155,28 @@ def test_a_part_waits_for_that_before_it_in_its_lane(monkeypatch, lanes, waits):
         ends.append(total.op)
         return total, None, [total], {}
 
-    monkeypatch.setattr(batch_parts_tensorflow, "_part", part)
+    monkeypatch.setattr(microbatches_tensorflow, "_part", part)
     model = types.SimpleNamespace(
         trainable_variables=["weight"],
         optimizer=types.SimpleNamespace(apply_gradients=list),
         metrics=[keras.metrics.Mean("loss")],
     )
     tf.function(
-        lambda rows: batch_parts_tensorflow.train_step(model, rows, 4, lanes),
+        lambda rows: microbatches_tensorflow.train_step(
+            model, rows, 4, parallel
+        ),
         autograph=False,
     )(tf.ones((8, 1)))
     assert found == waits
 
 
 @ON_TENSORFLOW
-@pytest.mark.parametrize("lanes", [1, 2, 3, 6])
-def test_parts_are_added_up_in_one_order(monkeypatch, lanes):
+@pytest.mark.parametrize("parallel", [1, 2, 3, 6])
+def test_parts_are_added_up_in_one_order(monkeypatch, parallel):
     import tensorflow as tf
     from tensorflow.python.eager import context
 
-    from luong_keras.models import batch_parts_tensorflow
+    from luong_keras.models import microbatches_tensorflow
 
     # As with the norm of the gradients: an AddN of three and more adds them
     # in another order now and then. TensorFlow makes them of additions when it
@@ -180,7 +185,7 @@ def test_parts_are_added_up_in_one_order(monkeypatch, lanes):
         total = tf.reduce_sum(rows)
         return total, tf.square(total), [tf.exp(total), tf.sin(rows)], {}
 
-    monkeypatch.setattr(batch_parts_tensorflow, "_part", part)
+    monkeypatch.setattr(microbatches_tensorflow, "_part", part)
     applied = []
     model = types.SimpleNamespace(
         trainable_variables=["weight", "other"],
@@ -192,7 +197,7 @@ def test_parts_are_added_up_in_one_order(monkeypatch, lanes):
 
     @tf.function(autograph=False)
     def step(rows):
-        logs = batch_parts_tensorflow.train_step(model, rows, 6, lanes)
+        logs = microbatches_tensorflow.train_step(model, rows, 6, parallel)
         return logs, *applied
 
     context.enable_run_metadata()
@@ -211,11 +216,13 @@ def test_parts_are_added_up_in_one_order(monkeypatch, lanes):
 
 
 @pytest.mark.skipif(
-    keras.backend.backend() == "tensorflow", reason="TensorFlow has lanes"
+    keras.backend.backend() == "tensorflow", reason="TensorFlow has them"
 )
 def test_lanes_are_refused_elsewhere():
-    with pytest.raises(ValueError, match="lanes=2 on (jax|torch)"):
-        trained(2, "word", steps=1, lanes=2)
+    with pytest.raises(
+        ValueError, match="parallel_microbatches=2 on (jax|torch)"
+    ):
+        trained(2, "word", steps=1, parallel=2)
 
 
 @pytest.mark.skipif(
@@ -223,7 +230,7 @@ def test_lanes_are_refused_elsewhere():
 )
 def test_parts_are_refused_where_there_are_none():
     trained(1, "word", steps=1)
-    with pytest.raises(ValueError, match="parts=2 on torch"):
+    with pytest.raises(ValueError, match="microbatches=2 on torch"):
         trained(2, "word", steps=1)
 
 

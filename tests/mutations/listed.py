@@ -737,7 +737,7 @@ MUTATIONS = [
     ),
     Mutation(
         "the parts of a batch are not divided by its words",
-        "models/batch_parts_tensorflow.py",
+        "models/microbatches_tensorflow.py",
         "share = 1 / tf.maximum(_total(numbers), 1)",
         "share = 1 / tf.maximum(numbers[0], 1)",
         PARTS,
@@ -745,7 +745,7 @@ MUTATIONS = [
     ),
     Mutation(
         "sparse gradients of the first part alone",
-        "models/batch_parts_tensorflow.py",
+        "models/microbatches_tensorflow.py",
         "tf.concat([one.values, other.values], 0)",
         "tf.concat([one.values, one.values], 0)",
         PARTS,
@@ -761,7 +761,7 @@ MUTATIONS = [
     ),
     Mutation(
         "the gradients of the devices are not added up",
-        "models/batch_parts_jax.py",
+        "models/microbatches_jax.py",
         "sums, gradients = jax.lax.psum((sums, gradients), axis)",
         "sums = jax.lax.psum(sums, axis)",
         DEVICES,
@@ -770,7 +770,7 @@ MUTATIONS = [
     ),
     Mutation(
         "all devices draw the same numbers",
-        "models/batch_parts_jax.py",
+        "models/microbatches_jax.py",
         "np.uint32(0x9E3779B9)",
         "np.uint32(0)",
         DEVICES,

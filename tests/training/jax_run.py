@@ -31,7 +31,7 @@ ROWS = 12  # of every batch, padding included: for 1 to 4 devices and 3 parts
 def run(used, epochs=5, parts=1, **options):
     """The weights after some epochs, and their logs."""
     model = make(precision="float32", **options)
-    model.parts = parts
+    model.microbatches = parts
     share = rows_of_process(used, parts)
     history = fit(
         model,

@@ -212,7 +212,7 @@ def weighted_model(parts):
     ids = keras.Input((None,), dtype="int32")
     table = keras.layers.Embedding(6, 6, embeddings_initializer="uniform")
     model = TrainingModel(ids, table(ids))
-    model.parts = parts
+    model.microbatches = parts
     model.compile(
         keras.optimizers.SGD(0.0),
         MaskedSparseCategoricalCrossentropy("word"),

@@ -77,7 +77,7 @@ def build_model():
 def run(
     folder,
     *others,
-    averaged="best",
+    average_by="best",
     patience=3,
     keep=2,
     epochs=10,
@@ -90,7 +90,7 @@ def run(
         folder / "checkpoints",
         keep,
         3,
-        averaged,
+        average_by,
         folder / "average.weights.h5",
         model=saved,
     )
@@ -179,7 +179,7 @@ def test_the_best_epochs_are_averaged_and_kept(straight):
 
 
 def test_the_last_epochs_are_averaged_and_kept(tmp_path, straight):
-    model, _ = run(tmp_path, averaged="last", keep=0)
+    model, _ = run(tmp_path, average_by="last", keep=0)
     assert epochs_kept(tmp_path) == [5, 6, 7]
     equal(read(tmp_path / "average.weights.h5"), mean(tmp_path, [5, 6, 7]))
     last = tmp_path / "checkpoints" / "epoch-007.weights.h5"
@@ -323,7 +323,7 @@ def test_an_epoch_of_nan_is_not_averaged(tmp_path):
         (lambda: EpochWeights("c", keep=-1), "keep=-1"),
         (lambda: EpochWeights("c", average_epochs=0), "average_epochs=0"),
         (lambda: EpochWeights("c", 0, 2), "average_path=None"),
-        (lambda: EpochWeights("c", 0, 2, "first"), "averaged='first'"),
+        (lambda: EpochWeights("c", 0, 2, "first"), "average_by='first'"),
         (lambda: EpochWeights("c", 0, 2, "last", "a.h5"), "path='a.h5'"),
         (lambda: EpochWeights("c", mode="up"), "mode='up'"),
         (lambda: ExponentialWeights("a.h5"), "path='a.h5'"),

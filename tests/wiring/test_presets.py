@@ -98,7 +98,7 @@ DEFAULTS = {
     "training": {
         "batch_size": 128,
         "gradient_accumulation_steps": 1,
-        "lanes": 1,
+        "parallel_microbatches": 1,
         "epochs": 12,
         "optimizer": "sgd",
         "learning_rate": 1.0,
@@ -123,7 +123,7 @@ DEFAULTS = {
         "most_skipped": 100,
         "keep": 0,
         "average_epochs": None,
-        "averaged": "last",
+        "average_by": "last",
         "average_decay": None,
         "metric": "auto",
         "patience": None,
@@ -182,7 +182,7 @@ SMALL_FAST = {
     "training": {
         "batch_size": 64,
         "gradient_accumulation_steps": 1,
-        "lanes": 1,
+        "parallel_microbatches": 1,
         "epochs": 8,
         "optimizer": "adam",
         "learning_rate": 0.001,
@@ -281,7 +281,7 @@ DIFFERENCES = {
         "training": {
             "batch_size": 64,
             "gradient_accumulation_steps": 1,
-            "lanes": 1,
+            "parallel_microbatches": 1,
             "epochs": 4,
             "optimizer": "adam",
             "learning_rate": 0.004,

@@ -89,8 +89,8 @@ class Run:
         self.options = types.SimpleNamespace(**noted)
         self.data = noted["batches"].batches
         self.multiple = noted["batches"].share["row_multiple"]
-        self.parts = noted["model"].parts
-        self.lanes = noted["model"].lanes
+        self.microbatches = noted["model"].microbatches
+        self.parallel_microbatches = noted["model"].parallel_microbatches
         self.optimizer = noted["model"].optimizer
         self.jit_compile = noted["model"].jit_compile
         self.loss = noted["model"]._compile_loss._user_loss["word"]
@@ -149,8 +149,8 @@ EXPECTED = {
     "loss.normalization": "sentence",
     "loss.nominal_batch_size": None,
     "jit_compile": False,
-    "parts": 1,
-    "lanes": 1,
+    "microbatches": 1,
+    "parallel_microbatches": 1,
     "multiple": 1,
     "validation.samples": 5,
     "tensorboard.histogram_freq": 0,
@@ -164,7 +164,7 @@ EXPECTED = {
     "best.mode": "max",
     "epochs.keep": 0,
     "epochs.average_epochs": None,
-    "epochs.averaged": "last",
+    "epochs.average_by": "last",
     "plateau.patience": None,
     "plateau.monitor": "val_bleu",
     "plateau.mode": "max",
@@ -192,11 +192,11 @@ TRAINING_ROWS = {
     "batch_size": ({"batch_size": 7}, {"data.batch_size": 7}),
     "gradient_accumulation_steps": (
         {"gradient_accumulation_steps": 3},
-        {"parts": 3, "multiple": 3},
+        {"microbatches": 3, "multiple": 3},
     ),
-    "lanes": (
-        {"lanes": 2, "gradient_accumulation_steps": 3},
-        {"lanes": 2, "parts": 6, "multiple": 6},
+    "parallel_microbatches": (
+        {"parallel_microbatches": 2, "gradient_accumulation_steps": 3},
+        {"parallel_microbatches": 2, "microbatches": 6, "multiple": 6},
     ),
     "epochs": ({"epochs": 3}, {"options.epochs": 3}),
     "optimizer": ({"optimizer": "adam"}, {"optimizer": "ClippedAdam"}),
@@ -237,9 +237,9 @@ TRAINING_ROWS = {
     "most_skipped": ({"most_skipped": 7}, {"nonfinite.most_skipped": 7}),
     "keep": ({"keep": 3}, {"epochs.keep": 3}),
     "average_epochs": ({"average_epochs": 4}, {"epochs.average_epochs": 4}),
-    "averaged": (
-        {"averaged": "best", "average_epochs": 4},
-        {"epochs.averaged": "best", "epochs.average_epochs": 4},
+    "average_by": (
+        {"average_by": "best", "average_epochs": 4},
+        {"epochs.average_by": "best", "epochs.average_epochs": 4},
     ),
     "average_decay": (
         {"average_decay": 0.9},

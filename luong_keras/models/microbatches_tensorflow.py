@@ -8,14 +8,16 @@ from luong_keras.ops import microbatch_normalization
 from luong_keras.ops.replicas import replica_count
 
 
-def train_step(model: keras.Model, data, parts: int, lanes: int) -> dict:
+def train_step(
+    model: keras.Model, data, parts: int, parallel_microbatches: int
+) -> dict:
     """One step of `fit` whose rows go through the model in parts.
 
     Args:
         model: The compiled model.
         data: What `fit` gives a step.
         parts: How many parts.
-        lanes: How many of them may be under way at once.
+        parallel_microbatches: How many of them may be under way at once.
 
     Returns:
         The logs of the step.
@@ -23,13 +25,13 @@ def train_step(model: keras.Model, data, parts: int, lanes: int) -> dict:
     import tensorflow as tf
 
     losses, numbers = [], []
-    lane_sums: list = [None] * lanes
-    lane_ends: list = [[]] * lanes
+    worker_sums: list = [None] * parallel_microbatches
+    worker_ends: list = [[]] * parallel_microbatches
     for first in range(parts):
-        lane = first % lanes
-        # After what this lane did before: else the device would hold all of
+        worker = first % parallel_microbatches
+        # After what this worker did before: else the device would hold all of
         # the parts.
-        with tf.control_dependencies(lane_ends[lane]):
+        with tf.control_dependencies(worker_ends[worker]):
             rows = tf.nest.map_structure(
                 lambda x, first=first: (
                     None  # no sample weights, say
@@ -41,13 +43,13 @@ def train_step(model: keras.Model, data, parts: int, lanes: int) -> dict:
             loss, number, gradients, logs = _part(model, rows)
         losses.append(loss)
         numbers.append(number)
-        if lane_sums[lane] is not None:
+        if worker_sums[worker] is not None:
             gradients = [
                 _plus(*two)
-                for two in zip(lane_sums[lane], gradients, strict=True)
+                for two in zip(worker_sums[worker], gradients, strict=True)
             ]
-        lane_sums[lane] = gradients
-        lane_ends[lane] = tf.nest.flatten(
+        worker_sums[worker] = gradients
+        worker_ends[worker] = tf.nest.flatten(
             [loss, gradients], expand_composites=True
         )
     share = 1.0
@@ -56,7 +58,7 @@ def train_step(model: keras.Model, data, parts: int, lanes: int) -> dict:
     variables = model.trainable_variables
     sums = [
         _scaled(_total(of_one), share)
-        for of_one in zip(*lane_sums[:parts], strict=True)
+        for of_one in zip(*worker_sums[:parts], strict=True)
     ]
     model.optimizer.apply_gradients(zip(sums, variables, strict=True))
     # As in `keras.Model.train_step`, which weights by rows.
