@@ -144,7 +144,7 @@ _AUTHORS = RunConfig(
     data=DataConfig(
         source_language="en",
         target_language="de",
-        over_long="cut_read_last",
+        over_long="truncate_source_left",
         batching="authors",
     ),
     training=TrainingConfig(

@@ -73,10 +73,10 @@ class DataConfig:
     normalize_punctuation: bool = False
     tokenize: bool = False
     max_length: int = 50  # longer training pairs are filtered (section 4.1)
-    # cut: after max_length tokens; cut_read_last: the source's first tokens
-    # go instead, so that a reversed source keeps what the authors' program
-    # keeps
-    over_long: Literal["drop", "cut", "cut_read_last"] = "drop"
+    # truncate: after max_length tokens; truncate_source_left: the source's
+    # first tokens go instead, so that a reversed source keeps what the authors'
+    # program keeps
+    over_long: Literal["drop", "truncate", "truncate_source_left"] = "drop"
     # sorted_pools: the corpus shuffled anew every epoch, pools of 64 batches
     # sorted by length; authors: in the order of the file, chunks of 100
     # batches sorted by target length

@@ -50,9 +50,9 @@ class TrainingBatches(BatchOrder):
         seed: A number from 0; another one gives other orders.
         max_length: The most tokens of a side, `<s>` and `</s>` not counted.
             The paper drops pairs of more than 50 words.
-        over_long: What to do with a longer pair: `"drop"` it, or `"cut"`
-            each side after `max_length` tokens; or `"cut_read_last"`, which
-            cuts the target so and of the source its first tokens: what an
+        over_long: What to do with a longer pair: `"drop"` it, or `"truncate"`
+            each side after `max_length` tokens; or `"truncate_source_left"`,
+            which cuts the target so and of the source its first tokens: what an
             encoder that reads in reverse would read last.
         batching: `"sorted_pools"`, or `"authors"`: every epoch takes the
             lines in their order, and each pool is sorted by target length
@@ -231,7 +231,10 @@ class TrainingBatches(BatchOrder):
 
     def _rows(self, lines: np.ndarray, step: int) -> tuple[Sequence, Sequence]:
         """The ids of both sides of a batch, without `<s>` and `</s>`."""
-        limit, keep_end = self.max_length, self.over_long == "cut_read_last"
+        limit, keep_end = (
+            self.max_length,
+            self.over_long == "truncate_source_left",
+        )
         if not self._samplers:
             return (
                 self._pairs.source.rows(lines, limit, keep_end),

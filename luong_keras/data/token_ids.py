@@ -21,7 +21,7 @@ try:
 except ImportError as error:
     raise missing_package("tensorflow", error) from error
 
-OVER_LONG = ("drop", "cut", "cut_read_last")
+OVER_LONG = ("drop", "truncate", "truncate_source_left")
 _LINES_PER_CALL = 4096
 
 
@@ -187,7 +187,7 @@ def select_pairs(
         source_tokenizer: Turns source sentences into ids.
         target_tokenizer: Turns target sentences into ids.
         max_length: The most tokens of a side, `<s>` and `</s>` not counted.
-        over_long: `"drop"`, `"cut"` or `"cut_read_last"`.
+        over_long: `"drop"`, `"truncate"` or `"truncate_source_left"`.
 
     Returns:
         The selection.

@@ -165,9 +165,9 @@ def test_the_order_of_the_authors_program(corpus):
 
 
 def test_a_source_can_lose_its_first_words(corpus):
-    options = {"max_length": 2, "over_long": "cut_read_last"}
+    options = {"max_length": 2, "over_long": "truncate_source_left"}
     batches = make(corpus, **options)
-    assert batches.cut == make(corpus, max_length=2, over_long="cut").cut
+    assert batches.cut == make(corpus, max_length=2, over_long="truncate").cut
     (batch,) = rows(make(corpus, batch_size=COUNT, **options).dataset(0, 1))
     s = WORDS.encode(["s"]).to_list()[0][0]
     # Of n5 s s s s s the last two are left; of n1 s both.
@@ -185,8 +185,8 @@ TARGET = WordTokenizer.from_words(list("vwxyzu"))  # v is 4
     ("over_long", "numbers_of_pairs", "sources"),
     [
         ("drop", (2, 0), [[7, 8], [8, 0]]),
-        ("cut", (0, 2), [[7, 8], [4, 5], [8, 0], [4, 5]]),
-        ("cut_read_last", (0, 2), [[7, 8], [6, 7], [8, 0], [5, 6]]),
+        ("truncate", (0, 2), [[7, 8], [4, 5], [8, 0], [4, 5]]),
+        ("truncate_source_left", (0, 2), [[7, 8], [6, 7], [8, 0], [5, 6]]),
     ],
 )
 def test_what_is_left_of_long_pairs(
@@ -233,7 +233,7 @@ def test_a_side_alone_can_be_too_long(tmp_path):
         batches = TrainingBatches(*parts)
         assert (batches.dropped, batches.cut) == (dropped, 0)
         assert batches.pairs_per_epoch == 4 - dropped
-        cut = TrainingBatches(*parts, "cut")
+        cut = TrainingBatches(*parts, "truncate")
         assert (cut.dropped, cut.cut, cut.pairs_per_epoch) == (0, dropped, 4)
 
 
@@ -244,7 +244,7 @@ def test_over_long_pairs_are_dropped_or_cut(corpus):
     assert dropped.pairs_per_epoch == COUNT - long
     epoch = rows(dropped.dataset(0, dropped.steps_per_epoch))
     assert max(len(batch["source"][0]) for batch in epoch) == 3
-    cut = make(corpus, max_length=3, over_long="cut")
+    cut = make(corpus, max_length=3, over_long="truncate")
     assert (cut.dropped, cut.cut) == (0, long)
     assert cut.pairs_per_epoch == COUNT
     epoch = rows(cut.dataset(0, cut.steps_per_epoch))
@@ -307,7 +307,7 @@ def test_the_fingerprint_tells_what_decides_the_batches(corpus):
         {"seed": 2},
         {"batch_size": 5},
         {"max_length": 49},
-        {"over_long": "cut"},
+        {"over_long": "truncate"},
         {"pool_batches": 6},
     ):
         assert make(corpus, **options).fingerprint != same

@@ -212,7 +212,7 @@ DIFFERENCES = {
         },
         "data": {
             **ENGLISH_GERMAN,
-            "over_long": "cut_read_last",
+            "over_long": "truncate_source_left",
             "batching": "authors",
         },
         "training": {

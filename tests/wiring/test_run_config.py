@@ -261,8 +261,8 @@ TRAINING_ROWS = {
 DATA_ROWS = {
     "max_length": ({"max_length": 4}, {"data.max_length": 4}),
     "over_long": (
-        {"over_long": "cut_read_last"},
-        {"data.over_long": "cut_read_last"},
+        {"over_long": "truncate_source_left"},
+        {"data.over_long": "truncate_source_left"},
     ),
     "batching": (
         {"batching": "authors"},
