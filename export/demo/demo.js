@@ -111,9 +111,9 @@ function options() {
 const phrases = (field) =>
   field.value.split(";").map((phrase) => phrase.trim()).filter(Boolean).join("\t");
 
-// What only the signature of all options takes; null where nothing is chosen,
+// The options that the signature `search` alone takes; null without any,
 // so that a server of an older export is asked as before.
-function wishes() {
+function searchOptions() {
   const required = phrases(page.required), forbidden = phrases(page.forbidden);
   const drawn = page.temperature.value !== "" || page.seed.value !== "";
   if (!required && !forbidden && !drawn) return null;
@@ -165,7 +165,8 @@ function translate(event) {
   pending.alignment?.abort(new Error("Replaced."));
   pending.alignment = undefined;
   const asked = {
-    place: place(), row: request(), wishes: wishes(), alignments: [],
+    place: place(), row: request(), searchOptions: searchOptions(),
+    alignments: [],
   };
   report("Translating…", true);
   only(

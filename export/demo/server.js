@@ -95,23 +95,24 @@ async function predict(place, signature, row, parts, signal) {
   return found;
 }
 
-// A request is `{ place, row, wishes }`: the options of a beam, and those that
-// only the signature of all options takes, or null.
+// A request is `{ place, row, searchOptions }`: the options of a beam, and
+// those that the signature `search` alone takes, or null.
 
-const translations = ({ place, row, wishes }, signal) =>
+const translations = ({ place, row, searchOptions }, signal) =>
   predict(
-    place, wishes ? "search" : "translate_with_options", { ...row, ...wishes },
+    place, searchOptions ? "search" : "translate_with_options",
+    { ...row, ...searchOptions },
     ["translations", "scores", "truncated", "status"], signal,
   );
 
 const ALIGNMENT = ["tokens", "lengths", "alignments", "source_tokens",
   "source_lengths", "status"];
 
-// Of the translation of a rank. What a search with wishes found is given back
-// as text: `align` does not take them.
-async function alignment({ place, row, wishes }, text, rank, signal) {
+// Of the translation of a rank. What a search with such options found is
+// given back as text: `align` does not take them.
+async function alignment({ place, row, searchOptions }, text, rank, signal) {
   const { n_best, ...beam } = row;
-  if (!wishes) {
+  if (!searchOptions) {
     return predict(place, "align", { ...beam, rank }, ALIGNMENT, signal);
   }
   const pair = { source: row.text, target: text };

@@ -156,8 +156,8 @@ def test_with_all_words_nothing_changes(eager, make):
 def test_what_is_asked_for_is_possible(eager, make):
     translator = make()
     assert "einen" not in ALLOWED
-    wishes = {"required": ["", "einen", "", "", ""]}
-    found = translator.translate(SENTENCES, **wishes)
+    options = {"required": ["", "einen", "", "", ""]}
+    found = translator.translate(SENTENCES, **options)
     assert "einen" in found[1]
     begun = translator.translate(SENTENCES, prefix=["einen"] * 5)
     assert [text.split()[0] for text in begun if text] == ["einen"] * 4

@@ -123,7 +123,7 @@ def test_options_are_sent(demo):
     assert asked == row
 
 
-def test_wishes_are_sent_and_what_they_find_is_aligned_as_text(demo):
+def test_search_options_are_sent_and_what_they_find_is_aligned_as_text(demo):
     demo.open()
     found = aligned(["ein", "Hund", "</s>"], ["a", "dog"])
     demo.answer(translated("kein Hund", "ein Hund"), [found])

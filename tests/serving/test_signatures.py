@@ -126,7 +126,7 @@ def test_options_are_each_sentences_own():
     ]
 
 
-def test_a_search_without_wishes_is_that_of_a_beam():
+def test_a_search_without_options_is_that_of_a_beam():
     changes = {"length_penalty": [1.0, 0.0, -1.0], "beam_size": [1, 2, 0]}
     found, expected = (
         ask(name, **changes) for name in ("search", "translate_with_options")
