@@ -297,11 +297,9 @@ class LuongAttention(CheckedLayer):
         first = None
         if value_mask is not None:
             first = masking.span(value_mask).first
+        count = location_scores.shape[-1]
         inside = masking.combine_masks(
-            scores.places_within(
-                location_scores.shape[-1], first, source_length
-            ),
-            value_mask,
+            scores.places_within(count, first, source_length), value_mask
         )
         inside = ops.expand_dims(inside, -2)
         if self.score.mask_location:
