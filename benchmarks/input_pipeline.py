@@ -184,7 +184,7 @@ def large_of_kind(kind, path, folder, arguments) -> None:
     memory.stop()
     print(
         f"{kind}, {arguments.pairs:,} pairs: at most "
-        f"{stages.most / 1e9:.2f} GB above the framework",
+        f"{stages.maximum / 1e9:.2f} GB above the framework",
         flush=True,
     )
 

@@ -125,7 +125,7 @@ class Stages:
 
     def __init__(self, memory: PeakMemory, base: int) -> None:
         self.memory, self.base = memory, base
-        self.most = 0
+        self.maximum = 0
         print(
             f"{'stage':<22} {'seconds':>8} {'CPU s':>8} {'per s':>10} "
             f"{'GB above the framework':>23}"
@@ -139,7 +139,7 @@ class Stages:
         seconds = time.perf_counter() - began
         cpu = _cpu_seconds() - cpu_began
         above = max(self.memory.anonymous, self.memory.look()[0]) - self.base
-        self.most = max(self.most, above)
+        self.maximum = max(self.maximum, above)
         print(
             f"{name:<22} {seconds:>8.1f} {cpu:>8.1f} {count / seconds:>10,.0f} "
             f"{above / 1e9:>23.2f}",

@@ -195,8 +195,8 @@ def preset_for(pairs: int, characters: int) -> tuple[str, dict[str, int]]:
     """
     if pairs >= TINY_PAIRS:
         return "small", {}
-    most = _SMALL.model.source_vocabulary_size
-    size = min(max(characters // _CHARACTERS_OF_A_SUBWORD, 50), most)
+    maximum = _SMALL.model.source_vocabulary_size
+    size = min(max(characters // _CHARACTERS_OF_A_SUBWORD, 50), maximum)
     sides = ("source", "target")
     return "tiny", {f"model.{side}_vocabulary_size": size for side in sides}
 

@@ -113,7 +113,7 @@ def batch_shape(batch):
     return (*batch["source"].shape, batch["target_in"].shape[1])
 
 
-def equal_length_sentences(count, most=40):
+def equal_length_sentences(count, maximum=40):
     """Test sentences of Multi30k as ids that are as long as their references.
 
     A search held to the length of such a source is held to the reference's.
@@ -132,7 +132,7 @@ def equal_length_sentences(count, most=40):
     found = [
         source
         for source, target in zip(*sides, strict=True)
-        if len(source) == len(target) <= most
+        if len(source) == len(target) <= maximum
     ]
     return found[:count]
 

@@ -20,7 +20,7 @@ import numpy as np
 import luong_keras
 from luong_keras.files.atomic_file import write_text
 from luong_keras.files.json_file import write_json
-from luong_keras.report.charts import MOST_CURVES, Chart, Curve, curves
+from luong_keras.report.charts import MAX_CURVES, Chart, Curve, curves
 from luong_keras.report.page import environment
 from reproduction import comparison
 from reproduction.comparison import Interval, Resampling, Rows
@@ -259,7 +259,7 @@ def _chart(
     title: str, x_name: str, y_name: str, points: Mapping[str, Sequence[tuple]]
 ) -> list[Chart]:
     """A chart of the rows that have points, or none."""
-    names = [name for name in points if points[name]][:MOST_CURVES]
+    names = [name for name in points if points[name]][:MAX_CURVES]
     drawn = [Curve(name, points[name], i) for i, name in enumerate(names)]
     key = title.replace(" ", "-")
     return [curves(title, x_name, y_name, drawn, key)] if drawn else []

@@ -78,11 +78,11 @@ class DecodingConfig:
             self, "beam_size", "stack_size", "batch_size", "max_source_length"
         )
         check_at_least_one(self, "shortlist_frequent", "shortlist_translations")
-        most = self.max_beam_size
-        if most is not None and most < self.beam_size:
+        maximum = self.max_beam_size
+        if maximum is not None and maximum < self.beam_size:
             raise ValueError(
                 "max_beam_size must be at least beam_size. Received: "
-                f"max_beam_size={most} and beam_size={self.beam_size}."
+                f"max_beam_size={maximum} and beam_size={self.beam_size}."
             )
         check_at_least_one(self, "top_k", "no_repeat_ngram")
         if (self.no_repeat_ngram or 1) > 8:
@@ -116,12 +116,12 @@ class DecodingConfig:
                 "max_length_offset must be 0 or more. Received: "
                 f"max_length_offset={offset}."
             )
-        most = LIBRARY_RATIO if ratio is None else ratio
-        if not 0 <= self.min_length_ratio <= most < math.inf:
+        maximum = LIBRARY_RATIO if ratio is None else ratio
+        if not 0 <= self.min_length_ratio <= maximum < math.inf:
             raise ValueError(
                 "Expected: 0 <= min_length_ratio <= max_length_ratio. "
                 f"Received: {self.min_length_ratio} and {ratio}"
-                f"{f', which is {most}' if ratio is None else ''}."
+                f"{f', which is {maximum}' if ratio is None else ''}."
             )
 
     def most_symbols(self, source_tokens: Any) -> Any:
@@ -195,7 +195,7 @@ class DecodingConfig:
             if stack is not None or "beam_size" in changes:
                 changes["stack_size"] = n_best
             beam = changes.setdefault("beam_size", max(beam, n_best))
-        most = self.max_beam_size
-        if most is not None and most < beam:
+        maximum = self.max_beam_size
+        if maximum is not None and maximum < beam:
             changes.setdefault("max_beam_size", None)
         return dataclasses.replace(self, **changes)

@@ -258,7 +258,7 @@ def corpus_key(datasets: Datasets | None, config: DataConfig) -> str:
 
 
 SHARE = 0.02
-MOST = 1000  # pairs a part
+MAX_PAIRS = 1000  # pairs a part
 # Scores of a dozen pairs are noise: of a small text 10 % make a part, until
 # they are 100 pairs.
 SMALL_SHARE, FEW = 0.1, 100
@@ -293,9 +293,9 @@ def held_out_pairs(
         >>> len(dev), len(test), len(dev.keys() & test.keys())
         (20, 20, 0)
     """
-    most = parts * MOST
+    maximum = parts * MAX_PAIRS
     # Of more different pairs than this no more are held out.
-    enough = MOST / SHARE
+    enough = MAX_PAIRS / SHARE
     different: set[int] = set()
     # What may be among the smallest, with the place of its first line.
     candidates: dict[int, tuple[int, tuple[str, str]]] = {}
@@ -309,8 +309,8 @@ def held_out_pairs(
         if number >= limit or number in candidates:
             continue
         candidates[number] = place, (pair[0], pair[1])
-        if len(candidates) > 2 * most:
-            smallest = sorted(candidates)[:most]
+        if len(candidates) > 2 * maximum:
+            smallest = sorted(candidates)[:maximum]
             limit = smallest[-1] + 1
             candidates = {kept: candidates[kept] for kept in smallest}
     count = len(different)
@@ -322,7 +322,7 @@ def held_out_pairs(
             "them. Give more, or give data.dev and data.test."
         )
     few = min(round(SMALL_SHARE * count), FEW)
-    size = min(max(round(SHARE * count), few, 1), MOST)
+    size = min(max(round(SHARE * count), few, 1), MAX_PAIRS)
     chosen = sorted(candidates)
     found = []
     for part in range(parts):

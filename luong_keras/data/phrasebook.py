@@ -70,14 +70,14 @@ def split_pairs(
             f"{split!r}. Use one of these names."
         )
     columns = corpus[split]
-    most = len(columns["en"])
-    if not 0 <= (most if size is None else size) <= most:
+    maximum = len(columns["en"])
+    if not 0 <= (maximum if size is None else size) <= maximum:
         raise ValueError(
-            f"The {split} split of the built-in corpus has {most:,} pairs. "
-            f"Expected: a size of 0 to {most:,}. Received: {size:,}. Leave "
+            f"The {split} split of the built-in corpus has {maximum:,} pairs. "
+            f"Expected: a size of 0 to {maximum:,}. Received: {size:,}. Leave "
             "`data.train_size` out to take all."
         )
-    links = columns.get("links", [None] * most)
+    links = columns.get("links", [None] * maximum)
     if languages != LANGUAGES and "links" in columns:
         links = [re.sub(r"(\d+)([-p])(\d+)", r"\3\2\1", row) for row in links]
     sides = [columns[language] for language in languages]

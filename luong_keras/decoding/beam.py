@@ -158,10 +158,10 @@ class Beam(DecodingStrategy):
         )
         if self.num_return_sequences is None:
             return found
-        most = self.num_return_sequences
-        if not isinstance(most, int):
-            most = ops.max(most)
-        return FinalHypotheses(*(each[:, :most] for each in found))
+        maximum = self.num_return_sequences
+        if not isinstance(maximum, int):
+            maximum = ops.max(maximum)
+        return FinalHypotheses(*(each[:, :maximum] for each in found))
 
     # Parts.
 
@@ -174,8 +174,8 @@ class Beam(DecodingStrategy):
             state.logits, proposals, state.suppressed, NEVER, state.bonus
         )
         if self.sizes is not None:
-            most = ops.maximum(self.sizes, 2)[:, None]
-            gains = within(most, gains)
+            maximum = ops.maximum(self.sizes, 2)[:, None]
+            gains = within(maximum, gains)
         shape = (-1, k * proposals)
         totals = ops.reshape(state.scores[..., None] + gains, shape)
         # At most K of them end, one of each hypothesis: K others are left.
@@ -254,8 +254,8 @@ class Beam(DecodingStrategy):
         if self.stack_keeps == "first" or (reranks is False and not falls):
             return full[:, 0]
         worst = last_of(pool, self._num_read(pool))
-        most = ops.maximum(state.max_lengths, 1)[:, None]
-        bound = state.scorers.score_upper_bound(scores[:, :1], most)
+        maximum = ops.maximum(state.max_lengths, 1)[:, None]
+        bound = state.scorers.score_upper_bound(scores[:, :1], maximum)
         settled = (worst > NEVER / 2) & (worst >= bound)
         if reranks is not True:
             of_sums = full | settled if falls else full
@@ -275,11 +275,11 @@ class Beam(DecodingStrategy):
         if self.num_return_sequences is None:
             return self.stack_sizes
         batch, size = ops.shape(pool.ranking)
-        most = size if self.stack_sizes is None else self.stack_sizes
+        maximum = size if self.stack_sizes is None else self.stack_sizes
         num_return_sequences = ops.cast(
             ops.broadcast_to(self.num_return_sequences, (batch,)), "int32"
         )
-        return ops.minimum(num_return_sequences, most)
+        return ops.minimum(num_return_sequences, maximum)
 
     def _live_results(self, state, scores):
         """Slots and final scores of the live hypotheses, (B, N) each."""
@@ -287,8 +287,8 @@ class Beam(DecodingStrategy):
         slots = ops.minimum(ranks, self.num_hypotheses - 1)
         live = ops.take(scores, slots, axis=-1)
         parents = ops.broadcast_to(slots, ops.shape(live))
-        most = ops.maximum(state.max_lengths, 1)[:, None]
-        final = state.scorers.final(live, most, state.scorer_states, parents)
+        maximum = ops.maximum(state.max_lengths, 1)[:, None]
+        final = state.scorers.final(live, maximum, state.scorer_states, parents)
         unfinished = ops.where(
             (ranks < self.num_hypotheses) & (live > NEVER / 2), final, NEVER
         )

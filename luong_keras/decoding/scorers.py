@@ -193,14 +193,14 @@ class NoRepeatedNgrams(Scorer):
 
     Args:
         size: n, 1 or more; or one for each sentence, (B,), where 0 forbids
-            nothing and no one is above `MOST`.
+            nothing and no one is above `MAX_SIZE`.
 
     Raises:
         ValueError: for a number below 1.
     """
 
     per_sentence = ("size",)
-    MOST = 8  # of sizes that are not known before the search
+    MAX_SIZE = 8  # of sizes that are not known before the search
 
     def __init__(self, size):
         if isinstance(size, int) and size < 1:
@@ -223,7 +223,7 @@ class NoRepeatedNgrams(Scorer):
         (words,) = states
         places = ops.arange(ops.shape(words)[2], dtype="int32")
         size = ops.reshape(ops.cast(self.size, "int32"), (-1, 1, 1))
-        known = self.size if isinstance(self.size, int) else self.MOST
+        known = self.size if isinstance(self.size, int) else self.MAX_SIZE
         # Places where an n-gram ended that begins with the last n - 1 words.
         repeats = (places < position) & (size > 0)
         for back in range(1, known):

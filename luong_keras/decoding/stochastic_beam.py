@@ -99,8 +99,8 @@ class StochasticBeam(Beam):
         pool, perturbed, _ = strategy_state
         slots, final = self._live_results(state, state.scores)
         # What was cut at its limit was drawn like all else.
-        most = ops.zeros_like(slots) + state.max_lengths[:, None]
-        live = Pool(perturbed, slots, most, (final,))
+        maximum = ops.zeros_like(slots) + state.max_lengths[:, None]
+        live = Pool(perturbed, slots, maximum, (final,))
         merged = best_of(pool, live, self.num_hypotheses)
         empty = merged.ranking < NEVER / 2
         (scores,) = merged.more

@@ -225,22 +225,22 @@ class IndependentSampler(DecodingStrategy):
 
     def finalize(self, state: StepState, strategy_state) -> FinalHypotheses:
         _, lengths = strategy_state
-        most = state.max_lengths[:, None]
+        maximum = state.max_lengths[:, None]
         places = ops.arange(self.num_hypotheses, dtype="int32")
         slots = ops.zeros_like(lengths) + places
         # What ended before its limit has the symbol `</s>` too.
-        symbols = ops.minimum(lengths + 1, ops.maximum(most, 1))
+        symbols = ops.minimum(lengths + 1, ops.maximum(maximum, 1))
         ranking = state.scorers.final(
             state.scores, symbols, state.scorer_states, slots
         )
-        ends = ops.where(lengths < most, lengths, -1)
+        ends = ops.where(lengths < maximum, lengths, -1)
         if self._single:
             return FinalHypotheses(ranking, slots, lengths, ends)
         counts = self.num_hypotheses
         if self.counts is not None:
             counts = ops.cast(self.counts, "int32")[:, None]
         # Of a sentence without room for a word there is one.
-        counted = places < ops.where(most > 0, counts, 1)
+        counted = places < ops.where(maximum > 0, counts, 1)
         ranking = ops.where(counted, ranking, -float("inf"))
         lengths = ops.where(counted, lengths, 0)
         ends = ops.where(counted, ends, -1)

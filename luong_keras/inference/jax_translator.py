@@ -70,7 +70,7 @@ class JaxTranslator(TranslationGraph):
         rows, width = source.ids.shape[0], source.lengths.numpy().max()
         rows_after = self.decoding.batch_size
         width_after = int(padded_width(max(width, 1), FEW_WIDTHS))
-        most = self.search_runner.limits(tf.constant([width_after]))[
+        maximum = self.search_runner.limits(tf.constant([width_after]))[
             "max_steps"
         ]
         ids = np.full(
@@ -88,7 +88,7 @@ class JaxTranslator(TranslationGraph):
         values = [
             variable.value.addressable_data(0) for variable in self._variables
         ]
-        found = self._compiled(values, ids, *lengths, max_steps=int(most))
+        found = self._compiled(values, ids, *lengths, max_steps=int(maximum))
         ids, lengths, scores, alignments = (np.asarray(x)[:rows] for x in found)
         steps = max(int(lengths.max()) + 1, 1)
         return Hypotheses(

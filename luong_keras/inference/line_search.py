@@ -100,11 +100,11 @@ class LineSearch:
             )
         if all(value is None for value in options.values()):
             return None
-        most = self._graph.search_runner.max_beam_size
+        maximum = self._graph.search_runner.max_beam_size
         beams = options.get("beam_size")
-        if beams is not None and np.max(beams, initial=0) > most:
+        if beams is not None and np.max(beams, initial=0) > maximum:
             raise ValueError(
-                f"Expected: beam_size of at most {most}. Received: "
+                f"Expected: beam_size of at most {maximum}. Received: "
                 f"beam_size={beams}. Make the translator with a larger "
                 "decoding.beam_size or max_beam_size."
             )

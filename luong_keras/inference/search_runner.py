@@ -88,16 +88,16 @@ class SearchRunner:
         """
         decoding, config = self.decoding, self.config
         read = tf.cast(lengths, tf.float32)
-        most = tf.cast(decoding.most_symbols(read), tf.int32)
-        most = tf.maximum(most, 2)
-        most = tf.maximum(most, least)
-        most = tf.where(lengths > 0, most, 0)
+        maximum = tf.cast(decoding.most_symbols(read), tf.int32)
+        maximum = tf.maximum(maximum, 2)
+        maximum = tf.maximum(maximum, least)
+        maximum = tf.where(lengths > 0, maximum, 0)
         # S + 1: the authors' program.
         fewest = tf.cast((read + 1) * decoding.min_length_ratio, tf.int32)
         return {
-            "max_lengths": most,
-            "max_steps": tf.reduce_max(most),
-            "min_lengths": tf.minimum(fewest, most - 1),
+            "max_lengths": maximum,
+            "max_steps": tf.reduce_max(maximum),
+            "min_lengths": tf.minimum(fewest, maximum - 1),
             "bos_id": config.bos_id,
             "eos_id": config.eos_id,
             "pad_id": config.target_pad_id,

@@ -2,7 +2,7 @@
 
 from luong_keras.text.threads import available_cores, divide_cores
 
-_MOST_BATCHES = 8  # each has logits of the whole vocabulary
+_MAX_BATCHES = 8  # each has logits of the whole vocabulary
 
 
 def batches_at_once() -> int:
@@ -11,7 +11,7 @@ def batches_at_once() -> int:
     A search does much one after the other, which leaves cores to the batches
     beside it.
     """
-    return min(available_cores(), _MOST_BATCHES)
+    return min(available_cores(), _MAX_BATCHES)
 
 
 def share_cores() -> None:

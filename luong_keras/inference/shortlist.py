@@ -71,14 +71,14 @@ class Shortlist(tf.Module):
         self._table = tf.Variable(table, trainable=False, name="shortlist")
 
     @staticmethod
-    def _rows(lexicon, sources, targets, most):
+    def _rows(lexicon, sources, targets, maximum):
         """The ids that translate each source id."""
         return [
             [
                 targets[word]
                 for word in lexicon.get(source, ())
                 if word in targets
-            ][:most]
+            ][:maximum]
             for source in sources
         ]
 

@@ -25,7 +25,7 @@ CHUNK = 1024  # pairs that are aligned at a time
 
 
 def model_links(
-    trained: TextTranslator, corpus: Corpus, most: int
+    trained: TextTranslator, corpus: Corpus, maximum: int
 ) -> Iterator[AlignedSentences]:
     """A training text, aligned by a model.
 
@@ -35,7 +35,7 @@ def model_links(
     Args:
         trained: the model with its tokenizers.
         corpus: the text, as the model was trained on it.
-        most: pairs to align, spread over the text.
+        maximum: pairs to align, spread over the text.
 
     Yields:
         Source tokens, target tokens and links of each pair.
@@ -60,7 +60,7 @@ def model_links(
         set(vocabulary_of(tokenizer))
         for tokenizer in (trained.source_tokenizer, trained.target_tokenizer)
     ]
-    count = min(most, len(corpus))
+    count = min(maximum, len(corpus))
     places = np.arange(count) * len(corpus) // max(count, 1)
     cut = 0
     with progress_bar("aligning words", count) as advance:

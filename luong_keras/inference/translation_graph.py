@@ -45,8 +45,8 @@ BYTES_OF_A_TOKEN = 64
 
 
 # Of the phrases that a translation must or must not have, for each sentence.
-MOST_PHRASES = 8
-MOST_PHRASE_TOKENS = 16
+MAX_PHRASES = 8
+MAX_PHRASE_TOKENS = 16
 
 
 class _Read(NamedTuple):
@@ -145,7 +145,7 @@ class TranslationGraph(tf.Module):
             truncated |= cut
         found = self._search(text, source, request, num_return_sequences)
         limits = self.search_runner.limits(source.lengths, needed_room(request))
-        most = limits["max_lengths"][:, None]
+        maximum = limits["max_lengths"][:, None]
         if options is not None:
             num_return_sequences = tf.where(
                 options.n_best > 0, options.n_best, ALL
@@ -172,7 +172,7 @@ class TranslationGraph(tf.Module):
             "source_tokens": source_tokens,
             "source_lengths": source.lengths,
             "truncated": truncated,
-            "unfinished": present & (lengths >= most) & (most > 0),
+            "unfinished": present & (lengths >= maximum) & (maximum > 0),
         }
         return {name: result[:batch] for name, result in results.items()}
 
@@ -307,12 +307,12 @@ class TranslationGraph(tf.Module):
         With `known`, those of unknown words are left out.
         """
         parts = tf.strings.split(text, "\t")
-        cut = parts.row_lengths() > MOST_PHRASES
-        parts = parts[:, :MOST_PHRASES]
+        cut = parts.row_lengths() > MAX_PHRASES
+        parts = parts[:, :MAX_PHRASES]
         read = self._read_target(parts.flat_values)
         lengths = read.lengths
         # A phrase whose beginning is enough is another one.
-        left_out = read.truncated | (lengths > MOST_PHRASE_TOKENS)
+        left_out = read.truncated | (lengths > MAX_PHRASE_TOKENS)
         if known:
             left_out |= tf.reduce_any(read.ids == UNK_ID, axis=1)
         lengths = tf.where(left_out, 0, lengths)
@@ -322,7 +322,7 @@ class TranslationGraph(tf.Module):
         cut |= ~tf.reduce_all(fits, axis=1)
         left_out = parts.with_flat_values(left_out).to_tensor(False)
         cut |= tf.reduce_any(left_out, axis=1)
-        ids = _padded(read.ids[:, :MOST_PHRASE_TOKENS], 0)
+        ids = _padded(read.ids[:, :MAX_PHRASE_TOKENS], 0)
         ids = parts.with_flat_values(ids).to_tensor(0)
         return Phrases(ids, tf.where(fits, lengths, 0)), cut
 

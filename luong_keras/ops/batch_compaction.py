@@ -17,11 +17,11 @@ class PerSentence:
 
     Example:
     >>> class Limits(PerSentence):
-    ...     per_sentence = ("most",)
-    ...     def __init__(self, most):
-    ...         self.most = most
+    ...     per_sentence = ("maximum",)
+    ...     def __init__(self, maximum):
+    ...         self.maximum = maximum
     >>> taken = Limits(column([5, 6, 7])).take([0, 2])
-    >>> ops.convert_to_numpy(taken.most).tolist()
+    >>> ops.convert_to_numpy(taken.maximum).tolist()
     [5, 7]
     """
 

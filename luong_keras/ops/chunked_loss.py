@@ -30,7 +30,7 @@ from luong_keras.ops.products import product
 
 # Logits held at once: 32 MB in float32; on a GPU, where small products leave
 # most of it idle, 512 MB.
-_MOST_LOGITS, _MOST_LOGITS_ON_GPU = 2**23, 2**27
+_MAX_LOGITS, _MAX_LOGITS_ON_GPU = 2**23, 2**27
 # Chunks that TensorFlow computes side by side. What is done one after the other
 # in one of them leaves cores to the other.
 _PARALLEL_CHUNKS = 2
@@ -100,8 +100,8 @@ class _Words:
 
     def _cut_chunks(self, real):
         """The number of chunks, and the words of each."""
-        most = _MOST_LOGITS_ON_GPU if has_gpu() else _MOST_LOGITS
-        limit = max(most // (self.vocabulary * self.passes), 1)
+        maximum = _MAX_LOGITS_ON_GPU if has_gpu() else _MAX_LOGITS
+        limit = max(maximum // (self.vocabulary * self.passes), 1)
         self.parallel_chunks = 1
         if backend.backend() == "tensorflow":
             if not has_gpu():
@@ -109,8 +109,8 @@ class _Words:
             self.words = real
             limit = max(limit // self.parallel_chunks, 1)
             self.chunks = _quotient(real, limit * self.parallel_chunks)
-            most = ops.maximum(self.chunks, 1) * self.parallel_chunks
-            self.size = _quotient(real, most)
+            maximum = ops.maximum(self.chunks, 1) * self.parallel_chunks
+            self.size = _quotient(real, maximum)
             return
         # Shapes cannot depend on values: the last chunk may have padding.
         self.size = _quotient(self.count, _quotient(self.count, limit))

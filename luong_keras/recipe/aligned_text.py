@@ -157,13 +157,13 @@ class GoldLinks:
     def _outside(self, link: Link, line: AlignedLine) -> str:
         base = int(self._one_based)
         shown = f"{link[0] + base}-{link[1] + base}"
-        most = [length - 1 + base for length in line.lengths]
+        maximum = [length - 1 + base for length in line.lengths]
         hint = "" if base else ", and whether the file counts from 1"
         return (
             f"A link in line {self._read} of {self._path} leads outside its "
-            f"sentences ({line.place}). Expected: positions up to {most[0]} "
-            f"and {most[1]}. Received: {shown}. Check that the files have the "
-            f"same lines, words and direction{hint}."
+            f"sentences ({line.place}). Expected: positions up to {maximum[0]} "
+            f"and {maximum[1]}. Received: {shown}. Check that the files have "
+            f"the same lines, words and direction{hint}."
         )
 
 

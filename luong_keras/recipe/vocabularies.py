@@ -80,11 +80,11 @@ def _words(
 
 
 def _subwords(
-    corpus: Corpus, sides: Sequence[str], size: int, most_lines: int | None
+    corpus: Corpus, sides: Sequence[str], size: int, max_lines: int | None
 ) -> SentencePieceTokenizer:
     """As many subwords as were asked for, or the nearest possible number."""
     total = len(sides) * len(corpus)
-    lines = min(total, most_lines or total)
+    lines = min(total, max_lines or total)
     if lines < total:
         print(
             f"subwords are learnt from a sample: {lines:,} of {total:,} lines"
@@ -106,22 +106,22 @@ def _subwords(
 
 
 def sampled_lines(
-    corpus: Corpus, sides: Sequence[str], most: int
+    corpus: Corpus, sides: Sequence[str], maximum: int
 ) -> Iterator[str]:
     """Lines of some sides, in their order; always the same ones.
 
     Args:
         corpus: the text.
         sides: `"source"`, `"target"` or both.
-        most: how many, at most all of these sides.
+        maximum: how many, at most all of these sides.
     """
     count = len(corpus)
-    if most >= len(sides) * count:
+    if maximum >= len(sides) * count:
         for side in sides:
             yield from corpus.side_lines(side)
         return
     chosen = np.sort(
-        shuffled_range(0, most, len(sides) * count, seed=_SAMPLE_SEED)
+        shuffled_range(0, maximum, len(sides) * count, seed=_SAMPLE_SEED)
     )
     for number, side in enumerate(sides):
         first, last = np.searchsorted(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # it, in the dark as well. Nothing else is drawn in them.
 _INK, _FAINT, _PAPER = "#010203", "#010204", "#010205"
 _SERIES = tuple(f"#0102{number:02x}" for number in range(6, 14))
-MOST_CURVES = len(_SERIES)  # of one chart
+MAX_CURVES = len(_SERIES)  # of one chart
 _COLOURS = {
     _INK: "var(--ink)",
     _FAINT: "var(--faint)",

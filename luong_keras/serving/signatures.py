@@ -152,15 +152,15 @@ def contract_numbers(
 ) -> dict[str, int]:
     """The numbers in the signature `contract`."""
     decoding = graph.decoding
-    most = decoding.max_beam_size or decoding.beam_size
+    maximum = decoding.max_beam_size or decoding.beam_size
     return {
         "version": CONTRACT_VERSION,
         "max_rows": limits.max_rows,
         "max_text_bytes": BYTES_OF_A_TOKEN * decoding.max_source_length,
         "max_source_tokens": decoding.max_source_length,
-        "max_beam_size": most,
+        "max_beam_size": maximum,
         # Without a number of its own, a sentence has as many as its beam.
-        "n_best": decoding.stack_size or most,
+        "n_best": decoding.stack_size or maximum,
     }
 
 

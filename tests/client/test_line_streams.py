@@ -137,11 +137,11 @@ def test_one_by_one(rest, model):
 
 
 def test_requests_in_flight_are_counted_for_the_whole_stream(rest, model):
-    flying, most = [], []
+    flying, maximum = [], []
 
     def notes(signature, rows):
         flying.append(1)
-        most.append(len(flying))
+        maximum.append(len(flying))
         model.over.wait(0.01)
         flying.pop()
         return shout(signature, rows)
@@ -149,7 +149,7 @@ def test_requests_in_flight_are_counted_for_the_whole_stream(rest, model):
     model.answer = notes
     with TranslationClient(rest.url, batch_size=2, concurrency=3) as client:
         assert len(list(client.translate_lines(Lines(60)))) == 60
-    assert 1 < max(most) <= 3
+    assert 1 < max(maximum) <= 3
 
 
 def until_error(client, lines):

@@ -288,18 +288,18 @@ def test_several_requests_are_in_flight(connect, model):
 
 
 def test_no_more_are_in_flight_than_that(connect, model):
-    flying, most = [], []
+    flying, maximum = [], []
 
     def notes(signature, rows):
         flying.append(1)
-        most.append(len(flying))
+        maximum.append(len(flying))
         model.over.wait(0.02)
         flying.pop()
         return shout(signature, rows)
 
     model.answer = notes
     connect(batch_size=1, concurrency=2).translate(TEXTS * 3)
-    assert max(most) <= 2 and len(model.asked) == 15
+    assert max(maximum) <= 2 and len(model.asked) == 15
 
 
 # A batch that was not ours.

@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from luong_keras.data.datasets import MOST, held_out_pairs, pair_hash
+from luong_keras.data.datasets import MAX_PAIRS, held_out_pairs, pair_hash
 
 
 def pairs_of(count):
@@ -13,7 +13,7 @@ def pairs_of(count):
     "count, size",
     [
         *[(3, 1), (40, 4), (200, 20), (1000, 100), (4000, 100), (6000, 120)],
-        *[(49_000, 980), (60_000, MOST)],
+        *[(49_000, 980), (60_000, MAX_PAIRS)],
     ],
 )
 def test_the_share_by_the_size_of_the_text(count, size):

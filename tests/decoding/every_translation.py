@@ -8,16 +8,16 @@ import numpy as np
 from luong_keras.special_tokens import EOS_ID
 
 SIZE = 6  # of the vocabulary: four of the special tokens are words here
-MOST = 4  # symbols
+MAX_LENGTH = 4  # symbols
 WORDS = [word for word in range(SIZE) if word != EOS_ID]
 # A beam that loses nothing: as many as there are beginnings.
-ENOUGH = len(WORDS) ** MOST
+ENOUGH = len(WORDS) ** MAX_LENGTH
 
 
-def every_translation(step, sentence, most=MOST):
-    """{words: log-probability with `</s>`}, `</s>` at place `most` at last."""
+def every_translation(step, sentence, maximum=MAX_LENGTH):
+    """{words: log-probability with `</s>`}, at most `maximum` symbols."""
     found = {}
-    for count in range(1, most):
+    for count in range(1, maximum):
         for words in itertools.product(WORDS, repeat=count):
             total = 0.0
             for t, word in enumerate((*words, EOS_ID)):
@@ -26,7 +26,7 @@ def every_translation(step, sentence, most=MOST):
     return found
 
 
-def drawn_from(step, sentence, most, change):
+def drawn_from(step, sentence, maximum, change):
     """{words: probability} when each word is drawn, `</s>` never first.
 
     `change` makes of log-probabilities the weights of the drawing.
@@ -34,7 +34,7 @@ def drawn_from(step, sentence, most, change):
     found = {}
 
     def draw(words, probability):
-        if len(words) == most:
+        if len(words) == maximum:
             found[words] = probability
             return
         gains = step.log_probabilities(sentence, words).copy()

@@ -29,7 +29,7 @@ B, V, S = 9, 11, 4
 # The rounding of a row depends on how many there are.
 ON_JAX = keras.backend.backend() == "jax"
 DTYPE, TOLERANCE = ("float32", 1e-6) if ON_JAX else ("float64", 1e-13)
-MOST = np.array([2, 14, 3, 0, 14, 5, 9, 1, 4])
+MAX_LENGTH = np.array([2, 14, 3, 0, 14, 5, 9, 1, 4])
 
 shrinks = pytest.mark.skipif(
     ON_JAX,
@@ -70,7 +70,7 @@ STRATEGIES = {
     ),
     "some of each": lambda: Beam(4, num_return_sequences=each(1, 3, 2)),
     "constrained": lambda: ConstrainedBeam(
-        4, PHRASES, np.where(MOST[:, None] > 4, LENGTHS, 0)
+        4, PHRASES, np.where(MAX_LENGTH[:, None] > 4, LENGTHS, 0)
     ),
     "sampling": lambda: Sampling(
         3,
@@ -95,7 +95,7 @@ SCORERS = {
     "prefix": lambda: [
         Prefix(
             PHRASES[:, 0],
-            np.where(MOST > 3, each(0, 1, 2), 0),
+            np.where(MAX_LENGTH > 3, each(0, 1, 2), 0),
         )
     ],
 }
@@ -103,9 +103,9 @@ SCORERS = {
 
 def found(step, strategy, scorers, **limits):
     limits = {
-        "max_lengths": MOST,
-        "max_steps": int(MOST.max()),
-        "min_lengths": MOST // 2,
+        "max_lengths": MAX_LENGTH,
+        "max_steps": int(MAX_LENGTH.max()),
+        "min_lengths": MAX_LENGTH // 2,
     } | limits
     states = ToyStep().states(*range(B))
     hypotheses = search(step, states, strategy, scorers=scorers, **limits)
@@ -214,10 +214,10 @@ def test_the_models_of_an_ensemble_shrink_together():
     steps = [Step(), Step()]
     ensemble = ensemble_step(steps, [1, 1])
     states = ToyStep().states(*range(B)) * 2
-    search(ensemble, states, Beam(2), MOST, int(MOST.max()))
+    search(ensemble, states, Beam(2), MAX_LENGTH, int(MAX_LENGTH.max()))
     assert len(set(steps[0].sentences)) > 1
     assert steps[0].sentences == steps[1].sentences
     # One of them that does not know its rows keeps them all.
     steps = [Step(), lambda *arguments: steps[0](*arguments)]
-    search(ensemble_step(steps, [1, 1]), states, Beam(2), MOST, 14)
+    search(ensemble_step(steps, [1, 1]), states, Beam(2), MAX_LENGTH, 14)
     assert set(steps[0].sentences) == {B}

@@ -10,7 +10,7 @@ from luong_keras.decoding.scorers import LengthPenalty, Prefix
 from luong_keras.decoding.search import search
 from tests.decoding.every_translation import (
     ENOUGH,
-    MOST,
+    MAX_LENGTH,
     SIZE,
     contains,
     every_translation,
@@ -25,10 +25,10 @@ SENTENCES = [3, 5, 7, 11]
 PHRASES = [[(4, 4, 5)], [(5, 4), (0,)], [(4, 5, 0)], []]
 
 
-def padded(phrases, longest=3, most=2):
+def padded(phrases, longest=3, maximum=2):
     """The phrases of each sentence as arrays."""
-    words = np.zeros((len(phrases), most, longest), "int32")
-    lengths = np.zeros((len(phrases), most), "int32")
+    words = np.zeros((len(phrases), maximum, longest), "int32")
+    lengths = np.zeros((len(phrases), maximum), "int32")
     for row, some in enumerate(phrases):
         for place, phrase in enumerate(some):
             words[row, place, : len(phrase)] = phrase
@@ -70,8 +70,8 @@ def test_what_is_forbidden_never_comes():
             step,
             step.states(*SENTENCES),
             Beam(ENOUGH, 2 * ENOUGH),
-            [MOST] * 4,
-            MOST,
+            [MAX_LENGTH] * 4,
+            MAX_LENGTH,
             scorers=[ForbiddenPhrases(*padded(PHRASES))],
         )
     )
@@ -113,8 +113,8 @@ def test_a_wide_beam_finds_the_best_that_have_what_is_required(penalty):
             step.states(*SENTENCES[:3]),
             # There are fewer that have them.
             ConstrainedBeam(50, *padded(PHRASES[:3]), stack_size=50),
-            [MOST] * 3,
-            MOST,
+            [MAX_LENGTH] * 3,
+            MAX_LENGTH,
             scorers=[LengthPenalty(penalty)],
         )
     )
@@ -168,7 +168,7 @@ def test_what_is_required_is_always_there(beam, end_logit):
         sum(map(len, some)) + 1 + int(generator.integers(0, 4))
         for some in phrases
     ]
-    words, lengths = padded(phrases, most=3)
+    words, lengths = padded(phrases, maximum=3)
     found = as_lists(
         search(
             step,

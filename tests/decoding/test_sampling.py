@@ -16,15 +16,15 @@ pytestmark = pytest.mark.slow_on_jax
 DRAWINGS = 4000
 
 
-def drawings(step, strategy, most, sentence=5, **options):
+def drawings(step, strategy, maximum, sentence=5, **options):
     """{words: how often} of sentences that are all the same one."""
     found = as_lists(
         search(
             step,
             step.states(*[sentence] * DRAWINGS),
             strategy,
-            [most] * DRAWINGS,
-            most,
+            [maximum] * DRAWINGS,
+            maximum,
             **options,
         )
     )

@@ -19,7 +19,7 @@ from luong_keras.decoding.search import search
 from luong_keras.special_tokens import EOS_ID
 from tests.decoding.every_translation import (
     ENOUGH,
-    MOST,
+    MAX_LENGTH,
     SIZE,
     every_translation,
 )
@@ -38,8 +38,8 @@ def everything(step, *scorers, sentences=SENTENCES):
             step,
             step.states(*sentences),
             Beam(ENOUGH, 2 * ENOUGH),
-            [MOST] * count,
-            MOST,
+            [MAX_LENGTH] * count,
+            MAX_LENGTH,
             scorers=scorers,
         )
     )
@@ -156,8 +156,8 @@ def test_a_narrow_beam_waits_for_what_may_still_rank_higher():
                 step,
                 step.states(3),
                 Beam(ENOUGH, 1),
-                [MOST],
-                MOST,
+                [MAX_LENGTH],
+                MAX_LENGTH,
                 scorers=[CoveragePenalty(strength)],
             )
         )
@@ -221,7 +221,7 @@ def test_a_prefix_is_a_scorer():
     step = ToyStep(SIZE)
     words = np.array([[4, 5], [5, 0], [0, 0]])
     lengths = np.array([2, 1, 0])
-    arguments = (step, step.states(*SENTENCES), [MOST] * 3, MOST)
+    arguments = (step, step.states(*SENTENCES), [MAX_LENGTH] * 3, MAX_LENGTH)
     given = beam_search(
         *arguments, beam_size=3, prefix=words, prefix_lengths=lengths
     )

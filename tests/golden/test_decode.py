@@ -31,8 +31,8 @@ def options_of(run):
         return 1, 1, 0.0, None
     if found := PREFIX.fullmatch(run):
         return int(found[1]), 1, 0.5, 1.5
-    beam, stack, least, most = FREE.fullmatch(run).groups()
-    tenths = (least or 5, most or 15)
+    beam, stack, least, maximum = FREE.fullmatch(run).groups()
+    tenths = (least or 5, maximum or 15)
     return int(beam), int(stack), *(int(n) / 10 for n in tenths)
 
 
@@ -45,7 +45,7 @@ def decode(task, run, entries, **options):
     """Our n-best lists: ids with the end symbol, scores, weights."""
     models = [load_model(name) for name in task["models"]]
     config = models[0].config
-    beam, stack, least, most = options_of(run)
+    beam, stack, least, maximum = options_of(run)
     lengths = np.array([len(words) for words in task["src"]])
     source = rectangle(task["src"], config.source_pad_id).astype("int32")
     steps, states, counts = [], [], []
@@ -62,8 +62,8 @@ def decode(task, run, entries, **options):
         prefix["prefix_lengths"] = np.array([len(ids) for ids in imposed])
     max_lengths = (
         prefix["prefix_lengths"]
-        if most is None
-        else np.floor((lengths + 1) * most).astype(int)
+        if maximum is None
+        else np.floor((lengths + 1) * maximum).astype(int)
     )
     found = beam_search(
         step,

@@ -47,12 +47,12 @@ def one_by_one(model, decoding):
             continue
         ids = [{"a": 4, "b": 5, "c": 6, "d": 7}.get(word, 1) for word in words]
         memory, mask, states = model.encode(np.array([ids], "int32"))
-        most = max(int((len(ids) + 1) * decoding.max_length_ratio), 2)
+        maximum = max(int((len(ids) + 1) * decoding.max_length_ratio), 2)
         best = greedy_search(
             model.decoding_step(memory, mask),
             states,
-            np.array([most]),
-            most,
+            np.array([maximum]),
+            maximum,
             np.array([int((len(ids) + 1) * decoding.min_length_ratio)]),
         )
         length = int(best.lengths[0, 0])

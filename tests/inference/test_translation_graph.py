@@ -147,13 +147,13 @@ HASTY = ({EOS: X, "x": 1 - X}, [10])
     ],
 )
 def test_the_shortest_and_the_longest(beam_size, script, ratios, lengths):
-    least, most = ratios
+    least, maximum = ratios
     found = graph(
         ScriptedModel({}, script),
         beam_size=beam_size,
         stack_size=1,
         min_length_ratio=least,
-        max_length_ratio=most,
+        max_length_ratio=maximum,
     ).translate_batch(tf.constant(["", "a", "a b", "a b c", "a b c d a"]))
     assert found["lengths"][:, 0].numpy().tolist() == lengths
     # What is cut has no probability of an end; what ends has waited for it.

@@ -963,7 +963,7 @@ MUTATIONS = [
         "decoding/beam.py",
         "settled = (worst > NEVER / 2) & (worst >= bound)",
         "settled = worst > NEVER / 2",
-        ("tests/decoding/test_wanted.py",),
+        ("tests/decoding/test_num_return_sequences.py",),
         "what_is_wanted",
     ),
     Mutation(

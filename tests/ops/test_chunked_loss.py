@@ -21,7 +21,7 @@ TIGHT = {"rtol": 1e-11, "atol": 1e-12}
 
 
 def compare(monkeypatch, rows, by_word, smoothing=0.1, targets=TARGETS, **kw):
-    monkeypatch.setattr(chunked_loss, "_MOST_LOGITS", rows * VOCABULARY)
+    monkeypatch.setattr(chunked_loss, "_MAX_LOGITS", rows * VOCABULARY)
     width = kw.pop("tied", None)
     embedding = None
     if width:
@@ -97,7 +97,7 @@ def test_a_gpu_computes_one_chunk_after_the_other(monkeypatch, gpu, count):
         return real(self, rows, weights)
 
     monkeypatch.setattr(chunked_loss._Words, "_chunk", watched)
-    monkeypatch.setattr(chunked_loss, "_MOST_LOGITS", 100 * VOCABULARY)
+    monkeypatch.setattr(chunked_loss, "_MAX_LOGITS", 100 * VOCABULARY)
     projection = lk.OutputProjection(VOCABULARY)
     projection.build((None, None, UNITS))
     projection.word_losses(
@@ -116,7 +116,7 @@ def test_no_logits_of_all_words(monkeypatch):
         return real(logits, *rest)
 
     monkeypatch.setattr(chunked_loss, "losses_and_gradients", watched)
-    monkeypatch.setattr(chunked_loss, "_MOST_LOGITS", 4 * VOCABULARY)
+    monkeypatch.setattr(chunked_loss, "_MAX_LOGITS", 4 * VOCABULARY)
     projection = lk.OutputProjection(VOCABULARY)
     projection.build((None, None, UNITS))
     losses, _ = projection.word_losses(
@@ -125,5 +125,5 @@ def test_no_logits_of_all_words(monkeypatch):
     assert np.isfinite(ops.convert_to_numpy(losses)).all()
     # On JAX one trace serves all chunks but the first. Two at a time are on
     # their way on TensorFlow.
-    most = 2 if keras.backend.backend() == "tensorflow" else 4
-    assert largest and all(shape[0] <= most for shape in largest)
+    maximum = 2 if keras.backend.backend() == "tensorflow" else 4
+    assert largest and all(shape[0] <= maximum for shape in largest)

@@ -69,7 +69,7 @@ def test_the_formula(training, smoothing, tied, float64):
     [(1, None, 0.3), (4, 4, random(3, 5)), (4, 4, 0.3), (100, None, 0.3)],
 )
 def test_gradients_of_chunks(rows, tied, by_word, monkeypatch, float64):
-    monkeypatch.setattr(chunked_loss, "_MOST_LOGITS", 2 * rows * VOCABULARY)
+    monkeypatch.setattr(chunked_loss, "_MAX_LOGITS", 2 * rows * VOCABULARY)
     embedding = None
     if tied:
         embedding = keras.layers.Embedding(VOCABULARY, tied, dtype="float64")

@@ -26,7 +26,7 @@ PREDICTION = re.compile(MODEL + ":(classify|regress|predict)", re.IGNORECASE)
 INFORMATION = re.compile(MODEL + "(/metadata)?", re.IGNORECASE)
 OK = 0
 # What the server unpacks of a body (ZLib::kMaxUncompressedBytes, 2.20.0).
-MOST_UNPACKED = 100 * 1024 * 1024
+MAX_UNPACKED = 100 * 1024 * 1024
 # The runtime's code -> HTTP's, 500 for the others (ToHTTPStatusCode).
 HTTP_CODES = {
     OK: 200,
@@ -155,10 +155,10 @@ class RestHandler(BaseHTTPRequestHandler):
             return body
         try:
             with gzip.open(io.BytesIO(body)) as file:
-                found = file.read(MOST_UNPACKED + 1)
+                found = file.read(MAX_UNPACKED + 1)
         except (EOFError, OSError, zlib.error):
             return b""
-        return found if len(found) <= MOST_UNPACKED else b""
+        return found if len(found) <= MAX_UNPACKED else b""
 
     def answer(self, path, body, names):
         """The answer's bytes; `names` gets those of model and method."""

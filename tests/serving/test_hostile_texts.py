@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
 
 SANE = b"the cat sees a dog ."
 BATCH, BATCHES = 32, 160  # 4,960 texts to each of the two exports
-MOST_MEMORY = 2**28
+MAX_MEMORY = 2**28
 
 HUGE = [
     b"a" * 1_000_000,
@@ -155,7 +155,7 @@ def test_huge_texts_take_little_memory(served):
         check(served, HUGE, place)
     assert served(HUGE)["status"].tolist() == [b"TEXT_TOO_LONG"] * 6
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    assert (after - before) * 1024 < MOST_MEMORY
+    assert (after - before) * 1024 < MAX_MEMORY
 
 
 def resident_bytes():

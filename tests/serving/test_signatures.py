@@ -175,9 +175,9 @@ def test_a_phrase_that_cannot_be_had_is_left_out():
 
 
 def test_as_many_translations_come_as_most_want():
-    for wanted, most in (([1, 1, 1], 1), ([1, 2, 1], 2), ([0, 1, 1], 2)):
+    for wanted, maximum in (([1, 1, 1], 1), ([1, 2, 1], 2), ([0, 1, 1], 2)):
         found = ask("translate_with_options", n_best=wanted)
-        assert found["translations"].shape == (3, most)
+        assert found["translations"].shape == (3, maximum)
     alone = ask("translate_with_options", n_best=[1], text=["a b"])
     assert ranks(alone) == [BEST[:1]]
 
@@ -298,8 +298,8 @@ def test_a_text_beyond_the_limit_leaves_the_others_as_they_are():
 
 def test_the_limit_counts_bytes_and_not_characters():
     bytes_of = 8 * 64
-    most, more = "ä" * (bytes_of // 2), "ä" * (bytes_of // 2) + "a"
-    found = ask("serving_default", text=["a b", most, more])
+    maximum, more = "ä" * (bytes_of // 2), "ä" * (bytes_of // 2) + "a"
+    found = ask("serving_default", text=["a b", maximum, more])
     assert told(found, "status") == [b"OK", b"OK", b"TEXT_TOO_LONG"]
 
 

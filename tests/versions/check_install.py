@@ -13,8 +13,8 @@ import json
 import sys
 import urllib.request
 
-MOST_PACKAGES = 20
-MOST_BYTES = 40e6
+MAX_PACKAGES = 20
+MAX_BYTES = 40e6
 
 
 def normalized(name):
@@ -52,11 +52,11 @@ def main():
     print(f"Added: {len(added)} packages, {total / 1e6:.1f} MB")
     print("\n".join(f"  {line}" for line in sorted(added)))
     print(f"Moved: {', '.join(moved) or 'none'}")
-    too_much = len(added) > MOST_PACKAGES or total > MOST_BYTES
+    too_much = len(added) > MAX_PACKAGES or total > MAX_BYTES
     if moved or (too_much and "--bare" not in sys.argv):
         sys.exit(
-            f"Expected: no package moved, at most {MOST_PACKAGES} packages "
-            f"and {MOST_BYTES / 1e6:.0f} MB added."
+            f"Expected: no package moved, at most {MAX_PACKAGES} packages "
+            f"and {MAX_BYTES / 1e6:.0f} MB added."
         )
 
 

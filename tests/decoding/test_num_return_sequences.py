@@ -14,22 +14,22 @@ from luong_keras.decoding import (
 from luong_keras.decoding.search import search
 from tests.decoding.toy_step import ConstantStep, ToyStep, as_lists
 
-B, V, S, MOST = 12, 9, 4, 10
+B, V, S, MAX_LENGTH = 12, 9, 4, 10
 
 
 def found(strategy, scorers):
     step = ToyStep(V, S, end_logit=1.5, seed=2)
-    return searched(step, step.states(*range(B)), strategy, scorers, MOST)
+    return searched(step, step.states(*range(B)), strategy, scorers, MAX_LENGTH)
 
 
-def searched(step, states, strategy, scorers, most):
+def searched(step, states, strategy, scorers, maximum):
     return as_lists(
         search(
             step,
             states,
             strategy,
-            max_lengths=np.full(len(states[0]), most),
-            max_steps=most,
+            max_lengths=np.full(len(states[0]), maximum),
+            max_steps=maximum,
             scorers=scorers,
         )
     )
