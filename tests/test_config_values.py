@@ -83,7 +83,7 @@ def test_a_new_ratio_alone_has_no_offset():
     assert decoding.with_(max_length_ratio=2.0).max_length_offset is None
     assert decoding.with_(max_length_offset=3.0).max_length_ratio == 1.2
     both = decoding.with_(max_length_ratio=2.0, max_length_offset=3.0)
-    assert both.most_symbols(10) == 23
+    assert both.max_symbols(10) == 23
     assert decoding.with_(beam_size=3).max_length_offset == 11
 
 

@@ -19,9 +19,9 @@ _FORM = 1
 _DAMAGED = "Remove the file: the next call makes it again."
 # Settings that no score depends on, but for rounding; the seed stands apart.
 _WITHOUT_EFFECT = (
-    *("data.processes", "data.most_skipped", "training.snapshot_steps"),
+    *("data.processes", "data.max_skipped", "training.snapshot_steps"),
     *("training.samples", "training.histograms", "training.keep"),
-    *("training.on_nonfinite", "training.most_skipped", "training.seed"),
+    *("training.on_nonfinite", "training.max_skipped", "training.seed"),
 )
 _OF_REFERENCES = (
     *("data.target_language", "data.lowercase"),

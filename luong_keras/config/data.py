@@ -94,7 +94,7 @@ class DataConfig:
     # same
     processes: int | None = None
     on_bad_line: Literal["error", "skip"] = "skip"
-    most_skipped: float = 0.05  # share of the training pairs
+    max_skipped: float = 0.05  # share of the training pairs
 
     __pydantic_config__ = {"extra": "forbid"}
 
@@ -120,10 +120,10 @@ class DataConfig:
                 f"subword_dropout={self.subword_dropout} with "
                 f"tokenizer={self.tokenizer!r}."
             )
-        if not 0 <= self.most_skipped <= 1:
+        if not 0 <= self.max_skipped <= 1:
             raise ValueError(
-                "most_skipped is a share of the training pairs. Expected: 0 "
-                f"to 1. Received: most_skipped={self.most_skipped}."
+                "max_skipped is a share of the training pairs. Expected: 0 "
+                f"to 1. Received: max_skipped={self.max_skipped}."
             )
         if self.test_subset and self.dataset in ("phrasebook", "files"):
             raise ValueError(

@@ -124,7 +124,7 @@ class DecodingConfig:
                 f"{f', which is {maximum}' if ratio is None else ''}."
             )
 
-    def most_symbols(self, source_tokens: Any) -> Any:
+    def max_symbols(self, source_tokens: Any) -> Any:
         """Maximum length of a translation, not yet rounded down.
 
         Args:
@@ -134,9 +134,9 @@ class DecodingConfig:
             A number of target symbols, `</s>` included, of the same shape.
 
         Example:
-            >>> DecodingConfig().most_symbols(10)
+            >>> DecodingConfig().max_symbols(10)
             40.0
-            >>> DecodingConfig(max_length_ratio=1.5).most_symbols(9)
+            >>> DecodingConfig(max_length_ratio=1.5).max_symbols(9)
             15.0
         """
         ratio, offset = self.max_length_ratio, self.max_length_offset

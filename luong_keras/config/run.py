@@ -62,7 +62,7 @@ class TrainingConfig:
     # a NaN or an infinity in the gradient: the run stops, with its last finite
     # snapshot; or the step is left out, and counted
     on_nonfinite: Literal["stop", "skip"] = "stop"
-    most_skipped: int = 100  # steps left out before the run stops after all
+    max_skipped: int = 100  # steps left out before the run stops after all
     # of how many epochs, the last ones, the weights stay in the run folder, as
     # checkpoints/epoch-007.weights.h5
     keep: int = 0
@@ -99,7 +99,7 @@ class TrainingConfig:
             "sampled_softmax",
             "snapshot_steps",
             "histograms",
-            "most_skipped",
+            "max_skipped",
             "average_epochs",
             "patience",
         )

@@ -46,7 +46,7 @@ def write_corpus(
     preprocess_source: Preprocess | None = None,
     preprocess_target: Preprocess | None = None,
     on_bad_line: str = "skip",
-    most_skipped: float = 1.0,
+    max_skipped: float = 1.0,
     filters: FilterConfig | None = None,
     processes: int | None = 1,
     progress: Callable[[int], None] | None = None,
@@ -69,7 +69,7 @@ def write_corpus(
         on_bad_line: What to do with a pair that has an empty side or cannot
             be written: `"skip"` leaves it out and counts it, `"error"`
             stops.
-        most_skipped: The share of the pairs that may be left out for this.
+        max_skipped: The share of the pairs that may be left out for this.
         filters: Which good pairs are left out all the same; none when None.
         processes: How many processes check, all cores when None; the corpus
             is the same.
@@ -81,7 +81,7 @@ def write_corpus(
 
     Raises:
         ValueError: A bad pair with `on_bad_line="error"`, named by its place,
-            no good pair at all, or more than `most_skipped` bad ones, of
+            no good pair at all, or more than `max_skipped` bad ones, of
             which it shows some.
 
     Example:
@@ -139,7 +139,7 @@ def write_corpus(
                     file.write(b"".join(line + b"\n" for line in lines))
             if progress is not None:
                 progress(len(chunk))
-    left_out.check(number, parts.total(), most_skipped)
+    left_out.check(number, parts.total(), max_skipped)
     description: dict[str, Any] = {
         "format": FORMAT,
         "pairs": parts.total(),
@@ -229,7 +229,7 @@ class _LeftOut:
         else:
             self._samples.append(f"{place} ({reason}): {shown_pair(pair)}")
 
-    def check(self, read: int, kept: int, most_skipped: float) -> None:
+    def check(self, read: int, kept: int, max_skipped: float) -> None:
         """Raises where too little is left."""
         if not kept:
             filtered = (
@@ -240,12 +240,12 @@ class _LeftOut:
                 f"which were left out: {self.skipped}{filtered}."
             )
         bad = sum(entry["count"] for entry in self.skipped.values())
-        if bad > most_skipped * read:
+        if bad > max_skipped * read:
             samples = "; ".join(self._samples[:SHOWN])
             raise ValueError(
                 f"{bad} of {read} sentence pairs cannot be used, which is "
-                f"{bad / read:.1%}. Expected: at most {most_skipped:.1%} "
-                "(data.most_skipped). Is this the right file, in UTF-8? Pairs "
+                f"{bad / read:.1%}. Expected: at most {max_skipped:.1%} "
+                "(data.max_skipped). Is this the right file, in UTF-8? Pairs "
                 f"left out, with their place: {samples}."
             )
 

@@ -88,7 +88,7 @@ class SearchRunner:
         """
         decoding, config = self.decoding, self.config
         read = tf.cast(lengths, tf.float32)
-        maximum = tf.cast(decoding.most_symbols(read), tf.int32)
+        maximum = tf.cast(decoding.max_symbols(read), tf.int32)
         maximum = tf.maximum(maximum, 2)
         maximum = tf.maximum(maximum, least)
         maximum = tf.where(lengths > 0, maximum, 0)

@@ -86,7 +86,7 @@ def prepare_corpus(
             preprocess_source=preprocess_source,
             preprocess_target=preprocess_target,
             on_bad_line=config.data.on_bad_line,
-            most_skipped=config.data.most_skipped,
+            max_skipped=config.data.max_skipped,
             filters=config.data.filters,
             processes=config.data.processes,
             progress=progress,

@@ -27,9 +27,9 @@ MAY_CHANGE = (
     "training.snapshot_steps",
     # Whether a run that was stopped for a NaN goes on without that batch.
     "training.on_nonfinite",
-    "training.most_skipped",
+    "training.max_skipped",
     # What is left out is the same; more of it is looked at or not.
-    "data.most_skipped",
+    "data.max_skipped",
     # The text is the same, however many prepare it.
     "data.processes",
     # How many translations are shown, and whether the weights are.

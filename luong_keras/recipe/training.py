@@ -228,7 +228,7 @@ def train(
             callbacks=[
                 SameStart(devices),
                 StopOnNonFinite(
-                    most_skipped=training.most_skipped,
+                    max_skipped=training.max_skipped,
                     describe=functools.partial(describe_batch, batches),
                 ),
                 TokensPerSecond(count="word_count"),

@@ -264,7 +264,7 @@ class StopOnNonFinite(Stateful):
 
     Args:
         every_steps: Batches between two looks.
-        most_skipped: The steps that may be skipped in a run before it stops;
+        max_skipped: The steps that may be skipped in a run before it stops;
             of no use where the optimizer does not skip.
         describe: A function of a global step that says what is in its batch,
             for the message.
@@ -282,12 +282,12 @@ class StopOnNonFinite(Stateful):
     def __init__(
         self,
         every_steps: int = 50,
-        most_skipped: int = 100,
+        max_skipped: int = 100,
         describe: Callable[[int], str] | None = None,
     ) -> None:
         super().__init__()
         self.every_steps = every_steps
-        self.most_skipped = most_skipped
+        self.max_skipped = max_skipped
         self.describe = describe
         self.skipped = 0
         self._seen = 0
@@ -339,10 +339,10 @@ class StopOnNonFinite(Stateful):
         if inner.on_nonfinite != "skip":
             raise NonFiniteError(self._message(self._batch - behind))
         self.skipped += new
-        if self.skipped > self.most_skipped:
+        if self.skipped > self.max_skipped:
             raise NonFiniteError(
                 f"{self.skipped} steps were skipped for a gradient that is "
-                f"NaN or infinite, {self.most_skipped} are allowed. {_ADVICE}"
+                f"NaN or infinite, {self.max_skipped} are allowed. {_ADVICE}"
             )
 
     def _message(self, batch: int) -> str:

@@ -166,13 +166,13 @@ def test_other_descriptions_are_refused(tmp_path):
 
 def test_too_many_bad_pairs_stop_with_a_sample(tmp_path):
     pairs = [("a", "b")] * 18 + [("", "lost"), ("c", "")]
-    assert write_corpus(pairs, tmp_path / "one", most_skipped=0.1).skipped
+    assert write_corpus(pairs, tmp_path / "one", max_skipped=0.1).skipped
     wanted = (
         r"2 of 20 .* 10\.0%\. Expected: at most 9\.0%.*"
         r"19 \(empty source\): '' \|\|\| 'lost'; 20 \(empty target\)"
     )
     with pytest.raises(ValueError, match=wanted):
-        write_corpus(pairs, tmp_path / "two", most_skipped=0.09)
+        write_corpus(pairs, tmp_path / "two", max_skipped=0.09)
     with pytest.raises(FileNotFoundError):
         Corpus.open(tmp_path / "two")
 

@@ -92,7 +92,7 @@ def test_what_the_filters_leave_out(tmp_path):
     )
     assert lines[1] == "  1: 'a b c d e' ||| 'х'"
     # None of them counts among those that cannot be used.
-    write_corpus(pairs, tmp_path, filters=EVERYTHING, most_skipped=0.0)
+    write_corpus(pairs, tmp_path, filters=EVERYTHING, max_skipped=0.0)
     whole = write_corpus(pairs, tmp_path)
     assert len(whole) == 7 and "filtered" not in whole.description
 

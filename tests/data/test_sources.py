@@ -468,7 +468,7 @@ def test_columns_named_for_objects_and_files_together(tmp_path):
     )
     config = with_values(
         RunConfig(),
-        {**settings, "data.columns": wanted.columns, "data.most_skipped": 1},
+        {**settings, "data.columns": wanted.columns, "data.max_skipped": 1},
     )
     datasets, corpus = prepare_text(config, run)
     assert corpus.lines([0]) == ([b"a"], [b"b"])

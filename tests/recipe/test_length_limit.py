@@ -69,7 +69,7 @@ def test_sources_of_one_length_bound_by_the_longest_target(prepared):
     pairs = [(f"{n}", words(20 + n)) for n in range(25)]
     found = prepared(pairs)
     for tokens in (1, 200):
-        assert found.most_symbols(tokens) == 44 + 10
+        assert found.max_symbols(tokens) == 44 + 10
 
 
 def test_targets_that_do_not_grow(prepared):
@@ -86,12 +86,12 @@ def test_pairs_that_are_not_trained_on_do_not_count(prepared):
         prepared(each, limit, run=f"{len(each)}") for each in (pairs, more)
     ]
     assert found[0] == found[1]
-    assert found[0].most_symbols(7) < 21
+    assert found[0].max_symbols(7) < 21
 
 
 def test_every_pair_of_a_small_text_has_room(prepared):
     pairs = [("a", words(30))] + [(words(8, "a"), "x")] * 40
-    assert prepared(pairs).most_symbols(1) == 40
+    assert prepared(pairs).max_symbols(1) == 40
 
 
 def test_subwords(prepared):
@@ -131,4 +131,4 @@ def test_a_run_of_before_keeps_its_length(prepared):
     for found in (run_config(prepared.run).decoding, prepared(pairs)):
         assert found.max_length_ratio == 1.5
         assert found.max_length_offset is None
-        assert found.most_symbols(9) == 15
+        assert found.max_symbols(9) == 15

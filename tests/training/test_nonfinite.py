@@ -96,7 +96,7 @@ def test_steps_are_skipped_up_to_a_limit():
         run(
             make("sgd", "skip"),
             {1: np.nan, 4: np.nan, 7: np.nan},
-            most_skipped=2,
+            max_skipped=2,
         )
 
 

@@ -205,7 +205,7 @@ LATER = {
     "subword_dropout": 0.25,
     "processes": 2,
     # Which pairs are left out is the same.
-    "most_skipped": 0.5,
+    "max_skipped": 0.5,
 }
 
 

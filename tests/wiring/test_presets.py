@@ -93,7 +93,7 @@ DEFAULTS = {
         "subword_dropout": 0.0,
         "processes": None,
         "on_bad_line": "skip",
-        "most_skipped": 0.05,
+        "max_skipped": 0.05,
     },
     "training": {
         "batch_size": 128,
@@ -120,7 +120,7 @@ DEFAULTS = {
         "samples": 5,
         "histograms": None,
         "on_nonfinite": "stop",
-        "most_skipped": 100,
+        "max_skipped": 100,
         "keep": 0,
         "average_epochs": None,
         "average_by": "last",

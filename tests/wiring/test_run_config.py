@@ -145,7 +145,7 @@ EXPECTED = {
     "optimizer.count_embeddings": True,
     "optimizer.on_nonfinite": "note",
     "optimizer.average_decay": None,
-    "nonfinite.most_skipped": 100,
+    "nonfinite.max_skipped": 100,
     "loss.normalization": "sentence",
     "loss.nominal_batch_size": None,
     "jit_compile": False,
@@ -234,7 +234,7 @@ TRAINING_ROWS = {
         {"on_nonfinite": "skip"},
         {"optimizer.on_nonfinite": "skip"},
     ),
-    "most_skipped": ({"most_skipped": 7}, {"nonfinite.most_skipped": 7}),
+    "max_skipped": ({"max_skipped": 7}, {"nonfinite.max_skipped": 7}),
     "keep": ({"keep": 3}, {"epochs.keep": 3}),
     "average_epochs": ({"average_epochs": 4}, {"epochs.average_epochs": 4}),
     "average_by": (
@@ -550,7 +550,7 @@ def test_no_field_of_data_is_left_out():
         },
         test_a_bad_line_is_skipped_or_an_error: {
             "on_bad_line",
-            "most_skipped",
+            "max_skipped",
         },
     }
     named = set().union(DATA_ROWS, *elsewhere.values())
@@ -724,11 +724,11 @@ def test_the_corpus_is_prepared_as_its_settings_say(
 def test_a_bad_line_is_skipped_or_an_error(tmp_path):
     pairs = [("a", "x"), ("", "y")]
     kept = corpus_of(
-        tmp_path / "skip", pairs, on_bad_line="skip", most_skipped=0.5
+        tmp_path / "skip", pairs, on_bad_line="skip", max_skipped=0.5
     )
     assert kept == [["a"], ["x"]]
     with pytest.raises(ValueError, match=r"50\.0%. Expected: at most 49\.0%"):
-        corpus_of(tmp_path / "many", pairs, most_skipped=0.49)
+        corpus_of(tmp_path / "many", pairs, max_skipped=0.49)
     with pytest.raises(ValueError, match="line"):
         corpus_of(tmp_path / "error", pairs, on_bad_line="error")
 
