@@ -19,7 +19,7 @@ LAYER = ("tests/golden/test_attention_layer.py",)
 LOCATION = ("tests/golden/test_location.py",)
 UNIT = ("tests/golden/test_lstm_unit.py",)
 MODEL = ("tests/golden/test_model.py",)
-REPLAYED = ("tests/layers/decoder/test_replayed_gradients.py",)
+REMATERIALIZED = ("tests/layers/decoder/test_rematerialized_gradients.py",)
 SCAN = ("tests/ops/test_scan.py",)
 TRAINING = ("tests/golden/test_training.py",)
 DECODE = ("tests/golden/test_decode.py",)
@@ -916,7 +916,7 @@ MUTATIONS = [
         "ops/scan.py",
         "gradients[place] = d if old is None else old + d",
         "gradients[place] = d if old is None else old",
-        REPLAYED,
+        REMATERIALIZED,
         "test_every_cell and reset-plain",
     ),
     Mutation(
@@ -924,7 +924,7 @@ MUTATIONS = [
         "ops/products.py",
         "place = None if tape is None else tape.place(kernel)",
         "place = None",
-        REPLAYED,
+        REMATERIALIZED,
         "test_no_step_makes_the_gradient_of_a_kernel and gru",
     ),
     # Finished sentences and shortlists.
