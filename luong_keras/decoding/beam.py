@@ -130,7 +130,9 @@ class Beam(DecodingStrategy):
         words = ops.pad(words[:, 0], missing)[:, :k]
         scores = alone(state.unfinished, scores)
         words = ops.where(state.unfinished[:, None], words, state.pad_id)
-        pool = empty_pool(ops.shape(words)[0], self.stack_size, scores.dtype)
+        pool = no_finished_hypotheses(
+            ops.shape(words)[0], self.stack_size, scores.dtype
+        )
         unfinished = state.max_lengths >= 2
         return StepOutput(
             words, ops.zeros_like(words), scores, unfinished, pool
@@ -209,7 +211,7 @@ class Beam(DecodingStrategy):
         ranking, *more = self._ranked(state, found)
         ranking = ops.where(finishes, ranking, NEVER)
         ends = ops.zeros_like(found.parents) + state.position
-        others = Pool(ranking, found.parents, ends, tuple(more))
+        others = FinishedHypotheses(ranking, found.parents, ends, tuple(more))
         return best_of(pool, others, self.stack_size, self.stack_sizes)
 
     def _ranked(self, state, found):
@@ -307,7 +309,7 @@ class Beam(DecodingStrategy):
         return FinalHypotheses(ranking, parent, lengths, ends)
 
 
-class Pool(NamedTuple):
+class FinishedHypotheses(NamedTuple):
     """Finished hypotheses, (B, P) each, the best first.
 
     Attributes:
@@ -323,10 +325,10 @@ class Pool(NamedTuple):
     more: tuple = ()
 
 
-def empty_pool(batch, size, dtype, more=0) -> Pool:
+def no_finished_hypotheses(batch, size, dtype, more=0) -> FinishedHypotheses:
     """A pool of `size` empty places, with `more` other numbers of each."""
     shape = (batch, size)
-    return Pool(
+    return FinishedHypotheses(
         ops.full(shape, NEVER, dtype=dtype),
         ops.zeros(shape, dtype="int32"),
         ops.zeros(shape, dtype="int32"),
@@ -334,7 +336,9 @@ def empty_pool(batch, size, dtype, more=0) -> Pool:
     )
 
 
-def best_of(pool: Pool, others: Pool, size: int, sizes=None) -> Pool:
+def best_of(
+    pool: FinishedHypotheses, others: FinishedHypotheses, size: int, sizes=None
+) -> FinishedHypotheses:
     """The best `size` of a pool and of others, (B, N) each.
 
     `sizes` (B,) may leave a sentence fewer.
@@ -347,17 +351,17 @@ def best_of(pool: Pool, others: Pool, size: int, sizes=None) -> Pool:
     ]
     best, order = largest(merged[0], size)
     parent, end, *more = gather_beams(merged[1:], order)
-    return Pool(within(sizes, best), parent, end, tuple(more))
+    return FinishedHypotheses(within(sizes, best), parent, end, tuple(more))
 
 
-def last_of(pool: Pool, sizes=None):
+def last_of(pool: FinishedHypotheses, sizes=None):
     """The score of the last of that many, (B, 1); of all when None."""
     if sizes is None:
         return pool.ranking[:, -1:]
     return ops.take_along_axis(pool.ranking, sizes[:, None] - 1, axis=-1)
 
 
-def have_room(pool: Pool, finishes, size):
+def have_room(pool: FinishedHypotheses, finishes, size):
     """Mask of the candidates (B, N) for which the pool has room."""
     taken = ops.cast(pool.ranking > NEVER / 2, "int32")
     taken = ops.sum(taken, axis=-1, keepdims=True)

@@ -6,7 +6,7 @@ from luong_keras.decoding.beam import (
     Beam,
     Candidates,
     alone,
-    empty_pool,
+    no_finished_hypotheses,
     within,
 )
 from luong_keras.decoding.phrases import PhraseProgress
@@ -55,7 +55,9 @@ class ConstrainedBeam(Beam):
         progress = ops.zeros((batch, 1, count), dtype="int32")
         found = self._candidates(state, progress)
         output, order = self._live(state, found, state.scores)
-        pool = empty_pool(batch, self.stack_size, state.scores.dtype)
+        pool = no_finished_hypotheses(
+            batch, self.stack_size, state.scores.dtype
+        )
         (progress,) = gather_beams(found.more, order)
         return output._replace(
             scores=alone(state.unfinished, output.scores),
@@ -172,17 +174,17 @@ class ConstrainedBeam(Beam):
     def _live(self, state, found, ranked):
         """The best of each bank, then the second of each, and so on."""
         ends = found.words == state.eos_id
-        lives = ~ends & (found.totals > NEVER / 2)
-        bank = ops.where(lives, ops.sum(found.more[0], axis=-1), -1)
+        active = ~ends & (found.totals > NEVER / 2)
+        bank = ops.where(active, ops.sum(found.more[0], axis=-1), -1)
         number = ops.shape(bank)[1]
         places = ops.arange(number, dtype="int32")
         same = bank[:, :, None] == bank[:, None, :]
         better = places[None, :] < places[:, None]
         rank = ops.sum(ops.cast(same & better, "int32"), axis=-1)
-        turns = ops.where(lives, rank * number + places, number * number)
+        turns = ops.where(active, rank * number + places, number * number)
         _, order = largest(-turns, self.num_hypotheses)
         order = ops.cast(order, "int32")
-        taken = ops.where(lives, found.totals, NEVER)
+        taken = ops.where(active, found.totals, NEVER)
         (live,) = gather_beams([taken], order)
         live, best = largest(within(self.sizes, live), self.num_hypotheses)
         (order,) = gather_beams([order], ops.cast(best, "int32"))

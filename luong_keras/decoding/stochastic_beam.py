@@ -5,10 +5,10 @@ from keras import ops
 from luong_keras.decoding.beam import (
     Beam,
     Candidates,
-    Pool,
+    FinishedHypotheses,
     alone,
     best_of,
-    empty_pool,
+    no_finished_hypotheses,
 )
 from luong_keras.decoding.sampling import check_positive, gumbel, seed_column
 from luong_keras.decoding.strategy import FinalHypotheses, StepOutput, StepState
@@ -67,7 +67,9 @@ class StochasticBeam(Beam):
             alone(state.unfinished, each)
             for each in (perturbed, tempered, scores)
         )
-        pool = empty_pool(ops.shape(words)[0], k, zeros.dtype, more=1)
+        pool = no_finished_hypotheses(
+            ops.shape(words)[0], k, zeros.dtype, more=1
+        )
         unfinished = state.max_lengths >= 2
         strategy_state = (pool, perturbed, tempered)
         return StepOutput(
@@ -100,7 +102,7 @@ class StochasticBeam(Beam):
         slots, final = self._live_results(state, state.scores)
         # What was cut at its limit was drawn like all else.
         maximum = ops.zeros_like(slots) + state.max_lengths[:, None]
-        live = Pool(perturbed, slots, maximum, (final,))
+        live = FinishedHypotheses(perturbed, slots, maximum, (final,))
         merged = best_of(pool, live, self.num_hypotheses)
         empty = merged.ranking < NEVER / 2
         (scores,) = merged.more
