@@ -14,7 +14,7 @@ from pathlib import Path
 
 import sacrebleu
 
-from .pairs import SentencePair, format_links, split_pairs, turned
+from .pairs import SentencePair, format_links, reversed_pair, split_pairs
 
 SIZES = {"train": 24_000, "dev": 300, "test": 1000}
 FILE = Path("luong_keras", "data", "phrasebook.json.bz2")
@@ -64,7 +64,7 @@ def corpus() -> bytes:
     }
     splits["test"]["links"] = [format_links(pair) for pair in pairs["test"]]
     parts = pairs["train"], pairs["test"]
-    back = [[turned(pair) for pair in part] for part in parts]
+    back = [[reversed_pair(pair) for pair in part] for part in parts]
     scores = {
         "en-de": word_for_word_bleu(*parts),
         "de-en": word_for_word_bleu(*back),

@@ -119,7 +119,7 @@ def split_pairs(split: str, size: int, seed: int = 1) -> list[SentencePair]:
     return pairs
 
 
-def turned(pair: SentencePair) -> SentencePair:
+def reversed_pair(pair: SentencePair) -> SentencePair:
     """The pair for the other direction, German to English.
 
     Args:
@@ -130,7 +130,7 @@ def turned(pair: SentencePair) -> SentencePair:
 
     Example:
         >>> pair = SentencePair("a b", "c", ("a", "b"), ("c",), ((1, 0),), ())
-        >>> turned(pair).sure
+        >>> reversed_pair(pair).sure
         ((0, 1),)
     """
 

@@ -66,10 +66,12 @@ def aligned_lines(
         full = [place for place, (count, _) in enumerate(words) if count]
         sources, targets = ([chunk[i][side] for i in full] for side in (0, 1))
         found = aligned_pairs(translator, sources, targets, step)
-        turned: list[AlignedPair | None] = [None] * len(found)
+        reversed_pairs: list[AlignedPair | None] = [None] * len(found)
         if reverse is not None:
-            turned = [*aligned_pairs(reverse, targets, sources, step)]
-        lines = dict(zip(full, zip(found, turned, strict=True), strict=True))
+            reversed_pairs = [*aligned_pairs(reverse, targets, sources, step)]
+        lines = dict(
+            zip(full, zip(found, reversed_pairs, strict=True), strict=True)
+        )
         empty = AlignedPair(frozenset(), False)
         for place, pair in enumerate(chunk):
             none = empty, empty if reverse is not None else None

@@ -199,7 +199,7 @@ MUTATIONS = [
         "the memory left in the order of reading",
         "layers/encoder.py",
         "        if self.reverse:\n"
-        "            x = reverse_within_mask(x, turned)\n"
+        "            x = reverse_within_mask(x, reversed_mask)\n"
         "        return (x, *states)",
         "        return (x, *states)",
         MODEL,
@@ -394,9 +394,9 @@ MUTATIONS = [
         "toy_global-beam2_stack100",
     ),
     Mutation(
-        "a padded memory turned round with its padding",
+        "a padded memory reversed with its padding",
         "layers/encoder.py",
-        "results.append([reverse_within_mask(outputs, turned), *last])",
+        "results.append([reverse_within_mask(outputs, reversed_mask), *last])",
         "results.append([ops.flip(outputs, axis=1), *last])",
         ("tests/layers/test_padding.py",),
         "encoder",
@@ -1030,7 +1030,7 @@ MUTATIONS = [
         ("tests/alignment/test_word_positions.py",),
     ),
     Mutation(
-        "links of the other direction that are not turned round",
+        "links of the other direction that are not reversed",
         "recipe/aligned_text.py",
         "frozenset((i, j) for j, i in other.links)",
         "frozenset(other.links)",
