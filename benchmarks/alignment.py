@@ -100,7 +100,7 @@ def train(folder, languages):
     subprocess.run(command, check=True)
 
 
-def europarl100(turned):
+def europarl100(reversed_direction):
     """German or English lines, those of the other language, gold links."""
     if "LUONG_KERAS_DATA" not in os.environ:
         sys.exit("Set LUONG_KERAS_DATA to the folder that has alignments/.")
@@ -110,15 +110,15 @@ def europarl100(turned):
         for language in ("en", "de")
     )
     lines = read_lines(folder / "europarl100.de-en.gz")
-    if turned:
+    if reversed_direction:
         return german, english, parse_alignments(lines)
     links = [" ".join(f"{j}-{i}" for i, j in row) for row in parse_links(lines)]
     return english, german, parse_alignments(links)
 
 
-def builtin(turned):
+def builtin(reversed_direction):
     """The test pairs of the built-in corpus, likewise."""
-    languages = ("de", "en") if turned else ("en", "de")
+    languages = ("de", "en") if reversed_direction else ("en", "de")
     sources, targets, links = zip(
         *phrasebook.split_pairs("test", None, languages), strict=True
     )
@@ -130,7 +130,7 @@ def builtin(turned):
 
 
 def eflomal(program, run_dir, text):
-    """The links of both directions by eflomal, the second turned round."""
+    """The links of both directions by eflomal, the second reversed."""
     corpus = Corpus.open(RunFolder(run_dir).corpus)
     with tempfile.TemporaryDirectory() as folder:
         for name, lines in zip(("source", "target"), text, strict=True):
@@ -147,8 +147,8 @@ def eflomal(program, run_dir, text):
             for name in ("one", "other")
         )
     count = len(text[0])
-    turned = [[(j, i) for i, j in row] for row in other[-count:]]
-    return one[-count:], turned
+    reversed_direction = [[(j, i) for i, j in row] for row in other[-count:]]
+    return one[-count:], reversed_direction
 
 
 TEXTS = {"europarl100": europarl100, "builtin": builtin}

@@ -57,7 +57,7 @@ def symmetrize(
     Args:
         forward: links `(source, target)` of the model that translates the
             source.
-        backward: those of the model that translates the target, turned
+        backward: those of the model that translates the target, reversed
             round to `(source, target)`.
         method: one of `METHODS`.
 

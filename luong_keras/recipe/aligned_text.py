@@ -25,7 +25,7 @@ class AlignedLine(NamedTuple):
         place: where it stands, such as `train.en:7`.
         lengths: how many words the source and the target have.
         forward: links `(source, target)` of the translator.
-        backward: those of the translator of the other direction, turned
+        backward: those of the translator of the other direction, reversed
             round to `(source, target)`; None without one.
         truncated: whether a side was longer than what was read.
     """
