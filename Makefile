@@ -48,7 +48,7 @@ test-torch: export KERAS_BACKEND = torch
 test-torch: $(TORCH)/installed
 	$(TORCH)/$(PYTEST_2) -m "not slow and not tensorflow"
 	$(TORCH)/$(PYTEST_2) -m "slow and not tensorflow" \
-		tests/layers/decoder tests/golden/test_training.py
+		tests/layers/rnn tests/golden/test_training.py
 
 # The oldest versions that setup.py allows, and those of a hosted notebook,
 # each in an environment of its own (`PYTHON=python3.12` chooses another Python

@@ -33,25 +33,25 @@ from .layers.attention.bahdanau_attention import (
 from .layers.attention.local_attention import LocalAttention as LocalAttention
 from .layers.attention.luong_attention import LuongAttention as LuongAttention
 from .layers.bridge import Bridge as Bridge
-from .layers.decoder.attention_rnn import AttentionRNN as AttentionRNN
-from .layers.decoder.bahdanau_cells import BahdanauGRUCell as BahdanauGRUCell
-from .layers.decoder.bahdanau_cells import (
-    BahdanauLSTMCell as BahdanauLSTMCell,
-)
-from .layers.decoder.input_feeding_gru_cell import (
-    InputFeedingGRUCell as InputFeedingGRUCell,
-)
-from .layers.decoder.input_feeding_lstm_cell import (
-    InputFeedingLSTMCell as InputFeedingLSTMCell,
-)
-from .layers.decoder.input_feeding_rnn import BahdanauGRU as BahdanauGRU
-from .layers.decoder.input_feeding_rnn import BahdanauLSTM as BahdanauLSTM
-from .layers.decoder.input_feeding_rnn import InputFeedingGRU as InputFeedingGRU
-from .layers.decoder.input_feeding_rnn import (
-    InputFeedingLSTM as InputFeedingLSTM,
-)
 from .layers.encoder import Encoder as Encoder
 from .layers.output_projection import OutputProjection as OutputProjection
+from .layers.rnn.attention_rnn import AttentionRNN as AttentionRNN
+from .layers.rnn.bahdanau_cells import BahdanauGRUCell as BahdanauGRUCell
+from .layers.rnn.bahdanau_cells import (
+    BahdanauLSTMCell as BahdanauLSTMCell,
+)
+from .layers.rnn.input_feeding_gru_cell import (
+    InputFeedingGRUCell as InputFeedingGRUCell,
+)
+from .layers.rnn.input_feeding_lstm_cell import (
+    InputFeedingLSTMCell as InputFeedingLSTMCell,
+)
+from .layers.rnn.input_feeding_rnn import BahdanauGRU as BahdanauGRU
+from .layers.rnn.input_feeding_rnn import BahdanauLSTM as BahdanauLSTM
+from .layers.rnn.input_feeding_rnn import InputFeedingGRU as InputFeedingGRU
+from .layers.rnn.input_feeding_rnn import (
+    InputFeedingLSTM as InputFeedingLSTM,
+)
 from .layers.word_losses import WordLosses as WordLosses
 from .models.translation_model import TranslationModel as TranslationModel
 from .ops.double_precision import enable_float64 as enable_float64

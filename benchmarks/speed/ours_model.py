@@ -14,7 +14,7 @@ from luong_keras import (
     greedy_search,
 )
 from luong_keras.layers import encoder
-from luong_keras.layers.decoder import attention_rnn
+from luong_keras.layers.rnn import attention_rnn
 from luong_keras.losses import TranslationLoss
 from luong_keras.ops import loops
 from luong_keras.optimizers import make_optimizer

@@ -12,7 +12,7 @@ import numpy as np
 from luong_keras.layers.attention.bahdanau_attention import BahdanauAttention
 from luong_keras.layers.attention.local_attention import LocalAttention
 from luong_keras.layers.attention.luong_attention import LuongAttention
-from luong_keras.layers.decoder.attention_cell import AttentionCell
+from luong_keras.layers.rnn.attention_cell import AttentionCell
 
 _SCORE_WEIGHTS = (
     "attention_v",

@@ -5,28 +5,28 @@ from luong_keras.layers.attention.local_attention import LocalAttention
 from luong_keras.layers.attention.luong_attention import LuongAttention
 from luong_keras.layers.attention.score import Score
 from luong_keras.layers.bridge import Bridge
-from luong_keras.layers.decoder.attention_cell import AttentionCell
-from luong_keras.layers.decoder.attention_rnn import AttentionRNN
-from luong_keras.layers.decoder.bahdanau_cells import (
+from luong_keras.layers.embedding import Embedding
+from luong_keras.layers.encoder import Encoder
+from luong_keras.layers.output_projection import OutputProjection
+from luong_keras.layers.repeat_batch import RepeatBatch
+from luong_keras.layers.rnn.attention_cell import AttentionCell
+from luong_keras.layers.rnn.attention_rnn import AttentionRNN
+from luong_keras.layers.rnn.bahdanau_cells import (
     BahdanauGRUCell,
     BahdanauLSTMCell,
 )
-from luong_keras.layers.decoder.input_feeding_gru_cell import (
+from luong_keras.layers.rnn.input_feeding_gru_cell import (
     InputFeedingGRUCell,
 )
-from luong_keras.layers.decoder.input_feeding_lstm_cell import (
+from luong_keras.layers.rnn.input_feeding_lstm_cell import (
     InputFeedingLSTMCell,
 )
-from luong_keras.layers.decoder.input_feeding_rnn import (
+from luong_keras.layers.rnn.input_feeding_rnn import (
     BahdanauGRU,
     BahdanauLSTM,
     InputFeedingGRU,
     InputFeedingLSTM,
 )
-from luong_keras.layers.embedding import Embedding
-from luong_keras.layers.encoder import Encoder
-from luong_keras.layers.output_projection import OutputProjection
-from luong_keras.layers.repeat_batch import RepeatBatch
 from luong_keras.layers.word_losses import WordLosses
 
 __all__ = [

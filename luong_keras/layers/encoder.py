@@ -11,12 +11,12 @@ from luong_keras.layers.argument_checks import (
     check_share,
 )
 from luong_keras.layers.checked_layer import CheckedLayer
-from luong_keras.layers.decoder.attention_rnn import (
+from luong_keras.layers.rnn.attention_rnn import (
     DROPOUT_STYLES,
     AttentionRNN,
 )
-from luong_keras.layers.decoder.cell_weights import drawn_wide
-from luong_keras.layers.decoder.input_feeding_lstm_cell import (
+from luong_keras.layers.rnn.cell_weights import drawn_wide
+from luong_keras.layers.rnn.input_feeding_lstm_cell import (
     InputFeedingLSTMCell,
 )
 from luong_keras.layers.weight_format import check_format, note_format

@@ -19,7 +19,7 @@ LAYER = ("tests/golden/test_attention_layer.py",)
 LOCATION = ("tests/golden/test_location.py",)
 UNIT = ("tests/golden/test_lstm_unit.py",)
 MODEL = ("tests/golden/test_model.py",)
-REMATERIALIZED = ("tests/layers/decoder/test_rematerialized_gradients.py",)
+REMATERIALIZED = ("tests/layers/rnn/test_rematerialized_gradients.py",)
 SCAN = ("tests/ops/test_scan.py",)
 TRAINING = ("tests/golden/test_training.py",)
 DECODE = ("tests/golden/test_decode.py",)
@@ -207,7 +207,7 @@ MUTATIONS = [
     ),
     Mutation(
         "h instead of the attentional vector fed back",
-        "layers/decoder/attention_cell.py",
+        "layers/rnn/attention_cell.py",
         'fed = _dropped(states[-1], masks.get("feeding"))',
         'fed = _dropped(states[-3], masks.get("feeding"))',
         MODEL,

@@ -2,18 +2,18 @@
 
 import keras
 
-from luong_keras.layers.decoder.attention_rnn import (
+from luong_keras.layers.rnn.attention_rnn import (
     AttentionRNN,
     refuse_go_backwards,
 )
-from luong_keras.layers.decoder.bahdanau_cells import (
+from luong_keras.layers.rnn.bahdanau_cells import (
     BahdanauGRUCell,
     BahdanauLSTMCell,
 )
-from luong_keras.layers.decoder.input_feeding_gru_cell import (
+from luong_keras.layers.rnn.input_feeding_gru_cell import (
     InputFeedingGRUCell,
 )
-from luong_keras.layers.decoder.input_feeding_lstm_cell import (
+from luong_keras.layers.rnn.input_feeding_lstm_cell import (
     InputFeedingLSTMCell,
 )
 

@@ -13,7 +13,7 @@ from tests.layer_checks import (
     random,
     to_numpy,
 )
-from tests.layers.decoder.gradient_cases import (
+from tests.layers.rnn.gradient_cases import (
     ATTENTIONS,
     CELLS,
     SOURCE_MASK,

@@ -3,7 +3,7 @@
 import keras
 
 from luong_keras.layers.argument_checks import check_limits
-from luong_keras.layers.decoder.attention_cell import AttentionCell
+from luong_keras.layers.rnn.attention_cell import AttentionCell
 from luong_keras.ops.recurrence import lstm_step
 
 

@@ -14,8 +14,8 @@ from luong_keras.layers.argument_checks import (
     counts_steps,
 )
 from luong_keras.layers.checked_layer import CheckedLayer
-from luong_keras.layers.decoder import cell_loops
-from luong_keras.layers.decoder.attention_cell import (
+from luong_keras.layers.rnn import cell_loops
+from luong_keras.layers.rnn.attention_cell import (
     AttentionCell,
     pad_empty_memory,
 )

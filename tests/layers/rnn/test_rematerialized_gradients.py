@@ -6,15 +6,15 @@ import pytest
 from keras import ops
 
 import luong_keras as lk
-from luong_keras.layers.decoder import attention_rnn
-from luong_keras.layers.decoder.attention_cell import AttentionCell
+from luong_keras.layers.rnn import attention_rnn
+from luong_keras.layers.rnn.attention_cell import AttentionCell
 from luong_keras.ops.products import product
 from tests.layer_checks import (
     few_at_first,
     few_on_jax,
     random,
 )
-from tests.layers.decoder.gradient_cases import (
+from tests.layers.rnn.gradient_cases import (
     ATTENTIONS,
     CELLS,
     SOURCE_MASK,

@@ -3,10 +3,10 @@
 import keras
 from keras import ops
 
-from luong_keras.layers.decoder.input_feeding_gru_cell import (
+from luong_keras.layers.rnn.input_feeding_gru_cell import (
     InputFeedingGRUCell,
 )
-from luong_keras.layers.decoder.input_feeding_lstm_cell import (
+from luong_keras.layers.rnn.input_feeding_lstm_cell import (
     InputFeedingLSTMCell,
 )
 

@@ -10,7 +10,7 @@ from luong_keras.layers.argument_checks import (
     check_states,
     counts_steps,
 )
-from luong_keras.layers.decoder.cell_weights import CellWeights
+from luong_keras.layers.rnn.cell_weights import CellWeights
 from luong_keras.ops import masking
 from luong_keras.ops.products import product
 from luong_keras.ops.recurrence import clip_gradient

@@ -2,7 +2,7 @@
 
 import keras
 
-from luong_keras.layers.decoder.attention_cell import AttentionCell
+from luong_keras.layers.rnn.attention_cell import AttentionCell
 from luong_keras.ops.recurrence import gru_step
 
 
