@@ -58,7 +58,7 @@ def symmetrize(
         forward: links `(source, target)` of the model that translates the
             source.
         backward: those of the model that translates the target, reversed
-            round to `(source, target)`.
+            to `(source, target)`.
         method: one of `METHODS`.
 
     Returns:

@@ -26,7 +26,7 @@ class AlignedLine(NamedTuple):
         lengths: how many words the source and the target have.
         forward: links `(source, target)` of the translator.
         backward: those of the translator of the other direction, reversed
-            round to `(source, target)`; None without one.
+            to `(source, target)`; None without one.
         truncated: whether a side was longer than what was read.
     """
 
