@@ -40,12 +40,12 @@ def main() -> None:
         for second in [n for n in TRIALS if n >= first]:
             for ratio in RATIOS if second > first else RATIOS[1:]:
                 for share in (0, 1):
-                    told = difference(
+                    difference_row = difference(
                         (first, second), ratio, share, random, arguments
                     )
                     print(
                         f"{first}, {second:2}   {ratio:5.2f}  {share:9}  "
-                        f"{told[0]:8.1%}  {told[1]:5.2f}"
+                        f"{difference_row[0]:8.1%}  {difference_row[1]:5.2f}"
                     )
     print(
         "\nA difference of two rows of one trial, by the deviation of others\n"

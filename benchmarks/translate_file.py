@@ -134,9 +134,11 @@ def python_of(options, name):
 def built(options, name):
     """The versions of a program, and its threads, as a worker tells them."""
     command = [python_of(options, name), "-c", VERSIONS]
-    told = subprocess.run(command, check=True, capture_output=True, text=True)
+    finished = subprocess.run(
+        command, check=True, capture_output=True, text=True
+    )
     return {
-        "versions": json.loads(told.stdout),
+        "versions": json.loads(finished.stdout),
         "threads": {"threads": options.cores},
         "parameters": None,
     }
@@ -218,8 +220,8 @@ def measured(options, models, counts, folder):
             print(f"left out: {failure}", file=sys.stderr)
             continue
         program = driver.Program(name, "")
-        told = built(options, name)
-        results[name] = driver.Measured(program, told, {}, [])
+        built_model = built(options, name)
+        results[name] = driver.Measured(program, built_model, {}, [])
     for _ in range(options.rounds):
         for name in list(results):
             try:

@@ -144,12 +144,12 @@ class TruncationInParts(warnings.catch_warnings):
         places: of all parts.
 
     Example:
-        >>> with TruncationInParts() as told:
-        ...     for told.part in (range(2), range(2, 4)):
+        >>> with TruncationInParts() as caught:
+        ...     for caught.part in (range(2), range(2, 4)):
         ...         cut = TruncatedPlaces()
         ...         cut.add(1, True)
         ...         cut.warn(stacklevel=1)
-        >>> told.places.count, told.places.first
+        >>> caught.places.count, caught.places.first
         (2, [1, 3])
     """
 

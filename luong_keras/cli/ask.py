@@ -118,10 +118,10 @@ def parse(argv: Sequence[str]) -> Ask:
     try:
         return parse_arguments(Ask, PROGRAM, argv)
     except ValueError as error:
-        told = re.sub(r"(?i)\b(bearer|basic)\s+\S+", r"\1 …", str(error))
-        if told.startswith("--version:"):
-            told += " Write --label for the label of a version."
-        raise ValueError(without_user(told)) from None
+        message = re.sub(r"(?i)\b(bearer|basic)\s+\S+", r"\1 …", str(error))
+        if message.startswith("--version:"):
+            message += " Write --label for the label of a version."
+        raise ValueError(without_user(message)) from None
 
 
 def run(arguments: Ask) -> int:

@@ -43,7 +43,7 @@ def session(
     before = path.read_text(encoding="utf-8") if path.exists() else ""
     if before and not before.endswith("\n"):
         before += "\n"
-    told = machine(devices)
+    this_machine = machine(devices)
     last = start - _SECONDS
 
     def write(at_once: bool = False) -> None:
@@ -55,7 +55,7 @@ def session(
                 "steps": steps(),
                 "began": began.isoformat(timespec="seconds"),
                 "seconds": round(now - start, 1),
-                "machine": told,
+                "machine": this_machine,
             }
             text = json.dumps(line, ensure_ascii=False)
             write_text(path, f"{before}{text}\n")

@@ -57,7 +57,7 @@ def validation(
     assert metric.score is not None
     if not devices.writes:
         # It is told the score.
-        told = TranslationValidation(
+        callback = TranslationValidation(
             list,
             sources,
             references,
@@ -66,7 +66,7 @@ def validation(
             samples=0,
             agree=devices.from_first,
         )
-        return told, []
+        return callback, []
     greedy = config.decoding.with_(beam_size=1, stack_size=None)
     kind: type = JaxTranslator if devices.on_jax else TextTranslator
     translator = kind(

@@ -144,15 +144,17 @@ def _scores(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
             found = translation_scores(
                 run.translations, run.references, run.config.data.lowercase
             )
-        told = [(s.metric, f"{s.score:.2f}", s.signature) for s in found]
-        told += _own_scores(run, [s.signature for s in found])
+        found_scores = [
+            (s.metric, f"{s.score:.2f}", s.signature) for s in found
+        ]
+        found_scores += _own_scores(run, [s.signature for s in found])
         for name, title, form in (
             ("perplexity", "perplexity of the references", "{:.2f}"),
             ("aer", "alignment error rate", "{:.1%}"),
         ):
             if run.results.get(name) is not None:
-                told.append((title, form.format(run.results[name]), ""))
-        for title, text, signature in told:
+                found_scores.append((title, form.format(run.results[name]), ""))
+        for title, text, signature in found_scores:
             row = rows.setdefault(
                 title,
                 {"name": title, "values": ["–"] * len(runs), "signatures": []},

@@ -33,10 +33,10 @@ _NO_SIGNATURE = ("INVALID_ARGUMENT", "NOT_FOUND", "FAILED_PRECONDITION")
 
 
 def _may_pass(error: BaseException) -> bool:
-    told = str(error)
+    message = str(error)
     if getattr(error, "code", None) in _MAY_PASS:
-        return not any(text in told for text in _WILL_NOT_PASS)
-    return any(text in told for text in errors.OF_ANOTHER_REQUEST)
+        return not any(text in message for text in _WILL_NOT_PASS)
+    return any(text in message for text in errors.OF_ANOTHER_REQUEST)
 
 
 def _waiting_time(attempt: int) -> float:
@@ -146,9 +146,9 @@ class _Client:
                 self._open = self._open or self._connect(self._mode.is_async)
             except (ValueError, ImportError) as error:
                 # Such as a proxy of the environment, with its user.
-                told = address.without_user(self._address.hide(str(error)))
-                told += " Look at the proxies of the environment"
-                raise wrong(f"connections to {self.url}", told) from None
+                message = address.without_user(self._address.hide(str(error)))
+                message += " Look at the proxies of the environment"
+                raise wrong(f"connections to {self.url}", message) from None
             self._home = here
         return self._open
 

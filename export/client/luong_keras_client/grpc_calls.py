@@ -110,15 +110,15 @@ class Connection:
 
 
 def _failure(error: Any) -> TranslationServerError:
-    told, code = error.details() or "no message", error.code().name
-    if code == "UNAVAILABLE" and "SSL_ERROR_SSL" in told:
+    message, code = error.details() or "no message", error.code().name
+    if code == "UNAVAILABLE" and "SSL_ERROR_SSL" in message:
         # To gRPC a certificate that is refused is a server that is away.
         code = "UNAUTHENTICATED"
     # Milliseconds; negative where there shall be no other attempt.
     metadata = dict(error.trailing_metadata() or ())
     wait = str(metadata.get("grpc-retry-pushback-ms"))
     seconds = float(wait) / 1000 if wait.isdecimal() else None
-    return TranslationServerError(told, code, seconds)
+    return TranslationServerError(message, code, seconds)
 
 
 def _tensor(array: np.ndarray) -> Any:

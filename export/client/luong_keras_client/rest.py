@@ -162,14 +162,14 @@ def _read(answer: Any, read: Callable[[Any], Any]) -> Any:
         said = json.loads(content)
         if status == 200:
             return read(said)
-        told = said["error"]
+        message = said["error"]
     except UNREADABLE:
-        told = content[:300].decode(errors="replace")
+        message = content[:300].decode(errors="replace")
         if status == 200:
-            text = f"an answer that begins with {told[:200]}"
+            text = f"an answer that begins with {message[:200]}"
             raise TranslationServerError(text, "MALFORMED") from None
     raise TranslationServerError(
-        f"HTTP {status}, {told or 'no message'}",
+        f"HTTP {status}, {message or 'no message'}",
         _CODES.get(status, f"HTTP_{status}"),
         seconds_to_wait(headers.get("Retry-After")),
     )

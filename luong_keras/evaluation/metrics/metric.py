@@ -95,6 +95,8 @@ class Metric:
         """
         assert self.score is not None  # else there is nothing to compare
         found: Any = self.score(translations, references)
-        told: dict[str, Any] = {"score": float(getattr(found, "score", found))}
+        result: dict[str, Any] = {
+            "score": float(getattr(found, "score", found))
+        }
         signature = getattr(found, "signature", None)
-        return told | ({"signature": signature} if signature else {})
+        return result | ({"signature": signature} if signature else {})

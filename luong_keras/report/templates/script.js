@@ -1,7 +1,7 @@
 "use strict";
 // An alignment says the weight of the cell that is pointed at or chosen.
 for (const area of document.querySelectorAll(".alignment")) {
-  const told = area.nextElementSibling;
+  const caption = area.nextElementSibling;
   const rows = [...area.querySelectorAll("tbody tr")];
   const sources = [...area.querySelectorAll("thead th")];
   let row = 0, column = -1;
@@ -11,7 +11,7 @@ for (const area of document.querySelectorAll(".alignment")) {
     column = Math.min(Math.max(newColumn, 0), sources.length - 1);
     const word = rows[row].cells[0], cell = rows[row].cells[column + 1];
     [word, cell, sources[column]].forEach((part) => part.classList.add("at"));
-    told.replaceChildren(
+    caption.replaceChildren(
       part(word), " looks at ", part(sources[column]),
       ` with weight ${cell.textContent} %`,
     );
