@@ -36,7 +36,7 @@ test-all: lint types
 	$(MAKE) demo RUN=$(RUN)-test-all
 	$(MAKE) mutations
 
-# All golden numbers and trainings on JAX as users have it: elsewhere most of
+# All golden numbers and training runs on JAX as users have it: elsewhere most of
 # its optimisations are off, with which every program takes longer to compile.
 test-optimized: export JAX_DISABLE_MOST_OPTIMIZATIONS = 0
 test-optimized: $(INSTALLED)

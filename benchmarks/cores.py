@@ -1,4 +1,4 @@
-r"""What more cores bring: training steps and searches on one and on several.
+r"""Gain of more cores: training steps and searches on one and on several.
 
     python benchmarks/cores.py --python torch=PATH --python addons=PATH
 
@@ -80,7 +80,7 @@ def variables_of(what, name):
 
 
 def named(what, cores):
-    """The name of a program on so many cores."""
+    """The name of a program on that many cores."""
     return f"{what} on {cores}"
 
 

@@ -74,12 +74,12 @@ def programs(options, path, batch_size, beam_size):
 
 
 def found_file(options, name):
-    """Where a program writes its translations."""
+    """Path of a program's translations."""
     return options.output.resolve() / f"decode-run-{name}.txt"
 
 
 def columns(options, count):
-    """What the tables say of the translations."""
+    """Columns of the tables for the translations."""
     import sacrebleu
 
     from luong_keras.data.parallel_text import read_lines

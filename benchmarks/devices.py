@@ -36,7 +36,7 @@ COLLECTIVES = re.compile(
 
 
 def compiled_step(preset: str, count: int, width: int, units: int | None):
-    """One training step for so many devices, and the seconds it took."""
+    """One training step for that many devices, and the seconds it took."""
     used = devices.share_rows(jax.devices()[:count])
     sizes: dict[str, float] = {"dropout": 0.0}
     if units is not None:

@@ -9,7 +9,7 @@ and `.de.gz`, and train.10k.align.gz with German-English links. Without a run
 the dictionary is English-German; with one it has the run's direction, and the
 100 pairs are translated and scored by tokenised BLEU with unknown words left,
 copied, and translated by the dictionary. `--train` first trains the run, or
-goes on with it: preset `small-fast` with words as tokens. The 100 pairs also
+continues with it: preset `small-fast` with words as tokens. The 100 pairs also
 choose the model, so only the differences between the three scores mean
 something.
 """

@@ -5,7 +5,7 @@ environment variable LUONG_KERAS_DATA names a folder with `multi30k/`, and
 otherwise the built-in phrasebook. Reference: 48,000 pairs/s and 10.7 %
 padding, joint subwords on Multi30k, two CPU cores beside other work.
 
-With `--pairs`, a generated corpus of so many pairs with the paper's lengths
+With `--pairs`, a generated corpus of that many pairs with the paper's lengths
 goes through the whole preparation of a run and 300 steps of a tiny model, and
 each part's time and memory is printed:
 
@@ -203,7 +203,7 @@ def run_large(config, run, count, stages) -> None:
         "batches", lambda: training_batches(corpus, tokenizers, config), count
     )
     steps = min(300, batches.steps_per_epoch)
-    # In the middle of the third epoch, as a run that goes on.
+    # In the middle of the third epoch, as a run that continues.
     start = 5 * batches.steps_per_epoch // 2
     stages(
         f"{steps} steps",
@@ -238,7 +238,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--phrasebook-size", type=int, default=20_000)
     parser.add_argument("--pairs", type=int, help="of a generated corpus")
-    parser.add_argument("--text", help="a .tsv of so many pairs instead")
+    parser.add_argument("--text", help="a .tsv of that many pairs instead")
     parser.add_argument("--duplicates", action="store_true", help="left out")
     parser.add_argument("--folder", help="for the generated corpus")
     parser.add_argument(

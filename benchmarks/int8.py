@@ -1,8 +1,8 @@
-"""What weights in 8 bits would bring: the output product in every stock form.
+"""Gain of weights in 8 bits: the output product in every stock form.
 
     python benchmarks/int8.py --rows 1 5 10 320
 
-Of the product of so many rows of 512 numbers with the output matrix of 8,000
+Of the product of that many rows of 512 numbers with the output matrix of 8,000
 words, on one core: milliseconds of CPU time in each form that TensorFlow has,
 all forms by turns, medians; how many times as fast as in float32; and how far
 the largest error is from the largest result. "int8" rounds the weights of a

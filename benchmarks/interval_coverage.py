@@ -88,7 +88,7 @@ def difference(trials, ratio, share, random, arguments):
 
 
 def by_others(others, ratio, random, experiments=2_000):
-    """How often deviations are pooled, and coverage and width of these.
+    """Share of pooled deviations, with their coverage and width.
 
     One half of the other rows, and one of the two, has the ratio.
     """

@@ -67,7 +67,7 @@ class PeakMemory(threading.Thread):
     """The most memory of a process and those that it has started.
 
     Attributes:
-        anonymous: Bytes that belong to these processes alone: what the
+        anonymous: Bytes that belong only to these processes: what the
             system cannot take back.
         resident: Bytes with the pages of files that are mapped, which the
             system takes back where others need them.
@@ -120,7 +120,7 @@ class Stages:
 
     Args:
         memory: What measures.
-        base: Anonymous bytes of the framework alone.
+        base: Anonymous bytes of the framework by itself.
     """
 
     def __init__(self, memory: PeakMemory, base: int) -> None:

@@ -1,4 +1,4 @@
-r"""What a GPU would be asked to start in a training step, counted on a CPU.
+r"""Operations that a training step starts on a GPU, counted on a CPU.
 
     python benchmarks/launches.py
     KERAS_BACKEND=jax python benchmarks/launches.py
@@ -198,7 +198,7 @@ def computations(text):
 
 
 def instructions(lines):
-    """What a computation starts, by kind."""
+    """Operations that a computation starts, by kind."""
     found = Counter()
     for line in lines:
         match = re.match(

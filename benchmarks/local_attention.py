@@ -47,7 +47,7 @@ def our_programs(
 
 
 def programs_by_table(length, options):
-    """Which programs are timed by turns, by the name of their table."""
+    """Programs that are timed in turn, by the name of their table."""
     unknown = options.unknown_lengths
     ours = our_programs(length, options.sizes, unknown_lengths=unknown)
     if options.before is None:

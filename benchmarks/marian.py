@@ -149,7 +149,7 @@ def search_programs(options, models, beam_size, batch_size):
 
 
 def found_file(options, name):
-    """Where a program writes its translations."""
+    """Path of a program's translations."""
     name = name.replace(" ", "-")
     return options.output.resolve() / f"{options.table}-{name}-found.txt"
 

@@ -4,7 +4,7 @@
 
 The rise is the peak of resident memory during training steps over what is
 resident once model and optimizer are built: the first run compiles and warms
-up, the later ones are training alone. Beside it the total, imports included.
+up, the later ones are only training. Beside it the total, imports included.
 """
 
 import statistics

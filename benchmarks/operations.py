@@ -1,4 +1,4 @@
-"""Where the time of a training step or a search goes, operation by operation.
+"""Time of a training step or a search, operation by operation.
 
     python benchmarks/operations.py --config medium --data multi30k
     python benchmarks/operations.py --config medium --search 1

@@ -1,11 +1,11 @@
-"""How far the loss of a part of the vocabulary is from that of all of it.
+"""Error of the loss over a part of the vocabulary.
 
     python benchmarks/sampled_softmax.py RUN --sampled 50 100 200 400
 
 Of a trained run's development text, dropout off: the mean loss of a token by
 the whole vocabulary, and beside it the mean and the deviation over drawings of
-its estimate from so many words; and how long the gradients of the output layer
-are that both give, and the cosine between them. What time is saved:
+its estimate from that many words; and how long the gradients of the output
+layer are that both give, and the cosine between them. What time is saved:
 
     python benchmarks/train_step.py --config paper --precision float32 \
         --programs ours ours-sampled

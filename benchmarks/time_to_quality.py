@@ -212,7 +212,7 @@ def followed(name, command, hypotheses, folder, options):
     Raises:
         ProgramFailed: It ended by itself, by an error.
     """
-    # A training that was cut off would be gone on with.
+    # A training that was cut off would be continued with.
     shutil.rmtree(folder / name, ignore_errors=True)
     log = folder / f"{name}.log"
     variables = driver.MEMORY_POOL if name == "ours" else {}

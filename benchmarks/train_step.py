@@ -23,7 +23,7 @@ length anew; its first run is that.
 
 `--cells` compares this library with itself instead: decoders of other cells,
 their loop against automatic differentiation, the whole training step and the
-decoder's part of it, forward and backward, alone.
+decoder's part of it, forward and backward, by itself.
 """
 
 import os
@@ -125,7 +125,7 @@ def write_data(options):
 
 
 def add_model_arguments(parser):
-    """What model is trained, on what, by which programs."""
+    """Add the arguments for model, data and programs."""
     parser.add_argument("--config", choices=CONFIGURATIONS, default="small")
     parser.add_argument("--data", choices=batches.MAKERS, default="static")
     driver.add_precision(parser)

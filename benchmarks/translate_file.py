@@ -53,7 +53,7 @@ def drawn(lines, count, seed):
 
 
 def command_of(name, models, cores):
-    """What translates its standard input.
+    """Command that translates its standard input.
 
     Args:
         name: of the program.
@@ -81,7 +81,7 @@ def command_of(name, models, cores):
 
 
 def taken(options, name, command, path, found):
-    """What a process, with those that it waits for, takes and writes.
+    """Time, memory and output of a process and its children.
 
     Args:
         options: of this benchmark.
@@ -151,7 +151,7 @@ def line_count(path):
 
 
 def a_sentence(few, many, lines, cores):
-    """The times of one sentence behind the start, and what else is told.
+    """The times of one sentence after the start, and the other figures.
 
     Args:
         few: what the first `START` lines have taken.

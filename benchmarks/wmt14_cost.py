@@ -1,11 +1,11 @@
-"""The first steps of a training of the paper's size, and what all would take.
+"""The first steps of a run of the paper's size, with an estimate for all.
 
     PYTHONPATH=examples python benchmarks/wmt14_cost.py
 
 A text is generated of the size and lengths of WMT14's English-German pairs.
 One system of the workflow's `plan=wmt14` prepares it and is trained on it for
-200 steps, as a job would; the whole plan has so many
-trainings, each of them with the epochs that its settings say. The words are
+200 steps, as a job would; the whole plan has that many
+training runs, each of them with the epochs that its settings say. The words are
 random and the loss is that of random words: nothing is translated here.
 """
 
@@ -27,11 +27,11 @@ from luong_keras.recipe import run_recipe
 from reproduction.plan import read_plan
 
 _WARMING_UP = 10  # steps
-_TOGETHER = 20  # steps, whose mean loss is told
+_TOGETHER = 20  # steps, whose mean loss is printed
 
 
 class Steps(keras.callbacks.Callback):
-    """Ends a training after some steps.
+    """Ends a training run after some steps.
 
     Attributes:
         times: when each step has ended.
@@ -128,7 +128,7 @@ def report(row: str, steps: Steps, began: float, epochs: list[int]) -> None:
     )
     print(f"an epoch, {steps.in_epoch:,} steps: {epoch / 3600:,.0f} hours")
     print(
-        f"the plan, {len(epochs)} trainings of {min(epochs)} to "
+        f"the plan, {len(epochs)} training runs of {min(epochs)} to "
         f"{max(epochs)} epochs, if each step takes as long as these: "
         f"{sum(epochs) * epoch / 86400:,.0f} days on this machine"
     )

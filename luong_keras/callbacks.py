@@ -1,4 +1,4 @@
-"""Callbacks of a training."""
+"""Callbacks for training."""
 
 from luong_keras.training.epoch_logs import (
     JsonLinesLog,

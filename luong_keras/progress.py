@@ -41,7 +41,7 @@ def progress_bar(what: str, total: int | None = None) -> Iterator[Advance]:
         total: how much there is to do; unknown when None.
 
     Yields:
-        A function that is told how much more is done.
+        A function that takes the number of further steps done.
 
     Example:
         >>> with progress_bar("counting words", total=3) as advance:

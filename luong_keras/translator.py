@@ -109,7 +109,7 @@ class Translator(TextTranslator):
         """Trains a translator on sentence pairs, in a folder of its own.
 
         The run is that of `luong-keras train`: it is scored on the test
-        pairs and exported, and the same call goes on with one that was
+        pairs and exported, and the same call continues with one that was
         interrupted, or, with more `epochs`, with one that is finished.
 
         Args:
@@ -189,7 +189,7 @@ class Translator(TextTranslator):
         if not run_recipe(config, run_dir, callbacks=callbacks):
             raise InterruptedError(
                 f"The training in {run_dir} was stopped by a signal. The same "
-                "call goes on from there."
+                "call continues from there."
             )
         return cls.from_run(run_dir)
 
@@ -205,7 +205,7 @@ class Translator(TextTranslator):
         Args:
             folder: where; its name is the version, a number.
             weights_dtype: `"bfloat16"` or `"float16"` for rounded weights.
-            say: is told of every check, for example `print`.
+            say: called with a line for every check, for example `print`.
             limits: what one batch of the server may ask for.
 
         Returns:

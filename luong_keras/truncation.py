@@ -22,8 +22,8 @@ class TruncationWarning(UserWarning):
     """A sentence, or its translation, was cut, or a phrase was left out.
 
     Args:
-        message: what is told.
-        places: the lines of which it is told.
+        message: the text of the warning.
+        places: the lines that it is about.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class TruncatedPlaces:
 
 
 class TruncationInParts(warnings.catch_warnings):
-    """Keeps what is told of each part, so that it can be told of them all.
+    """Collects the truncations of all parts, for one warning.
 
     Attributes:
         part: where the lines of the next part stand; to be set before each

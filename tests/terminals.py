@@ -51,7 +51,7 @@ class Terminal:
 
 @contextlib.contextmanager
 def terminal(monkeypatch, columns=80, term="xterm-256color"):
-    """Stands in for the standard output and error, of so many columns."""
+    """Stands in for the standard output and error, of that many columns."""
     for name in ("TTY_INTERACTIVE", "TTY_COMPATIBLE", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", term)

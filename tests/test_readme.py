@@ -62,7 +62,7 @@ def test_links_and_blocks_are_found():
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_the_code_of_a_document_runs(document, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    # Later blocks go on with the names of earlier ones.
+    # Later blocks continue with the names of earlier ones.
     names = {"__name__": "document"}
     for line, code in python_blocks(document.read_text(encoding="utf-8")):
         if ">>>" in code:

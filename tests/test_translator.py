@@ -97,7 +97,7 @@ def test_a_training_that_was_stopped_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(
         "luong_keras.translator.run_recipe", lambda *given, **others: False
     )
-    with pytest.raises(InterruptedError, match="same call goes on"):
+    with pytest.raises(InterruptedError, match="same call continues"):
         Translator.fit(PAIRS, run_dir=tmp_path / "run")
 
 

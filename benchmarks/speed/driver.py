@@ -26,7 +26,7 @@ KERAS_ON_TORCH = "keras-on-torch"
 
 @dataclass(frozen=True)
 class Program:
-    """What one process runs.
+    """Program of one process.
 
     Attributes:
         name: as in the tables.
@@ -213,7 +213,7 @@ def reference_of(results, options):
 
 
 def ratios(results, name, reference, clock):
-    """How many times faster than the reference, round by round."""
+    """Speed relative to the reference, round by round."""
     return [
         theirs / own
         for theirs, own in zip(
@@ -354,7 +354,7 @@ class Report:
 
 
 def machine():
-    """What this computer is."""
+    """Processor, cores and memory of this computer."""
     model, memory = platform.processor() or "unknown processor", ""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as lines:
@@ -386,7 +386,7 @@ def in_precisions(table, names, precisions, common, variables=None):
         table: by name, the name of the environment, `module:function`, and
             the arguments that this program alone has.
         names: those to run.
-        precisions: of `add_precision`; TensorFlow Addons has float32 alone.
+        precisions: of `add_precision`; TensorFlow Addons has only float32.
         common: arguments of all programs.
         variables: of their environment.
     """

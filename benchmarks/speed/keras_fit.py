@@ -1,4 +1,4 @@
-"""What our program and the naive ones share: `fit`, and what compiles."""
+"""Common part of our program and the naive ones: `fit` and compilation."""
 
 import itertools
 

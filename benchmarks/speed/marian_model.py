@@ -18,7 +18,7 @@ FEW = 5  # updates of the training whose time is taken off
 def epoch(configuration, text, vocabulary, folder):
     """Training by the real program, without its start and its end.
 
-    A run of some steps is two trainings that begin alike, one of `FEW`
+    A run of some steps is two training runs that begin alike, one of `FEW`
     updates and one of as many and the steps; what counts is the difference.
     """
     size = CONFIGURATIONS[configuration]

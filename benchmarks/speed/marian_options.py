@@ -85,7 +85,7 @@ def decoding(model, vocabulary, beam_size, batch_size, threads=1):
 
 
 def labels(log):
-    """Target words, `</s>` among them, that the log of a training counts.
+    """Target words, `</s>` among them, that the log of a training run counts.
 
     Example:
         >>> labels("Cost 8.1 * 1,408 @ 640 after 11,408 : Time 1.96s : …")

@@ -1,4 +1,4 @@
-"""What one would write with Keras alone.
+"""The model as one writes it with Keras only.
 
 `training` has the paper's decoder as a cell in `keras.layers.RNN` that
 attends inside its step; `training_without_feeding` is `keras.layers.LSTM`

@@ -142,7 +142,7 @@ def decoding(
 ):
     """Translations of `length` words of sentences of `length` words.
 
-    With `shortlist`, so many words of the vocabulary, drawn at random.
+    With `shortlist`, that many words of the vocabulary, drawn at random.
     """
     model = translation_model(configuration, precision, attention)
     if folded:

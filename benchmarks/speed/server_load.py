@@ -63,7 +63,7 @@ FORMS = {
 
 
 def answer_bytes(server, form, lines):
-    """How many bytes an answer has."""
+    """Size of an answer in bytes."""
     return len(FORMS[form](server)(lines))
 
 

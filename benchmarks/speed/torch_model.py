@@ -29,7 +29,7 @@ torch.set_float32_matmul_precision("high" if DEVICE == "cuda" else "highest")
 
 
 def autocast(precision):
-    """What a step runs under."""
+    """Context of a step: its precision."""
     if precision == "float32":
         return contextlib.nullcontext()
     return torch.autocast(DEVICE, dtype=getattr(torch, precision))
@@ -364,7 +364,7 @@ def matrix_product(precision, width=2048):
 
 
 def card(precision, batch_size, units):
-    """What a card can do at best, for the floor of a training step.
+    """Peak rates of a card, for the floor of a training step.
 
     The results of a run are `rate`, operations a second of a product of
     large matrices; `bandwidth`, bytes a second of a copy, read and written;

@@ -1,4 +1,4 @@
-"""One measured process: runs the steps of one program when it is told to.
+"""One measured process: runs the steps of one program on command.
 
     python -m speed.worker '{"make": "torch_model:training", "arguments": …}'
 
@@ -130,7 +130,7 @@ def described():
 
 
 def available_cores():
-    """How many cores this process may use."""
+    """Number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count()

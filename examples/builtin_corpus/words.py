@@ -43,7 +43,7 @@ class German:
 
 
 class Draws:
-    """Random choices that use `random.Random.random` alone.
+    """Random choices that use only `random.Random.random`.
 
     That method is the one whose sequence Python promises to keep.
     """

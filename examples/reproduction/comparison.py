@@ -244,7 +244,7 @@ def _interval(
 
 
 def is_long(lengths: np.ndarray) -> np.ndarray:
-    """Which sentences are the third with the longest sources."""
+    """Mask of the third of the sentences with the longest sources."""
     order = np.argsort(lengths, kind="stable")
     found = np.zeros(len(lengths), bool)
     found[order[len(lengths) - len(lengths) // 3 :]] = True

@@ -18,7 +18,7 @@ class TokenError extends Error {}
 // send a request whose answer it does not want to read.
 async function whyUnread(server, signal) {
   if (location.protocol === "https:" && server.startsWith("http:")) {
-    return `A page of https may not ask ${server}, which is http alone.`;
+    return `A page of https may not ask ${server}, which is http only.`;
   }
   try {
     await fetch(`${server}/v1/models/`, { mode: "no-cors", signal });
@@ -26,7 +26,7 @@ async function whyUnread(server, signal) {
     signal.throwIfAborted();
     return (
       `No answer from ${server}. Does a server run there, and is this its ` +
-      "address? Behind the proxy this page may ask its own server alone; " +
+      "address? Behind the proxy this page may ask only its own server; " +
       `a server on its own needs ${CORS_FLAG} to be asked by a page.`
     );
   }
@@ -78,7 +78,7 @@ async function predict(place, signature, row, parts, signal) {
   try {
     answer = JSON.parse(text) ?? {};
   } catch {
-    // Not JSON: told below, with its text.
+    // Not JSON: reported below, with its text.
   }
   const said = answer.error ?? text.slice(0, 300);
   if (!response.ok) throw refusal(response, said, place);

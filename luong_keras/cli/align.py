@@ -114,7 +114,7 @@ def _reverse_config(arguments: Align, config: RunConfig) -> RunConfig | None:
         if arguments.symmetrize is not None:
             raise ValueError(
                 "Links of one direction cannot be symmetrised. Received: "
-                f"--symmetrize {arguments.symmetrize} alone. Give a run of "
+                f"--symmetrize {arguments.symmetrize} only. Give a run of "
                 "the other direction, --reverse-run, or leave it out."
             )
         return None
@@ -165,7 +165,7 @@ class _Notes:
         self.pairs += 1
         if line.truncated:
             self._note(
-                "longer than was read, with links of the beginning alone; "
+                "longer than was read, with links of the beginning only; "
                 "--max-source-length reads more",
                 line.place,
             )

@@ -70,7 +70,7 @@ class Ask:
     prefix: Own[str | None] = None
     # what source words cost that nobody attends, such as 0.2
     coverage_penalty: Own[float | None] = None
-    # so many words in a row do not come twice; 0 for any
+    # that many words in a row do not come twice; 0 for any
     no_repeat_ngram: Own[int | None] = None
     # above 0: draw at random, --n-best of them
     temperature: Own[float | None] = None

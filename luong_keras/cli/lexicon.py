@@ -18,7 +18,7 @@ class Lexicon:
     """Writes which words or subwords translate those of the source.
 
     `--shortlist` of the other commands, and the setting decoding.shortlist,
-    take the file: a search multiplies with the weights of these words alone.
+    take the file: a search multiplies only with the weights of these words.
     Counted in the training text of the run, whose words the trained model
     aligns, or in a text with links of your own.
     """

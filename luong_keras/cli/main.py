@@ -15,7 +15,7 @@ import luong_keras
 from luong_keras.suggestions import did_you_mean
 
 COMMANDS = {
-    "train": "train a translator, or go on with one",
+    "train": "train a translator, or continue with one",
     "translate": "translate text with a trained run",
     "evaluate": "score a trained run on its test pairs",
     "score": "say how probable given translations are",

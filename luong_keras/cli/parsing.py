@@ -110,7 +110,7 @@ def _wrong_value(flag: str, expected: str, received: str) -> str:
 
 
 def spread_assignments(argv: Sequence[str]) -> list[str]:
-    """`--set a=1 b=2` as `--set a=1 --set b=2`, which leaves files alone."""
+    """`--set a=1 b=2` as `--set a=1 --set b=2`; files stay as they are."""
     spread: list[str] = []
     inside = False
     for argument in argv:

@@ -36,7 +36,7 @@ class SearchFlags:
     length_penalty_form: Own[Literal["power", "google"] | None] = None
     # what source words cost that nobody attends, such as 0.2
     coverage_penalty: Own[float | None] = None
-    # so many words in a row do not come twice
+    # that many words in a row do not come twice
     no_repeat_ngram: Own[int | None] = None
     # fewest words of a translation, of the source length + 1
     min_length_ratio: Own[float | None] = None

@@ -90,7 +90,7 @@ class Train:
     # file of line numbers of the test set to keep
     test_subset: Annotated[str | None, DisallowNone, _SAID] = None
     # stop with a snapshot after this time, such as 3h or 90m; the same
-    # command goes on
+    # command continues
     stop_after: Annotated[str | None, DisallowNone, _SAID] = None
     # what trains: tensorflow, or jax on all the devices that it finds, also
     # those of several processes; tensorflow scores and exports what jax has

@@ -1,4 +1,4 @@
-"""Runs a training on the backend and the devices that were asked for."""
+"""Runs training on the requested backend and devices."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def run(call: Call) -> int:
     """Trains as far as the run has not come yet.
 
     Returns:
-        The exit status. After a training on JAX the process becomes another,
+        The exit status. After training on JAX the process becomes another,
         of TensorFlow, and does not return.
 
     Raises:
@@ -68,7 +68,7 @@ def run(call: Call) -> int:
         given = devices.jax_devices(call.devices)
     else:
         given = devices.tensorflow_devices(call.strategy, call.devices)
-    # Stopped before its end, it has said so, and goes on another time.
+    # Stopped before its end, it has said so, and continues another time.
     trained = run_recipe(call.config, call.folder, call.stop_after, given)
     if given.on_jax:
         devices.leave_processes(given)

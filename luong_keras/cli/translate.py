@@ -93,7 +93,7 @@ def run(arguments: Translate) -> int:
         n_best=arguments.n_best,
         max_source_length=arguments.max_source_length,
     )
-    # Read first: a missing file is told before a model is made.
+    # Read first: a missing file is reported before a model is made.
     lines = [] if arguments.check_export else list(_lines(arguments.files))
     options = _phrases(arguments, len(lines))
     size = BATCHES * decoding.batch_size

@@ -13,7 +13,7 @@ class FilterConfig:
     What each leaves out is counted and shown by examples.
     """
 
-    # one side longer than so many times the other, such as 3
+    # one side longer than that many times the other, such as 3
     length_ratio: float | None = None
     # white space sets words apart; characters for scripts without it
     length_unit: Literal["words", "characters"] = "words"

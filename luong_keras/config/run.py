@@ -58,7 +58,7 @@ class TrainingConfig:
     snapshot_steps: int = 1000
     jit_compile: bool = False
     samples: int = 5  # translations shown after each epoch
-    histograms: int | None = None  # every so many epochs, for TensorBoard
+    histograms: int | None = None  # epochs between two of them, for TensorBoard
     # a NaN or an infinity in the gradient: the run stops, with its last finite
     # snapshot; or the step is left out, and counted
     on_nonfinite: Literal["stop", "skip"] = "stop"
@@ -66,7 +66,7 @@ class TrainingConfig:
     # of how many epochs, the last ones, the weights stay in the run folder, as
     # checkpoints/epoch-007.weights.h5
     keep: int = 0
-    # average.weights.h5: the mean of the weights of so many epochs, the last
+    # average.weights.h5: the mean of the weights of that many epochs, the last
     # ones or those that are best by metric
     average_epochs: int | None = None
     average_by: Literal["last", "best"] = "last"

@@ -224,7 +224,7 @@ def _parsed_yaml(path, text):
         for event in yaml.parse(text):
             if isinstance(event, yaml.CollectionStartEvent) and event.anchor:
                 raise ValueError(
-                    f"Expected: in {path} anchors of single values alone. "
+                    f"Expected: in {path} only anchors of single values. "
                     f"Received: `&{event.anchor:.80}` of a list or section, in "
                     f"line {event.start_mark.line + 1}. Write it out."
                 )

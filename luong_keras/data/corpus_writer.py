@@ -73,7 +73,7 @@ def write_corpus(
         filters: Which good pairs are left out all the same; none when None.
         processes: How many processes check, all cores when None; the corpus
             is the same.
-        progress: Is told how many pairs more have been read.
+        progress: Called with the number of further pairs read.
         key: Kept with the corpus, to tell later what it was made of.
 
     Returns:
@@ -293,7 +293,7 @@ def mapped(
         function: What can be sent to another process, with its results.
         chunks: The chunks.
         processes: How many processes; all cores where None.
-        alone: So many chunks are done here first: for few of them, no process
+        alone: How many chunks are done here first: for few of them, no process
             is started.
 
     Yields:
@@ -323,7 +323,7 @@ def _on_processes(function, chunks, processes):
         import loky
     except ImportError as error:
         raise missing_package("loky", error) from error
-    # They work on text alone.
+    # They work only on text.
     pool = loky.ProcessPoolExecutor(
         max_workers=processes, env={"LUONG_KERAS_LAZY": "1"}
     )

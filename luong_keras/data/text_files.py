@@ -158,7 +158,7 @@ def _with_language(prefix: str, language: str) -> Path:
         raise ValueError(
             f"{prefix} holds one side alone, by its name. Expected: "
             f"{ONE_OR_TWO}; beside others, a list of the two. Received: "
-            f"{prefix} alone."
+            f"{prefix} only."
         )
     if found is None:
         raise FileNotFoundError(

@@ -81,7 +81,7 @@ def token_ids(
         side: `"source"` or `"target"`.
         tokenizer: The tokenizer of that side.
         threads: How many threads encode, one a core when None.
-        progress: Is told how many sentences more have been encoded.
+        progress: Called with the number of further sentences encoded.
 
     Returns:
         The ids.

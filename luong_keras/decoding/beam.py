@@ -22,7 +22,7 @@ is room, nothing leaves, and a sentence stops when its pool is full, with
 length normalisation too (which the program does not have).
 
 The sentences of a batch may have beams smaller than K: the result of each is
-that of a search with its settings alone.
+that of a search with only its settings.
 """
 
 from typing import Any, NamedTuple
@@ -243,7 +243,7 @@ class Beam(DecodingStrategy):
         return StepOutput(words, parents, scores, None, None), order
 
     def _continues(self, state, pool, scores):
-        """The sentences that go on, with this pool and these (B, K)."""
+        """The sentences that continue, with this pool and these (B, K)."""
         # `</s>` is a symbol too: a translation may end with t + 1 of them.
         room = state.position + 1 < state.max_lengths
         return state.unfinished & room & ~self._settled(state, pool, scores)
@@ -370,7 +370,7 @@ def have_room(pool: FinishedHypotheses, finishes, size):
 
 
 def alone(unfinished, scores):
-    """Scores (B, K); of sentences that do not go on the first one alone.
+    """Scores (B, K), reduced to the first one in finished sentences.
 
     So it is in a sentence without room for a word: `unfinished` (B,) is False.
     """

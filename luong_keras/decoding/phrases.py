@@ -30,7 +30,7 @@ class PhraseProgress(PerSentence):
 
     @staticmethod
     def _borders(words, places):
-        """Where the first m words of a phrase are the last of its first i.
+        """Mask: the first m words of a phrase are the last of its first i.
 
         Boolean (B, P, L, L), at [i, m].
         """
@@ -45,7 +45,7 @@ class PhraseProgress(PerSentence):
     def after(self, progress, words):
         """The progress (B, K, P) of hypotheses continued by words (B, K)."""
         places = ops.arange(ops.shape(self.words)[2], dtype="int32")
-        # What the phrases could go on from, (B, K, P, L): [m] whether m
+        # What the phrases could continue from, (B, K, P, L): [m] whether m
         # words are there that the new word may follow.
         here = progress[..., None, None] == places[:, None]
         begun = ops.any(here & self.borders[:, None], axis=-2)
@@ -53,7 +53,7 @@ class PhraseProgress(PerSentence):
         return ops.max(ops.where(fits, places + 1, 0), axis=-1)
 
     def next_words(self, progress):
-        """The word that each phrase goes on with, (B, K, P); -1 at its end."""
+        """The next word of each phrase, (B, K, P); -1 at its end."""
         places = ops.arange(ops.shape(self.words)[2], dtype="int32")
         here = progress[..., None] == places
         return ops.max(ops.where(here, self.words[:, None], -1), axis=-1)

@@ -1,4 +1,4 @@
-"""The loop of every search, and the way back along its hypotheses.
+"""The loop of every search, and the backtracking of its hypotheses.
 
 A step takes `ids` (B, K), `states` (a list of tensors (B, K, ...)) and the
 0-based `position` and returns logits (B, K, V), the new states and attention
@@ -10,7 +10,7 @@ What chooses the words is a `DecodingStrategy` (`Greedy`, `Beam`, `Sampling`,
 are `Scorer`s (`scorers.py`). The loop carries what both keep of a hypothesis.
 
 Finished sentences leave the batch: when less than three quarters of its
-sentences go on, the search goes on with them alone. Step, strategy and scorers
+sentences continue, the search keeps only those. Step, strategy and scorers
 must be `PerSentence`s for that, which know what of theirs belongs to a
 sentence; those of this library are. A plain function as a step, and a strategy
 or scorer of your own that names nothing, keep the batch as it is. JAX, whose
@@ -35,7 +35,7 @@ from luong_keras.ops.batch_compaction import PerSentence, put_rows, take_rows
 from luong_keras.ops.shapes import may_be_equal
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
-# A smaller share of sentences that go on leaves the others behind.
+# A smaller share of sentences that continue leaves the others behind.
 LEAST_SHARE = 0.75
 
 

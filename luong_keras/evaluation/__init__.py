@@ -1,7 +1,7 @@
 """Scores of translations and alignments, and their plots.
 
 `bleu` scores a corpus, `length_analysis` scores it by sentence length,
-`metrics` has what chooses the best epoch of a training,
+`metrics` has what chooses the best epoch of a training run,
 `minimum_bayes_risk` chooses among samples, and `plots` draws alignments and
 length analyses.
 """

@@ -241,7 +241,7 @@ def _save(figure: Figure, path: str | os.PathLike[str]) -> Path:
     return Path(path)
 
 
-# What matplotlib brings and draws with unless told otherwise.
+# The fonts that matplotlib brings and uses by default.
 _DEFAULT = "DejaVu Sans"
 # It has a box for every character there is.
 _NO_FONT = "Last Resort"

@@ -39,7 +39,7 @@ def locked(
 
     Args:
         folder: The folder; made if needed.
-        name: Of a file of the folder, for a lock of that file alone. It and
+        name: Of a file of the folder, for a lock of that file only. It and
             the folder's know nothing of each other.
 
     Raises:

@@ -26,8 +26,8 @@ class JaxTranslator(TranslationGraph):
 
     TensorFlow reads and joins the words, JAX searches, on the first device of
     this process and with the weights that the model has at that moment. For
-    the scores of a training; a trained run is translated, with every search,
-    by a `TextTranslator` on TensorFlow.
+    the scores of a training run; a trained run is translated, with every
+    search, by a `TextTranslator` on TensorFlow.
 
     Args:
         translation_model: the model that is trained.

@@ -27,9 +27,9 @@ class SearchOptions(NamedTuple):
         prefix: strings; the words that the translation must begin with.
         replace_unknown: int32; 1 to replace unknown words, 0 to leave them.
         coverage_penalty: float32; of source words that nobody attends.
-        no_repeat_ngram: int32; so many words in a row do not come twice.
+        no_repeat_ngram: int32; that many words in a row do not come twice.
         temperature: float32; above 0 to draw samples.
-        top_k: int32; from so many most probable words.
+        top_k: int32; from that many most probable words.
         top_p: float32; from words with this probability together.
         seed: int32; of samples.
         required: strings; phrases, a tab between two, that must come. One
@@ -53,7 +53,7 @@ class SearchOptions(NamedTuple):
 
     @classmethod
     def columns(cls, count: int, **given) -> SearchOptions:
-        """Options for so many sentences, of one value each or one for all."""
+        """Options for that many sentences, of one value each or one for all."""
         return cls(
             **{
                 name: tf.constant(

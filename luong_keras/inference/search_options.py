@@ -93,7 +93,7 @@ class SearchSettings(BeamSettings, total=False):
 
     # of source words that nobody attends
     coverage_penalty: Option
-    # so many words in a row do not come twice
+    # that many words in a row do not come twice
     no_repeat_ngram: Option
     # of samples; 0 for a beam
     temperature: Option

@@ -22,7 +22,7 @@ class Translation:
 
     Attributes:
         text: the detokenised translation.
-        score: its log-probability, normalised as the search was told.
+        score: its log-probability, normalised by the rule of the search.
         tokens: its words or subwords, unknown ones replaced if asked for.
         source_tokens: those of the source, as far as it was read.
         alignments: (T, S) attention weights, after the softmax.
@@ -85,7 +85,7 @@ class TranslatedText:
 
     Attributes:
         text: the detokenised translation.
-        score: its log-probability, normalised as the search was told.
+        score: its log-probability, normalised by the rule of the search.
         truncated: whether the source, or the prefix that was asked for, was
             longer than what was read, or the translation was cut at its
             maximum length, without `</s>`.

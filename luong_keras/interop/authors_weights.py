@@ -7,7 +7,7 @@ Their matrices are [out, in], applied as y = W x:
                          [embedding; h̃_{t-1}]. Gates: input, forget, output,
                          candidate
     W_emb_src, W_emb_tgt [V, E]: one row a word
-    W_a                  general: h̄ . (W_a h); concat: [U, U], of h alone;
+    W_a                  general: h̄ . (W_a h); concat: [U, U], of h only;
                          location (until September 2015): W_loc [K, U]
     v_a                  [U], of concat
     W_pos, v_pos         [U, U], [U] (eq. 9)

@@ -8,7 +8,7 @@ from luong_keras.ops.lookup import rows
 
 @keras.saving.register_keras_serializable(package="luong_keras")
 class Embedding(keras.layers.Embedding):
-    """`keras.layers.Embedding` that reads the rows of its words alone.
+    """`keras.layers.Embedding` that reads only the rows of its words.
 
     That of Keras reads the whole table (see `ops.lookup`), and in mixed
     precision rounds it all. Arguments, results and saved weights are the

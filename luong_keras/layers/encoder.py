@@ -281,7 +281,7 @@ class Encoder(CheckedLayer):
         """Whether a `scan` trains the layer: faster than Keras' loop.
 
         On a GPU with TensorFlow, cuDNN is faster still; on JAX, Keras has it
-        for sequences without a mask alone.
+        only for sequences without a mask.
         """
         return (
             isinstance(layer, keras.layers.LSTM)
@@ -346,7 +346,7 @@ class Encoder(CheckedLayer):
 def _without_cudnn(layer):
     """A function that returns the layer, or one of the same cell.
 
-    cuDNN is for training alone: it refuses an empty sentence, and its
+    cuDNN is only for training: it refuses an empty sentence, and its
     operations cannot be served on a machine without a GPU.
     """
     if not hasattr(layer, "use_cudnn"):

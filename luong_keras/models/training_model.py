@@ -99,7 +99,7 @@ class TrainingModel(keras.Model):
 def named_outputs(**outputs):
     """Outputs by name, each of a layer of that name.
 
-    Keras before 3.12 finds metrics by the names of layers alone.
+    Keras before 3.12 finds metrics only by the names of layers.
     """
     return {
         name: keras.layers.Identity(dtype=output.dtype, name=name)(output)

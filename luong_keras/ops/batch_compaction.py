@@ -38,7 +38,7 @@ class PerSentence:
         )
 
     def take(self, rows):
-        """The same for the sentences at `rows` (R,) alone."""
+        """The same, only for the sentences at `rows` (R,)."""
         taken = copy.copy(self)
         for name in self.per_sentence:
             setattr(taken, name, take_rows(getattr(self, name), rows))

@@ -1,7 +1,7 @@
 """Word losses from vectors, without the logits of all words at once.
 
 The projection, its softmax, the loss (eq. 4 and 6) and their gradients are
-made together for a chunk of words after the other, and for real words alone:
+made together for a chunk of words after the other, and only for real words:
 padding is never projected. For a word y with logits l = x W + b and smoothing
 e (see `cross_entropy.masked_cross_entropy`):
 
@@ -280,7 +280,7 @@ def losses_and_gradients(logits, probabilities, targets, label_smoothing):
         mean = ops.mean(logits, axis=-1, keepdims=True)
         losses = losses - label_smoothing * mean
         d_logits = d_logits - label_smoothing / vocabulary
-    # Of the right words alone: a one-hot matrix would take more passes.
+    # Only of the right words: a one-hot matrix would take more passes.
     of_right = share - label_smoothing / vocabulary - (1 - label_smoothing)
     d_logits = ops.scatter_update(
         d_logits, ops.stack([row, targets], axis=-1), of_right[:, 0]

@@ -1,4 +1,4 @@
-"""float64, which Keras rounds to float32 unless told not to.
+"""float64, which Keras rounds to float32 by default.
 
 On TensorFlow alone it does not.
 """

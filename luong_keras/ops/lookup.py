@@ -8,7 +8,7 @@ def rows(table, places):
     """The rows of `table` (V, E) at `places` (...), int: (..., E).
 
     `keras.ops.take` reads a variable as a whole: on TensorFlow that is a copy
-    of it, once an optimizer has changed some of its rows alone.
+    of it, once an optimizer has changed only some of its rows.
     """
     if backend.backend() != "tensorflow":
         return ops.take(table, places, axis=0)

@@ -85,7 +85,7 @@ def sampled_word_losses(
 
 
 def of_real_words(losses_of, vectors, targets, pad_id=0):
-    """What `losses_of(vectors, targets)` gives, without projecting padding.
+    """Result of `losses_of(vectors, targets)`, without projecting padding.
 
     On JAX, whose shapes cannot depend on values, and on torch all rows go.
     vectors (N, U), targets (N,).

@@ -35,7 +35,7 @@ class Window(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """How successive queries share blocks of source positions.
+    """Blocks of source positions that successive queries share.
 
     Attributes:
         size: L, how many queries share a block.

@@ -137,7 +137,7 @@ class GoldLinks:
             raise ValueError(
                 "Expected: a line of gold links for each pair of the text. "
                 f"Received: {len(self._gold)} lines in {self._path}, and a "
-                f"text that goes on with {line.place}."
+                f"text that continues with {line.place}."
             )
         gold = self._gold[self._read]
         self._read += 1

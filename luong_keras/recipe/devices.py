@@ -69,7 +69,7 @@ class Devices:
             return value
         from jax.experimental import multihost_utils
 
-        # As two float32, the type that JAX has without being told. The
+        # As two float32, the default type of JAX. The
         # difference of a Python float and a float32 would be a float32.
         high = np.float32(value)
         parts = np.array([high, np.float64(value) - high], np.float32)
@@ -122,7 +122,7 @@ def told_of_lost_processes(devices: Devices) -> Iterator[None]:
         raise LostProcessError(
             f"Process {devices.rank} of {devices.world} lost the others: one "
             "of them has ended, and its own output says why. Nothing is lost: "
-            "start the same command again in all, and the run goes on from "
+            "start the same command again in all, and the run continues from "
             f"its last snapshot. ({str(error).splitlines()[0][:200]})"
         ) from error
 
@@ -194,7 +194,7 @@ def jax_devices(count: int | None) -> Devices:
             machine has no accelerator, as many are made of its processor.
 
     Raises:
-        ValueError: where there are not so many.
+        ValueError: where there are fewer.
     """
     import jax
 
@@ -303,7 +303,7 @@ def process_arguments(environment: Mapping[str, str]) -> dict | None:
     if len(given) < len(names):
         raise ValueError(
             f"Expected: {', '.join(names)}, all of them. Received: "
-            f"{', '.join(given)} alone."
+            f"{', '.join(given)} only."
         )
     first, *_ = environment[_ADDRESSES].split(",")
     try:

@@ -23,7 +23,7 @@ from luong_keras.training.run_folder import OTHER_TEXT, RunFolder
 def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
     """The pairs of a run and its checked training text, from the run folder.
 
-    A run that has begun goes on with the text that it keeps, also where the
+    A run that has begun continues with the text that it keeps, also where the
     files that it came from have moved.
 
     Raises:
@@ -130,7 +130,7 @@ def _kept_corpus(config: RunConfig, run: RunFolder) -> Corpus | None:
         if corpus.description["key"] != corpus_key(None, config.data):
             _check_same_text(corpus, config, run)
     except FileNotFoundError as error:
-        print(f"{error} The run goes on with the text that it keeps.")
+        print(f"{error} The run continues with the text that it keeps.")
     return corpus
 
 

@@ -13,11 +13,11 @@ from luong_keras.recipe.run_word_lists import as_written
 from luong_keras.training.epoch_logs import JsonLinesLog
 from luong_keras.training.run_folder import RunFolder
 
-# Everything else decides the weights, so that a run that goes on with it
+# Everything else decides the weights, so that a run that continues with it
 # changed would be no run that can be repeated: `training.jit_compile` too,
 # which rounds otherwise.
 MAY_CHANGE = (
-    # More: a run goes on, a finished one too. No rate depends on the last.
+    # More: a run continues, a finished one too. No rate depends on the last.
     "training.epochs",
     # The batches are the same, in as many parts as the memory asks for; sums
     # round otherwise, and dropout draws otherwise, as on other devices.
@@ -25,7 +25,7 @@ MAY_CHANGE = (
     "training.parallel_microbatches",
     # How much is lost where a run is killed.
     "training.snapshot_steps",
-    # Whether a run that was stopped for a NaN goes on without that batch.
+    # Whether a run that was stopped for a NaN continues without that batch.
     "training.on_nonfinite",
     "training.max_skipped",
     # What is left out is the same; more of it is looked at or not.
@@ -38,7 +38,7 @@ MAY_CHANGE = (
     # How many epochs' weights stay; those that an average needs always do.
     "training.keep",
     # The epochs that it counts are counted without it, too: a run that has
-    # ended goes on where it is more now, as if it had been so at first.
+    # ended continues where it is more now, as if it had been so at first.
     "training.patience",
     # What is scored and exported: another choice does that again.
     "training.final_weights",
@@ -52,7 +52,7 @@ _DEFAULTS = config_to_dict(RunConfig())
 
 
 def check_resumable(config: RunConfig, run: RunFolder) -> None:
-    """Checks that a run, if there is one, can go on with these settings.
+    """Checks that a run, if there is one, can continue with these settings.
 
     Raises:
         ValueError: where it cannot, with the full name of every setting
@@ -85,7 +85,7 @@ def check_resumable(config: RunConfig, run: RunFolder) -> None:
 def decide_precision(config: RunConfig, run: RunFolder) -> RunConfig:
     """The settings with a precision for `"auto"`.
 
-    It is measured where the run begins; one that goes on, on whatever
+    It is measured where the run begins; one that continues, on whatever
     machine, and in every process, keeps what was chosen.
     """
     if config.model.precision != "auto":
@@ -104,7 +104,7 @@ def trained_epochs(run: RunFolder) -> int:
 
 
 def write_config(config: RunConfig, run: RunFolder) -> None:
-    """Writes the settings with which the run goes on from here."""
+    """Writes the settings with which the run continues from here."""
     run.write_config(
         config_to_dict(as_written(config, run)), MAY_CHANGE, _DEFAULTS
     )
@@ -113,7 +113,7 @@ def write_config(config: RunConfig, run: RunFolder) -> None:
 def is_finished(config: RunConfig, run: RunFolder) -> bool:
     """Whether an earlier call scored and exported just what this one would.
 
-    To be asked after the training, which may have gone on.
+    To be asked after the training, which may have continued.
     """
     if not run.finished.exists():
         return False

@@ -66,12 +66,12 @@ def run_recipe(
 ) -> bool:
     """Trains, scores and exports, as far as the folder has not come yet.
 
-    On JAX it trains alone: what scores and exports is a TensorFlow program,
-    so the same run goes on there.
+    On JAX it only trains: what scores and exports is a TensorFlow program,
+    so the same run continues there.
 
     Args:
         config: the settings.
-        run_dir: the folder of the run; one that was interrupted goes on, and
+        run_dir: the folder of the run; one that was interrupted continues, and
             one that is finished too, where `config` has more epochs.
         stop_after: seconds after which the training stops, as by a signal,
             with a snapshot.
@@ -145,7 +145,7 @@ def _prepare(config: RunConfig, run: RunFolder):
     config = decide_precision(config, run)
     config = kept_decisions(config, run)
     check_resumable(config, run)
-    run_metric(config)  # A wrong one is told before the text is read.
+    run_metric(config)  # A wrong one is refused before the text is read.
     config = bring_in(config, run)
     config = decide_languages(config, run)
     datasets, corpus = prepare_text(config, run)

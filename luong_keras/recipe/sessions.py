@@ -27,7 +27,7 @@ _SECONDS = 10  # of a call that is killed, as many at most have no record
 def session(
     path: Path, devices: Devices, steps: Callable[[], int]
 ) -> Iterator[Callable[[], None]]:
-    """Adds a line about a training that goes on meanwhile.
+    """Adds a line about a training run in progress.
 
     Args:
         path: the file.

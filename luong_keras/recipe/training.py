@@ -51,7 +51,7 @@ _BATCH = ("source", "target_in", "target_out")
 class FitBatches:
     """Training batches as `model.fit` takes them, on these devices.
 
-    With `parts` a device makes so many of its rows.
+    With `parts` a device makes that many of its rows.
     """
 
     def __init__(

@@ -56,7 +56,7 @@ def validation(
         metric = run_metric(config, references, "bleu")
     assert metric.score is not None
     if not devices.writes:
-        # It is told the score.
+        # The score comes from the writing process.
         callback = TranslationValidation(
             list,
             sources,
@@ -201,7 +201,7 @@ def _translations(
 ) -> list[Translation]:
     if isinstance(translator, TextTranslator):
         with warnings.catch_warnings():
-            # The validation has told of them.
+            # The validation has reported them.
             warnings.simplefilter("ignore", TruncationWarning)
             return [nbest[0] for nbest in translator.nbest(lines)]
     found: list[Translation] = []

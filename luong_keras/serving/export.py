@@ -68,8 +68,8 @@ def export_saved_model(
             version. It must not exist.
         weights_dtype: `"bfloat16"` or `"float16"` writes rounded weights of
             half the size, with which every call computes in float32.
-        say: is told of every check, and what the worst request that the
-            limits allow costs a server, for example `print`.
+        say: called with a line for every check, and what the worst request that
+            the limits allow costs a server, for example `print`.
         limits: what one batch of the server may ask for; the default ones
             when None.
 
@@ -161,7 +161,7 @@ def worst_request(translator: TextTranslator, limits: ServingLimits) -> Call:
     beam_size = decoding.max_beam_size or decoding.beam_size
     return "align", {
         "text": texts[0],
-        # The last of all: so many are put together before.
+        # The last of all: that many are put together before.
         "rank": np.full(rows, (decoding.stack_size or beam_size) - 1, "int32"),
         "beam_size": np.full(rows, beam_size, "int32"),
         "length_penalty": np.full(rows, -1, "float32"),
@@ -171,7 +171,7 @@ def worst_request(translator: TextTranslator, limits: ServingLimits) -> Call:
 
 
 def _longest(tokenizer, tokens, rows, generator):
-    """Texts of so many tokens drawn from a vocabulary, (rows,) bytes."""
+    """Texts of that many tokens drawn from a vocabulary, (rows,) bytes."""
     ids = generator.integers(
         len(SPECIAL_TOKENS), tokenizer.vocabulary_size, (rows, tokens)
     )

@@ -60,7 +60,7 @@ def check_saved_model(
     Args:
         folder: the SavedModel.
         expected: calls, and what the model itself answers to them.
-        say: is told of every check that passed.
+        say: called with a line for every check that passed.
         worst: a call whose cost is measured after the others, on Linux.
 
     Returns:

@@ -62,7 +62,7 @@ INPUTS = {
     "encode": {"text": tf.string},
     "contract": {"text": tf.string},
 }
-# Attention weights are larger than all else: they are in the others alone.
+# Attention weights are larger than all else: only the others have them.
 _ALIGNMENT = ("alignments", "source_tokens", "source_lengths")
 # What a search gives of every rank.
 _OF_A_RANK = ("translations", "scores", "tokens", "lengths", "alignments")

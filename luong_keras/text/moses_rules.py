@@ -76,7 +76,7 @@ def tokenizer_rules(tokenizer: Any) -> list[Rule]:
 
 
 def _apostrophe_rules(tokenizer: Any) -> list[Rule]:
-    """English and French contractions; elsewhere the apostrophe is alone."""
+    """English and French contractions; elsewhere apostrophes stand apart."""
     letter = character_class(tokenizer.IsAlpha)
     number = character_class(tokenizer.IsN)
     if tokenizer.lang == "en":
@@ -160,6 +160,6 @@ def _literal(code: int) -> str:
 
 @functools.cache
 def _digits() -> str:
-    r"""What Python's `\d` matches, which is of another Unicode than RE2's."""
+    r"""Characters of Python's `\d`, whose Unicode is not that of RE2."""
     everything = "".join(map(chr, range(sys.maxunicode + 1)))
     return character_class(re.findall(r"\d", everything))

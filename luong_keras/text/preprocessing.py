@@ -41,7 +41,7 @@ class Preprocessor:
     tokenize: bool = True
 
     def __post_init__(self) -> None:
-        """Loads what is needed, so that a missing package is told at once."""
+        """Loads the packages, so that a missing one is reported at once."""
         moses_tools(self.language)
 
     def __call__(self, text: str) -> str:

@@ -82,7 +82,7 @@ class SubwordSampler:
         self._scores = {
             piece: processor.get_score(i) for piece, i in self._ids.items()
         }
-        # Where no piece has a space inside, none goes on into the next word.
+        # Where no piece has a space inside, none continues into the next word.
         self._of_words = not any(_SPACE in piece[1:] for piece in self._ids)
 
     def encode(self, text: Sequence[str | bytes], seed: int) -> list[list[int]]:
@@ -157,7 +157,7 @@ def _bpe_processor(tokenizer: Tokenizer):
         kind = _model_type(tokenizer.file_bytes())
     if kind != "bpe":
         raise ValueError(
-            "Merges are left out of byte pair encodings alone. Expected: a "
+            "Merges are left out only of byte pair encodings. Expected: a "
             "SentencePieceTokenizer whose model is of the type 'bpe'. "
             f"Received: {kind!r}."
         )

@@ -69,7 +69,7 @@ def in_order(
 
 
 def divide_cores(computations: int) -> None:
-    """Gives so many computations at once an equal share of the cores each.
+    """Gives that many computations at once an equal share of the cores each.
 
     TensorFlow then divides an operation among that share, and no longer among
     all cores. It works before TensorFlow computes for the first time;

@@ -102,7 +102,7 @@ def join_13a(words: tf.RaggedTensor) -> tf.Tensor:
     """Joins words of `split_13a` and attaches punctuation again.
 
     What was one word with a dash after its digit, or two words around a
-    slash, cannot be told apart from spaced ones; the commoner spelling is
+    slash, cannot be distinguished from spaced ones; the commoner spelling is
     written. Splitting the result gives the same words again.
 
     Args:

@@ -213,7 +213,7 @@ class JsonLinesLog(keras.callbacks.Callback):
     the snapshot, has one line: that of the later time.
 
     Args:
-        path: The file; a resumed run goes on in it.
+        path: The file; a resumed run continues in it.
 
     Example:
         >>> import pathlib, tempfile

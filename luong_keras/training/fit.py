@@ -62,7 +62,7 @@ def fit(
     Under `tf.distribute.MirroredStrategy`, call it inside `strategy.scope()`:
     a resumed run makes the optimizer's variables here. The batches are
     `tf.data` datasets, with rows of padding at the end up to a multiple of the
-    replicas. A snapshot may go on with another number of devices, or on one.
+    replicas. A snapshot may continue with another number of devices, or on one.
 
     Args:
         training_model: The compiled model; give `compile` an explicit
@@ -143,7 +143,7 @@ def _fit_from(
     verbose: str | int,
     **validation: Any,
 ) -> keras.callbacks.History:
-    """The rest of a run, from so many batches on."""
+    """The rest of a run, from that many batches on."""
     steps = batches.steps_per_epoch
     end = epochs * steps
     if _has_ended(callbacks) and position % steps == 0:
@@ -186,7 +186,7 @@ def _fit_from(
 
 
 # Of the batches of one execution, Keras tells callbacks the last one; before
-# 3.11 it told the first one.
+# 3.11 it reported the first one.
 _NAMES_FIRST_BATCH = keras.__version__.startswith("3.10.")
 
 

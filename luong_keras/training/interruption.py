@@ -20,11 +20,11 @@ class StopOnSignal(keras.callbacks.Callback):
 
     The first signal sets a flag and puts the old handlers back, so a second
     one ends the process at once. Python allows signal handlers in the main
-    thread alone; in another one the callback does nothing.
+    thread only; in another one the callback does nothing.
 
     Given to `luong_keras.training.fit.fit` together with a snapshot path,
     the run can be resumed from the very batch. SIGUSR1, where there is one,
-    asks that one for a snapshot, and the run goes on.
+    asks that one for a snapshot, and the run continues.
 
     Where several processes train together, all must stop after the same
     batch: every `agree_every` batches they ask each other.
@@ -34,7 +34,7 @@ class StopOnSignal(keras.callbacks.Callback):
         deadline: When to stop, on the clock of `time.monotonic`.
         agree: A function of whether this process is to stop that returns
             whether any of them is; all call it at the same batches. `None`
-            for a process that is alone.
+            for a single process.
         agree_every: The batches from one such question to the next.
 
     Example:
@@ -208,7 +208,7 @@ class SnapshotCallback(keras.callbacks.Callback):
         began = self._resumed.steps_per_epoch
         if None not in (began, steps_per_epoch) and began != steps_per_epoch:
             raise ValueError(
-                "A run goes on with epochs of the length that it began with. "
+                "A run continues with epochs of the length that it began with. "
                 f"Expected: steps_per_epoch={began}, as in {self.path}. "
                 f"Received: steps_per_epoch={steps_per_epoch}. Give the data "
                 "of the run its old length, or use a new folder for a new run."
@@ -231,7 +231,7 @@ class SnapshotCallback(keras.callbacks.Callback):
             problem = str(error)
         snapshot = Snapshot.read(older)
         warnings.warn(
-            f"{problem} The run goes on from the snapshot before, {older}, "
+            f"{problem} The run continues from the snapshot before, {older}, "
             f"after batch {snapshot.position}.",
             stacklevel=2,
         )
@@ -290,6 +290,6 @@ class SnapshotCallback(keras.callbacks.Callback):
             self.model.stop_training = True
             print(
                 f"\nStopped after batch {position}, saved in {self.path}. "
-                "The same command goes on from there.",
+                "The same command continues from there.",
                 flush=True,
             )

@@ -128,7 +128,7 @@ def _check_replicas(model: keras.Model, replicas: int) -> None:
     if isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer):
         raise ValueError(
             "The optimizer that scales the loss looks for overflows on the "
-            "first replica alone. Expected: under several replicas a model "
+            "first replica only. Expected: under several replicas a model "
             "of float32, float64 or mixed_bfloat16. Received: a "
             f"LossScaleOptimizer and {replicas} replicas."
         )

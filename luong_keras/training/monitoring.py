@@ -139,7 +139,7 @@ class StopOnPlateau(BestEpoch):
     Of epochs with the same value the one with less `val_loss` is the better.
     Unlike `keras.callbacks.EarlyStopping` it has its best value and what it
     has waited saved with the run: `luong_keras.training.fit.fit` trains no
-    more where it has ended, and goes on where the patience is larger now, as
+    more where it has ended, and continues where the patience is larger now, as
     a run that had it from the beginning.
 
     Args:

@@ -137,7 +137,7 @@ class RunFolder:
         may_change: Iterable[str] = (),
         defaults: dict[str, Any] | None = None,
     ) -> None:
-        """Write the configuration; a run that goes on must have the same.
+        """Write the configuration; a run that continues must have the same.
 
         Args:
             config: What JSON can hold.
@@ -185,7 +185,7 @@ class RunFolder:
         if different:
             may = f" except for {', '.join(free)}" if free else ""
             raise ValueError(
-                "A run goes on with the configuration it began with, that in "
+                "A run continues with the configuration it began with, that in "
                 f"{str(self.config)!r}{may}. Received another: "
                 f"{'; '.join(different)}. Use a new folder for a new run."
             )

@@ -1,4 +1,4 @@
-"""All that a training run needs to go on exactly, in one file."""
+"""All that a training run needs to continue exactly, in one file."""
 
 import os
 import re

@@ -44,7 +44,7 @@ class TrainingProgress(keras.callbacks.Callback):
     It reads what Keras hands to every callback and the learning rate now and
     then, so it waits for the device no more than Keras' own bar does. Give
     it after the callbacks that add to the logs, with `verbose=0`, and use it
-    as a context: an error in the training then leaves the terminal as it was.
+    as a context: an error in training then leaves the terminal as it was.
 
     Args:
         monitor: The key of the validation score in the logs of an epoch.

@@ -82,7 +82,7 @@ class BestWeights(BestEpoch):
         self._epochs = epoch + 1
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        """Say where the value has told nothing."""
+        """Warn about a metric whose value never changed."""
         if self._epochs not in (0, _EPOCHS_OF_ZERO):
             self._say_zero(self._epochs)
 
@@ -205,7 +205,7 @@ class EpochWeights(Stateful):
 
 
 def _last(count: int, number: int) -> list[int]:
-    """The epochs up to a number, at most so many."""
+    """The epochs up to a number, at most that many."""
     return list(range(max(1, number - count + 1), number + 1))
 
 

@@ -296,7 +296,7 @@ def test_a_wide_beam_finds_every_sentence_there_is():
             np.array([4]),
             4,
             # An end counts where it ranks above the last place, and 4 ** 4
-            # candidates go on from the longest sentences.
+            # candidates continue from the longest sentences.
             beam_size=4**4,
             stack_size=len(scored),
             length_penalty=1.0,

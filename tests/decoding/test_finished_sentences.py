@@ -161,7 +161,7 @@ def test_few_that_have_finished_stay_until_more_have():
         max_steps=11,
         min_lengths=limits,
     )
-    # Those that have finished leave when less than three of four go on: 7 of
+    # Those that have finished leave when less than three of four continue: 7 of
     # 9 are enough, 6 of 9 are not; 5 of 6 are, 4 of 6 are not; 3 of 4 are.
     assert step.sentences == [9] * 5 + [6] * 2 + [4] * 2 + [2, 1]
 

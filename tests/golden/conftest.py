@@ -7,7 +7,7 @@ import pytest
 
 from tests.golden.golden_files import Comparison, open_case
 
-# `make test` takes one of so many cases; on JAX each is compiled anew.
+# `make test` takes one of that many cases; on JAX each is compiled anew.
 EVERY = {"tensorflow": 20, "jax": 40}
 # Of these JAX compiles every batch, or every length.
 _LONG_ON_JAX = ("test_training", "test_decode")

@@ -794,7 +794,7 @@ MUTATIONS = [
         "processes",
     ),
     Mutation(
-        "a run goes on with another text",
+        "a run continues with another text",
         "recipe/preparation.py",
         "            _check_same_text(corpus, config, run)",
         "            pass",
@@ -1200,7 +1200,7 @@ MUTATIONS = [
         ("tests/models/test_precision.py",),
     ),
     Mutation(
-        "a run that goes on measures its precision again",
+        "a run that continues measures its precision again",
         "recipe/resumption.py",
         "if run.config.exists():\n        chosen",
         "if not run.path:\n        chosen",

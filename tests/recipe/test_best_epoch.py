@@ -132,7 +132,7 @@ def test_one_word_answers_are_compared_as_wholes(tmp_path, quick, capsys):
     assert config.data.target_language is None
     assert "val_exact_match" in logs(tmp_path)[0]
     assert results(tmp_path)["exact_match"] == {"score": 0.0}
-    # The same call goes on with the metric that the run has chosen.
+    # The same call continues with the metric that the run has chosen.
     Translator.fit(pairs, run_dir=tmp_path, epochs=2, **TINY)
     assert "best epoch is chosen" not in capsys.readouterr().out
     assert run_config(tmp_path).training.metric == "exact_match"

@@ -62,7 +62,7 @@ def test_lengths_that_grow(prepared, capsys):
     assert found.min_length_ratio == 0
     line = f"{found.max_length_ratio} x source tokens + "
     assert line in capsys.readouterr().out
-    assert prepared(pairs) == found  # The run goes on.
+    assert prepared(pairs) == found  # The run continues.
 
 
 def test_sources_of_one_length_bound_by_the_longest_target(prepared):

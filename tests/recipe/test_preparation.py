@@ -62,7 +62,7 @@ def test_a_run_keeps_its_text(tmp_path, config, run, capsys):
         (tmp_path / f"{part}.tsv").unlink()
     before = state(run.corpus)
     assert texts(*prepare_text(config, run)) == first
-    assert "goes on with the text that it keeps" in capsys.readouterr().out
+    assert "continues with the text that it keeps" in capsys.readouterr().out
     assert state(run.corpus) == before
 
 

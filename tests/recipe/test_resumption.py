@@ -140,7 +140,7 @@ def test_auto_is_decided_where_a_run_begins_and_kept(
     again = decide_precision(auto, fresh)
     assert again == begun
     check_resumable(again, fresh)
-    # A run of another precision goes on in that, too.
+    # A run of another precision continues in that, too.
     assert decide_precision(auto, run) == RunConfig()
     assert decide_precision(begun, run) == begun
     with pytest.raises(ValueError, match="precision: 'float32' → 'mixed_bfl"):

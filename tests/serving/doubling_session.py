@@ -62,7 +62,7 @@ def together(batched, *arrays, outputs=OUTPUTS, milliseconds=0):
 
 
 def enqueued(batched, count):
-    """Waits until so many tasks are in the queues."""
+    """Waits until that many tasks are in the queues."""
     waited = threading.Event()
     for _ in range(6000):
         found = sum(

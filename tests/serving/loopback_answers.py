@@ -91,7 +91,7 @@ class Lists:
         self._single_line = single_line
 
     def write(self, name, array, depth):
-        """An output's array, inside so many objects and lists."""
+        """An output's array, inside that many objects and lists."""
         depth_of_values = depth + array.ndim
         if not array.ndim:
             return texts(name, array.reshape(1), depth)[0]
@@ -147,7 +147,7 @@ def innermost(name, array, separator, depth):
 
 
 def texts(name, flat, depth):
-    """Texts of values, inside so many objects and lists."""
+    """Texts of values, inside that many objects and lists."""
     if flat.dtype.name in ALL_DIGITS:
         return decimals(flat).numpy().tolist() if flat.size else []
     if flat.dtype == bool:
@@ -163,7 +163,7 @@ def texts(name, flat, depth):
 
 
 def members(values, depth):
-    """An object inside so many others: name -> text of the value."""
+    """An object inside that many others: name -> text of the value."""
     inside = (b"," + line(depth + 1)).join(
         quoted(name.encode()) + b": " + value for name, value in values.items()
     )
@@ -171,7 +171,7 @@ def members(values, depth):
 
 
 def line(depth):
-    """The beginning of a line inside so many objects and lists."""
+    """The beginning of a line inside that many objects and lists."""
     return b"\n" + b"    " * depth
 
 

@@ -30,7 +30,7 @@ class Form:
         self._allowed, self._pads, self.metrics = allowed, pads, metrics
 
     def _size(self, size):
-        """Rows of a batch of so many rows."""
+        """Rows of a batch of that many rows."""
         larger = (number for number in self._allowed if number >= size)
         return next(larger, size)
 

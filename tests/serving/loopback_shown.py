@@ -37,7 +37,7 @@ class Text:
         self.written += part
 
     def write(self, value, depth, before):
-        """Adds a value that is inside so many objects and lists."""
+        """Adds a value that is inside that many objects and lists."""
         if isinstance(value, dict):
             self.add(before + b"{")
             for number, (key, member) in enumerate(value.items()):

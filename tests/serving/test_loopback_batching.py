@@ -149,7 +149,7 @@ def test_what_ends_the_real_server_ends_the_double(work, monkeypatch):
 
 
 class Rows:
-    """A task of so many rows."""
+    """A task of that many rows."""
 
     def __init__(self, size):
         self.size, self.inputs = size, {"x:0": np.ones([size, 1])}

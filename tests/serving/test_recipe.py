@@ -77,7 +77,7 @@ class Place:
         return self.shell(command)
 
     def shell(self, command):
-        """Runs it as one line of a shell that goes on."""
+        """Runs it as one line of a shell that continues."""
         if self.proxy is not None:
             port = str(self.proxy.port)
             command = command.replace("localhost:8443", f"localhost:{port}")

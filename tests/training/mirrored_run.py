@@ -89,7 +89,7 @@ class Interrupted(keras.callbacks.Callback):
 
 
 def resumed(folder):
-    """Runs that go on with another number of devices."""
+    """Runs that continue with another number of devices."""
 
     def callbacks(name):
         return [

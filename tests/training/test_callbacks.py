@@ -314,7 +314,7 @@ def test_processes_stop_after_the_same_batch():
     for batch in range(11):
         stop.on_train_batch_end(batch)
     assert asked == [False, False] and not stop.stopping
-    stop.received = signal.SIGTERM  # Not at once: the other goes on.
+    stop.received = signal.SIGTERM  # Not at once: the other continues.
     assert not stop.stopping and not stop.model.stop_training
     stop.on_train_batch_end(11)
     assert asked == [False, False, True]

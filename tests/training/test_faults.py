@@ -2,7 +2,7 @@
 
 A small run is made once to count everything that it asks of the disk. Then
 each of these calls fails in a run of its own, which ends with one clear line,
-or goes on; given again, the run ends with the bits of the straight one.
+or continues; given again, the run ends with the bits of the straight one.
 """
 
 import contextlib

@@ -377,7 +377,7 @@ def test_a_run_stops_when_its_time_is_up(tmp_path, saved, capsys):
     assert (saved, history.epoch, stop.stopping) == ([3], [], True)
     assert stop.received is None
     assert "Stopped after batch 3" in capsys.readouterr().out
-    # Without a deadline it goes on from there.
+    # Without a deadline it continues from there.
     fit(
         small_model(),
         Rows(),

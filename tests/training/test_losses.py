@@ -208,7 +208,7 @@ def test_logits_and_losses_are_told_apart():
 
 
 def weighted_model(parts):
-    """Logits of ids by one table, in a batch of so many parts."""
+    """Logits of ids by one table, in a batch of that many parts."""
     ids = keras.Input((None,), dtype="int32")
     table = keras.layers.Embedding(6, 6, embeddings_initializer="uniform")
     model = TrainingModel(ids, table(ids))

@@ -214,7 +214,7 @@ def test_the_command_goes_on_with_other_devices(tmp_path):
             text=True,
         )
         assert done.returncode == 0, done.stderr[-5000:]
-        assert "The same command goes on from there" in done.stdout
+        assert "The same command continues from there" in done.stdout
         snapshot = Snapshot.read(tmp_path / "run" / "snapshot.npz")
         positions.append(snapshot.position)
     assert positions == sorted(set(positions))

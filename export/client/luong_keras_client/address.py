@@ -1,4 +1,4 @@
-"""Which model is asked, where, and what a client shows to be let in."""
+"""Address of a model, and the credentials of a client."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class Batches:
             self.waiting.append((part, sent + 1))
 
     def results(self, places: TruncatedPlaces) -> Iterator[Any]:
-        """What the user gets before the first line without; its error."""
+        """Results up to the first failed line, then its error."""
         question, error = self.question, self.failure
         if error is None and self._too_long:
             long = sorted(self._too_long)

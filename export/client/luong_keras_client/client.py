@@ -25,7 +25,7 @@ from luong_keras_client.requests import Lines, Option, Question
 # it may be sent again. One whose time ran out is not: a server that is too
 # slow would only have more to do.
 _MAY_PASS = ("UNAVAILABLE", "RESOURCE_EXHAUSTED")
-# Told with the same code, and would be told again: of a message that is too
+# Reported with the same code, and would be again: a message that is too
 # large, and of a request that waited in a queue for as long as it may.
 _WILL_NOT_PASS = ("larger than max", "timeout exceeded while waiting")
 _CONTRACT = f"contract {' or '.join(map(str, responses.CONTRACTS))}"
@@ -50,7 +50,7 @@ def _wait(state: Any) -> float:
 
 
 class _Client:
-    """What both have; in the one that waits no coroutine is ever suspended.
+    """Common part of both clients; the synchronous one suspends no coroutine.
 
     `_mode` has what they do otherwise.
     """
@@ -276,7 +276,7 @@ class _Client:
     async def _send(
         self, what: str, message: Any, read: Any, deadline: float | None = None
     ) -> Any:
-        """What a message is answered, with its repetitions."""
+        """Send a message, with retries, and read the answer."""
         connection = self._connection()
         end = deadline or time.monotonic() + self._timeout
 
@@ -400,7 +400,7 @@ class TranslationClient(_Client):
     def score(
         self, sources: Lines, targets: Lines
     ) -> list[responses.TranslationScore]:
-        """How probable given translations are."""
+        """Score given translations by their log-probability."""
         question = requests.pairs("score", sources, targets)
         return self._mode.result(self._ask(question))
 
@@ -416,7 +416,7 @@ class TranslationClient(_Client):
         return self._mode.result(self._ask(requests.encoding(lines)))
 
     def contract(self) -> responses.Contract:
-        """What the server takes; it is asked once, at the first call."""
+        """Limits of the server, requested once, at the first call."""
         return self._mode.result(self._agreed())
 
     def status(self) -> dict[int, str]:

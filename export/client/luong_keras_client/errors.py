@@ -32,7 +32,7 @@ _ADVICE = {
     "signature": "Export the run again with this version of luong_keras; "
     "`saved_model_cli show` lists what an export can be asked.",
     "UNAVAILABLE": "Is the server running, and is this its address? REST has "
-    "port 8501 and gRPC 8500, unless the server was told otherwise.",
+    "port 8501 and gRPC 8500, unless the server was started otherwise.",
     "RESOURCE_EXHAUSTED": "The server has more to do than it can: ask later, "
     "or for less at a time.",
     "DEADLINE_EXCEEDED": "Pass a larger `timeout` or `request_timeout`, or "

@@ -1,4 +1,4 @@
-"""How a client waits: in threads, or in an event loop."""
+"""Ways to wait: in threads, or in an event loop."""
 
 from __future__ import annotations
 

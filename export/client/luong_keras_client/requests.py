@@ -1,4 +1,4 @@
-"""What a client asks: a signature, its inputs, and how to read an answer."""
+"""Requests: a signature, its inputs, and the reader of its answer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OF_A_BEAM = _ALL[:5]
 
 
 class BeamSettings(TypedDict, total=False):
-    """What may be chosen of a beam; what is left out, or None, is as it is."""
+    """Options of a beam search; the model's own where absent or None."""
 
     beam_size: Option
     length_penalty: Option
@@ -38,7 +38,7 @@ class BeamSettings(TypedDict, total=False):
 
 
 class SearchSettings(BeamSettings, total=False):
-    """What may be chosen of any search."""
+    """Options of any search."""
 
     coverage_penalty: Option
     no_repeat_ngram: Option

@@ -1,4 +1,4 @@
-"""What a server answers: results of the rows of its arrays."""
+"""Answers of a server: results of the rows of its arrays."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Translation(TranslatedText):
 
 @dataclass(frozen=True)
 class TranslationScore:
-    """How probable a given translation is, with `</s>`, and each word of it.
+    """Log-probability of a given translation with `</s>`, and of each word.
 
     `truncated` where one of the two was longer than what was read.
     """
@@ -103,7 +103,7 @@ class ScoredTranslation(TranslationScore):
 
 
 def contract_of(arrays: Arrays) -> Contract:
-    """What the signature `contract` says."""
+    """Read the answer of the signature `contract`."""
     version = int(arrays["version"][0])
     if version not in CONTRACTS:
         raise TranslationServerError(f"contract {version}", "CONTRACT")
@@ -136,7 +136,7 @@ def text_of(arrays: Arrays, row: int) -> TranslatedText:
 
 def texts_of(arrays: Arrays, row: int) -> list[TranslatedText]:
     """The translations that a search found."""
-    # Contract 2 has it of a sentence alone.
+    # Contract 2 has it only of a sentence.
     cut = arrays.get("truncations", arrays["truncated"][:, None])[row]
     texts, scores = arrays["translations"][row], arrays["scores"][row]
     cut = np.broadcast_to(cut, len(scores))

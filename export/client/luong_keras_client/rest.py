@@ -156,7 +156,7 @@ def _failure(error: Exception) -> TranslationServerError:
 
 
 def _read(answer: Any, read: Callable[[Any], Any]) -> Any:
-    """What an answer says; an error where it tells one, or nonsense."""
+    """Read an answer; raise its error, or one for an unreadable answer."""
     status, headers, content = answer
     try:
         said = json.loads(content)
@@ -176,7 +176,7 @@ def _read(answer: Any, read: Callable[[Any], Any]) -> Any:
 
 
 def seconds_to_wait(value: str | None) -> float | None:
-    """What `Retry-After` asks for: seconds, or a date as HTTP writes it."""
+    """Seconds of `Retry-After`, which has seconds or an HTTP date."""
     if value is None:
         return None
     if value.strip().isdecimal():

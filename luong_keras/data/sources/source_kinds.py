@@ -50,7 +50,7 @@ def one_line(text: str) -> str:
         >>> one_line("two\r\nlines\tand a tab")
         'two lines and a tab'
     """
-    # Most text has none, which is told sooner.
+    # Most text has none, which is found sooner.
     return text if text.isprintable() else CONTROL.sub(" ", text)
 
 

@@ -338,7 +338,7 @@ class LuongAttention(CheckedLayer):
 
     def _check_widths(self, keys=None, **arguments):
         if keys is not None:
-            # Values that are averaged alone: cells project them.
+            # Values that are only averaged: cells project them.
             arguments.pop("value", None)
         super()._check_widths(**arguments)
 

@@ -17,7 +17,7 @@ class Score:
             0 ... P - 1 of a sentence and not to the words of the memory;
             such a score is refused by attention that looks at a window.
         mask_location: for those, whether the softmax runs over the positions
-            of the sentence alone.
+            of the sentence only.
         options: the arguments of `LuongAttention` that are its own.
 
     Example:

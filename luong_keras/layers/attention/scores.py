@@ -249,7 +249,7 @@ SCORES = {
 
 
 def get(score_mode, options):
-    """The score that an attention layer is told to have.
+    """The score of an attention layer, from a name or an object.
 
     Args:
         score_mode: a name of `SCORES`, or a `Score`.
@@ -309,7 +309,7 @@ def _check_options(score, own, given):
         if name not in own:
             owners = [n for n, kind in SCORES.items() if name in kind.options]
             raise ValueError(
-                f"`{name}` belongs to `score_mode={owners[0]!r}` alone. "
+                f"`{name}` belongs only to `score_mode={owners[0]!r}`. "
                 f"Received: score_mode={score!r}, {name}={value!r}. Leave "
                 f"`{name}` out."
             )

@@ -81,7 +81,7 @@ class AttentionCell(CellWeights):
         `values` is W_cc h̄, the context's half of the attentional kernel:
         attention is linear in its values, so attending to the projected
         memory gives W_cc c_t without a product a step. Local attention sees
-        a few positions alone: there `values` is the memory and W_cc, the
+        only a few positions: there `values` is the memory and W_cc, the
         third result, multiplies the context. None without attention.
         """
         if self.attention is None:

@@ -31,7 +31,7 @@ class _BahdanauPath:
     Luong et al. (2015), section 3.1, "Comparison to (Bahdanau et al.,
     2015)", describe this order. The read-out is the attentional layer of
     eq. 5 instead of a deep output with maxout, so that a comparison varies
-    the path alone. The context takes the place of the fed vector: input
+    only the path. The context takes the place of the fed vector: input
     feeding is off.
     """
 

@@ -228,7 +228,7 @@ ATTENTIONS = {
 
 
 def get_attention(attention, dtype=None):
-    """The attention layer that a decoder is told to have.
+    """The attention layer of a decoder, from a name or a layer.
 
     Args:
         attention: a layer; a name of `ATTENTIONS`, which are those of the
