@@ -39,13 +39,13 @@ TRAIN = [
     "matplotlib>=3.8",
     "jinja2>=3.1",  # the pages of `report`
 ]
-# Subwords inside the graph. It wants TensorFlow of its own minor version: pip
+# Subwords inside the graph. It needs TensorFlow of its own minor version: pip
 # would move a TensorFlow that is there for it, so it is an extra of its own.
 # It has no wheels for Windows; 2.21.0 does not import.
 TEXT = "tensorflow-text>=2.18,!=2.21.0; platform_system != 'Windows'"
 JAX = "jax>=0.5"
 TORCH = "torch>=2.6"  # read by `make test-torch` too
-# The server's protocol. It wants TensorFlow of its own minor version.
+# The server's protocol. It needs TensorFlow of its own minor version.
 SERVING_API = "tensorflow-serving-api>=2.18"
 # The workflow in examples/reproduction.
 REPRODUCTION = ["snakemake>=9", "scipy>=1.15"]

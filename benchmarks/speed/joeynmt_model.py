@@ -58,7 +58,7 @@ def translating(configuration, sentences_file, beam_size):
         for _ in range(steps):
             ids = sentences[place[0] % len(sentences)]
             place[0] += 1
-            # Its encoder wants the source to end by `</s>`, as ours does not.
+            # Its encoder needs the source to end by `</s>`, as ours does not.
             source = torch.tensor([[*ids, EOS_ID]])
             batch = Batch(
                 src=source,

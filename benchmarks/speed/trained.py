@@ -81,7 +81,7 @@ class Trained:
         return ours, marian
 
     def vocabulary(self):
-        """The subwords of all programs, by the name that Marian wants."""
+        """The subwords of all programs, by the name that Marian needs."""
         path = self.folder / "vocabulary.spm"
         model = (self.run() / "source_vocabulary.model").read_bytes()
         if not path.exists() or path.read_bytes() != model:

@@ -107,7 +107,7 @@ function options() {
   };
 }
 
-// The server wants a tab between two phrases, which a field does not take.
+// The server needs a tab between two phrases, which a field does not take.
 const phrases = (field) =>
   field.value.split(";").map((phrase) => phrase.trim()).filter(Boolean).join("\t");
 

@@ -47,7 +47,7 @@ class Ask:
     """Translates text through a server, as it comes, to standard output.
 
     `--n-best` and `--alignments` print JSON lines instead of text, `--score`
-    log-probabilities. A server that wants a token is sent that of the
+    log-probabilities. A server that needs a token is sent that of the
     environment variable LUONG_KERAS_TOKEN; the command line would show it to
     everybody on this machine.
     """

@@ -125,7 +125,7 @@ _NOISE = re.compile(
     rb"|WARNING: All log messages before absl::InitializeLog\(\)"
     rb"|E0000 .*(Unable to register cu\w+ factory|oneDNN supports DT_\w+ only)"
 )
-# Where there is no card, nobody wants to know that it does not answer.
+# Where there is no card, nobody needs to know that it does not answer.
 _NO_CARD = re.compile(rb"E0000 .*failed call to cuInit")
 
 

@@ -171,7 +171,7 @@ def parse(argv: Sequence[str]) -> Call:
         print(
             "No --preset: training the demo on the built-in corpus. For "
             "WMT14 English-German as in the paper: --preset paper (downloads "
-            "through tensorflow_datasets, wants a GPU). For text of your "
+            "through tensorflow_datasets, needs a GPU). For text of your "
             "own: luong-keras train pairs.tsv"
         )
     folder = arguments.run_dir or Path("runs", preset or "demo")

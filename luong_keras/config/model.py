@@ -144,7 +144,7 @@ def check_shared_embeddings(model) -> None:
         return
     if model.source_features is not None:
         raise ValueError(
-            "shared_embeddings=true wants words on both sides. Received: "
+            "shared_embeddings=true needs words on both sides. Received: "
             f"source_features={model.source_features}. Set one of them to "
             "its default."
         )

@@ -113,7 +113,7 @@ class TrainingConfig:
             self.label_smoothing or self.r_drop
         ):
             raise ValueError(
-                "label_smoothing and r_drop want the logits of all words. "
+                "label_smoothing and r_drop need the logits of all words. "
                 f"Received: label_smoothing={self.label_smoothing}, "
                 f"r_drop={self.r_drop} and "
                 f"sampled_softmax={self.sampled_softmax}. Set it to null, or "

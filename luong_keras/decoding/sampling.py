@@ -37,7 +37,7 @@ class Sampling(IndependentSampler):
             (Holtzman et al. 2020), at the given temperature and after
             `top_k`; 1 for all. Words as probable as the last of them count.
         seeds: (B,) int32; 0 for all sentences when None.
-        counts: (B,) how many samples each sentence wants; K when None.
+        counts: (B,) how many samples each sentence needs; K when None.
 
     Example:
     >>> Sampling(2, temperature=0.0)

@@ -107,7 +107,7 @@ def sentence_chrf(
 ) -> list[float]:
     """The chrF of every sentence.
 
-    Of one sentence alone it says more than BLEU, which wants four words in a
+    Of one sentence alone it says more than BLEU, which needs four words in a
     row.
 
     Args:

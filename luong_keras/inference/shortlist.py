@@ -102,7 +102,7 @@ class Shortlist(tf.Module):
 
 
 def named_words(request: RequestOptions | None) -> list[tf.Tensor]:
-    """The ids that sentences ask for, or want to be without."""
+    """The ids that sentences ask for, or refuse."""
     if request is None:
         return []
     phrases = [request.required, request.forbidden]

@@ -63,7 +63,7 @@ class WordLosses(CheckedLayer):
             check_numbers(sampled=sampled)
             if label_smoothing or r_drop:
                 raise ValueError(
-                    "The smoothed loss wants the logits of all words, and so "
+                    "The smoothed loss needs the logits of all words, and so "
                     "does the divergence of two passes. Received: "
                     f"sampled={sampled}, label_smoothing={label_smoothing}, "
                     f"r_drop={r_drop}. Leave `sampled` out, or the others."

@@ -335,7 +335,7 @@ class TranslationModel:
             )
         memory, mask, states = self._alignment_tensors
         *_, target_in = self._alignment_inputs
-        # A second driver of the same cell: Keras wants one number of outputs
+        # A second driver of the same cell: Keras needs one number of outputs
         # for all calls of a layer.
         driver = AttentionRNN(
             self.decoder.cell, dtype=self.config.precision, name="aligner"

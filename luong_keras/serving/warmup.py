@@ -22,7 +22,7 @@ except ImportError as error:
 FILE = Path("assets.extra", "tf_serving_warmup_requests")
 # The part of TF Serving's messages that a request to predict needs: field ->
 # its number and what it holds (tensorflow_serving/apis: prediction_log.proto,
-# predict.proto, model.proto). The package of these messages wants one version
+# predict.proto, model.proto). The package of these messages needs one version
 # of TensorFlow only.
 _MESSAGES = {
     "PredictionLog": {"predict_log": (6, "PredictLog")},

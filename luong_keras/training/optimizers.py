@@ -54,7 +54,7 @@ class _Clipped:
 
     With `on_nonfinite` the device notes a step whose norm is no finite number:
     `nonfinite_steps` counts such steps and `first_nonfinite` is the iteration
-    of the first one, -1 where there was none. Nobody waits for that; who wants
+    of the first one, -1 where there was none. Nobody waits for that; who needs
     to know reads it now and then.
 
     With `average_decay` it keeps an exponential average of every variable:

@@ -153,7 +153,7 @@ def test_the_whole_vocabulary_is_no_sample():
 
 
 def test_smoothing_wants_all_words():
-    with pytest.raises(ValueError, match="wants the logits of all words"):
+    with pytest.raises(ValueError, match="needs the logits of all words"):
         lk.WordLosses(lk.OutputProjection(20), label_smoothing=0.1, sampled=5)
     with pytest.raises(ValueError, match="sampled_softmax=5"):
         lk.config.TrainingConfig(label_smoothing=0.1, sampled_softmax=5)
