@@ -55,9 +55,8 @@ class Train:
 
     Without arguments: the preset demo on the built-in English-German corpus,
     a few minutes on two cores. With text of your own: the preset small, or
-    tiny where there are fewer than 10,000 pairs. The same command again goes
-    on with a run that was interrupted; with more epochs, with one that is
-    finished.
+    tiny where there are fewer than 10,000 pairs. The same command again
+    continues a run that was interrupted, and with more epochs a finished one.
 
     What is given later in this list counts: preset, --config, --set, flags.
     """

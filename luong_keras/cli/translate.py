@@ -59,8 +59,8 @@ class Translate:
     # of 30 samples, or of what else the search finds, print the one that the
     # others are most like by this measure
     minimum_bayes_risk: Own[Literal["chrf", "bleu"] | None] = None
-    # translations a sentence; without --beam-size, --search sampling draws so
-    # many
+    # translations a sentence, and without --beam-size the samples of --search
+    # sampling
     n_best: int = 1
     # words or subwords that are read of a sentence; default: the run's
     # decoding.max_source_length
