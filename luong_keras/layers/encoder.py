@@ -219,10 +219,8 @@ class Encoder(CheckedLayer):
             mask = ops.cast(mask, "bool")
         # As the layers that read backwards meet it: other than `mask` where
         # a sentence has holes.
-        reversed_mask = (
-            mask if mask is None else reverse_within_mask(mask, mask)
-        )
-        first = reversed_mask if self.reverse else mask
+        flipped = mask if mask is None else reverse_within_mask(mask, mask)
+        first = flipped if self.reverse else mask
 
         def drop(x, name):
             if dropout_masks is None:
@@ -242,11 +240,9 @@ class Encoder(CheckedLayer):
             if len(directions) > 1:
                 backwards = reverse_within_mask(x, mask)
                 outputs, *last = self._read(
-                    height, 1, backwards, reversed_mask, training
+                    height, 1, backwards, flipped, training
                 )
-                results.append(
-                    [reverse_within_mask(outputs, reversed_mask), *last]
-                )
+                results.append([reverse_within_mask(outputs, flipped), *last])
             x, *last = (
                 ops.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0]
                 for parts in zip(*results, strict=True)
@@ -255,7 +251,7 @@ class Encoder(CheckedLayer):
         if dropout_masks is not None or self.dropout_style != "authors":
             x = drop(x, "outputs")
         if self.reverse:
-            x = reverse_within_mask(x, reversed_mask)
+            x = reverse_within_mask(x, flipped)
         return (x, *states)
 
     def _nothing(self, inputs):

@@ -199,7 +199,7 @@ MUTATIONS = [
         "the memory left in the order of reading",
         "layers/encoder.py",
         "        if self.reverse:\n"
-        "            x = reverse_within_mask(x, reversed_mask)\n"
+        "            x = reverse_within_mask(x, flipped)\n"
         "        return (x, *states)",
         "        return (x, *states)",
         MODEL,
@@ -396,7 +396,7 @@ MUTATIONS = [
     Mutation(
         "a padded memory reversed with its padding",
         "layers/encoder.py",
-        "results.append([reverse_within_mask(outputs, reversed_mask), *last])",
+        "results.append([reverse_within_mask(outputs, flipped), *last])",
         "results.append([ops.flip(outputs, axis=1), *last])",
         ("tests/layers/test_padding.py",),
         "encoder",
