@@ -4,6 +4,7 @@ import ast
 import importlib.util
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -119,6 +120,17 @@ def test_imports_go_down(module):
 def test_every_module_has_a_level():
     folders = {module.split(".")[0] for module in MODULES} - {"__init__"}
     assert folders == set(LEVELS)
+
+
+def test_the_page_has_these_levels():
+    page = (ROOT.parent / "docs" / "architecture.md").read_text("utf-8")
+    rows = re.findall(r"^\| (\d+) \| (.+) \|$", page, re.MULTILINE)
+    listed = {
+        name: int(level or row)
+        for row, cell in rows
+        for level, name in re.findall(r"(?:(\d+) )?`(\w+)`", cell)
+    }
+    assert listed == LEVELS
 
 
 def test_decoding_never_imports_models():
