@@ -99,6 +99,7 @@ mutations: $(INSTALLED)
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell
 
 # Everything but the inside of the layers; half a minute the first time.
 types: $(INSTALLED)

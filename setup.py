@@ -144,6 +144,7 @@ setup(
             "playwright>=1.50",
             "axe-playwright-python>=0.1.4",
             "ruff>=0.12",
+            "codespell>=2.4",
             "pre-commit>=4",
             "pydot>=3",
         ],
