@@ -59,7 +59,7 @@ def at_once(monkeypatch):
     async def run(self, batches, deadline, slots):
         await self._mode.sleep(0)
         for places, sent in batches:
-            texts = batches.question.columns["text"][places]
+            texts = batches.request.columns["text"][places]
             rows = [(b"OK", TranslatedText(text, 0.0)) for text in texts]
             batches.take(places, sent, rows)
 

@@ -1,4 +1,4 @@
-"""The lines of a question in requests, and what became of them."""
+"""The lines of a request in batches, and their results."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from luong_keras_client.errors import (
     TranslationServerError,
     TruncatedPlaces,
 )
-from luong_keras_client.requests import Question
+from luong_keras_client.requests import Request
 from luong_keras_client.responses import Contract
 
 
 class Batches:
-    """The lines in requests of like length, which workers share.
+    """The lines in batches of like length, which workers share.
 
     A failure keeps what is not sent yet from being sent; what is in flight
-    then is kept. Rows that a server joined with too many of others go again
-    in smaller requests.
+    then is kept. Rows that a server joined with too many of others are sent
+    again in smaller batches.
     """
 
     def __init__(
-        self, question: Question, contract: Contract, size: int, attempts: int
+        self, request: Request, contract: Contract, size: int, attempts: int
     ) -> None:
-        self.question, self.contract = question, contract
+        self.request, self.contract = request, contract
         self.failure: BaseException | None = None
         self._attempts = attempts
-        self._results: list[Any] = [None] * len(question)
+        self._results: list[Any] = [None] * len(request)
         self._too_long: list[int] = []
-        lengths = [len(x) for x in next(iter(question.columns.values()))]
+        lengths = [len(x) for x in next(iter(request.columns.values()))]
         order = np.argsort(lengths, kind="stable")
         size = min(size, contract.max_rows)
         starts = range(0, len(order), size)
@@ -80,17 +80,17 @@ class Batches:
 
     def results(self, places: TruncatedPlaces) -> Iterator[Any]:
         """Results up to the first failed line, then its error."""
-        question, error = self.question, self.failure
+        request, error = self.request, self.failure
         if error is None and self._too_long:
             long = sorted(self._too_long)
-            size, limit = question.size(long[0]), self.contract.max_text_bytes
-            long = [question.first + place for place in long]
+            size, limit = request.size(long[0]), self.contract.max_text_bytes
+            long = [request.first + place for place in long]
             error = TextTooLongError(long, size, limit)
-        for place, result in enumerate(self._results, question.first):
+        for place, result in enumerate(self._results, request.first):
             if result is None:
                 break
-            places.add(place, question.cut(result))
-            yield question.final(result)
+            places.add(place, request.cut(result))
+            yield request.final(result)
         if isinstance(error, TranslationServerError):
             error.results = self._results
         if error is not None:

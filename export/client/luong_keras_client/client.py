@@ -19,7 +19,7 @@ import tenacity
 from luong_keras_client import address, errors, modes, requests, responses
 from luong_keras_client.batches import Batches
 from luong_keras_client.errors import TranslationServerError, wrong
-from luong_keras_client.requests import Lines, Option, Question
+from luong_keras_client.requests import Lines, Option, Request
 
 # The server is away or has too much to do: no request changes anything, so
 # it may be sent again. One whose time ran out is not: a server that is too
@@ -126,7 +126,7 @@ class _Client:
         return os.getpid(), loop
 
     def _connection(self) -> Any:
-        """The connection, which is made at the first question."""
+        """The connection, which is made at the first request."""
         here = self._here()
         if self._closed:
             raise RuntimeError(
@@ -157,11 +157,11 @@ class _Client:
         if connection and self._home == self._here():
             await connection.close()
 
-    async def _ask(self, question: Question) -> list[Any]:
-        if not len(question):
+    async def _ask(self, request: Request) -> list[Any]:
+        if not len(request):
             return []
         deadline = time.monotonic() + self._timeout
-        batches = await self._batches(question, deadline)
+        batches = await self._batches(request, deadline)
         await self._run(batches, deadline)
         places = errors.TruncatedPlaces()
         found = list(batches.results(places))
@@ -182,8 +182,8 @@ class _Client:
         try:
             async with aclosing(_parts(lines, size)) as parts:
                 async for part in parts:
-                    question = requests.translation(part, options, first)
-                    batches = await self._batches(question)
+                    request = requests.translation(part, options, first)
+                    batches = await self._batches(request)
                     work = self._mode.start(self._run(batches, None, slots))
                     sent.append((batches, work))
                     first += size
@@ -202,10 +202,10 @@ class _Client:
         places.warn(stacklevel=2 if self._mode.is_async else 4)
 
     async def _batches(
-        self, question: Question, deadline: float | None = None
+        self, request: Request, deadline: float | None = None
     ) -> Batches:
         contract = await self._agreed(deadline)
-        return Batches(question, contract, self._batch_size, self._attempts)
+        return Batches(request, contract, self._batch_size, self._attempts)
 
     async def _run(
         self, batches: Batches, deadline: float | None, slots: Any = None
@@ -229,7 +229,7 @@ class _Client:
         self, batches: Batches, deadline: float | None, slots: Any
     ) -> None:
         """Sends one request after the other."""
-        asked, version = batches.question, batches.contract.version
+        asked, version = batches.request, batches.contract.version
         outputs = responses.outputs_of(asked.signature, version)
         with batches.noting_failures():
             for places, sent in batches:
@@ -358,8 +358,8 @@ class TranslationClient(_Client):
         self, lines: Lines, **options: Unpack[requests.SearchSettings]
     ) -> list[str]:
         """The best translation of every line."""
-        question = requests.translation(lines, options)
-        return self._mode.result(self._ask(question))
+        request = requests.translation(lines, options)
+        return self._mode.result(self._ask(request))
 
     def translate_lines(
         self,
@@ -394,22 +394,22 @@ class TranslationClient(_Client):
         translation is empty and has the score -1e30.
         """
         wanted = {"rank": rank, **options}
-        question = requests.alignment(lines, wanted, self._step)
-        return self._mode.result(self._ask(question))
+        request = requests.alignment(lines, wanted, self._step)
+        return self._mode.result(self._ask(request))
 
     def score(
         self, sources: Lines, targets: Lines
     ) -> list[responses.TranslationScore]:
         """Score given translations by their log-probability."""
-        question = requests.pairs("score", sources, targets)
-        return self._mode.result(self._ask(question))
+        request = requests.pairs("score", sources, targets)
+        return self._mode.result(self._ask(request))
 
     def align_pairs(
         self, sources: Lines, targets: Lines
     ) -> list[responses.ScoredTranslation]:
         """As `score`, with the attention weights."""
-        question = requests.pairs("align_pair", sources, targets)
-        return self._mode.result(self._ask(question))
+        request = requests.pairs("align_pair", sources, targets)
+        return self._mode.result(self._ask(request))
 
     def encode(self, lines: Lines) -> list[np.ndarray]:
         """The encoder's vectors of every line, (S, M) float32."""

@@ -57,7 +57,7 @@ class NbestSettings(SearchSettings, total=False):
 
 
 @dataclass(frozen=True)
-class Question:
+class Request:
     """A signature, the values of its inputs, and what reads a row of it.
 
     `final` makes of that what the user gets; `cut` says whether to warn.
@@ -81,7 +81,7 @@ class Question:
 
 def translation(
     lines: Lines, options: Mapping[str, Option], first: int = 0
-) -> Question:
+) -> Request:
     """Asks for the best translation of every line."""
     _check_names("translate", options, [x for x in _ALL if x != "n_best"])
     text, read = _texts(lines, first=first), responses.text_of
@@ -90,16 +90,16 @@ def translation(
         signature, columns = _searched(text, {**options, "n_best": 1})
         read = responses.best_text_of
     result = lambda one: one.text, lambda one: one.truncated  # noqa: E731
-    return Question(signature, columns, read, *result, first)
+    return Request(signature, columns, read, *result, first)
 
 
-def nbest(lines: Lines, options: Mapping[str, Option]) -> Question:
+def nbest(lines: Lines, options: Mapping[str, Option]) -> Request:
     """Asks for several translations of every line."""
     _check_names("nbest", options, _ALL)
     signature, columns = "translate", {"text": _texts(lines)}
     if any(value is not None for value in options.values()):
         signature, columns = _searched(columns["text"], options)
-    return Question(
+    return Request(
         *(signature, columns, responses.texts_of),
         cut=lambda nbest: any(one.truncated for one in nbest),
     )
@@ -107,16 +107,16 @@ def nbest(lines: Lines, options: Mapping[str, Option]) -> Question:
 
 def alignment(
     lines: Lines, options: Mapping[str, Option], step: str
-) -> Question:
+) -> Request:
     """Asks for the words and weights of one translation of every line."""
     names = ["rank", *(x for x in _OF_A_BEAM if x != "n_best")]
     _check_names("align", options, names)
     columns = _with_options(_texts(lines), options, names)
     read = partial(responses.translation_of, step)
-    return Question("align", columns, read)
+    return Request("align", columns, read)
 
 
-def pairs(signature: str, sources: Lines, targets: Lines) -> Question:
+def pairs(signature: str, sources: Lines, targets: Lines) -> Request:
     """Asks about given translations, for `score` or `align_pair`."""
     source, target = _texts(sources, "sources"), _texts(targets, "targets")
     if len(source) != len(target):
@@ -124,13 +124,13 @@ def pairs(signature: str, sources: Lines, targets: Lines) -> Question:
         raise wrong("as many targets as sources", counts)
     of_score = signature == "score"
     read = responses.score_of if of_score else responses.scored_of
-    return Question(signature, {"source": source, "target": target}, read)
+    return Request(signature, {"source": source, "target": target}, read)
 
 
-def encoding(lines: Lines) -> Question:
+def encoding(lines: Lines) -> Request:
     """Asks for the encoder's vectors of every line."""
     columns, result = {"text": _texts(lines)}, (lambda x: x[0], lambda x: x[1])
-    return Question("encode", columns, responses.memory_of, *result)
+    return Request("encode", columns, responses.memory_of, *result)
 
 
 def check_stream(lines: Any, options: Mapping[str, Any]) -> None:
