@@ -99,7 +99,7 @@ def signatures(
             function, input_signature=[*specs(name), *more], autograph=False
         ).get_concrete_function()
 
-    def as_configured(text, num_return_sequences):
+    def configured_search(text, num_return_sequences):
         return graph.translate_batch(
             text, num_return_sequences=num_return_sequences
         )
@@ -108,7 +108,7 @@ def signatures(
         return graph.translate_batch(text, SearchOptions(*options))
 
     # Each search is one graph, which two signatures share.
-    search = made(as_configured, "translate", tf.TensorSpec([], tf.int32))
+    search = made(configured_search, "translate", tf.TensorSpec([], tf.int32))
     chosen = made(with_options, "translate_with_options")
     forced = made(graph.score_batch, "score")
 
