@@ -10,7 +10,7 @@ import keras
 
 from luong_keras.config import DataConfig, DecodingConfig, Precision
 from luong_keras.config.values import checked_values, with_values
-from luong_keras.data.sources.columns import Wanted
+from luong_keras.data.sources.columns import RequestedColumns
 from luong_keras.decoding.scorers import Scorer
 from luong_keras.decoding.strategy import DecodingStrategy
 from luong_keras.evaluation.metrics.registry import register_metric
@@ -177,7 +177,7 @@ class Translator(TextTranslator):
             pairs,
             validation,
             test,
-            Wanted(data.languages, given.get("data.columns")),
+            RequestedColumns(data.languages, given.get("data.columns")),
             weighted=given.get("data.weights") is not None,
         )
         values = {**text, **settings}

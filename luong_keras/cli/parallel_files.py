@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from luong_keras.config import DataConfig
-from luong_keras.data.sources.columns import Wanted
+from luong_keras.data.sources.columns import RequestedColumns
 from luong_keras.data.sources.source_kinds import PlacedPair, TextSource
 from luong_keras.data.text_files import (
     ONE_OR_TWO,
@@ -47,5 +47,7 @@ def _found(files: tuple[Path, ...], data: DataConfig) -> list[TextSource]:
     languages = data.languages
     if data.columns is not None:
         with contextlib.suppress(ValueError):
-            return text_sources(given, Wanted(languages, data.columns))
-    return text_sources(given, Wanted(languages))
+            return text_sources(
+                given, RequestedColumns(languages, data.columns)
+            )
+    return text_sources(given, RequestedColumns(languages))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from luong_keras.config import DataConfig, FilterConfig
 from luong_keras.data import phrasebook
 from luong_keras.data.pair_checks import filtered, pair_hash
-from luong_keras.data.sources.columns import Wanted
+from luong_keras.data.sources.columns import RequestedColumns
 
 Pairs = list[tuple[str, str]]
 
@@ -107,7 +107,7 @@ def _files(
             "`--set data.train=path/train`."
         )
     sources = {
-        part: text_sources(given, wanted(config), _weighted(config, part))
+        part: text_sources(given, requested(config), _weighted(config, part))
         for part in _PARTS
         if (given := getattr(config, part)) is not None
     }
@@ -135,9 +135,9 @@ def _files(
     return _with_held_out(found, absent, filters, progress)
 
 
-def wanted(config: DataConfig) -> Wanted:
+def requested(config: DataConfig) -> RequestedColumns:
     """The languages and columns that these settings name."""
-    return Wanted(config.languages, config.columns)
+    return RequestedColumns(config.languages, config.columns)
 
 
 def _weighted(config: DataConfig, part: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from luong_keras.data.parallel_text import SUFFIXES, read_pairs
-from luong_keras.data.sources.columns import Wanted
+from luong_keras.data.sources.columns import RequestedColumns
 from luong_keras.data.sources.registry import (
     FILE_NAMES,
     PACKED_NAMES,
@@ -85,13 +85,13 @@ def text_files(given: Given, languages: Sequence[str]) -> list[Path]:
 
 
 def text_sources(
-    given: Given, wanted: Wanted, weighted: bool = False
+    given: Given, requested: RequestedColumns, weighted: bool = False
 ) -> list[TextSource]:
     """Finds the sources that a setting names, and how each is read.
 
     Args:
         given: As for `several`.
-        wanted: The languages and, where they are named, the columns.
+        requested: The languages and, where they are named, the columns.
         weighted: As for `several`.
 
     Returns:
@@ -103,13 +103,13 @@ def text_sources(
     """
     found = []
     for one in several(given, weighted):
-        first, *second = text_files(one, wanted.languages)
+        first, *second = text_files(one, requested.languages)
         kind = None if second else file_kind(first)
         if kind is None:
             read = functools.partial(_two_files, first, second[0])
             found.append(TextSource(read))
         else:
-            found.append(kind(first, wanted))
+            found.append(kind(first, requested))
     return found
 
 

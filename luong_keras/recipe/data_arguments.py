@@ -1,4 +1,4 @@
-"""Sentence pairs of one's own, as the settings of a run."""
+"""The user's own sentence pairs, as the settings of a run."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 
 from luong_keras.config import DataConfig, RunConfig
 from luong_keras.config.values import with_values
-from luong_keras.data.datasets import wanted
+from luong_keras.data.datasets import requested
 from luong_keras.data.parallel_text import without_compression
-from luong_keras.data.sources.columns import Wanted, guessed_columns
+from luong_keras.data.sources.columns import RequestedColumns, guessed_columns
 from luong_keras.data.sources.registry import FILE_NAMES, object_kind
 from luong_keras.data.sources.source_kinds import one_line, text_or_none
 from luong_keras.data.text_files import (
@@ -38,7 +38,7 @@ def text_settings(
     train: Text,
     dev: Text | None = None,
     test: Text | None = None,
-    wanted: Wanted | None = None,
+    requested: RequestedColumns | None = None,
     weighted: bool = False,
 ) -> dict[str, Any]:
     """The settings by which a run finds its pairs.
@@ -54,7 +54,7 @@ def text_settings(
         dev: the pairs to choose a model by, in the same forms, one of them;
             held out of the training pairs when None.
         test: the pairs to score, likewise.
-        wanted: the languages, and the columns where they are named.
+        requested: the languages, and the columns where they are named.
         weighted: whether `train` is a list of sources with weights.
 
     Returns:
@@ -63,19 +63,19 @@ def text_settings(
     Raises:
         ValueError: where something is no pair of sentences.
     """
-    wanted = wanted or Wanted()
+    requested = requested or RequestedColumns()
     settings: dict[str, Any] = {"data.dataset": "files"}
     parts = _sources(train, weighted)
     if len(parts) == 1:
-        settings["data.train"] = _named(parts[0], "train", run, wanted)
+        settings["data.train"] = _named(parts[0], "train", run, requested)
     else:
         settings["data.train"] = tuple(
-            _named(part, f"train.{number}", run, wanted)
+            _named(part, f"train.{number}", run, requested)
             for number, part in enumerate(parts, start=1)
         )
     for name, text in (("dev", dev), ("test", test)):
         settings[f"data.{name}"] = (
-            None if text is None else _named(text, name, run, wanted)
+            None if text is None else _named(text, name, run, requested)
         )
     settings |= _languages_of_names(settings["data.train"])
     return settings
@@ -101,7 +101,9 @@ def own_text_start(
         return None, run_config(run.path, own_files=False)
     pairs = characters = 0
     assert data.train is not None  # as the text is one's own
-    sources = text_sources(data.train, wanted(data), data.weights is not None)
+    sources = text_sources(
+        data.train, requested(data), data.weights is not None
+    )
     for pair in itertools.islice(read_text(sources, True), TINY_PAIRS):
         pairs += 1
         characters += sum(len(side) for side in pair[:2] if side)
@@ -154,7 +156,7 @@ def _is_source(thing: Any, files: bool) -> bool:
 
 
 def _named(
-    text: Text, part: str, run: RunFolder, wanted: Wanted
+    text: Text, part: str, run: RunFolder, requested: RequestedColumns
 ) -> str | tuple[str, str]:
     """The file or files of a part, written where there is none."""
     if isinstance(text, str | Path):
@@ -176,22 +178,22 @@ def _named(
             "pandas.DataFrame, a datasets.Dataset, a tf.data.Dataset, or "
             f"files. Received: {type(text).__name__}."
         )
-    pairs, note = kind.read(text, wanted)
+    pairs, note = kind.read(text, requested)
     if note is not None:
         print(note)
-    return _written(pairs, run.pairs / f"{part}.tsv", run, wanted)
+    return _written(pairs, run.pairs / f"{part}.tsv", run, requested)
 
 
 def _written(
     pairs: Iterable[tuple[Any, Any]],
     path: Path,
     run: RunFolder,
-    wanted: Wanted,
+    requested: RequestedColumns,
 ) -> str:
     """Writes pairs as a file, unless it is there already."""
     with atomic_path(path) as temporary:
         with open(temporary, "wb") as file:
-            for line in _lines(pairs, wanted):
+            for line in _lines(pairs, requested):
                 file.write(line)
         if path.exists():
             same = filecmp.cmp(path, temporary, shallow=False)
@@ -204,16 +206,20 @@ def _written(
     return str(path)
 
 
-def _lines(pairs: Iterable[tuple[Any, Any]], wanted: Wanted) -> Iterator[bytes]:
+def _lines(
+    pairs: Iterable[tuple[Any, Any]], requested: RequestedColumns
+) -> Iterator[bytes]:
     """The lines of a file of two columns."""
     for number, pair in enumerate(pairs, start=1):
         cells = [text_or_none(text) or "" for text in pair]
         if number == 1:
             # A header where the columns are looked for by their names, or
             # where the first pair would be taken for one.
-            if wanted.columns is not None:
-                yield "\t".join(map(one_line, wanted.columns)).encode() + b"\n"
-            elif guessed_columns(cells, wanted.languages) is not None:
+            if requested.columns is not None:
+                yield (
+                    "\t".join(map(one_line, requested.columns)).encode() + b"\n"
+                )
+            elif guessed_columns(cells, requested.languages) is not None:
                 yield b"source\ttarget\n"
         try:
             yield "\t".join(cells).encode("utf-8") + b"\n"

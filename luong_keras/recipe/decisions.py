@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from luong_keras.config import RunConfig
-from luong_keras.data.datasets import wanted
+from luong_keras.data.datasets import requested
 from luong_keras.data.text_files import is_columns, read_text, text_sources
 from luong_keras.evaluation.metrics.metric import Metric, Target
 from luong_keras.evaluation.metrics.registry import (
@@ -55,7 +55,9 @@ def decide_languages(config: RunConfig, run: RunFolder) -> RunConfig:
         return _changed(config, known, config.training.metric)
     if data.train is None:
         return config  # The error is that of whoever reads it.
-    sources = text_sources(data.train, wanted(data), data.weights is not None)
+    sources = text_sources(
+        data.train, requested(data), data.weights is not None
+    )
     pairs = [
         pair
         for source in sources

@@ -8,12 +8,12 @@ from luong_keras.data.parallel_text import (
     read_lines,
     read_pairs,
 )
-from luong_keras.data.sources.columns import Wanted
+from luong_keras.data.sources.columns import RequestedColumns
 from luong_keras.data.text_files import read_text, text_sources
 
 
 def columns_of(path):
-    found = read_text(text_sources(str(path), Wanted()), True)
+    found = read_text(text_sources(str(path), RequestedColumns()), True)
     return [tuple(pair) for pair in found]
 
 

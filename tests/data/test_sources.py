@@ -19,7 +19,7 @@ from luong_keras.config.values import (
     with_values,
 )
 from luong_keras.data.sources.columns import (
-    Wanted,
+    RequestedColumns,
     chosen_columns,
     guessed_columns,
 )
@@ -260,28 +260,28 @@ def test_columns_are_guessed_by_their_names(names, languages, expected):
 
 
 def test_columns_that_are_named_are_said():
-    wanted = Wanted(columns=("b", "1"))
-    assert chosen_columns(["a", "b"], wanted, "x") == (
+    requested = RequestedColumns(columns=("b", "1"))
+    assert chosen_columns(["a", "b"], requested, "x") == (
         1,
         0,
         "x: source = 'b', target = 'a' (as data.columns says)",
     )
     with pytest.raises(ValueError, match="Did you mean english"):
-        wanted = Wanted(columns=("englisch", "german"))
-        chosen_columns(["english", "german"], wanted, "x")
+        requested = RequestedColumns(columns=("englisch", "german"))
+        chosen_columns(["english", "german"], requested, "x")
     with pytest.raises(ValueError, match="must be two columns"):
-        chosen_columns(["a", "b"], Wanted(columns=("a", "1")), "x")
+        chosen_columns(["a", "b"], RequestedColumns(columns=("a", "1")), "x")
     with pytest.raises(ValueError, match=r"cannot be guessed.*data\.columns"):
-        chosen_columns(["a", "b", "c"], Wanted(), "x")
+        chosen_columns(["a", "b", "c"], RequestedColumns(), "x")
 
 
 ZW = ("z", "w")
 XYZW = [("x", "y"), ZW]
 
 
-def read(path, content, wanted=None, skip=False):
+def read(path, content, requested=None, skip=False):
     path.write_bytes(content)
-    sources = text_sources(str(path), wanted or Wanted())
+    sources = text_sources(str(path), requested or RequestedColumns())
     return sources[0].note, list(read_text(sources, skip))
 
 
@@ -317,8 +317,8 @@ def read(path, content, wanted=None, skip=False):
     ],
 )
 def test_columns_of_a_file(tmp_path, name, content, columns, pairs):
-    wanted = Wanted(columns=columns)
-    note, found = read(tmp_path / name, content, wanted)
+    requested = RequestedColumns(columns=columns)
+    note, found = read(tmp_path / name, content, requested)
     assert [tuple(pair) for pair in found] == pairs
     assert (note is None) == (
         name != "a.csv" and columns is None and b"x" in content.split(b"\n")[0]
@@ -393,8 +393,8 @@ def test_more_than_two_columns_are_named(tmp_path, name, content):
     match = rf"cannot be guessed.*Received: {count}, .*data\.columns"
     with pytest.raises(ValueError, match=match):
         read(tmp_path / name, content)
-    wanted = Wanted(columns=(str(count - 1), str(count)))
-    _, found = read(tmp_path / name, content, wanted)
+    requested = RequestedColumns(columns=(str(count - 1), str(count)))
+    _, found = read(tmp_path / name, content, requested)
     assert tuple(found[0]) == ("x", "y")
 
 
@@ -424,7 +424,7 @@ def test_entities_of_a_memory_are_refused(tmp_path):
     with pytest.raises(ValueError, match="no whole TMX file"):
         read(tmp_path / "a.tmx", whole[:-40])
     with pytest.raises(ValueError, match="en and fr.*Received: de-DE, EN"):
-        read(tmp_path / "a.tmx", whole, Wanted(("en", "fr")))
+        read(tmp_path / "a.tmx", whole, RequestedColumns(("en", "fr")))
 
 
 @pytest.mark.parametrize("packing", [".gz", ".xz", ".zst", ".bz2"])
@@ -461,14 +461,14 @@ def test_columns_named_for_objects_and_files_together(tmp_path):
     pandas = pytest.importorskip("pandas")
     (tmp_path / "dev.csv").write_text("n,x,y\n1,c,d\n")
     frame = pandas.DataFrame({"y": ["b", None], "n": [1, 2], "x": ["a", "e"]})
-    wanted = Wanted(columns=("x", "y"))
+    requested = RequestedColumns(columns=("x", "y"))
     run = RunFolder(tmp_path / "run")
     settings = text_settings(
-        run, frame, tmp_path / "dev.csv", [("e", "f")], wanted
+        run, frame, tmp_path / "dev.csv", [("e", "f")], requested
     )
     config = with_values(
         RunConfig(),
-        {**settings, "data.columns": wanted.columns, "data.max_skipped": 1},
+        {**settings, "data.columns": requested.columns, "data.max_skipped": 1},
     )
     datasets, corpus = prepare_text(config, run)
     assert corpus.lines([0]) == ([b"a"], [b"b"])
@@ -481,7 +481,7 @@ def test_columns_named_for_objects_and_files_together(tmp_path):
 def test_a_first_pair_that_reads_as_a_header_is_kept(tmp_path):
     pairs = [("Source", "Target"), ("a", "b")]
     settings = text_settings(RunFolder(tmp_path), pairs)
-    sources = text_sources(settings["data.train"], Wanted())
+    sources = text_sources(settings["data.train"], RequestedColumns())
     assert [tuple(pair) for pair in read_text(sources, False)] == pairs
 
 
@@ -494,7 +494,7 @@ def test_several_sources_are_one_text(tmp_path):
     for middle in (names[1], both):
         given = [names[0], middle, names[2], [("e", "f"), ("g", "h")]]
         settings = text_settings(RunFolder(tmp_path / "run"), given)
-        sources = text_sources(settings["data.train"], Wanted())
+        sources = text_sources(settings["data.train"], RequestedColumns())
         found = list(read_text(sources, False))
         assert [pair.part for pair in found] == [0] + [1] * 300 + [2, 3, 3]
         assert [tuple(found[i]) for i in (0, -3, -2, -1)] == [

@@ -28,7 +28,7 @@ _LANGUAGES = {
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RequestedColumns:
     """The requested languages and columns of a source of pairs.
 
     Attributes:
@@ -143,13 +143,13 @@ def guessed_columns(
 
 
 def chosen_columns(
-    names: Sequence[str], wanted: Wanted, what: str
+    names: Sequence[str], requested: RequestedColumns, what: str
 ) -> tuple[int, int, str]:
     """The columns that are named, or else guessed, of a table with names.
 
     Args:
         names: The names of all columns.
-        wanted: What is looked for.
+        requested: What is looked for.
         what: The table, for messages.
 
     Returns:
@@ -158,10 +158,10 @@ def chosen_columns(
     Raises:
         ValueError: There are no such columns, or they cannot be guessed.
     """
-    if wanted.columns is not None:
-        found = named_columns(names, wanted.columns, what)
+    if requested.columns is not None:
+        found = named_columns(names, requested.columns, what)
         return *found, chosen_note(names, found, what, "as data.columns says")
-    guess = guessed_columns(names, wanted.languages)
+    guess = guessed_columns(names, requested.languages)
     how = "guessed by their names"
     if guess is None and len(names) == 2:
         guess, how = (0, 1), "guessed: there are two"
@@ -169,7 +169,7 @@ def chosen_columns(
         raise ValueError(
             f"The columns of {what} cannot be guessed. Expected: columns "
             "called source and target, or by the languages "
-            f"{' and '.join(wanted.languages)}. Received: {_shown(names)}. "
+            f"{' and '.join(requested.languages)}. Received: {_shown(names)}. "
             "Name two of them, the source first: --set "
             'data.columns=["NAME","NAME"].'
         )
@@ -226,14 +226,16 @@ class Fields:
     note: str | None = None
 
 
-def chosen_fields(record: object, wanted: Wanted, what: str) -> Fields:
+def chosen_fields(
+    record: object, requested: RequestedColumns, what: str
+) -> Fields:
     """Chooses the fields of records by the first of them.
 
     Args:
         record: The first one: a mapping, of which a field may be a mapping
             again, as in `{"translation": {"en": …, "de": …}}`; or a source
             and a target in this order.
-        wanted: What is looked for.
+        requested: What is looked for.
         what: The records, for messages.
 
     Returns:
@@ -244,7 +246,7 @@ def chosen_fields(record: object, wanted: Wanted, what: str) -> Fields:
 
     Example:
         >>> record = {"id": 7, "translation": {"en": "a", "de": "b"}}
-        >>> fields = chosen_fields(record, Wanted(), "x.jsonl")
+        >>> fields = chosen_fields(record, RequestedColumns(), "x.jsonl")
         >>> fields.source, fields.target
         (('translation', 'en'), ('translation', 'de'))
     """
@@ -257,7 +259,7 @@ def chosen_fields(record: object, wanted: Wanted, what: str) -> Fields:
         )
     paths = list(_paths(record))
     names = [".".join(path) for path in paths]
-    source, target, note = chosen_columns(names, wanted, what)
+    source, target, note = chosen_columns(names, requested, what)
     return Fields(paths[source], paths[target], note)
 
 

@@ -17,7 +17,7 @@ from luong_keras.data.parallel_text import (
 )
 from luong_keras.data.sources.columns import (
     Columns,
-    Wanted,
+    RequestedColumns,
     chosen_note,
     guessed_columns,
     named_columns,
@@ -35,7 +35,7 @@ _QUOTED = re.compile(r'"(?:[^"]|"")*""(?:[^"]|"")*"')
 
 
 def _first_two_or_named(
-    cells: list[str], wanted: Wanted, path: Path
+    cells: list[str], requested: RequestedColumns, path: Path
 ) -> Columns:
     """Chooses columns of a file whose first line may be a header.
 
@@ -44,7 +44,7 @@ def _first_two_or_named(
 
     Args:
         cells: The first line.
-        wanted: What is looked for.
+        requested: What is looked for.
         path: The file.
 
     Returns:
@@ -55,10 +55,10 @@ def _first_two_or_named(
         ValueError: There are more than two, and nothing says which.
     """
     name, count = path.name, len(cells)
-    guess = guessed_columns(cells, wanted.languages)
-    if wanted.columns is not None:
-        found = named_columns(cells, wanted.columns, name)
-        header = bool({*wanted.columns} & {*cells}) or guess is not None
+    guess = guessed_columns(cells, requested.languages)
+    if requested.columns is not None:
+        found = named_columns(cells, requested.columns, name)
+        header = bool({*requested.columns} & {*cells}) or guess is not None
         names = cells if header else [str(i + 1) for i in range(count)]
         note = chosen_note(names, found, name, "as data.columns says")
         return Columns(*found, header, note, count)
@@ -69,19 +69,20 @@ def _first_two_or_named(
         raise ValueError(
             f"The columns of {path} cannot be guessed. Expected: two columns, "
             "or a first line with columns called source and target, or by the "
-            f"languages {' and '.join(wanted.languages)}. Received: {count}, "
-            f"{cells[:12]!r:.200}. Name two of them, the source first: --set "
-            'data.columns=["NAME","NAME"], or by their numbers from 1.'
+            f"languages {' and '.join(requested.languages)}. Received: "
+            f"{count}, {cells[:12]!r:.200}. Name two of them, the source "
+            'first: --set data.columns=["NAME","NAME"], or by their '
+            "numbers from 1."
         )
     return Columns(0, 1, count=2)
 
 
-def open_tsv(path: Path, wanted: Wanted) -> TextSource:
+def open_tsv(path: Path, requested: RequestedColumns) -> TextSource:
     """Finds the columns of a file by its first line."""
     check_is_file(path)
     first = next(raw_lines(path), b"")
     line = decode_line(first, 1, path, "surrogateescape")
-    columns = _first_two_or_named(line.split("\t"), wanted, path)
+    columns = _first_two_or_named(line.split("\t"), requested, path)
     return TextSource(functools.partial(_read_tsv, path, columns), columns.note)
 
 
@@ -153,12 +154,12 @@ _DELIMITERS = ",;\t"
 _FIRST = 20  # records, by which the delimiter is found
 
 
-def open_csv(path: Path, wanted: Wanted) -> TextSource:
+def open_csv(path: Path, requested: RequestedColumns) -> TextSource:
     """Finds the columns and what is between them by the first records."""
     check_is_file(path)
     stated = _stated_delimiter(path)
     delimiter, cells = _first_record(path, stated or _DELIMITERS)
-    columns = _first_two_or_named(cells, wanted, path)
+    columns = _first_two_or_named(cells, requested, path)
     note = columns.note
     if note is None:
         note = f"{path.name}: no header, the first column is the source"

@@ -14,7 +14,7 @@ from luong_keras.data.parallel_text import (
 )
 from luong_keras.data.sources.columns import (
     Fields,
-    Wanted,
+    RequestedColumns,
     chosen_fields,
     field,
 )
@@ -27,7 +27,7 @@ from luong_keras.data.sources.source_kinds import (
 _LOOKED_AT = 20  # lines, for the first that can be read
 
 
-def open_json_lines(path: Path, wanted: Wanted) -> TextSource:
+def open_json_lines(path: Path, requested: RequestedColumns) -> TextSource:
     """Finds the fields by the first record."""
     check_is_file(path)
     for number, line in enumerate(raw_lines(path), start=1):
@@ -37,7 +37,7 @@ def open_json_lines(path: Path, wanted: Wanted) -> TextSource:
             if number < _LOOKED_AT:
                 continue
             break
-        fields = chosen_fields(record, wanted, path.name)
+        fields = chosen_fields(record, requested, path.name)
         return TextSource(functools.partial(_read, path, fields), fields.note)
     raise ValueError(
         f"Expected: in {path}, a JSON record a line, such as "

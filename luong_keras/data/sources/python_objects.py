@@ -8,7 +8,7 @@ from typing import Any
 
 from luong_keras.data.sources.columns import (
     Fields,
-    Wanted,
+    RequestedColumns,
     chosen_columns,
     chosen_fields,
     field,
@@ -22,11 +22,11 @@ def _is_frame(thing: Any) -> bool:
 
 
 def _read_frame(
-    frame: Any, wanted: Wanted
+    frame: Any, requested: RequestedColumns
 ) -> tuple[Iterable[tuple[Any, Any]], str | None]:
     """The pairs of two columns; what is missing there is no text."""
     names = [str(name) for name in frame.columns]
-    source, target, note = chosen_columns(names, wanted, "the DataFrame")
+    source, target, note = chosen_columns(names, requested, "the DataFrame")
     sides = (frame.iloc[:, place] for place in (source, target))
     return zip(*sides, strict=True), note
 
@@ -49,7 +49,7 @@ def _is_hugging_face(thing: Any) -> bool:
 
 
 def _read_hugging_face(
-    dataset: Any, wanted: Wanted
+    dataset: Any, requested: RequestedColumns
 ) -> tuple[Iterable[tuple[Any, Any]], str | None]:
     """The pairs of two columns, or of a column that has both languages."""
     if isinstance(dataset, dict):
@@ -64,7 +64,7 @@ def _read_hugging_face(
             "Expected: a data set of sentence pairs. Received: one without "
             "rows."
         )
-    fields = chosen_fields(first, wanted, "the Dataset")
+    fields = chosen_fields(first, requested, "the Dataset")
     return _pairs_of_hugging_face(dataset, fields), fields.note
 
 
@@ -92,11 +92,11 @@ def _is_tensorflow(thing: Any) -> bool:
 
 
 def _read_tensorflow(
-    dataset: Any, wanted: Wanted
+    dataset: Any, requested: RequestedColumns
 ) -> tuple[Iterable[tuple[Any, Any]], str | None]:
     """The pairs of its elements, single ones or batches."""
     fields = chosen_fields(
-        _strings(dataset.element_spec), wanted, "the tf.data.Dataset"
+        _strings(dataset.element_spec), requested, "the tf.data.Dataset"
     )
     specs = [
         field(dataset.element_spec, side)
@@ -145,7 +145,7 @@ def _is_list(thing: Any) -> bool:
 
 
 def _read_list(
-    pairs: Iterable[Any], wanted: Wanted
+    pairs: Iterable[Any], requested: RequestedColumns
 ) -> tuple[Iterable[tuple[Any, Any]], str | None]:
     """The pairs; those of the first record's form."""
     rows = iter(pairs)
@@ -153,7 +153,7 @@ def _read_list(
     rows = itertools.chain(first, rows)
     if not first or not isinstance(first[0], Mapping):
         return _checked(rows), None
-    fields = chosen_fields(first[0], wanted, "the records")
+    fields = chosen_fields(first[0], requested, "the records")
     return _of_records(rows, fields), fields.note
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from luong_keras.data.sources.columns import Wanted
+from luong_keras.data.sources.columns import RequestedColumns
 
 MORE_COLUMNS = "more columns than the first line"
 # Control characters and what other programs take for the end of a line.
@@ -114,7 +114,7 @@ class TextSource:
 
 # Looks at the beginning of a file that holds both sides, and decides how it is
 # read: which columns, say.
-FileKind = Callable[[Path, Wanted], TextSource]
+FileKind = Callable[[Path, RequestedColumns], TextSource]
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,9 @@ class ObjectKind:
     """
 
     matches: Callable[[Any], bool]
-    read: Callable[[Any, Wanted], tuple[Iterable[tuple[Any, Any]], str | None]]
+    read: Callable[
+        [Any, RequestedColumns], tuple[Iterable[tuple[Any, Any]], str | None]
+    ]
 
 
 def is_of(thing: object, package: str, name: str) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from luong_keras.data.parallel_text import check_is_file, opened
-from luong_keras.data.sources.columns import Wanted, chosen_note
+from luong_keras.data.sources.columns import RequestedColumns, chosen_note
 from luong_keras.data.sources.source_kinds import (
     PlacedPair,
     TextSource,
@@ -29,16 +29,16 @@ _LOOKED_AT = 100  # units, for the languages
 _CODES = ("bpt", "ept", "it", "ph", "ut", "sub")
 
 
-def open_tmx(path: Path, wanted: Wanted) -> TextSource:
+def open_tmx(path: Path, requested: RequestedColumns) -> TextSource:
     """Finds the languages by the first units."""
     check_is_file(path)
     names = []
     for _, unit in itertools.islice(_units(path), _LOOKED_AT):
         names += [name for name in unit if name not in names]
-    if wanted.columns is not None:
-        asked, how = wanted.columns, "as data.columns says"
+    if requested.columns is not None:
+        asked, how = requested.columns, "as data.columns says"
     else:
-        asked, how = wanted.languages, "by the languages"
+        asked, how = requested.languages, "by the languages"
     found = [
         name
         for language in asked
