@@ -1,4 +1,4 @@
-"""Local attention in a model of one's own, in one minute on a CPU.
+"""Local attention in your own model, in one minute on a CPU.
 
 The task: a sequence of digits is to be written backwards. Predictive local
 attention has to find out where to look at each step.

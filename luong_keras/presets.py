@@ -164,7 +164,7 @@ _AUTHORS = RunConfig(
 
 
 def of_own_text(config: RunConfig) -> RunConfig:
-    """A preset for files of one's own: the languages of its text are gone.
+    """A preset for your own files: the languages of its text are gone.
 
     Example:
         >>> of_own_text(PRESETS["paper"]).data.target_language is None

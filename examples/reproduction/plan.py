@@ -1,6 +1,6 @@
 """Plans: systems that change each other, tables of them, and claims.
 
-A plan is a YAML file in `plans/` or of one's own, and may inherit another.
+A plan is a YAML file in `plans/`, or your own, and may inherit another.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Loops over time (T, ...), or chunks, and gradients of one's own."""
+"""Loops over time (T, ...), or chunks, and custom gradients."""
 
 from keras import backend, ops
 
@@ -7,7 +7,7 @@ from luong_keras.ops.devices import has_gpu
 # Steps of one iteration on a GPU, where starting a small operation costs about
 # what it computes, and a loop its bookkeeping.
 _UNROLL_ON_GPU = 5
-# The backends on which a gradient of one's own can be attached to many results.
+# The backends on which a custom gradient can have many results.
 BACKENDS = ("tensorflow", "jax", "torch")
 
 
