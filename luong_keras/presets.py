@@ -163,11 +163,11 @@ _AUTHORS = RunConfig(
 )
 
 
-def of_own_text(config: RunConfig) -> RunConfig:
+def for_user_text(config: RunConfig) -> RunConfig:
     """A preset for your own files: the languages of its text are gone.
 
     Example:
-        >>> of_own_text(PRESETS["paper"]).data.target_language is None
+        >>> for_user_text(PRESETS["paper"]).data.target_language is None
         True
     """
     names = ("source_language", "target_language")

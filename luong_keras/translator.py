@@ -15,10 +15,10 @@ from luong_keras.decoding.scorers import Scorer
 from luong_keras.decoding.strategy import DecodingStrategy
 from luong_keras.evaluation.metrics.registry import register_metric
 from luong_keras.inference.text_translator import TextTranslator
-from luong_keras.presets import PRESETS, of_own_text
+from luong_keras.presets import PRESETS, for_user_text
 from luong_keras.recipe.data_arguments import (
     Text,
-    own_text_start,
+    starting_settings,
     text_settings,
 )
 from luong_keras.recipe.run import run_recipe
@@ -181,10 +181,10 @@ class Translator(TextTranslator):
             weighted=given.get("data.weights") is not None,
         )
         values = {**text, **settings}
-        start = of_own_text(PRESETS[preset or "small"])
+        start = for_user_text(PRESETS[preset or "small"])
         if preset is None:
             data = with_values(start, values).data
-            _, start = own_text_start(data, RunFolder(run_dir))
+            _, start = starting_settings(data, RunFolder(run_dir))
         config = with_values(start, values)
         if not run_recipe(config, run_dir, callbacks=callbacks):
             raise InterruptedError(

@@ -226,10 +226,10 @@ class Matrix {
     }[event.key];
     if (!there) return;
     event.preventDefault();
-    const inside = (at, count) => Math.min(Math.max(at, 0), count - 1);
+    const clamp = (at, count) => Math.min(Math.max(at, 0), count - 1);
     this.read([
-      inside(there[0], this.rows.length),
-      inside(there[1], this.columns.length),
+      clamp(there[0], this.rows.length),
+      clamp(there[1], this.columns.length),
     ], true);
   }
 }

@@ -34,8 +34,8 @@ from luong_keras.data.text_files import (
     several,
     text_files,
 )
-from luong_keras.presets import PRESETS, of_own_text
-from luong_keras.recipe.data_arguments import own_text_start, text_settings
+from luong_keras.presets import PRESETS, for_user_text
+from luong_keras.recipe.data_arguments import starting_settings, text_settings
 from luong_keras.training.run_folder import RunFolder
 
 __all__ = ["parse", "run"]
@@ -157,12 +157,14 @@ def parse(argv: Sequence[str]) -> Call:
     arguments, values = _read(argv, base)
     preset: str | None = arguments.preset
     if arguments.text:
-        base = of_own_text(PRESETS[preset or "small"])
+        base = for_user_text(PRESETS[preset or "small"])
         arguments, values = _read(argv, base)
         if preset is None and arguments.config is None:
             run_dir = arguments.run_dir
             run = None if run_dir is None else RunFolder(run_dir)
-            preset, base = own_text_start(with_values(base, values).data, run)
+            preset, base = starting_settings(
+                with_values(base, values).data, run
+            )
             arguments, values = _read(argv, base)
         preset = preset or "small"
     config = with_values(_start(argv, base), values)

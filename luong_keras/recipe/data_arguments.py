@@ -24,7 +24,7 @@ from luong_keras.data.text_files import (
     text_sources,
 )
 from luong_keras.files.atomic_file import atomic_path
-from luong_keras.presets import PRESETS, TINY_PAIRS, of_own_text, preset_for
+from luong_keras.presets import PRESETS, TINY_PAIRS, for_user_text, preset_for
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.training.run_folder import OTHER_TEXT, RunFolder
 
@@ -81,7 +81,7 @@ def text_settings(
     return settings
 
 
-def own_text_start(
+def starting_settings(
     data: DataConfig, run: RunFolder | None
 ) -> tuple[str | None, RunConfig]:
     """The initial settings of a run for which no preset is named.
@@ -113,7 +113,7 @@ def own_text_start(
     whole = "at least " * (pairs == TINY_PAIRS)
     flags = "".join(f" --set {key}={size}" for key, size in sizes.items())
     print(f"{whole}{pairs:,} training pairs: --preset {name}{flags}")
-    return name, of_own_text(with_values(PRESETS[name], sizes))
+    return name, for_user_text(with_values(PRESETS[name], sizes))
 
 
 def _languages_of_names(paths: Any) -> dict[str, str]:
