@@ -36,8 +36,8 @@ def with_batched_progress(
         The answers, in the order of the rows.
 
     Example:
-        >>> with_batched_progress(lambda lines: [len(l) for l in lines], ["bc",
-        "a"],
+        >>> with_batched_progress(
+        ...     lambda lines: [len(l) for l in lines], ["bc", "a"],
         ...     size=1, what="measuring")
         [2, 1]
     """
