@@ -82,7 +82,7 @@ class BestWeights(BestEpoch):
         self._epochs = epoch + 1
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        """Warn about a metric whose value never changed."""
+        """Warn about a metric that was 0 in every epoch."""
         if self._epochs not in (0, _EPOCHS_OF_ZERO):
             self._say_zero(self._epochs)
 
