@@ -35,7 +35,7 @@ def scan(step, shared, states, inputs, xs, outputs, mask=None, layer=None):
         xs: dict of tensors (T, ...), which have none.
         outputs: which of the states are wanted at all steps.
         mask: boolean (T, B) or None; False carries the states over.
-        layer: the layer whose trainable variables the step reads, if any.
+        layer: the layer whose weights the step reads, if any.
 
     Returns:
         Lists of the last states, and of the wanted ones (T, B, ...).
@@ -51,7 +51,8 @@ class _Scan:
         variables = []
         if layer is not None:
             self.precision = _Precision(dtype=layer.dtype_policy)
-            variables = layer.trainable_variables
+            # Frozen ones too: in a step they are read from nowhere else.
+            variables = layer.weights
         self.variables = variables
         self.structure = [shared, [v.value for v in variables]]
         leaves = tree.flatten(self.structure)
