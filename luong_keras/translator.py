@@ -139,10 +139,11 @@ class Translator(TextTranslator):
             **settings: other settings: `epochs`, `batch_size`,
                 `learning_rate`, `units` and the like by the names of the
                 flags of `luong-keras train`, any other by its full name, as
-                in `**{"model.attention.kind": "global"}`. `metric` chooses
-                the best epoch: a name, or one of your own, a function of
-                (translations, references) or a
-                `luong_keras.evaluation.Metric`.
+                in `**{"model.attention.kind": "global"}`.
+                `init_from="runs/base"` begins with the weights of that run
+                (docs/fine_tuning.md). `metric` chooses the best epoch: a
+                name, or one of your own, a function of (translations,
+                references) or a `luong_keras.evaluation.Metric`.
 
         Returns:
             The translator of the best epoch, or of what
@@ -181,10 +182,10 @@ class Translator(TextTranslator):
             weighted=given.get("data.weights") is not None,
         )
         values = {**text, **settings}
-        start = for_user_text(PRESETS[preset or "small"])
-        if preset is None:
-            data = with_values(start, values).data
-            _, start = starting_settings(data, RunFolder(run_dir))
+        if preset is None or given.get("training.init_from") is not None:
+            _, start = starting_settings(values, RunFolder(run_dir), preset)
+        else:
+            start = for_user_text(PRESETS[preset])
         config = with_values(start, values)
         if not run_recipe(config, run_dir, callbacks=callbacks):
             raise InterruptedError(

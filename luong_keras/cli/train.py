@@ -110,6 +110,8 @@ class Train:
         UseAppendAction[tuple[str, ...]],
         arg(name="set", metavar="KEY=VALUE …", help_behavior_hint=""),
     ] = ()
+    # another run, or one of its weight files, to begin with (fine-tuning)
+    init_from: Annotated[str | None, DisallowNone, _SAID] = None
     # epochs in all, those of earlier calls included
     epochs: OwnInt = None
     # pairs a step
@@ -159,12 +161,11 @@ def parse(argv: Sequence[str]) -> Call:
     if arguments.text:
         base = for_user_text(PRESETS[preset or "small"])
         arguments, values = _read(argv, base)
-        if preset is None and arguments.config is None:
+        own = preset is None and arguments.config is None
+        if own or values.get("training.init_from") is not None:
             run_dir = arguments.run_dir
             run = None if run_dir is None else RunFolder(run_dir)
-            preset, base = starting_settings(
-                with_values(base, values).data, run
-            )
+            preset, base = starting_settings(values, run, preset)
             arguments, values = _read(argv, base)
         preset = preset or "small"
     config = with_values(_start(argv, base), values)

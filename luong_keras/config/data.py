@@ -68,6 +68,9 @@ class DataConfig:
     tokenizer: Literal["words", "sentencepiece"] = "words"
     # one vocabulary for both languages
     joint_vocabulary: bool = False
+    # words, with training.init_from: the most frequent words of this text that
+    # its vocabularies lack are added to them, at most that many to each
+    new_words: int = 0
     # sacremoses, before anything else; scores are then of such text
     lowercase: bool = False
     normalize_punctuation: bool = False
@@ -118,6 +121,13 @@ class DataConfig:
                 "subword_dropout leaves out merges of subwords. Expected: "
                 "tokenizer='sentencepiece'. Received: "
                 f"subword_dropout={self.subword_dropout} with "
+                f"tokenizer={self.tokenizer!r}."
+            )
+        if self.new_words < 0 or (self.new_words and self.tokenizer != "words"):
+            raise ValueError(
+                "new_words is a number of words, and subwords spell new words "
+                "already. Expected: at least 0, and tokenizer='words'. "
+                f"Received: new_words={self.new_words} with "
                 f"tokenizer={self.tokenizer!r}."
             )
         if not 0 <= self.max_skipped <= 1:

@@ -54,6 +54,13 @@ class TrainingConfig:
     # dropout, and this weight is on how far the two disagree (R-Drop); 0 for
     # once, 1 to 5 where there is little text
     r_drop: float = 0.0
+    # fine-tuning: the folder of another run, or one of its weight files, such
+    # as runs/base/checkpoints/epoch-007.weights.h5, whose weights,
+    # vocabularies and preparation of text this run begins with
+    init_from: str | None = None
+    # weights that are not trained: patterns of their paths, such as encoder or
+    # */bias*
+    frozen: tuple[str, ...] = ()
     seed: int = 1
     snapshot_steps: int = 1000
     jit_compile: bool = False
@@ -163,6 +170,12 @@ class RunConfig:
             raise ValueError(
                 "joint_vocabulary=true means one vocabulary, so both sizes "
                 f"must be equal. Received: {sizes[0]} and {sizes[1]}."
+            )
+        if self.data.new_words and self.training.init_from is None:
+            raise ValueError(
+                "new_words adds words to the vocabularies of "
+                "training.init_from. Received: "
+                f"new_words={self.data.new_words} and init_from=None."
             )
         check_r_drop(model, self.training)
         if model.shared_embeddings and not self.data.joint_vocabulary:

@@ -21,6 +21,7 @@ SHORT_NAMES = {
     "learning_rate": ("training.learning_rate",),
     "optimizer": ("training.optimizer",),
     "seed": ("training.seed",),
+    "init_from": ("training.init_from",),
     "metric": ("training.metric",),
     "units": ("model.units",),
     "embedding_size": ("model.embedding_size",),
@@ -331,6 +332,8 @@ def expected(annotation) -> str:
         'float or null'
         >>> expected(typing.Literal["sgd", "adam"])
         "one of 'sgd', 'adam'"
+        >>> expected(tuple[str, ...])
+        'a list of str'
     """
     if typing.get_origin(annotation) is typing.Literal:
         return "one of " + ", ".join(map(repr, typing.get_args(annotation)))
@@ -339,9 +342,8 @@ def expected(annotation) -> str:
     if annotation is type(None):
         return "null"
     if typing.get_origin(annotation) is tuple:
-        return "a list of " + ", ".join(
-            map(expected, typing.get_args(annotation))
-        )
+        parts = [a for a in typing.get_args(annotation) if a is not ...]
+        return "a list of " + ", ".join(map(expected, parts))
     return annotation.__name__
 
 

@@ -6,12 +6,12 @@ import filecmp
 import itertools
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from luong_keras.config import DataConfig, RunConfig
-from luong_keras.config.values import with_values
+from luong_keras.config import RunConfig
+from luong_keras.config.values import checked_values, with_values
 from luong_keras.data.datasets import requested
 from luong_keras.data.parallel_text import without_compression
 from luong_keras.data.sources.columns import RequestedColumns, guessed_columns
@@ -25,6 +25,7 @@ from luong_keras.data.text_files import (
 )
 from luong_keras.files.atomic_file import atomic_path
 from luong_keras.presets import PRESETS, TINY_PAIRS, for_user_text, preset_for
+from luong_keras.recipe.fine_tuning import inherited_settings
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.training.run_folder import OTHER_TEXT, RunFolder
 
@@ -82,25 +83,31 @@ def text_settings(
 
 
 def starting_settings(
-    data: DataConfig, run: RunFolder | None
+    values: Mapping[str, Any], run: RunFolder | None, preset: str | None = None
 ) -> tuple[str | None, RunConfig]:
-    """The initial settings of a run for which no preset is named.
+    """The initial settings of a run on the user's own text.
 
-    A run that has begun keeps its settings. For another one the size of the
+    A run that has begun keeps its settings. A run with `training.init_from`
+    has the model of that run. For another one without a preset the size of the
     text decides, which is printed.
 
     Args:
-        data: the settings of its text.
+        values: the settings that are given, which name its text.
         run: the folder of the run, where it has one.
+        preset: the name of a preset.
 
     Returns:
-        The name of the preset, None for a run that has begun, and the
-        settings.
+        The name of the preset, None where there is none, and the settings.
     """
     if run is not None and run.config.exists():
         return None, run_config(run.path, own_files=False)
+    init_from = checked_values(values).get("training.init_from")
+    if init_from is not None:
+        base = None if preset is None else for_user_text(PRESETS[preset])
+        return preset, inherited_settings(init_from, base)
+    data = with_values(for_user_text(PRESETS["small"]), values).data
     pairs = characters = 0
-    assert data.train is not None  # as the text is one's own
+    assert data.train is not None  # as the text is the user's
     sources = text_sources(
         data.train, requested(data), data.weights is not None
     )

@@ -34,6 +34,11 @@ from luong_keras.recipe.devices import (
     told_of_lost_processes,
 )
 from luong_keras.recipe.evaluation import Evaluation, write_results
+from luong_keras.recipe.fine_tuning import (
+    freeze,
+    load_initial_weights,
+    prepare_initial_weights,
+)
 from luong_keras.recipe.preparation import prepare_text, read_text
 from luong_keras.recipe.resumption import (
     check_resumable,
@@ -124,6 +129,8 @@ def _run(
             config.training.sampled_softmax,
             config.training.r_drop,
         )
+        load_initial_weights(translation_model, run)
+        freeze(translation_model.model, config.training.frozen)
         translation_model.model.summary()
 
         parts = (translation_model, tokenizers, batches, datasets, config, run)
@@ -145,6 +152,7 @@ def _prepare(config: RunConfig, run: RunFolder):
     config = decide_precision(config, run)
     config = kept_decisions(config, run)
     check_resumable(config, run)
+    prepare_initial_weights(config, run)
     run_metric(config)  # A wrong one is refused before the text is read.
     config = bring_in(config, run)
     config = decide_languages(config, run)

@@ -217,6 +217,8 @@ def train(
                 on_epoch_end=lambda epoch, logs: note(),
             )
             logs = [*logs, *callbacks, progress, noted]
+        if training.init_from is not None and not run.snapshot.exists():
+            validated.on_epoch_end(-1)  # of the parent's weights
         fit(
             model,
             FitBatches(batches, devices, model.microbatches),

@@ -32,9 +32,10 @@ _SAMPLE_SEED = (0, 0)
 def prepare_tokenizers(corpus: Corpus, config: RunConfig, run: RunFolder):
     """Source and target tokenizer, of the run or trained on the corpus."""
     names = ("source_vocabulary", "target_vocabulary")
-    if all((run.path / f"{name}.json").exists() for name in names):
-        return [load_tokenizer(run.path, name) for name in names]
     data, model = config.data, config.model
+    begun = all((run.path / f"{name}.json").exists() for name in names)
+    if begun and (run.config.exists() or not data.new_words):
+        return [load_tokenizer(run.path, name) for name in names]
     sizes = (model.source_vocabulary_size, model.target_vocabulary_size)
     sides = (["source"], ["target"])
     if data.joint_vocabulary:
@@ -43,6 +44,11 @@ def prepare_tokenizers(corpus: Corpus, config: RunConfig, run: RunFolder):
     for name, size, parts in zip(names, sizes, sides, strict=True):
         if data.joint_vocabulary and tokenizers:
             tokenizer = tokenizers[0]
+        elif begun:
+            old = load_tokenizer(run.path, name)
+            assert isinstance(old, WordTokenizer)  # by the settings
+            words = _words(corpus, parts, None, data).words
+            tokenizer = old.extended(words, data.new_words)
         elif data.tokenizer == "sentencepiece":
             tokenizer = _subwords(corpus, parts, size, data.subword_lines)
         else:
@@ -65,10 +71,10 @@ def count_lengths(
 def _words(
     corpus: Corpus,
     sides: Sequence[str],
-    size: int,
+    size: int | None,
     data: DataConfig,
 ) -> WordTokenizer:
-    """The most frequent words."""
+    """The most frequent words, or all."""
     lines = (line for side in sides for line in corpus.side_lines(side))
     what = f"counting words of the {' and '.join(sides)} text"
     return WordTokenizer.train(

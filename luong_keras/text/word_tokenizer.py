@@ -90,7 +90,7 @@ class WordTokenizer(Tokenizer):
     def train(
         cls,
         lines: Iterable[str],
-        vocabulary_size: int,
+        vocabulary_size: int | None,
         *,
         pretokenized: bool = False,
         lowercase: bool = False,
@@ -105,7 +105,8 @@ class WordTokenizer(Tokenizer):
         Args:
             lines: Sentences.
             vocabulary_size: The most ids there may be, with the four special
-                tokens; fewer where the text has fewer words.
+                tokens; fewer where the text has fewer words. All words of the
+                text when None.
             pretokenized: As in the constructor.
             lowercase: As in the constructor.
             min_count: A word must occur this often.
@@ -118,8 +119,10 @@ class WordTokenizer(Tokenizer):
             ValueError: `vocabulary_size` leaves no room for a word, or no
                 word occurs `min_count` times.
         """
-        room = vocabulary_size - len(SPECIAL_TOKENS)
-        if room < 1:
+        room = None
+        if vocabulary_size is not None:
+            room = vocabulary_size - len(SPECIAL_TOKENS)
+        if room is not None and room < 1:
             raise ValueError(
                 "`vocabulary_size` counts the four special tokens, so it must "
                 f"be at least 5. Received: {vocabulary_size}."
@@ -173,6 +176,34 @@ class WordTokenizer(Tokenizer):
         tokenizer = cls(file, pretokenized, lowercase)
         tokenizer._temporary = folder
         return tokenizer
+
+    def extended(self, words: Iterable[str], count: int) -> WordTokenizer:
+        """Makes a tokenizer that has more words, behind those of this one.
+
+        Args:
+            words: The most frequent first; known ones are passed over.
+            count: How many to add, at most.
+
+        Returns:
+            The tokenizer; `save` it to keep it.
+
+        Example:
+            >>> tokenizer = WordTokenizer.from_words(["cat", "dog"])
+            >>> tokenizer.extended(["dog", "cow", "hen"], 1).words
+            ['cat', 'dog', 'cow']
+        """
+        old = self.words
+        known = set(old)
+        new = (word for word in words if word not in known)
+        return WordTokenizer.from_words(
+            [*old, *itertools.islice(new, count)], **self.options
+        )
+
+    @property
+    def words(self) -> list[str]:
+        """The words in the order of their ids, without special tokens."""
+        lines = self._bytes.decode().removesuffix("\n").split("\n")
+        return lines[len(SPECIAL_TOKENS) :]
 
     @property
     def vocabulary_size(self) -> int:

@@ -28,6 +28,8 @@ _CONTENTS = {
     "target_vocabulary": ("target_vocabulary.json", "the target tokenizer"),
     "dictionary": ("dictionary.txt", "what unknown words become"),
     "shortlist": ("shortlist.txt", "words that a translation may have"),
+    "parent": ("parent.json", "the run whose weights it began with"),
+    "initial_weights": ("initial.weights.h5", "those weights"),
     "snapshot": ("snapshot.npz", "what a resumed run needs"),
     "previous_snapshot": ("snapshot.previous.npz", "the one before"),
     "best_weights": ("best.weights.h5", "the weights of the best epoch"),
@@ -79,10 +81,11 @@ class RunFolder:
 
     Every path is an attribute: `config`, `data`, `dev`, `test`,
     `source_vocabulary`, `target_vocabulary`, `dictionary`, `shortlist`,
-    `snapshot`, `previous_snapshot`, `best_weights`, `last_weights`,
-    `average_weights`, `exponential_weights`, `log`, `results`,
-    `translations`, `sessions`, `report`, and the folders `corpus`,
-    `checkpoints`, `tensorboard`, `samples`, `plots`, `export`, `pairs`;
+    `parent`, `initial_weights`, `snapshot`, `previous_snapshot`,
+    `best_weights`, `last_weights`, `average_weights`, `exponential_weights`,
+    `log`, `results`, `translations`, `sessions`, `report`, and the folders
+    `corpus`, `checkpoints`, `tensorboard`, `samples`, `plots`, `export`,
+    `pairs`;
     `finished` is what the run comes to its end with.
 
     Args:
@@ -107,6 +110,8 @@ class RunFolder:
     target_vocabulary: Path
     dictionary: Path
     shortlist: Path
+    parent: Path
+    initial_weights: Path
     snapshot: Path
     previous_snapshot: Path
     best_weights: Path

@@ -1,5 +1,6 @@
 """A batch in parts has the gradient of the whole batch."""
 
+import fnmatch
 import types
 
 import keras
@@ -10,6 +11,7 @@ from luong_keras.config import AttentionConfig, ModelConfig
 from luong_keras.models.training_model import TrainingModel
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.ops import microbatch_normalization
+from luong_keras.recipe.fine_tuning import freeze
 from luong_keras.training.losses import (
     MaskedSparseCategoricalCrossentropy,
     TranslationLoss,
@@ -286,3 +288,44 @@ def test_it_is_saved_as_every_functional_model(tmp_path):
     assert type(again) is TrainingModel
     x = np.ones((1, 2))
     np.testing.assert_array_equal(again(x), model(x))
+
+
+@BACKENDS
+@pytest.mark.parametrize("frozen", ["decoder", "encoder", "*/kernel_0"])
+def test_frozen_weights_stay(frozen):
+    """By the layer, or some of its weights; the others are trained."""
+    keras.utils.set_random_seed(1)
+    made = TranslationModel(
+        ModelConfig(
+            source_vocabulary_size=WORDS,
+            target_vocabulary_size=WORDS,
+            embedding_size=3,
+            units=4,
+            encoder_layers=1,
+            decoder_layers=1,
+            initial_range=0.8,
+        )
+    )
+    model = made.training_model
+    if "/" in frozen:
+        freeze(model, [frozen])
+    else:
+        getattr(made, frozen).trainable = False
+    model.compile(
+        make_optimizer("sgd", 0.5),
+        {"word": TranslationLoss(), "hits": None},
+        jit_compile=ON_JAX,
+    )
+    before = {
+        v.path: np.array(keras.ops.convert_to_numpy(v)) for v in model.weights
+    }
+    x, y = batch()
+    model.fit(x, y, batch_size=ROWS, epochs=2, verbose=0)
+    for weight in model.weights:
+        same = np.array_equal(
+            before[weight.path], keras.ops.convert_to_numpy(weight)
+        )
+        stays = fnmatch.fnmatch(weight.path, frozen) or (
+            weight.path.startswith(f"{frozen}/")
+        )
+        assert same == stays, weight.path

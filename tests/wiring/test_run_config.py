@@ -4,6 +4,7 @@ The program's own functions are run, on a corpus of a few lines; what would
 take long, `fit` and the search, only notes what it is given.
 """
 
+import collections
 import dataclasses
 import types
 
@@ -189,6 +190,9 @@ def seen(run):
 # Field: its values with what else they need, and what they change. The rate
 # has a table of its own.
 TRAINING_ROWS = {
+    # Both act before: tests/recipe/test_fine_tuning.py.
+    "init_from": ({"init_from": "runs/base"}, {}),
+    "frozen": ({"frozen": ("encoder",)}, {}),
     "batch_size": ({"batch_size": 7}, {"data.batch_size": 7}),
     "gradient_accumulation_steps": (
         {"gradient_accumulation_steps": 3},
@@ -545,6 +549,7 @@ def test_no_field_of_data_is_left_out():
             "tokenizer",
             "joint_vocabulary",
         },
+        test_new_words_are_of_the_settings: {"new_words"},
         test_the_corpus_is_prepared_as_its_settings_say: {
             "normalize_punctuation"
         },
@@ -777,6 +782,25 @@ def test_the_tokenizers_are_of_the_settings(tmp_path, data, sizes, expected):
     sized = vocabularies.fit_vocabulary_sizes(SAME, *made).model
     assert sized.source_vocabulary_size == sizes[0]
     assert sized.target_vocabulary_size == sizes[1]
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_new_words_are_of_the_settings(tmp_path, count):
+    for name in ("source_vocabulary", "target_vocabulary"):
+        WordTokenizer.from_words(["y"]).save(tmp_path, name)
+    corpus = write_corpus(TRAIN, tmp_path / "corpus")
+    config = RunConfig(
+        data=DataConfig(new_words=count),
+        training=TrainingConfig(init_from="runs/base"),
+    )
+    made = vocabularies.prepare_tokenizers(corpus, config, RunFolder(tmp_path))
+    counts = [
+        collections.Counter(w for line in side for w in line.split())
+        for side in zip(*TRAIN, strict=True)
+    ]
+    for tokenizer, found in zip(made, counts, strict=True):
+        new = sorted(set(found) - {"y"}, key=lambda w: (-found[w], w))
+        assert tokenizer.words == ["y", *new[:count]]
 
 
 def options(tokenizer):

@@ -1,0 +1,206 @@
+"""A run that begins with the weights of another one."""
+
+import json
+import shutil
+
+import h5py
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from luong_keras.cli.main import main
+from luong_keras.recipe.run_settings import run_config
+from luong_keras.training.run_folder import RunFolder
+from luong_keras.translator import Translator
+
+pytestmark = pytest.mark.tensorflow
+SETTINGS = {
+    "units": 8,
+    "embedding_size": 6,
+    "batch_size": 16,
+    "beam_size": 1,
+    "epochs": 2,
+    "training.samples": 0,
+}
+PAIRS = [
+    (f"a{i} b{i % 7} c{i % 5}", f"x{i % 5} y{i % 7} z{i}") for i in range(60)
+]
+OTHER = [(f"{s} new{i % 3}", f"{t} neu") for i, (s, t) in enumerate(PAIRS)]
+
+
+TOKENIZERS = {
+    "words": {"data.joint_vocabulary": False, "model.tied_embeddings": False},
+    "sentencepiece": {"vocabulary_size": 40, "model.shared_embeddings": True},
+}
+both = pytest.mark.parametrize("base", list(TOKENIZERS), indirect=True)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quick():
+    """Without exports, and without graphs of a few steps each."""
+
+    def export(translator, folder, say):
+        folder.mkdir(parents=True)
+        return folder
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("luong_keras.recipe.run.export_saved_model", export)
+        patch.setattr("luong_keras.recipe.run.plot_alignment", lambda *_: None)
+        tf.config.run_functions_eagerly(True)
+        yield
+        tf.config.run_functions_eagerly(False)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A trained run for each tokenizer that is asked for."""
+    runs = {}
+
+    def run(tokenizer):
+        if tokenizer not in runs:
+            runs[tokenizer] = tmp_path_factory.mktemp(tokenizer)
+            Translator.fit(
+                PAIRS,
+                run_dir=runs[tokenizer],
+                preset="small",
+                **{"data.tokenizer": tokenizer},
+                **SETTINGS,
+                **TOKENIZERS[tokenizer],
+            )
+        return runs[tokenizer]
+
+    return run
+
+
+@pytest.fixture
+def base(request, tmp_path, trained):
+    """A copy of a trained run, of words where nothing else is said."""
+    source = trained(getattr(request, "param", "words"))
+    return shutil.copytree(source, tmp_path / "base")
+
+
+def weights(path):
+    found = {}
+
+    def note(name, thing):
+        if isinstance(thing, h5py.Dataset):
+            found[name] = np.array(thing)
+
+    with h5py.File(path) as file:
+        file.visititems(note)
+    return {n: a for n, a in found.items() if a.dtype.kind == "f"}
+
+
+def same(first, second):
+    first, second = weights(first), weights(second)
+    return all(np.array_equal(first[name], second[name]) for name in first)
+
+
+def tune(base, **settings):
+    """A run on the other text that begins with the base."""
+    folder = base.parent / "tuned"
+    Translator.fit(OTHER, run_dir=folder, init_from=str(base), **settings)
+    return RunFolder(folder)
+
+
+@both
+def test_the_first_weights_are_those_of_the_parent(base, capsys):
+    """With a rate of 0 nothing changes: model, vocabularies, translations."""
+    run = tune(base, learning_rate=0.0, epochs=1)
+    old = RunFolder(base)
+    assert same(run.last_weights, old.best_weights)
+    assert run.source_vocabulary.read_bytes() == (
+        old.source_vocabulary.read_bytes()
+    )
+    lines = [source for source, _ in PAIRS[:5]]
+    assert (
+        Translator.from_run(run.path).score(lines, lines)[0].log_probability
+        == Translator.from_run(base).score(lines, lines)[0].log_probability
+    )
+    before = run_config(base)
+    after = run_config(run.path)
+    assert after.model == before.model
+    # The score before the first step was printed, and is that of epoch 1.
+    printed = capsys.readouterr().out
+    log = [json.loads(line) for line in run.log.read_text().splitlines()]
+    key = f"val_{after.training.metric.split(':')[0]}"
+    assert f"{key} after epoch 0: {log[0][key]:.2f}" in printed
+    parent = json.loads(run.parent.read_text())
+    assert parent["run"] == str(base) and len(parent["sha256"]) == 64
+
+
+def test_an_interrupted_run_does_not_read_its_parent_again(base, tmp_path):
+    whole = tune(base)
+    again = {
+        "run_dir": tmp_path / "again",
+        "init_from": str(base),
+    }
+    Translator.fit(OTHER, **again, epochs=1)
+    for file in base.glob("*.weights.h5"):
+        file.unlink()
+    Translator.fit(OTHER, **again, epochs=2)
+    assert same(whole.last_weights, RunFolder(tmp_path / "again").last_weights)
+    assert not same(whole.last_weights, whole.initial_weights)
+
+
+def test_frozen_weights_stay(base):
+    run = tune(base, **{"training.frozen": ["encoder", "*/bias_0"]})
+    before, after = weights(run.initial_weights), weights(run.last_weights)
+    moved = {n for n in after if not np.array_equal(before[n], after[n])}
+    assert moved and not any("encoder" in name for name in moved)
+    assert any("cell" in name for name in moved)
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"units": 16}, "model.units: 8 → 16"),
+        ({"data.lowercase": True}, "data.lowercase: False → True"),
+        ({"training.frozen": ["encoders"]}, "Did you mean encoder?"),
+        ({"training.frozen": ["*"]}, "must leave weights to train"),
+    ],
+)
+def test_what_does_not_fit_the_parent_is_refused(base, settings, message):
+    with pytest.raises(ValueError, match=message.replace("?", r"\?")):
+        tune(base, **settings)
+
+
+@both
+def test_new_words_are_added_behind_the_known_ones(base):
+    if run_config(base).data.tokenizer == "sentencepiece":
+        with pytest.raises(ValueError, match="subwords spell new words"):
+            tune(base, **{"data.new_words": 2})
+        return
+    run = tune(base, learning_rate=0.0, epochs=1, **{"data.new_words": 2})
+    old, new = (
+        (RunFolder(folder).path / "source_vocabulary.vocab").read_text()
+        for folder in (base, run.path)
+    )
+    assert new.startswith(old)
+    assert set(new[len(old) :].split()) < {"new0", "new1", "new2"}
+    assert run_config(run.path).model.source_vocabulary_size == (
+        run_config(base).model.source_vocabulary_size + 2
+    )
+    before, after = weights(run.initial_weights), weights(run.last_weights)
+    for name, array in before.items():
+        inside = tuple(map(slice, array.shape))
+        np.testing.assert_array_equal(after[name][inside], array)
+    assert Translator.from_run(run.path).translate(["a1 new0"])
+
+
+def test_by_the_command(base, tmp_path, capsys):
+    text = tmp_path / "other.tsv"
+    text.write_text("".join(f"{s}\t{t}\n" for s, t in OTHER))
+    call = ["train", str(text), "--run-dir", str(tmp_path / "tuned")]
+    call += ["--init-from", str(base / "last.weights.h5"), "--epochs", "1"]
+    assert main(call) == 0
+    run = RunFolder(tmp_path / "tuned")
+    assert same(run.initial_weights, base / "last.weights.h5")
+    assert main(call) == 0  # The same command goes on.
+    capsys.readouterr()
+    call[call.index("--run-dir") + 1] = str(tmp_path / "more")
+    call[call.index("--init-from") + 1] = str(tmp_path / "nowhere")
+    assert main(call) == 2
+    error = capsys.readouterr().err
+    assert "Expected: the folder of a training run" in error
+    assert error.count("\n") == 1
