@@ -38,10 +38,20 @@ _JOINS = (
     (r'(^| )" ([^"]*[^" ]) "', r'\1"\2"'),  # A pair of quotation marks.
     (r"([(\[{]) ", r"\1"),
     (r" ([.,!?;:%)\]}])", r"\1"),
+    # Times and results. Of three numbers in a row, the second time the rest.
+    *[(r"([0-9]:) ([0-9])", r"\1\2")] * 2,
     (r"([0-9]) - ", r"\1-"),
     # A closing mark that 13a cut off with the stop before it.
     (r"([.,!?]) ([“”»’])( |[.,;:!?)]|$)", r"\1\2\3"),
     (r" ([/_@\\]) ", r"\1"),
+    # Abbreviations of single letters, such as "z.B." and "U.S.A.".
+    *[(r"(^|[^\pL\pM\pN])(\pL\.) (\pL\.)", r"\1\2\3")] * 2,
+    # Addresses: their beginning, and the dots of small letters in and behind
+    # it. What stands before an "@" has one dot at most.
+    (r"\b(https?|ftp): ?/ ?/ ?", r"\1://"),
+    (r"(\pL)\. ([^ ]+@)", r"\1.\2"),
+    *[(r"((?:\bwww|[^ ]@|://)[^ ]*[^ .]\.|\bwww\.) (\p{Ll})", r"\1\2")] * 4,
+    (r"(\pL\pN?)\. (com|org|net|edu|gov)\b", r"\1.\2"),
     (r"([$#]) ([0-9])", r"\1\2"),
 )
 

@@ -29,6 +29,8 @@ TRICKY = [
     "'tis '99 rock'n'roll ''quoted''",
     "\u200bzero\u200bwidth\ufeff",
     "e\u0301 \U0001f600, \U0001f600.",
+    "a@3.5. b@3. 5 www.3. 5 x.3@y 1:2: 3 :4 z.B.C. www. a .b. c",
+    "<unk> <s> </s> <pad> http : //x . org",
 ]
 
 
@@ -66,6 +68,14 @@ def test_joined_words_split_into_the_same_words():
         'A "B" and "C d".',
         "Er rief „Halt!“.",
         "user@host",
+        "Um 12:30 Uhr, z.B. am 3.5. um 12:30:45.",
+        "Es steht 3:2, d.h. (u.a.) 1:2:3:4.",
+        "The U.S.A. at 5 p.m., i.e. now.",
+        "Siehe www.example.com. Dann (www.uni-x.de/seite.html).",
+        "http://www.example.org/a/b.html, https://x.org und Booking.com.",
+        "Mail: max.muster@mail.example.co.uk, info@x.de.",
+        "Das Ende. Ein Anfang. 5 Euro, usw. und Dr. Müller, S. 5.",
+        "مرحبا، 12:30. 我们 3:2。 Hallo 😀!",
     ],
 )
 def test_a_sentence_in_usual_spelling_survives(sentence):
