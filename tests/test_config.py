@@ -251,6 +251,47 @@ def test_settings_cannot_be_changed_in_place():
             "Expected: tokenizer='sentencepiece'. Received: "
             "subword_dropout=0.1 with tokenizer='words'",
         ),
+        (
+            [
+                "data.subword_dropout=0.1",
+                "data.tokenizer=sentencepiece",
+                "data.sentencepiece.model_type=char",
+            ],
+            "Expected: sentencepiece.model_type='bpe'. Received: "
+            "subword_dropout=0.1 with 'char'",
+        ),
+        (
+            ["data.sentencepiece.byte_fallback=true"],
+            "Expected: tokenizer='sentencepiece'. Received: .*"
+            "byte_fallback=True.* with tokenizer='words'",
+        ),
+        (
+            ["data.sentencepiece.model_type=word"],
+            "Expected one of 'bpe', 'unigram', 'char'. Received: 'word'",
+        ),
+        (
+            ["data.sentencepiece.character_coverage=0.9"],
+            "Expected: 0.98 to 1. Received: 0.9",
+        ),
+        *(
+            (
+                [f'data.sentencepiece.user_defined_symbols=["<x>","{symbol}"]'],
+                f"no byte such as <0x41>. Received: '{symbol}'",
+            )
+            for symbol in ("<x>", "", "a b", "▁a", "</s>", "<0xFF>")
+        ),
+        (
+            ["data.pretokenized=true", "data.tokenizer=sentencepiece"],
+            "pretokenized=True with tokenizer='sentencepiece'",
+        ),
+        (
+            ["data.pretokenized=true", "data.tokenize=true"],
+            "pretokenized=True with tokenize=True",
+        ),
+        (
+            ["data.pretokenized=true", "data.normalize_punctuation=true"],
+            "pretokenized=True with normalize_punctuation=True",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_at_once(assignments, message):

@@ -5,7 +5,11 @@ their best single model; `presets.py` has complete sets of settings. The
 resolved configuration of a run is written into its folder.
 """
 
-from luong_keras.config.data import DataConfig, FilterConfig
+from luong_keras.config.data import (
+    DataConfig,
+    FilterConfig,
+    SentencePieceConfig,
+)
 from luong_keras.config.decoding import DecodingConfig
 from luong_keras.config.model import AttentionConfig, ModelConfig, Precision
 from luong_keras.config.run import RunConfig, TrainingConfig
@@ -18,5 +22,6 @@ __all__ = [
     "ModelConfig",
     "Precision",
     "RunConfig",
+    "SentencePieceConfig",
     "TrainingConfig",
 ]

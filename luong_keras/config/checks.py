@@ -1,5 +1,7 @@
 """Checks of single settings."""
 
+import typing
+
 
 def check_at_least_one(config, *names: str) -> None:
     """Raises where one of these settings is below 1; None may stand there."""
@@ -19,3 +21,14 @@ def check_share(config, name: str) -> None:
             f"{name} must be at least 0 and less than 1. Received: "
             f"{name}={share}."
         )
+
+
+def check_choice(config, *names: str) -> None:
+    """Raises where one of these settings is none of its choices."""
+    hints = typing.get_type_hints(type(config))
+    for name in names:
+        choices, choice = typing.get_args(hints[name]), getattr(config, name)
+        if choice not in choices:
+            raise ValueError(
+                f"{name} must be one of {choices}. Received: {choice!r}."
+            )

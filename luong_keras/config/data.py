@@ -1,9 +1,15 @@
 """The settings of the text that a run is trained on."""
 
+import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from luong_keras.config.checks import check_at_least_one, check_share
+from luong_keras.config.checks import (
+    check_at_least_one,
+    check_choice,
+    check_share,
+)
+from luong_keras.special_tokens import SPECIAL_TOKENS
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,53 @@ class FilterConfig:
                 "length_ratio is the longer side by the shorter one. "
                 f"Expected: at least 1, such as 3. Received: {ratio}."
             )
+
+
+@dataclass(frozen=True)
+class SentencePieceConfig:
+    """The subwords that SentencePiece learns."""
+
+    # byte pair encoding, a unigram language model, or single characters
+    model_type: Literal["bpe", "unigram", "char"] = "bpe"
+    # Unicode's compatibility form (NFKC), in which … is three dots and
+    # half-width kana are full-width; nmt_ also drops control characters; _cf
+    # also folds case. identity changes nothing but runs of spaces
+    normalization: Literal[
+        "nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"
+    ] = "nmt_nfkc"
+    # the share of the text's characters that get a subword, such as 0.9995
+    # where there are thousands of characters; the others are <unk>
+    character_coverage: float = 1.0
+    # a character without a subword is its UTF-8 bytes, never <unk>; they take
+    # 256 ids of the vocabulary
+    byte_fallback: bool = False
+    # symbols such as <x> that are one token wherever they stand; each takes
+    # an id of the vocabulary
+    user_defined_symbols: tuple[str, ...] = ()
+
+    __pydantic_config__ = {"extra": "forbid"}
+
+    def __post_init__(self):
+        check_choice(self, "model_type", "normalization")
+        if not 0.98 <= self.character_coverage <= 1:
+            raise ValueError(
+                "character_coverage is a share of the text's characters. "
+                "Expected: 0.98 to 1. Received: "
+                f"{self.character_coverage}."
+            )
+        symbols = self.user_defined_symbols
+        for place, symbol in enumerate(symbols):
+            if (
+                symbol in SPECIAL_TOKENS
+                or symbol in symbols[:place]
+                # White space, also as SentencePiece writes it, and its bytes.
+                or not re.fullmatch(r"(?!<0x..>$)[^\s\u2581]+", symbol)
+            ):
+                raise ValueError(
+                    "user_defined_symbols are different words without white "
+                    f"space, none of {', '.join(SPECIAL_TOKENS)} and no byte "
+                    f"such as <0x41>. Received: {symbol!r}."
+                )
 
 
 @dataclass(frozen=True)
@@ -66,6 +119,9 @@ class DataConfig:
     test_subset: str | None = None
     train_size: int | None = None  # phrasebook: pairs, at most 24,000
     tokenizer: Literal["words", "sentencepiece"] = "words"
+    sentencepiece: SentencePieceConfig = field(
+        default_factory=SentencePieceConfig
+    )
     # one vocabulary for both languages
     joint_vocabulary: bool = False
     # words, with training.init_from: the most frequent words of this text that
@@ -75,6 +131,9 @@ class DataConfig:
     lowercase: bool = False
     normalize_punctuation: bool = False
     tokenize: bool = False
+    # the text is tokenised already: spaces set its tokens apart, nothing here
+    # splits or joins them, and scores are of such text
+    pretokenized: bool = False
     max_length: int = 50  # longer training pairs are filtered (section 4.1)
     # truncate: after max_length tokens; truncate_source_left: the source's
     # first tokens go instead, so that a reversed source keeps what the authors'
@@ -110,19 +169,18 @@ class DataConfig:
             target or ("en" if source == "de" else "de"),
         )
 
+    @property
+    def bleu_tokenizer(self) -> str:
+        """SacreBLEU's tokenizer, where the language has none of its own."""
+        return "none" if self.pretokenized else "13a"
+
     def __post_init__(self):
         check_at_least_one(
             self, "max_length", "train_size", "subword_lines", "processes"
         )
         check_text(self)
         check_share(self, "subword_dropout")
-        if self.subword_dropout and self.tokenizer != "sentencepiece":
-            raise ValueError(
-                "subword_dropout leaves out merges of subwords. Expected: "
-                "tokenizer='sentencepiece'. Received: "
-                f"subword_dropout={self.subword_dropout} with "
-                f"tokenizer={self.tokenizer!r}."
-            )
+        check_tokenizer(self)
         if self.new_words < 0 or (self.new_words and self.tokenizer != "words"):
             raise ValueError(
                 "new_words is a number of words, and subwords spell new words "
@@ -141,6 +199,39 @@ class DataConfig:
                 f"test_subset={self.test_subset!r} with "
                 f"dataset={self.dataset!r}. Leave it out."
             )
+
+
+def check_tokenizer(data) -> None:
+    """Raises where settings of the tokenizers contradict each other."""
+    subwords = data.sentencepiece
+    kind = f"tokenizer={data.tokenizer!r}"
+    if data.tokenizer == "words" and subwords != SentencePieceConfig():
+        raise ValueError(
+            "The settings of sentencepiece are those of subwords. Expected: "
+            f"tokenizer='sentencepiece'. Received: {subwords} with {kind}."
+        )
+    if data.subword_dropout and data.tokenizer == "words":
+        raise ValueError(
+            "subword_dropout leaves out merges of subwords. Expected: "
+            "tokenizer='sentencepiece'. Received: "
+            f"subword_dropout={data.subword_dropout} with {kind}."
+        )
+    if data.subword_dropout and subwords.model_type != "bpe":
+        raise ValueError(
+            "subword_dropout leaves out merges of byte pair encodings. "
+            "Expected: sentencepiece.model_type='bpe'. Received: "
+            f"subword_dropout={data.subword_dropout} with "
+            f"{subwords.model_type!r}."
+        )
+    names = ("tokenize", "normalize_punctuation")
+    others = [f"{name}=True" for name in names if getattr(data, name)]
+    others += [kind] * (data.tokenizer != "words")
+    if data.pretokenized and others:
+        raise ValueError(
+            "The tokens of pretokenized text stay as they are. Expected: "
+            "tokenizer='words', without tokenize and normalize_punctuation. "
+            f"Received: pretokenized=True with {' and '.join(others)}."
+        )
 
 
 def check_text(data) -> None:

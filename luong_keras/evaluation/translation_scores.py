@@ -47,6 +47,7 @@ def translation_scores(
     hypotheses: Sequence[str],
     references: Sequence[str],
     lowercase: bool = False,
+    tokenize: str = "13a",
 ) -> list[TranslationScore]:
     """BLEU, chrF and TER, each with its signature.
 
@@ -54,6 +55,7 @@ def translation_scores(
         hypotheses: detokenised translations.
         references: one a hypothesis.
         lowercase: whether BLEU and chrF ignore case; TER always does.
+        tokenize: sacreBLEU's name of BLEU's tokenisation.
 
     Raises:
         ValueError: if there are no sentences, or not equally many.
@@ -68,7 +70,7 @@ def translation_scores(
         TER 0
     """
     return [
-        translation_score(hypotheses, references, metric, lowercase)
+        translation_score(hypotheses, references, metric, lowercase, tokenize)
         for metric in _metrics(lowercase)
     ]
 
@@ -78,6 +80,7 @@ def translation_score(
     references: Sequence[str],
     metric: str = "chrF",
     lowercase: bool = False,
+    tokenize: str = "13a",
 ) -> TranslationScore:
     """One of these scores.
 
@@ -86,6 +89,7 @@ def translation_score(
         references: one a hypothesis.
         metric: `"BLEU"`, `"chrF"` or `"TER"`.
         lowercase: as in `translation_scores`.
+        tokenize: likewise.
 
     Raises:
         ValueError: if there are no sentences, or not equally many.
@@ -96,7 +100,7 @@ def translation_score(
         0.0
     """
     check_sentences(hypotheses, references)
-    scorer = _metrics(lowercase)[metric]
+    scorer = _metrics(lowercase, tokenize)[metric]
     result = scorer.corpus_score(list(hypotheses), [list(references)])
     signature = str(scorer.get_signature())
     return TranslationScore(result.name, result.score, signature)
@@ -132,6 +136,7 @@ def paired_test(
     references: Sequence[str],
     lowercase: bool = False,
     samples: int = 1000,
+    tokenize: str = "13a",
 ) -> list[PairedScore]:
     """Compares two systems by paired approximate randomisation (Riezler 2005).
 
@@ -148,6 +153,7 @@ def paired_test(
         samples: how many times the sentences are drawn anew, and how many
             times translations are swapped. The draws are the same every time,
             SACREBLEU_SEED chooses others.
+        tokenize: as in `translation_scores`.
 
     Raises:
         ValueError: if there are no sentences, or not equally many.
@@ -169,7 +175,7 @@ def paired_test(
     check_sentences(second, references)
     from sacrebleu.significance import PairedTest
 
-    metrics = _metrics(lowercase)
+    metrics = _metrics(lowercase, tokenize)
     test = PairedTest(
         [("first", list(first)), ("second", list(second))],
         metrics,
@@ -240,7 +246,7 @@ def _randomisation_p(
     return (sum(large) + 1) / (len(large) + 1)
 
 
-def _metrics(lowercase: bool) -> dict[str, Any]:
+def _metrics(lowercase: bool, tokenize: str = "13a") -> dict[str, Any]:
     try:
         from sacrebleu.metrics.bleu import BLEU
         from sacrebleu.metrics.chrf import CHRF
@@ -249,7 +255,7 @@ def _metrics(lowercase: bool) -> dict[str, Any]:
         raise missing_package("sacrebleu", error) from error
     return {
         # `force` silences the warning about tokenised-looking text.
-        "BLEU": BLEU(lowercase=lowercase, force=True),
+        "BLEU": BLEU(lowercase=lowercase, tokenize=tokenize, force=True),
         "chrF": CHRF(lowercase=lowercase),
         "TER": TER(),
     }

@@ -115,7 +115,10 @@ def run_metric(
 def _target(config: RunConfig, references: Sequence[str]) -> Target:
     data = config.data
     return Target(
-        data.target_language, data.lowercase, references=list(references)
+        data.target_language,
+        data.lowercase,
+        references=list(references),
+        pretokenized=data.pretokenized,
     )
 
 

@@ -65,19 +65,27 @@ class Evaluation:
         `bleu_tokenized` compares the translations before detokenisation with
         references prepared as the training text was, where the run trained
         on tokenised text; with both sides tokenised by sacremoses elsewhere.
+        Where the text came tokenised, all of them are of its own tokens.
         Under the name of their setting, such as `bleu:zh`, there are also
         BLEU in the tokenization of the target language and the run's metric.
         """
         best = self.translations(sources)
         translations = [found.text for found in best]
-        found = bleu_scores(translations, references, self._tokenizer)
-        if self.data.tokenize:
+        tokenizer = self.data.bleu_tokenizer
+        found = bleu_scores(
+            translations, references, self._tokenizer, tokenizer
+        )
+        if self.data.tokenize or self.data.pretokenized:
             found["bleu_tokenized"] = corpus_bleu(
                 *self.tokenized(best, references), tokenize="none"
             )
         lengths = [len(source.split()) for source in sources]
         groups = bleu_by_length(
-            lengths, translations, references, lowercase=self.data.lowercase
+            lengths,
+            translations,
+            references,
+            tokenize=tokenizer,
+            lowercase=self.data.lowercase,
         )
         return {
             **{name: s._asdict() for name, s in found.items()},
@@ -92,8 +100,12 @@ class Evaluation:
         """BLEU in the target language, and the metric of the run."""
         data = self.data
         target = Target(
-            data.target_language, data.lowercase, references=references
+            data.target_language,
+            data.lowercase,
+            references=references,
+            pretokenized=data.pretokenized,
         )
+        known = f"bleu:{data.bleu_tokenizer}"
         found = {}
         for setting in ("bleu", self.metric):
             try:
@@ -101,7 +113,7 @@ class Evaluation:
             except (ValueError, ImportError, OSError) as error:
                 print(f"{setting} is left out of the scores. {error}")
                 continue
-            if metric.score is not None and metric.setting != "bleu:13a":
+            if metric.score is not None and metric.setting != known:
                 name = metric.setting
                 found[name] = metric.scored(translations, references)
         return found
@@ -117,7 +129,7 @@ class Evaluation:
         self, found: Sequence[Translation], references: Sequence[str]
     ) -> tuple[list[str], list[str]]:
         """Translations and references as `bleu_tokenized` compares them."""
-        if not self.data.tokenize:
+        if not (self.data.tokenize or self.data.pretokenized):
             return (
                 [self._tokenizer(translation.text) for translation in found],
                 [self._tokenizer(reference) for reference in references],
@@ -184,6 +196,7 @@ def bleu_scores(
     hypotheses: Sequence[str],
     references: Sequence[str],
     tokenize: Callable[[str], str],
+    tokenizer: str = "13a",
 ) -> dict[str, BleuScore]:
     """Cased, lower-cased and tokenised BLEU of the same translations.
 
@@ -195,6 +208,7 @@ def bleu_scores(
         hypotheses: detokenised translations.
         references: detokenised references, one a hypothesis.
         tokenize: the tokenisation behind `bleu_tokenized`, applied to both.
+        tokenizer: sacreBLEU's, of the other two.
 
     Returns:
         `bleu` (sacreBLEU's default, 13a, cased), `bleu_lowercase` (the same,
@@ -206,8 +220,10 @@ def bleu_scores(
         (67, 100)
     """
     return {
-        "bleu": corpus_bleu(hypotheses, references),
-        "bleu_lowercase": corpus_bleu(hypotheses, references, lowercase=True),
+        "bleu": corpus_bleu(hypotheses, references, tokenizer),
+        "bleu_lowercase": corpus_bleu(
+            hypotheses, references, tokenizer, lowercase=True
+        ),
         "bleu_tokenized": corpus_bleu(
             [tokenize(line) for line in hypotheses],
             [tokenize(line) for line in references],

@@ -42,6 +42,7 @@ _TEXT = (
     "data.lowercase",
     "data.normalize_punctuation",
     "data.tokenize",
+    "data.pretokenized",
 )
 # Settings of the model that weights do not depend on.
 _FREE = (

@@ -51,6 +51,7 @@ from luong_keras.recipe.run_reading import load_run
 from luong_keras.recipe.run_word_lists import bring_in
 from luong_keras.recipe.training import train, training_batches
 from luong_keras.recipe.vocabularies import (
+    check_symbols,
     count_lengths,
     fit_length_limit,
     fit_vocabulary_sizes,
@@ -156,6 +157,7 @@ def _prepare(config: RunConfig, run: RunFolder):
     run_metric(config)  # A wrong one is refused before the text is read.
     config = bring_in(config, run)
     config = decide_languages(config, run)
+    check_symbols(config.data)
     datasets, corpus = prepare_text(config, run)
     references = [target for _, target in datasets.dev]
     config = decide_metric(config, run, references)

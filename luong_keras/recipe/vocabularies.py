@@ -14,6 +14,7 @@ from luong_keras.data.token_ids import select_pairs, token_ids
 from luong_keras.progress import progress_bar, with_bar
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.text.loading import load_tokenizer
+from luong_keras.text.preprocessing import preprocessors
 from luong_keras.text.sentencepiece_tokenizer import (
     SentencePieceTokenizer,
     VocabularySizeError,
@@ -50,12 +51,30 @@ def prepare_tokenizers(corpus: Corpus, config: RunConfig, run: RunFolder):
             words = _words(corpus, parts, None, data).words
             tokenizer = old.extended(words, data.new_words)
         elif data.tokenizer == "sentencepiece":
-            tokenizer = _subwords(corpus, parts, size, data.subword_lines)
+            tokenizer = _subwords(corpus, parts, size, data)
         else:
             tokenizer = _words(corpus, parts, size, data)
         tokenizer.save(run.path, name)
         tokenizers.append(tokenizer)
     return tokenizers
+
+
+def check_symbols(data: DataConfig) -> None:
+    """Checks that the preparation of the text keeps the user's symbols.
+
+    Raises:
+        ValueError: where it changes one, so that no text would have it.
+    """
+    for prepare in filter(None, preprocessors(data)):
+        for symbol in data.sentencepiece.user_defined_symbols:
+            prepared = prepare(symbol)
+            if prepared != symbol:
+                raise ValueError(
+                    "data.sentencepiece.user_defined_symbols are symbols of "
+                    f"the prepared text. Received: {symbol!r}, of which "
+                    "data.lowercase, data.normalize_punctuation or "
+                    f"data.tokenize makes {prepared!r}. Leave one out."
+                )
 
 
 def count_lengths(
@@ -80,17 +99,18 @@ def _words(
     return WordTokenizer.train(
         with_bar(lines, what, len(sides) * len(corpus)),
         size,
-        pretokenized=data.tokenize,
+        pretokenized=data.tokenize or data.pretokenized,
         threads=data.processes,
     )
 
 
 def _subwords(
-    corpus: Corpus, sides: Sequence[str], size: int, max_lines: int | None
+    corpus: Corpus, sides: Sequence[str], size: int, data: DataConfig
 ) -> SentencePieceTokenizer:
     """As many subwords as were asked for, or the nearest possible number."""
+    options = dataclasses.asdict(data.sentencepiece)
     total = len(sides) * len(corpus)
-    lines = min(total, max_lines or total)
+    lines = min(total, data.subword_lines or total)
     if lines < total:
         print(
             f"subwords are learnt from a sample: {lines:,} of {total:,} lines"
@@ -98,7 +118,9 @@ def _subwords(
     sampled = sampled_lines(corpus, sides, lines)
     try:
         return SentencePieceTokenizer.train(
-            with_bar(sampled, "reading lines for subwords", lines), size
+            with_bar(sampled, "reading lines for subwords", lines),
+            size,
+            **options,
         )
     except VocabularySizeError as error:
         why = "is small" if error.nearest < size else "has many characters"
@@ -107,7 +129,7 @@ def _subwords(
             f"instead of {size}"
         )
         return SentencePieceTokenizer.train(
-            sampled_lines(corpus, sides, lines), error.nearest
+            sampled_lines(corpus, sides, lines), error.nearest, **options
         )
 
 

@@ -141,8 +141,12 @@ def _scores(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
         if not run.translations:
             continue
         with progress_bar(f"BLEU, chrF and TER of {run.name}"):
+            data = run.config.data
             found = translation_scores(
-                run.translations, run.references, run.config.data.lowercase
+                run.translations,
+                run.references,
+                data.lowercase,
+                data.bleu_tokenizer,
             )
         found_scores = [
             (s.metric, f"{s.score:.2f}", s.signature) for s in found
@@ -185,7 +189,7 @@ def _tokenizer(run: RunRecord) -> str:
         if name.startswith("bleu:"):
             with contextlib.suppress(ImportError, OSError):
                 return find_metric(name).variant or "13a"
-    return "13a"
+    return run.config.data.bleu_tokenizer
 
 
 def _validation_curves(runs: Sequence[RunRecord]) -> list[Any]:
@@ -217,6 +221,7 @@ def _compared(runs: Sequence[RunRecord], samples: int) -> list[Any]:
             first.references,
             lowercase=any(run.config.data.lowercase for run in runs),
             samples=samples,
+            tokenize=first.config.data.bleu_tokenizer,
         )
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from luong_keras.config.data import SentencePieceConfig
 from luong_keras.missing_package import missing_package
 from luong_keras.special_tokens import (
     BOS,
@@ -35,7 +36,9 @@ try:
 except ImportError as error:
     raise missing_package("tensorflow-text", error) from error
 
-_MODEL_TYPES = ("bpe", "unigram")
+_SPACE = "\u2581"  # SentencePiece's mark of a space
+# In no valid UTF-8, so in no token.
+_CUT = b"\xff"
 
 
 class VocabularySizeError(ValueError):
@@ -120,22 +123,30 @@ class SentencePieceTokenizer(Tokenizer):
         lines: Iterable[str],
         vocabulary_size: int,
         *,
-        model_type: str = "bpe",
+        model_type: Literal["bpe", "unigram", "char"] = "bpe",
         lowercase: bool = False,
         character_coverage: float = 1.0,
-        normalization: str = "nmt_nfkc",
+        normalization: Literal[
+            "nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"
+        ] = "nmt_nfkc",
+        byte_fallback: bool = False,
+        user_defined_symbols: Sequence[str] = (),
     ) -> SentencePieceTokenizer:
         """Learns the subwords of a text; the same text gives the same model.
 
         Args:
             lines: Sentences, of both languages for a joint vocabulary.
             vocabulary_size: The number of ids, with the special tokens.
-            model_type: `"bpe"` or `"unigram"`.
+            model_type: `"bpe"`, `"unigram"` or `"char"`.
             lowercase: As in the constructor.
             character_coverage: The share of the text's characters that get a
-                subword; below 1 for scripts of thousands of characters.
-            normalization: SentencePiece's rule, such as `"nmt_nfkc"`, or
-                `"identity"`.
+                subword, 0.98 to 1; below 1 for scripts of thousands of
+                characters.
+            normalization: SentencePiece's rule: `"nmt_nfkc"`, `"nfkc"`, these
+                with `"_cf"`, which folds case, or `"identity"`.
+            byte_fallback: Whether a character without a subword is its UTF-8
+                bytes, 256 ids of the vocabulary, instead of `<unk>`.
+            user_defined_symbols: What is one token wherever it stands.
 
         Returns:
             The tokenizer; `save` it to keep it.
@@ -149,20 +160,32 @@ class SentencePieceTokenizer(Tokenizer):
             import sentencepiece
         except ImportError as error:
             raise missing_package("sentencepiece", error) from error
-        if model_type not in _MODEL_TYPES:
-            raise ValueError(
-                f"`model_type` must be one of {_MODEL_TYPES}. Received: "
-                f"{model_type!r}."
-            )
+        checked = SentencePieceConfig(
+            model_type,
+            normalization,
+            character_coverage,
+            byte_fallback,
+            tuple(user_defined_symbols),
+        )
+        for symbol in checked.user_defined_symbols:
+            if lowercase and symbol != symbol.lower():
+                raise ValueError(
+                    "No symbol with capitals is in lower-cased text. "
+                    f"Received: {symbol!r} among `user_defined_symbols`, and "
+                    "lowercase=True. Write it in lower case."
+                )
         model = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=_cleaned(lines, lowercase),
                 model_writer=model,
-                model_type=model_type,
                 vocab_size=vocabulary_size,
-                character_coverage=character_coverage,
-                normalization_rule_name=normalization,
+                model_type=checked.model_type,
+                normalization_rule_name=checked.normalization,
+                character_coverage=checked.character_coverage,
+                byte_fallback=checked.byte_fallback,
+                # A tuple would be passed over.
+                user_defined_symbols=list(checked.user_defined_symbols),
                 pad_id=PAD_ID,
                 unk_id=UNK_ID,
                 bos_id=BOS_ID,
@@ -210,8 +233,32 @@ class SentencePieceTokenizer(Tokenizer):
 
         return tf.ragged.map_flat_values(name, ids)
 
-    def join(self, tokens: tf.RaggedTensor) -> tf.Tensor:  # noqa: D102
-        return self._to_pieces.detokenize(tokens)
+    def join(self, tokens: tf.RaggedTensor) -> tf.Tensor:
+        """Puts tokens together as running text.
+
+        A token that is no subword stands as it is spelled: a word of the
+        other language that was copied, `<unk>`, or a `<s>` of the text.
+
+        Args:
+            tokens: Strings (B, None), as from `tokens` or `lookup`.
+
+        Returns:
+            Strings (B,).
+        """
+        flat = tokens.flat_values
+        ids = self._to_ids.string_to_id(flat)
+        spelled = tf.strings.regex_replace(flat, _SPACE, " ")
+        # In one part, the operation would leave it out.
+        names = "|".join(token[1:] for token in SPECIAL_TOKENS)
+        spelled = tf.strings.regex_replace(
+            spelled, f"^<({names})$", b"<" + _CUT + rb"\1"
+        )
+        flat = tf.where(ids < len(SPECIAL_TOKENS), spelled, flat)
+        parts = tf.strings.split(flat, _CUT)
+        parts = parts.with_row_splits_dtype(tokens.row_splits.dtype)
+        parts = tokens.with_flat_values(parts)
+        text = self._to_pieces.detokenize(parts.merge_dims(1, 2))
+        return tf.strings.regex_replace(text, "^ +|( ) +", r"\1")
 
 
 def _cleaned(lines: Iterable[str], lowercase: bool) -> Iterator[bytes]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from luong_keras.missing_package import missing_package
 from luong_keras.text.tokenizer import Tokenizer
@@ -82,6 +84,9 @@ class SubwordSampler:
         self._scores = {
             piece: processor.get_score(i) for piece, i in self._ids.items()
         }
+        # What the user defined is no merge, and is never left out.
+        symbols = "|".join(map(re.escape, _symbols(tokenizer.file_bytes())))
+        self._symbols = re.compile(f"({symbols or '(?!)'})")
         # Where no piece has a space inside, none continues into the next word.
         self._of_words = not any(_SPACE in piece[1:] for piece in self._ids)
 
@@ -107,6 +112,17 @@ class SubwordSampler:
         return rows
 
     def _sampled_ids(self, line: str, draw: Callable[[], float]) -> list[int]:
+        row: list[int] = []
+        for place, part in enumerate(self._symbols.split(line)):
+            if place % 2:
+                row.append(self._ids[part])
+            else:
+                row += self._sampled_ids_of_text(part, draw)
+        return row
+
+    def _sampled_ids_of_text(
+        self, line: str, draw: Callable[[], float]
+    ) -> list[int]:
         words = [line]
         if self._of_words:
             begin, *others = line.split(_SPACE)
@@ -166,24 +182,38 @@ def _bpe_processor(tokenizer: Tokenizer):
     )
 
 
-def _model_type(model: bytes) -> str:
-    """The type that a SentencePiece model says it is of.
+# Models are read without the code of `sentencepiece_model.proto` in
+# `sentencepiece`, which is often of a newer protobuf than TensorFlow allows.
 
-    Read without the code of `sentencepiece_model.proto` in `sentencepiece`,
-    which is often of a newer protobuf than TensorFlow allows.
-    """
+
+def _model_type(model: bytes) -> str:
+    """The type that a SentencePiece model says it is of."""
     trainer_spec = _field(model, 2, default=b"")
     number = _field(trainer_spec, 3, default=1)
     return {1: "unigram", 2: "bpe", 3: "word", 4: "char"}[number]
 
 
+def _symbols(model: bytes) -> list[str]:
+    """The pieces of a model that the user defined, the longest first."""
+    symbols = [
+        _field(piece, 1, default=b"").decode()
+        for piece in _fields(model, 1)
+        if _field(piece, 3, default=1) == 4
+    ]
+    return sorted(symbols, key=len, reverse=True)
+
+
 def _field(message: bytes, number: int, default):
     """One field of a protobuf message of any kind."""
+    return (_fields(message, number) or [default])[-1]
+
+
+def _fields(message: bytes, number: int) -> list[Any]:
+    """All values of a field of a protobuf message of any kind."""
     unknown = Empty()
     unknown.ParseFromString(message)
-    found = [
+    return [
         field.data
         for field in UnknownFieldSet(unknown)
         if field.field_number == number
     ]
-    return found[-1] if found else default

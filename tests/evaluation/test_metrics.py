@@ -81,6 +81,17 @@ def test_bleu_is_tokenized_by_the_language(bare, language, text, setting):
     assert f"|tok:{tokenize}|" in scored["signature"]
 
 
+def test_tokenised_text_is_not_tokenized_again(bare):
+    target = Target("zh", references=["a,b c d e"] * 2, pretokenized=True)
+    metric, line = choose_metric("auto", target)
+    assert metric.setting == "bleu:none" and "tokenised already" in line
+    # Four tokens, of which one is another: no four words in a row.
+    wrong = metric.scored(["a,b c d <unk>"], ["a,b c d e"])
+    assert wrong["score"] == pytest.approx(
+        100 * (3 / 4 * 2 / 3 / 2 / 2) ** 0.25
+    )
+
+
 def test_what_is_asked_for_by_name_is_not_replaced(bare):
     target = Target("ja", references=[LONG["ja"]])
     with pytest.raises(ImportError, match=r"pip install 'sacrebleu\[ja\]'"):

@@ -33,6 +33,17 @@ def test_case_is_ignored_where_it_is_asked_for():
     assert chrf.score == pytest.approx(100) and "case:lc" in lower.signature
 
 
+def test_bleu_is_of_the_tokens_that_are_asked_for():
+    ours, theirs = ["a,b c d e."], ["a,b c d e ."]
+    for tokenize in ("none", "13a"):
+        found, *_ = translation_scores(ours, theirs, tokenize=tokenize)
+        expected = sacrebleu.corpus_bleu(ours, [theirs], tokenize=tokenize)
+        assert found.score == pytest.approx(expected.score)
+        assert f"tok:{tokenize}" in found.signature
+        pair = paired_test(ours, ours, theirs, samples=9, tokenize=tokenize)
+        assert pair[0].first == pytest.approx(expected.score)
+
+
 def test_a_sentence_is_scored_alone():
     found = sentence_chrf(GOOD, REFERENCES)
     assert found[3] == pytest.approx(

@@ -101,6 +101,26 @@ def test_running_text_is_asked_for_and_scored(translator, answers):
     assert scores["bleu_tokenized"]["score"] == pytest.approx(100)
 
 
+def test_tokenised_text_is_scored_as_it_is(translator, answers):
+    data = dataclasses.replace(PLAIN, pretokenized=True, target_language="zh")
+    evaluation = Evaluation(translator, data, metric="bleu:none")
+    # 13a would split them alike, and Moses join them.
+    line, split = "a,b c d @-@ z.B. <unk> .", "a , b c d @-@ z . B . < unk > ."
+    answers((line, line))
+    scores, translations = evaluation.scores(["x y"], [line])
+    assert translations == [line]
+    for name in ("bleu", "bleu_lowercase", "bleu_tokenized"):
+        assert scores[name]["score"] == pytest.approx(100)
+        assert "tok:none" in scores[name]["signature"]
+    assert scores["bleu_by_length"][0]["bleu"] == pytest.approx(100)
+    assert not [name for name in scores if name.startswith("bleu:")]
+    answers((split, split))
+    scores, _ = evaluation.scores(["x y"], [line])
+    for name in ("bleu", "bleu_lowercase", "bleu_tokenized"):
+        assert scores[name]["score"] < 50
+    assert scores["bleu_by_length"][0]["bleu"] < 50
+
+
 def test_alignment_errors_are_those_of_the_attention(translator, monkeypatch):
     # The last row is that of the step that reads the last word.
     weights = [

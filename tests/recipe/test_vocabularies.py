@@ -1,10 +1,15 @@
 """The vocabularies of a run whose text fits no size that was asked for."""
 
+import json
+
 import pytest
 
+from luong_keras.cli.main import main
 from luong_keras.config import DataConfig, ModelConfig, RunConfig
+from luong_keras.recipe import run as recipe
 from luong_keras.recipe.preparation import prepare_text
 from luong_keras.recipe.vocabularies import prepare_tokenizers
+from luong_keras.text.loading import load_tokenizer
 from luong_keras.training.run_folder import RunFolder
 
 pytestmark = pytest.mark.tensorflow
@@ -46,3 +51,117 @@ def test_fewer_characters_and_words_than_subwords(tokenizers, capsys):
     for tokenizer in tokenizers(["ab", "ba", "aab"] * 3, 100):
         assert 2 + MORE <= tokenizer.vocabulary_size < 20
     assert "the source text is small: " in capsys.readouterr().out
+
+
+PAIRS = [
+    ("Der Hund kommt um 12:30 <x>", "狗十二点半来。<x>"),
+    ("Die Katze, z.B. die kleine 😀", "猫，比如小猫😀。"),
+    ("Größe 3.5 <unk> </s>", "大小３.５…"),
+    ("ein Haus", "房子"),
+]
+SUBWORDS = [
+    *("--data.tokenizer", "sentencepiece"),
+    *("--data.sentencepiece.model-type", "unigram"),
+    *("--data.sentencepiece.normalization", "identity"),
+    *("--data.sentencepiece.character-coverage", "0.99"),
+    "--data.sentencepiece.byte-fallback",
+    *("--data.sentencepiece.user-defined-symbols", "<x>", "小猫"),
+]
+WORDS = ["--data.tokenizer", "words", "--data.pretokenized"]
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch, capsys):
+    """`luong-keras train` up to the training; what it prints on an error."""
+    monkeypatch.setattr(recipe, "train", lambda *_, **__: False)
+    path = tmp_path / "pairs.tsv"
+    text = "".join(f"{s}\t{t}\n" for s, t in PAIRS * 3)
+    path.write_text(text, encoding="utf-8")
+    sizes = ["vocabulary_size=900", "units=4", "embedding_size=4"]
+
+    def call(*flags, status=None):
+        flags = [*flags, "--dev", str(path), "--test", str(path)]
+        argv = ["train", str(path), "--run-dir", str(command_run), *flags]
+        found = main([*argv, "--set", *sizes, "data.processes=1"])
+        assert status is None or found == status
+        return capsys.readouterr().err
+
+    command_run = call.run = tmp_path / "run"
+    return call
+
+
+def test_flags_choose_the_subwords_and_a_run_keeps_them(command):
+    command(*SUBWORDS)
+    source, target = (
+        load_tokenizer(command.run, f"{side}_vocabulary")
+        for side in ("source", "target")
+    )
+    # Full-width digits and the ellipsis stay, symbols are whole, and what is
+    # new is bytes.
+    text = ["大小３.５… 小猫<x>", "Ж"]
+    ids = target.encode(text)
+    assert [line.decode() for line in target.decode(ids).numpy()] == text
+    tokens = [token.decode() for token in target.tokens(text).to_list()[0]]
+    assert tokens[-2:] == ["小猫", "<x>"]
+    assert target.lookup([4, 5]).numpy()[0] == b"<x>"
+    assert 1 not in ids.flat_values.numpy()
+    decoded = source.decode(source.encode(["<unk> </s> <s>"])).numpy()[0]
+    assert decoded == b"<unk> </s> <s>"
+    kept = json.loads((command.run / "config.json").read_text())
+    assert kept["data"]["sentencepiece"] == {
+        "model_type": "unigram",
+        "normalization": "identity",
+        "character_coverage": 0.99,
+        "byte_fallback": True,
+        "user_defined_symbols": ["<x>", "小猫"],
+    }
+    fingerprint = target.fingerprint
+    command(*SUBWORDS)  # The same command goes on.
+    again = load_tokenizer(command.run, "target_vocabulary")
+    assert again.fingerprint == fingerprint
+    said = command(*SUBWORDS[:-1], status=2)
+    assert "data.sentencepiece.user_defined_symbols" in said
+
+
+def test_a_run_of_before_goes_on(command):
+    command(*SUBWORDS[:2])
+    path = command.run / "config.json"
+    values = json.loads(path.read_text())
+    del values["data"]["sentencepiece"], values["data"]["pretokenized"]
+    path.write_text(json.dumps(values))
+    command(*SUBWORDS[:2])
+    values = json.loads(path.read_text())
+    assert values["data"]["sentencepiece"]["model_type"] == "bpe"
+
+
+def test_tokenised_text_is_taken_as_it_is(command):
+    command(*WORDS)
+    tokenizer = load_tokenizer(command.run, "source_vocabulary")
+    text = [source for source, _ in PAIRS]
+    tokens = tokenizer.tokens(text).to_list()
+    assert tokens == [line.encode().split() for line in text]
+    ids = tokenizer.encode(text)
+    # Spelled like special tokens, words are unknown ones and no marks.
+    assert ids.to_list()[2][2:] == [1, 1]
+    decoded = [line.decode() for line in tokenizer.decode(ids).numpy()]
+    assert decoded == [*text[:2], "Größe 3.5 <unk> <unk>", text[3]]
+    kept = json.loads((command.run / "config.json").read_text())
+    assert kept["data"]["pretokenized"] is True
+    assert kept["training"]["metric"] in ("bleu:none", "chrf", "exact_match")
+    said = command("--data.no-pretokenized", status=2)
+    assert "data.pretokenized" in said
+
+
+@pytest.mark.parametrize(
+    "flags, said",
+    [
+        ([*WORDS[:2], *SUBWORDS[2:4]], "Expected: tokenizer='sentencepiece'"),
+        ([*SUBWORDS, "--data.subword-dropout", "0.1"], "with 'unigram'"),
+        ([*SUBWORDS[:2], "--data.pretokenized"], "Expected: tokenizer='words'"),
+        ([*SUBWORDS, "--data.tokenize"], "makes '< x >'"),
+        ([*SUBWORDS, "<X>", "--data.lowercase"], "Received: '<X>', of which"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_told(command, flags, said):
+    assert said in command(*flags, status=2)
+    assert not (command.run / "corpus").exists()

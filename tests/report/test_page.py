@@ -165,6 +165,17 @@ def test_lower_cased_runs_are_compared_without_case(tmp_path):
     assert bleu.groups() == chrf.groups() == ("100.00", "case:lc")
 
 
+def test_tokenised_runs_are_compared_by_their_tokens(tmp_path):
+    runs = [tmp_path / "a", tmp_path / "b"]
+    for run, lines in zip(runs, (GOOD, BAD), strict=True):
+        made_up_run(run, lines, **{"data.pretokenized": True})
+    page = write_page(runs, tmp_path / "page.html", alignments=False)
+    text = Elements(page.read_text(encoding="utf-8")).text
+    assert "tok:13a" not in text
+    table, compared = text.split("Is the difference more than chance?")
+    assert "tok:none" in table and "tok:none" in compared
+
+
 def test_two_runs_need_the_same_test_pairs(tmp_path):
     made_up_run(tmp_path / "a", GOOD)
     made_up_run(tmp_path / "b", GOOD[::-1], pairs=PAIRS[::-1])

@@ -103,25 +103,30 @@ def test_a_seed_draws_the_same_in_every_process(tokenizer, tmp_path):
 
 
 @pytest.mark.parametrize("bytes_too", [False, True])
-def test_unknown_characters_are_those_of_the_usual_splitting(
-    bytes_too, tmp_path
-):
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(LINES),
-        model_writer=model,
-        vocab_size=560 if bytes_too else 300,
-        model_type="bpe",
-        byte_fallback=bytes_too,
-        minloglevel=2,
-        **{"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3},
+def test_unknown_characters_are_those_of_the_usual_splitting(bytes_too):
+    tokenizer = SentencePieceTokenizer.train(
+        LINES, 560 if bytes_too else 300, byte_fallback=bytes_too
     )
-    path = tmp_path / "pieces.model"
-    path.write_bytes(model.getvalue())
-    tokenizer = SentencePieceTokenizer(path)
     lines = ["猫犬 der 猫 x猫犬y", "  ½ ", LINES[0] + "猫", ""]
     drawn = SubwordSampler(tokenizer, 1e-9).encode(lines, 1)
     assert drawn == rows(tokenizer.encode(tf.constant(lines)))
+
+
+@pytest.mark.parametrize("dropout", [1e-9, 0.5, 1 - 1e-9])
+def test_symbols_of_the_user_are_never_split(dropout):
+    symbols = ["<x>", "<xy", "er", "a.b"]
+    tokenizer = SentencePieceTokenizer.train(
+        LINES, 300, user_defined_symbols=symbols
+    )
+    lines = [*LINES[:20], "der<x>Hund <xy <x a.b axb 猫<x>猫 er", "<x>"]
+    usual = rows(tokenizer.encode(tf.constant(lines)))
+    drawn = SubwordSampler(tokenizer, dropout).encode(lines, 1)
+    assert (drawn == usual) is (dropout < 0.1)
+    own = {4, 5, 6, 7}  # the ids of the symbols
+    assert {i for row in usual for i in row} >= own
+    for row, expected in zip(drawn, usual, strict=True):
+        found = [i for i in row if i in own]
+        assert found == [i for i in expected if i in own]
 
 
 def test_lines_are_drawn_one_by_one(tokenizer):

@@ -5,6 +5,7 @@ import shutil
 
 import keras
 import pytest
+import sentencepiece
 import tensorflow as tf
 
 from luong_keras.special_tokens import SPECIAL_TOKENS, UNK_ID
@@ -28,6 +29,29 @@ MAKERS = {
     "unigram": lambda **options: SentencePieceTokenizer.train(
         LINES, 34, model_type="unigram", **options
     ),
+    "char": lambda **options: SentencePieceTokenizer.train(
+        LINES, 64, model_type="char", **options
+    ),
+}
+WORLD = [
+    "Größe z.B. um 12:30 Uhr <x>",
+    "我们今天去北京。他们去上海。",
+    "東京に行きます。ｶﾀｶﾅ…½ ﬁ",
+    "مرحبا بالعالم، كيف الحال؟",
+    "Hi 😀 👩\u200d👩\u200d👧!",
+]
+SUBWORDS = {
+    "normalization": {"normalization": "identity"},
+    "coverage": {"character_coverage": 0.98},
+    "bytes": {"byte_fallback": True, "character_coverage": 0.98},
+    "symbols": {"user_defined_symbols": ["<x>", "…", "a,b", "我们"]},
+    "all": {
+        "model_type": "unigram",
+        "normalization": "nfkc_cf",
+        "byte_fallback": True,
+        "user_defined_symbols": ["<x>"],
+    },
+    "char": {"model_type": "char", "byte_fallback": True},
 }
 
 
@@ -220,17 +244,86 @@ def test_each_option_of_subwords(tmp_path):
     for coverage, missing in ((0.98, True), (1.0, False)):
         made, _ = pieces(character_coverage=coverage)
         assert (UNK_ID in made.encode(["Q"]).to_list()[0]) is missing
-    with pytest.raises(ValueError, match="Received: 'words'"):
-        pieces(model_type="words")
+    made = SentencePieceTokenizer.train(text, 280, byte_fallback=True)
+    assert made.tokens(["é"]).to_list() == [
+        ["▁".encode(), b"<0xC3>", b"<0xA9>"]
+    ]
+    made, _ = pieces(user_defined_symbols=["ba"])
+    assert made.tokens(["Abba"]).to_list()[0][-1] == b"ba"
+    assert made.lookup([4]).numpy().tolist() == [b"ba"]
+    for options, message in (
+        ({"model_type": "words"}, "Received: 'words'"),
+        ({"normalization": "nfc"}, "Received: 'nfc'"),
+        ({"character_coverage": 0.5}, "0.98 to 1. Received: 0.5"),
+        ({"user_defined_symbols": ["a b"]}, "Received: 'a b'"),
+        (
+            {"user_defined_symbols": ["A"], "lowercase": True},
+            "Received: 'A' among",
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            pieces(**options)
+
+
+@pytest.mark.parametrize("options", sorted(SUBWORDS))
+def test_the_same_ids_here_there_and_in_an_export(options, tmp_path):
+    bytes_too = SUBWORDS[options].get("byte_fallback", False)
+    made = SentencePieceTokenizer.train(
+        WORLD, 320 if bytes_too else 100, **SUBWORDS[options]
+    )
+    text = [*WORLD, "<x>北京😂 ﬁn… a,b Ж <s>", ""]
+    ids, decoded = made.encode(text).to_list(), made.decode(made.encode(text))
+    # SentencePiece itself, with no TensorFlow.
+    processor = sentencepiece.SentencePieceProcessor(
+        model_proto=made.file_bytes()
+    )
+    assert ids == processor.encode(text)
+    made.save(tmp_path, "pieces")
+    loaded = load_tokenizer(tmp_path, "pieces")
+    assert loaded.encode(text).to_list() == ids
+    archive = keras.export.ExportArchive()
+    archive.track(loaded)
+
+    def there_and_back(text):
+        found = loaded.encode(text)
+        return found.to_tensor(), loaded.decode(found)
+
+    archive.add_endpoint(
+        "f", there_and_back, [tf.TensorSpec([None], tf.string)]
+    )
+    archive.write_out(str(tmp_path / "exported"), verbose=False)
+    served = tf.saved_model.load(tmp_path / "exported").f(tf.constant(text))
+    padded = tf.ragged.constant(ids).to_tensor()
+    assert served[0].numpy().tolist() == padded.numpy().tolist()
+    assert served[1].numpy().tolist() == decoded.numpy().tolist()
+    if bytes_too:
+        assert not any(UNK_ID in row for row in ids)
+        assert "😂" in decoded.numpy()[-2].decode()
+
+
+def test_what_is_no_subword_is_written_as_it_stands():
+    tokenizer = SentencePieceTokenizer.train(["我们去北京。"] * 3, 15)
+    text = ["我<s>们 </s> <unk> <pad>", "去 <b>"]
+    joined = tokenizer.join(tokenizer.tokens(text)).numpy()
+    assert [line.decode() for line in joined] == text
+    # An unknown word is written as of a word tokenizer.
+    decoded = tokenizer.decode(tokenizer.encode(["我 cat 们"])).numpy()
+    assert decoded[0].decode() == "我 <unk> 们"
+    # Words of another vocabulary, as unknown ones are replaced by.
+    copied = tf.ragged.constant([["▁cat", "我", "▁", "▁<s>"], [], ["</s>"]])
+    copied = copied.with_row_splits_dtype(tf.int32)  # as in a search
+    joined = tokenizer.join(copied).numpy()
+    assert [line.decode() for line in joined] == ["cat我 <s>", "", "</s>"]
 
 
 def test_the_kind_of_subwords_is_the_one_asked_for():
     found = {}
-    for kind in ("bpe", "unigram"):
+    for kind in ("bpe", "unigram", "char"):
         made = SentencePieceTokenizer.train(LINES, 40, model_type=kind)
         found[kind] = made.file_bytes()
     default = SentencePieceTokenizer.train(LINES, 40).file_bytes()
-    assert found["bpe"] == default != found["unigram"]
+    assert found["bpe"] == default
+    assert len({*found.values()}) == 3
 
 
 def test_export_carries_two_tokenizers_and_their_files(tmp_path):

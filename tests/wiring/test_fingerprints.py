@@ -6,7 +6,11 @@ import itertools
 
 import pytest
 
-from luong_keras.config import DataConfig, FilterConfig
+from luong_keras.config import (
+    DataConfig,
+    FilterConfig,
+    SentencePieceConfig,
+)
 from luong_keras.data.batching import TrainingBatches
 from luong_keras.data.corpus_writer import write_corpus
 from luong_keras.data.datasets import Datasets, corpus_key, load_datasets
@@ -197,6 +201,8 @@ LATER = {
     "dev_set": "wmt14",
     "test_set": "wmt15",
     "tokenizer": "sentencepiece",
+    "sentencepiece": SentencePieceConfig("char"),
+    "pretokenized": True,
     "joint_vocabulary": True,
     "new_words": 0,  # of words; the text is the same
     "max_length": 7,
@@ -231,7 +237,8 @@ def test_the_key_of_a_corpus():
         }
     )
     for name, value in LATER.items():
-        assert key(**{**subwords, name: value}) == key(), name
+        kind = {} if name == "pretokenized" else subwords
+        assert key(**{**kind, name: value}) == key(), name
     other = corpus_key(Datasets(list, "other text", [], []), DATA)
     assert other != key()
 

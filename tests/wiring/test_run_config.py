@@ -24,6 +24,7 @@ from luong_keras.config import (
     FilterConfig,
     ModelConfig,
     RunConfig,
+    SentencePieceConfig,
     TrainingConfig,
 )
 from luong_keras.data import phrasebook
@@ -548,8 +549,10 @@ def test_no_field_of_data_is_left_out():
         test_the_tokenizers_are_of_the_settings: {
             "tokenizer",
             "joint_vocabulary",
+            "pretokenized",
         },
         test_new_words_are_of_the_settings: {"new_words"},
+        test_subwords_are_of_the_settings: {"sentencepiece"},
         test_the_corpus_is_prepared_as_its_settings_say: {
             "normalize_punctuation"
         },
@@ -651,7 +654,7 @@ def test_subwords_are_learnt_from_so_many_lines(tmp_path, monkeypatch):
     corpus = write_corpus(TRAIN, tmp_path / "corpus")
     learnt = []
 
-    def train(lines, size):
+    def train(lines, size, **options):
         learnt.append(list(lines))
         return WordTokenizer.from_words(["a"])
 
@@ -677,6 +680,28 @@ def test_subwords_are_learnt_from_so_many_lines(tmp_path, monkeypatch):
     rest = iter(text)
     assert all(line in rest for line in learnt[2])
     assert {line[0] for line in learnt[2]} == {"a", "x"}
+
+
+@pytest.mark.parametrize("size", [30, 9999])
+def test_subwords_are_of_the_settings(tmp_path, monkeypatch, size):
+    corpus = write_corpus(TRAIN, tmp_path / "corpus")
+    asked = []
+    real = vocabularies.SentencePieceTokenizer.train
+
+    def train(lines, size, **options):
+        asked.append(options)
+        return real(lines, size, **options)
+
+    monkeypatch.setattr(vocabularies.SentencePieceTokenizer, "train", train)
+    subwords = SentencePieceConfig("unigram", "identity", 0.99, False, ("n",))
+    data = DataConfig(tokenizer="sentencepiece", sentencepiece=subwords)
+    model = ModelConfig(size, size)
+    config = RunConfig(model=model, data=data)
+    vocabularies.prepare_tokenizers(corpus, config, RunFolder(tmp_path))
+    # Also where the size is another one than was asked for.
+    assert len(asked) > 2
+    for options in asked:
+        assert options == dataclasses.asdict(subwords)
 
 
 def test_merges_are_left_out_as_often(tmp_path):
@@ -748,6 +773,11 @@ def test_a_bad_line_is_skipped_or_an_error(tmp_path):
         ),
         (
             {"tokenize": True},
+            (7, 6),
+            [("WordTokenizer", 7, True), ("WordTokenizer", 6, True)],
+        ),
+        (
+            {"pretokenized": True},
             (7, 6),
             [("WordTokenizer", 7, True), ("WordTokenizer", 6, True)],
         ),

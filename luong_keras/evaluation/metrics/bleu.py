@@ -50,11 +50,14 @@ def tokenizer_of(target: Target) -> tuple[str, str]:
 
     Args:
         target: the language decides; where it is unknown or has no tokenizer
-            of its own, the script of the references.
+            of its own, the script of the references. Text that is tokenised
+            already has none.
 
     Returns:
         The name of a tokenizer that works here, and the reason in words.
     """
+    if target.pretokenized:
+        return "none", "the text is tokenised already"
     code = (target.language or "").replace("_", "-").split("-")[0].lower()
     why = f"the target language is {target.language}"
     if code not in (*_TOKENIZERS, *_WITHOUT_SPACES):

@@ -18,12 +18,14 @@ class Target(NamedTuple):
         variant: the part of the setting behind the colon, `zh` in `bleu:zh`.
         references: reference translations; their script decides where the
             language does not.
+        pretokenized: whether the text is tokenised already.
     """
 
     language: str | None = None
     lowercase: bool = False
     variant: str | None = None
     references: Sequence[str] = ()
+    pretokenized: bool = False
 
 
 @dataclass(frozen=True)
