@@ -25,7 +25,7 @@ _WITHOUT_EFFECT = (
 )
 _OF_REFERENCES = (
     *("data.target_language", "data.lowercase"),
-    *("data.normalize_punctuation", "data.tokenize"),
+    *("data.normalize_punctuation", "data.tokenize", "data.pretokenized"),
 )
 
 

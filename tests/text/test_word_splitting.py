@@ -73,7 +73,7 @@ def test_joined_words_split_into_the_same_words():
         "The U.S.A. at 5 p.m., i.e. now.",
         "Siehe www.example.com. Dann (www.uni-x.de/seite.html).",
         "http://www.example.org/a/b.html, https://x.org und Booking.com.",
-        "Mail: max.muster@mail.example.co.uk, info@x.de.",
+        "Mail: max.muster@mail.cs.uni-x.ac.uk, info@x.de.",
         "Das Ende. Ein Anfang. 5 Euro, usw. und Dr. Müller, S. 5.",
         "مرحبا، 12:30. 我们 3:2。 Hallo 😀!",
     ],
