@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import json
 import sys
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ from luong_keras.recipe.run_settings import run_config
 from luong_keras.truncation import TruncationInParts
 
 BATCHES = 32  # that are sorted by length together, and printed
+_CHUNK = 1 << 16  # bytes, what a pipe holds
 SAMPLES = 30  # to choose from by minimum Bayes risk
 
 
@@ -82,6 +84,10 @@ def run(arguments: Translate) -> int:
             "--run-dir is required. Expected: the folder of a run. Received: "
             "none."
         )
+    if arguments.n_best < 1:
+        raise ValueError(
+            f"Expected: --n-best of 1 or more. Received: {arguments.n_best}."
+        )
     config = run_config(arguments.run_dir[0])
     flags = arguments.search
     if arguments.minimum_bayes_risk is not None and flags.search is None:
@@ -93,11 +99,16 @@ def run(arguments: Translate) -> int:
         n_best=arguments.n_best,
         max_source_length=arguments.max_source_length,
     )
-    # Read first: a missing file is reported before a model is made.
-    lines = [] if arguments.check_export else list(_lines(arguments.files))
-    options = _phrases(arguments, len(lines))
     size = BATCHES * decoding.batch_size
-    if len(lines) > size:
+    parts, total, options = _input_parts(size), None, {}
+    if arguments.files or arguments.required or arguments.forbidden:
+        text = list(_lines(arguments.files, parts))
+        total = len(text)
+        options = _phrases(arguments, total)
+        parts = (text[i : i + size] for i in range(0, total, size))
+    # Read first: what is wrong is reported before a model is made.
+    first = [] if arguments.check_export else next(parts, [])
+    if len(first) >= size:
         share_cores()
     from luong_keras.translator import Translator
 
@@ -106,16 +117,18 @@ def run(arguments: Translate) -> int:
     )
     if arguments.check_export:
         return check_export(translator, arguments.run_dir[0], config)
-    with _bar(len(lines)) as advance, TruncationInParts() as cut:
-        for start in range(0, len(lines), size):
-            part = slice(start, start + size)
-            cut.part = range(start, start + size)
+    start = 0
+    with _bar(total) as advance, TruncationInParts() as cut:
+        for lines in itertools.chain([first], parts):
+            cut.part = range(start, start + len(lines))
+            part = slice(start, start + len(lines))
             own = {name: column[part] for name, column in options.items()}
-            for answer in _answers(translator, lines[part], own, arguments):
+            for answer in _answers(translator, lines, own, arguments):
                 print(answer)
                 advance(1)
             # What is there stays, whatever happens to the rest.
             sys.stdout.flush()
+            start += len(lines)
     if cut.places.any:
         print(
             f"luong-keras translate: warning: {cut.places.message()}",
@@ -124,7 +137,7 @@ def run(arguments: Translate) -> int:
     return 0
 
 
-def _bar(lines: int) -> contextlib.AbstractContextManager[Advance]:
+def _bar(lines: int | None) -> contextlib.AbstractContextManager[Advance]:
     """Shows how far it is, where that is not seen by what is printed."""
     if sys.stdout.isatty():
         return contextlib.nullcontext(lambda count: None)
@@ -165,19 +178,34 @@ def _phrases(arguments: Translate, count: int) -> dict[str, list[str]]:
     return found
 
 
-def _lines(files: tuple[Path, ...]) -> Iterator[str]:
+def _lines(
+    files: tuple[Path, ...], parts: Iterator[list[str]]
+) -> Iterator[str]:
+    """All lines, of the files or else of standard input."""
     from luong_keras.data.parallel_text import read_lines
 
     for path in files:
         yield from read_lines(path)
     if not files:
-        try:
-            yield from (line.rstrip("\n") for line in sys.stdin)
-        except UnicodeDecodeError as error:
-            raise ValueError(
-                "Expected: UTF-8 text in standard input. Received: "
-                f"{error.object[error.start : error.start + 20]!r}."
-            ) from error
+        yield from itertools.chain.from_iterable(parts)
+
+
+def _input_parts(size: int) -> Iterator[list[str]]:
+    """The lines of standard input, as many at a time as have come."""
+    from luong_keras.data.parallel_text import decode_line
+
+    name, number, rest, chunk = Path("standard input"), 0, b"", b"\n"
+    while chunk:
+        chunk = sys.stdin.buffer.read1(_CHUNK)  # type: ignore[union-attr]
+        # The end of the input ends its last line.
+        end = b"\n" if rest and not chunk else b""
+        *raw, rest = (rest + chunk + end).split(b"\n")
+        for start in range(0, len(raw), size):
+            lines = []
+            for line in raw[start : start + size]:
+                number += 1
+                lines.append(decode_line(line, number, name, "strict"))
+            yield lines
 
 
 def check_export(translator, run_dir, config) -> int:

@@ -99,6 +99,8 @@ class PairChecker:
         ):
             if len(text) > LONGEST:
                 return texts, "too long"
+            # As the graph does with the text of a translation.
+            text = one_line(text)
             if prepare is not None:
                 text = prepare(text)
             # Only ASCII spaces are cut off, but any white space counts as

@@ -5,8 +5,10 @@ from __future__ import annotations
 import bz2
 import contextlib
 import gzip
+import html
 import itertools
 import lzma
+import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -16,6 +18,10 @@ from typing import Any, BinaryIO, cast
 from luong_keras.missing_package import missing_package
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# Test sets of WMT: a sentence a segment, and markup around it.
+_SEGMENTED = (".sgm", ".sgml", ".xml")
+_SEGMENT = re.compile(r"(?is)<seg\b[^>]*>(.*?)</seg>")
+_NO_SOURCE = re.compile(r"(?is)<(ref|hyp)\b.*?</\1>")
 
 
 def read_pairs(
@@ -27,7 +33,7 @@ def read_pairs(
 
     Files are UTF-8 text, plain or packed as their names say (`.gz`, `.xz`,
     `.zst`, `.bz2`). Only `\n` and `\r\n` end a line: a U+2028 stays inside its
-    sentence.
+    sentence. Of WMT's `.sgm` each segment is a line.
 
     Args:
         source_path: The source side.
@@ -65,7 +71,8 @@ def read_lines(path: str | Path) -> Iterator[str]:
 
     Args:
         path: The file; packed if its name ends in `.gz`, `.xz`, `.zst` or
-            `.bz2`.
+            `.bz2`. Of WMT's `.sgm` and `.xml` each segment is a line, of
+            `.xml` those of the source.
 
     Yields:
         Each line without its `\n` or `\r\n`.
@@ -77,10 +84,26 @@ def read_lines(path: str | Path) -> Iterator[str]:
     """
     path = Path(path)
     check_is_file(path)
-    return (
-        decode_line(line, number, path, "strict")
+    return _sentences(path, "strict")
+
+
+def _sentences(path: Path, errors: str) -> Iterator[str]:
+    """The lines of a file, or its segments."""
+    lines = (
+        decode_line(line, number, path, errors)
         for number, line in enumerate(raw_lines(path), start=1)
     )
+    if not without_compression(path).lower().endswith(_SEGMENTED):
+        yield from lines
+        return
+    found = _SEGMENT.findall(_NO_SOURCE.sub("", "\n".join(lines)))
+    if not found:
+        raise ValueError(
+            f'Expected: segments in {path}, such as `<seg id="1">a '
+            "cat</seg>`. Received: none."
+        )
+    for segment in found:
+        yield " ".join(html.unescape(segment).split())
 
 
 def check_is_file(path: Path) -> None:
@@ -138,13 +161,13 @@ def decode_line(line: bytes, number: int, path: Path, errors: str) -> str:
         errors: `"strict"`, or `"surrogateescape"` to keep what is not UTF-8.
 
     Returns:
-        The line without its end, and without a byte order mark.
+        The line without its end, and without byte order marks.
 
     Raises:
         ValueError: It is not UTF-8.
     """
-    # Also in the middle, where files were joined.
-    line = line.removeprefix(_BYTE_ORDER_MARK)
+    # Also in the middle, where files were joined, one after or beside another.
+    line = line.replace(_BYTE_ORDER_MARK, b"")
     line = line.removesuffix(b"\n").removesuffix(b"\r")
     try:
         return line.decode("utf-8", errors)
@@ -159,7 +182,9 @@ def decode_line(line: bytes, number: int, path: Path, errors: str) -> str:
 def _pairs(
     source: Path, target: Path, errors: str
 ) -> Iterator[tuple[int, str, str]]:
-    lines = itertools.zip_longest(raw_lines(source), raw_lines(target))
+    lines = itertools.zip_longest(
+        _sentences(source, errors), _sentences(target, errors)
+    )
     number = 0
     for number, (source_line, target_line) in enumerate(lines, start=1):
         if source_line is None or target_line is None:
@@ -173,11 +198,7 @@ def _pairs(
                 f"lines. Received: {counts[0]} in {source}, {counts[1]} in "
                 f"{target}."
             )
-        yield (
-            number,
-            decode_line(source_line, number, source, errors),
-            decode_line(target_line, number, target, errors),
-        )
+        yield number, source_line, target_line
     if not number:
         raise ValueError(
             f"The parallel text has no sentence: {source} and {target} are "

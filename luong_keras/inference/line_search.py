@@ -11,7 +11,6 @@ from luong_keras.inference.request_options import SearchOptions
 from luong_keras.inference.search_options import (
     SEARCH_OPTIONS,
     option_column,
-    refuse_one_line,
 )
 from luong_keras.inference.search_runner import ALL
 from luong_keras.inference.sharing_cores import batches_at_once
@@ -56,13 +55,12 @@ class LineSearch:
         """Places of lines of like length, and the arrays of what is found.
 
         Args:
-            lines: the sentences.
+            lines: the sentences, as `text_column` makes them.
             options: what they choose of their search, by name.
             cut: `truncated_places()`; has them after the last batch.
             num_return_sequences: how many translations of each are read,
                 where no option says it.
         """
-        refuse_one_line(lines)
         columns = self._columns(options, len(lines))
         search = self._plain if columns is None else self._with_options
 

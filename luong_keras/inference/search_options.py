@@ -116,25 +116,33 @@ class NbestSettings(SearchSettings, total=False):
     n_best: Option
 
 
-def text_column(lines: Lines, name: str) -> np.ndarray:
+def text_column(lines: Lines, name: str, first: int = 0) -> np.ndarray:
     """(B,) objects: `str` without lone surrogates, and `bytes`.
 
     Args:
         lines: B texts.
         name: of the argument, for the error.
+        first: the place of the first of them.
+
+    Raises:
+        TypeError: for what is no text, with its place.
+        ValueError: for one with lone surrogates, likewise.
     """
     refuse_one_line(lines, name)
     lines = list(lines)
     texts = np.empty(len(lines), object)
     for place, line in enumerate(lines):
+        received = f"Received: {line!r:.200} at place {first + place}."
         if not isinstance(line, str | bytes):
-            raise TypeError(
-                f"Expected: `{name}` of str or bytes. Received: {line!r} at "
-                f"place {place}."
-            )
-        if isinstance(line, str):
-            line = line.encode("utf-16", "surrogatepass")
-            line = line.decode("utf-16", "replace")
+            raise TypeError(f"Expected: `{name}` of str or bytes. {received}")
+        if isinstance(line, str) and not line.isascii():
+            try:
+                line.encode()
+            except UnicodeEncodeError as error:
+                raise ValueError(
+                    f"Expected: `{name}` that can be written as UTF-8, "
+                    f"without lone surrogates. {received}"
+                ) from error
         texts[place] = line
     return texts
 

@@ -20,6 +20,7 @@ from luong_keras.inference.search_options import (
     NbestSettings,
     SearchSettings,
     refuse_one_line,
+    text_column,
 )
 from luong_keras.inference.translation import (
     ScoredTranslation,
@@ -157,9 +158,10 @@ class TextTranslator(TranslationGraph):
         cut.warn(stacklevel=2)
         return results
 
-    def _best(self, lines, options, cut):
+    def _best(self, lines, options, cut, first=0):
         if options:
             options = NbestSettings(**options, n_best=1)
+        lines = text_column(lines, "lines", first)
         results = [""] * len(lines)
         batches = self._line_search.batches(
             lines, options, cut, num_return_sequences=1
@@ -194,7 +196,7 @@ class TextTranslator(TranslationGraph):
         first, all_cut = 0, self._line_search.truncated_places()
         while part := list(itertools.islice(lines, size)):
             cut = self._line_search.truncated_places()
-            yield from self._best(part, options, cut)
+            yield from self._best(part, options, cut, first)
             all_cut.extend(cut, range(first, first + len(part)))
             first += len(part)
         all_cut.warn(stacklevel=2)
@@ -215,6 +217,7 @@ class TextTranslator(TranslationGraph):
         return results
 
     def _all(self, lines, options, cut):
+        lines = text_column(lines, "lines")
         results: list[list[Translation]] = [[] for _ in lines]
         for places, arrays in self._line_search.batches(lines, options, cut):
             for row, place in enumerate(places):
@@ -254,6 +257,8 @@ class TextTranslator(TranslationGraph):
         The decoder is forced to produce each target (forced decoding). Both
         texts are cut at `max_source_length`; `truncated` of a result says so.
         """
+        sources = [*text_column(sources, "sources")]
+        targets = [*text_column(targets, "targets")]
         if len(sources) != len(targets):
             raise ValueError(
                 "Expected: as many targets as sources. Received: "

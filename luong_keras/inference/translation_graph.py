@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from luong_keras.config import DecodingConfig
+from luong_keras.data.sources.source_kinds import CONTROL
 from luong_keras.decoding.forced import forced_decoding
 from luong_keras.decoding.scorers import Scorer
 from luong_keras.decoding.strategy import DecodingStrategy, Hypotheses
@@ -246,6 +247,8 @@ class TranslationGraph(tf.Module):
         size = BYTES_OF_A_TOKEN * limit
         truncated = tf.strings.length(text) > size
         text = tf.strings.substr(text, 0, size)
+        # As `one_line` does with the text of a training.
+        text = tf.strings.regex_replace(text, CONTROL.pattern, " ")
         if moses is not None:
             text = moses.prepare(text)
         ids, tokens = tokenizer.encode(text), tokenizer.tokens(text)

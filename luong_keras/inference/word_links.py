@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from luong_keras.alignment.aer import best_links
 from luong_keras.alignment.links import Link
 from luong_keras.alignment.word_positions import nearest_word_positions
+from luong_keras.inference.search_options import text_column
 from luong_keras.inference.translation import (
     ScoredTranslation,
     places_by_length,
@@ -51,6 +52,8 @@ def aligned_pairs(
             numbers of texts.
     """
     refuse_without_attention(translator.translation_model)
+    sources = [*text_column(sources, "sources")]
+    targets = [*text_column(targets, "targets")]
     if len(sources) != len(targets):
         raise ValueError(
             "Expected: as many targets as sources. Received: "

@@ -129,7 +129,9 @@ def _languages_of_names(paths: Any) -> dict[str, str]:
         return {}
     if len(several(paths)) > 1:
         return {}
-    ends = [without_compression(path)[-3:] for path in paths]
+    # Also of WMT's `newstest-src.en.sgm`.
+    plain = [without_compression(path).removesuffix(".sgm") for path in paths]
+    ends = [path[-3:] for path in plain]
     if not all(re.fullmatch(r"\.[a-z]{2}", end) for end in ends):
         return {}
     return {

@@ -4,6 +4,7 @@ import collections
 import io
 import json
 import math
+import os
 import shutil
 
 import numpy as np
@@ -101,6 +102,10 @@ def test_each_name_has_weights_of_its_own(run, translator, tmp_path):
     np.testing.assert_array_equal(found(), bias + 2)
 
 
+def standard_input(content):
+    return io.TextIOWrapper(io.BytesIO(content))
+
+
 def test_text_is_translated_from_files_and_from_standard_input(
     call, translator, tmp_path, monkeypatch
 ):
@@ -110,9 +115,40 @@ def test_text_is_translated_from_files_and_from_standard_input(
     (tmp_path / "rest").write_text("\n".join(sources[1:]) + "\n")
     files = tmp_path / "one", tmp_path / "rest"
     assert call("translate", *files) == expected
-    text = io.StringIO("".join(source + "\n" for source in sources))
-    monkeypatch.setattr("sys.stdin", text)
+    text = "".join(source + "\r\n" for source in sources)
+    for given in (text, text.removesuffix("\r\n"), "\ufeff" + text):
+        monkeypatch.setattr("sys.stdin", standard_input(given.encode()))
+        assert call("translate") == expected
+    for wrong, told in [
+        (b"a\nb\xffc\n", "Line 2 of standard input is not UTF-8"),
+        ("a".encode("utf-16"), "Line 1 of standard input is not UTF-8"),
+    ]:
+        monkeypatch.setattr("sys.stdin", standard_input(wrong))
+        assert told in call("translate", status=2)[0]
+
+
+def test_standard_input_is_answered_as_it_comes(
+    call, translator, tmp_path, monkeypatch
+):
+    """What has come is answered before more is read, in any number of lines."""
+    sources = [source for source, _ in PAIRS]
+    expected = translator.translate(sources)
+    reading, writing = os.pipe()
+    said = []
+    before = Translator.translate
+
+    def answering(self, lines, **options):
+        said.append(len(lines))
+        if len(said) == 1:
+            os.write(writing, f"{sources[1]}\n{sources[2]}".encode())
+            os.close(writing)
+        return before(self, lines, **options)
+
+    monkeypatch.setattr(Translator, "translate", answering)
+    os.write(writing, f"{sources[0]}\n".encode())
+    monkeypatch.setattr("sys.stdin", os.fdopen(reading))
     assert call("translate") == expected
+    assert said == [1, 1, 1]
 
 
 def test_a_long_text_is_printed_part_by_part(

@@ -8,6 +8,7 @@ import json
 import lzma
 import re
 import sys
+from pathlib import Path
 from xml.sax.saxutils import escape
 
 import pytest
@@ -18,6 +19,8 @@ from luong_keras.config.values import (
     config_to_dict,
     with_values,
 )
+from luong_keras.data.corpus_writer import write_corpus
+from luong_keras.data.parallel_text import read_lines
 from luong_keras.data.sources.columns import (
     RequestedColumns,
     chosen_columns,
@@ -66,6 +69,21 @@ def bytes_of(pairs, suffix):
         writer.writerow(["id", "German", "English"])
         writer.writerows([i, t, s] for i, (s, t) in enumerate(pairs))
         return file.getvalue().encode()
+    if suffix == ".xml":
+        # A set of WMT: a document's sources, then its references.
+        sides = [
+            "".join(
+                f"<p><seg id='{i}'>{escape(t)}</seg></p>\n" for i, t in side
+            )
+            for side in map(enumerate, zip(*pairs, strict=True))
+        ]
+        return (
+            f"<dataset><collection><doc><src lang='en'>{sides[0]}</src>"
+            f"<ref lang='de' translator='A'>{sides[1]}</ref>"
+            f"<ref lang='de' translator='B'>{sides[0]}</ref>"
+            f"<hyp system='C' lang='de'>{sides[0]}</hyp></doc></collection>"
+            "</dataset>"
+        ).encode()
     assert suffix == ".tmx"
     units = "".join(
         "<tu><tuv xml:lang='de-DE'><seg>"
@@ -250,6 +268,9 @@ def test_every_kind_is_among_the_sources(tmp_path):
         # A country is no second word, and nothing but a country is none.
         (["text-EN", "text-DE"], "en de", (0, 1)),
         (["en_US", "de_AT"], "en de", (0, 1)),
+        (["eng_Latn", "zho_Hans"], "en zh", (0, 1)),
+        (["English", "Chinese (Simplified)"], "en zh", (0, 1)),
+        (["Text (EN)", "Text (DE)"], "en de", (0, 1)),
         (["english name", "german name"], "en de", None),
         (["my_en-US", "my_de-DE"], "en de", None),
         (["en to de-DE", "de to en-US"], "en de", None),
@@ -294,6 +315,8 @@ def read(path, content, requested=None, skip=False):
         ("a.tsv", b"SRC\tREF\nx\ty\n", None, [("x", "y")]),
         # Files that were joined, each with its mark.
         ("a.tsv", b"\xef\xbb\xbfx\ty\n\xef\xbb\xbfz\tw\n", ("1", "2"), XYZW),
+        # Or side by side.
+        ("a.tsv", b"\xef\xbb\xbfx\t\xef\xbb\xbfy\nz\tw\n", ("1", "2"), XYZW),
         # As pandas quotes; other quotes are the text's.
         ("a.tsv", b'"a ""b"" c"\t"x" y\n', None, [('a "b" c', '"x" y')]),
         ("a.tsv", b'"x"\t"x" and "y"\n', None, [('"x"', '"x" and "y"')]),
@@ -350,6 +373,12 @@ def test_columns_of_a_file(tmp_path, name, content, columns, pairs):
             "more columns than the first line",
         ),
         ("a.jsonl", b'["x", "y"]\n{\n', "Line 2 of .* is no JSON", "no record"),
+        (
+            "a.jsonl",
+            b'["x", "y"]\n' + b"[" * 100_000,
+            "Line 2 of .* is no JSON",
+            "no record",
+        ),
         # The fields are found by the first line that can be read.
         ("a.jsonl", b'{\n["x", "y"]\n', "Line 1 of .* is no JSON", "no record"),
         (
@@ -404,6 +433,8 @@ def test_more_than_two_columns_are_named(tmp_path, name, content):
         (b'en,de\n"never closed,y\nz,w\n' + b"a,b\n" * 50, 2),
         (b'en,de\na,b\n"stray,y\nz,w "q",u\n', 3),
         (b'en,de\n"Yes" he said,"Ja" sagte er\n', 2),
+        # Quotes that close by chance, rows further on.
+        (b'en,de\na,b\n"Hello,Hallo\nc,d\ne,f\nsize 5",Groesse 5\n', 3),
     ],
 )
 @pytest.mark.parametrize("skip", [False, True])
@@ -425,6 +456,60 @@ def test_entities_of_a_memory_are_refused(tmp_path):
         read(tmp_path / "a.tmx", whole[:-40])
     with pytest.raises(ValueError, match="en and fr.*Received: de-DE, EN"):
         read(tmp_path / "a.tmx", whole, RequestedColumns(("en", "fr")))
+
+
+def test_named_entities_of_a_memory_are_its_text(tmp_path):
+    """The `DOCTYPE` may declare them elsewhere, which is not read."""
+    content = bytes_of([("a&b", "c")], ".tmx").replace(b"amp;", b"nbsp;")
+    _, found = read(tmp_path / "a.tmx", content)
+    assert [tuple(pair) for pair in found] == [("a\u00a0b", "c")]
+    declared = b'<!DOCTYPE tmx SYSTEM "tmx14.dtd">'
+    told = "no whole TMX file.*line 3: Entity 'nbsp' not defined"
+    with pytest.raises(ValueError, match=told):
+        read(tmp_path / "a.tmx", content.replace(declared, b""))
+
+
+def test_control_characters_are_spaces_also_before_the_preparation(tmp_path):
+    (tmp_path / "a.en").write_bytes(b"old\x00teacher\n")
+    (tmp_path / "a.de").write_bytes(b"alter\x7fLehrer\n")
+    sources = text_sources(str(tmp_path / "a"), RequestedColumns())
+    corpus = write_corpus(
+        read_text(sources, True),
+        tmp_path / "corpus",
+        preprocess_source=lambda text: text.replace("\x00", ""),
+    )
+    assert corpus.lines([0]) == ([b"old teacher"], [b"alter Lehrer"])
+
+
+def test_segments_of_markup_are_the_lines_of_a_file(tmp_path):
+    text = (
+        '<srcset setid="x">\n<doc docid="ref">\n<p>\n<seg id="1"> a &amp; b '
+        "</seg>\n<SEG id='2'>two\n lines</SEG></p></doc></srcset>\n"
+    )
+    expected = ["a & b", "two lines"]
+    names = [str(tmp_path / name) for name in ("a-src.en.sgm", "a-ref.de.sgm")]
+    for name in names:
+        Path(name).write_text(text)
+    found = list(read_text(text_sources(names, RequestedColumns()), False))
+    assert [tuple(pair) for pair in found] == [(x, x) for x in expected]
+    assert [pair.place for pair in found] == [
+        "a-src.en.sgm:1",
+        "a-src.en.sgm:2",
+    ]
+    # Of a set with both sides, the one to translate.
+    path = tmp_path / "a.xml"
+    path.write_bytes(bytes_of(PAIRS, ".xml"))
+    assert list(read_lines(path))[:2] == [PAIRS[0][0], PAIRS[1][0]]
+
+
+def test_markup_without_segments_is_refused(tmp_path):
+    for name in ("a.en", "a.de"):
+        (tmp_path / f"{name}.sgm").write_text("<srcset><p>a</p></srcset>")
+    names = [str(tmp_path / f"{name}.sgm") for name in ("a.en", "a.de")]
+    settings = text_settings(RunFolder(tmp_path / "run"), names)
+    assert settings["data.target_language"] == "de"
+    with pytest.raises(ValueError, match="Expected: segments in .*Received: n"):
+        list(read_text(text_sources(names, RequestedColumns()), True))
 
 
 @pytest.mark.parametrize("packing", [".gz", ".xz", ".zst", ".bz2"])

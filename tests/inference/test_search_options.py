@@ -6,6 +6,7 @@ import tensorflow as tf
 from keras import ops
 
 from luong_keras.config import DecodingConfig
+from luong_keras.data.sources.source_kinds import one_line
 from luong_keras.decoding import DecodingStrategy, Scorer
 from luong_keras.decoding.greedy import Greedy
 from luong_keras.inference.request_options import SearchOptions
@@ -120,6 +121,42 @@ def test_wrong_options(translator, options, error, message):
 def test_a_sentence_is_no_list(translator):
     with pytest.raises(TypeError, match="Put it into a list"):
         translator.translate("the cat")
+
+
+@pytest.mark.parametrize(
+    "wrong, error, message",
+    [
+        (None, TypeError, "str or bytes. Received: None"),
+        (3, TypeError, "str or bytes. Received: 3"),
+        (float("nan"), TypeError, "str or bytes. Received: nan"),
+        ("a\ud800", ValueError, r"without lone surrogates.*'a\\ud800'"),
+    ],
+)
+def test_what_is_no_text_is_named_by_its_place(
+    translator, wrong, error, message
+):
+    lines = ["a cat", "", wrong]
+    for answer in (
+        translator.translate,
+        translator.nbest,
+        translator.minimum_bayes_risk,
+        lambda lines: translator.score(lines, ["x"] * 3),
+        lambda lines: translator.score(["x"] * 3, lines),
+        lambda lines: translator.links(["x"] * 3, lines),
+    ):
+        with pytest.raises(error, match=f"{message} at place 2"):
+            answer(lines)
+    # Of any number of lines, the place among all of them.
+    size = 100 * translator.decoding.batch_size
+    with pytest.raises(error, match=f"{message} at place {size + 1}"):
+        [*translator.translate_lines([*[""] * (size + 1), wrong])]
+    assert len(translator.translate(iter(["a cat", ""]))) == 2
+
+
+def test_control_characters_are_spaces_as_in_the_training(translator):
+    text = "the\x00cat\x07 \x7fsees\x85a\u2028dog"
+    (found,) = translator.nbest([text])
+    assert found[0].source_tokens == one_line(text).split()
 
 
 def test_coverage_and_repetition_are_configured(translator):

@@ -194,15 +194,16 @@ def _words(name: str) -> str:
 
     Such as `en` of `en`, `en-US`, `sentence_en` and `translation.en`.
     """
+    name = str(name).strip()
     words = [
         word
-        for word in re.split(r"[^a-z]+", str(name).strip().lower())
+        for word in re.split(r"[^a-z]+", name.lower())
         if word and word not in _FILLING
     ]
     if len(words) == 2 and re.fullmatch(
-        r".*[a-z]{2,3}[-_][A-Z]{2}", str(name).strip()
+        r".*[a-z]{2,3}[-_]([A-Z]{2}|[A-Z][a-z]{3})|.*\(.*\)", name
     ):
-        words.pop()  # a country
+        words.pop()  # a country or a script
     return words[0] if len(words) == 1 else ""
 
 

@@ -226,17 +226,24 @@ def _records(
     path: Path, delimiter: str, errors: str
 ) -> Iterator[tuple[int, list[str]]]:
     """Each record, with the number of its first line."""
-    lines = (
-        # The end of a line may stand inside of quotes.
-        decode_line(line, number, path, errors) + "\n"
-        for number, line in enumerate(raw_lines(path), start=1)
-    )
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    taken: list[str] = []  # The lines of a record.
+
+    def lines() -> Iterator[str]:
+        for number, line in enumerate(raw_lines(path), start=1):
+            # The end of a line may stand inside of quotes.
+            taken.append(decode_line(line, number, path, errors) + "\n")
+            yield taken[-1]
+
+    reader = csv.reader(lines(), delimiter=delimiter, strict=True)
     number = 1
     try:
         for cells in reader:
+            counts = {line.count(delimiter) for line in taken}
+            if len(taken) > 2 and counts == {len(cells) - 1}:
+                raise csv.Error(f"its {len(taken)} lines are records")
             yield number, cells
             number = reader.line_num + 1
+            taken.clear()
     except csv.Error as error:
         raise ValueError(
             f"The record that begins in line {number} of {path} cannot be "

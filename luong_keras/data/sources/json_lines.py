@@ -33,7 +33,7 @@ def open_json_lines(path: Path, requested: RequestedColumns) -> TextSource:
     for number, line in enumerate(raw_lines(path), start=1):
         try:
             record = json.loads(decode_line(line, number, path, "strict"))
-        except ValueError:
+        except (ValueError, RecursionError):
             if number < _LOOKED_AT:
                 continue
             break
@@ -58,11 +58,11 @@ def _read(
             if not line.strip():
                 continue
             record = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             if skip_bad_lines:
                 yield PlacedPair(None, None, place, "no record")
                 continue
-            if isinstance(error, json.JSONDecodeError):
+            if isinstance(error, json.JSONDecodeError | RecursionError):
                 raise ValueError(
                     f"{where} is no JSON ({error}). Expected: a record a "
                     f"line. Received: {raw[:80]!r}. Correct it, or remove it."

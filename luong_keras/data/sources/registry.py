@@ -21,6 +21,7 @@ FILE_KINDS: dict[str, FileKind] = {
     ".jsonl": json_lines.open_json_lines,
     ".ndjson": json_lines.open_json_lines,
     ".tmx": tmx.open_tmx,
+    ".xml": tmx.open_tmx,
 }
 OBJECT_KINDS: tuple[ObjectKind, ...] = (
     python_objects.DATA_FRAME,

@@ -1,4 +1,4 @@
-"""Translation memories: TMX, XML with a unit for each sentence.
+"""Translation memories and test sets: TMX and WMT's XML.
 
 Of the packages for TMX none both streams and is widely kept, so this reads
 the elements with lxml, which sacreBLEU brings. Entities, by which a small
@@ -8,12 +8,17 @@ file can become a huge one or show others of this machine, are refused.
 from __future__ import annotations
 
 import functools
+import html
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from luong_keras.data.parallel_text import check_is_file, opened
+from luong_keras.data.parallel_text import (
+    check_is_file,
+    opened,
+    without_compression,
+)
 from luong_keras.data.sources.columns import RequestedColumns, chosen_note
 from luong_keras.data.sources.source_kinds import (
     PlacedPair,
@@ -83,7 +88,7 @@ def _is(name: str, language: str) -> bool:
 
 
 def _units(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """The line and, by language, the texts of each unit."""
+    """The line and, by language, the texts of each unit or segment."""
     try:
         from lxml import etree
     except ImportError as error:
@@ -92,20 +97,26 @@ def _units(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
         try:
             for _, unit in etree.iterparse(
                 file,
-                tag=("tu", "{*}tu"),
+                tag=("tu", "{*}tu", "doc"),
                 resolve_entities=False,
                 load_dtd=False,
                 no_network=True,
             ):
                 _refuse_entities(unit, path)
-                yield unit.sourceline, _texts(unit)
+                if unit.tag == "doc":
+                    yield from _segments(unit)
+                else:
+                    yield unit.sourceline, _texts(unit)
                 unit.clear()
                 # What is left of the units before would fill the memory.
                 while unit.getprevious() is not None:
                     del unit.getparent()[0]
         except etree.XMLSyntaxError as error:
+            last = error.error_log.last_error
+            why = f"line {last.line}: {last.message}" if last else str(error)
+            kind = without_compression(path)[-3:].upper()
             raise ValueError(
-                f"{path} is no whole TMX file ({error}). Get it again, or "
+                f"{path} is no whole {kind} file ({why}). Get it again, or "
                 "have it written again by the program it came from."
             ) from error
 
@@ -133,13 +144,26 @@ def _texts(unit: Any) -> dict[str, str]:
     return texts
 
 
+def _segments(document: Any) -> Iterator[tuple[int, dict[str, str]]]:
+    """Those of WMT's XML: of each number the source and first references."""
+    units: dict[str, tuple[int, dict[str, str]]] = {}
+    for side in document.iterchildren("src", "ref"):
+        for segment in side.iter("seg"):
+            line = segment.sourceline
+            _, texts = units.setdefault(segment.get("id"), (line, {}))
+            text = one_line("".join(_runs(segment)))
+            texts.setdefault(side.get("lang"), text)
+    yield from units.values()
+
+
 def _runs(element: Any) -> Iterator[str]:
     """The text of a segment without the codes in it."""
     yield element.text or ""
     for child in element:
         tag = child.tag
-        # A comment's tag is a function.
-        is_text = isinstance(tag, str) and tag.rpartition("}")[2] not in _CODES
-        if is_text:
+        # That of a comment, or of an entity, is the function that makes one.
+        if not isinstance(tag, str):
+            yield html.unescape(child.text) if tag.__name__ == "Entity" else ""
+        elif tag.rpartition("}")[2] not in _CODES:
             yield from _runs(child)
         yield child.tail or ""
