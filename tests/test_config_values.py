@@ -129,6 +129,7 @@ def test_short_names_stand_for_settings():
         assert set(fulls) <= set(leaves)
         words = {"optimizer": "adam", "precision": "float64", "metric": "ter"}
         words["init_from"] = "runs/base"
+        words["columns"] = ("a", "b")
         value = words.get(name, 3)
         value = 0.25 if name in ("dropout", "length_penalty") else value
         changed = leaf_values(

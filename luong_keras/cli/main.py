@@ -112,10 +112,14 @@ def _run(name: str, argv: list[str]) -> int:
 
 
 def _fail(program: str, message: str, status: int = 2) -> int:
+    # What came may be as long as a file.
+    if len(message) > _LONGEST:
+        message = f"{message[: _LONGEST // 2]} … {message[-_LONGEST // 2 :]}"
     print(f"{program}: error: {' '.join(message.split())}", file=sys.stderr)
     return status
 
 
+_LONGEST = 3000  # characters of a message
 _LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 _DRIVER = Path("/proc/driver/nvidia/version")
 # Information and warnings, as the level says; what comes before such a line;
@@ -135,14 +139,14 @@ def without_startup_noise(
 ) -> Iterator[None]:
     """Filters the standard error of this process while it lasts.
 
-    Nothing is filtered with `--debug`, where TF_CPP_MIN_LOG_LEVEL is another
-    than 2, which means errors alone, or where the system has no `fork`.
+    Nothing is filtered with `--debug`, where TF_CPP_MIN_LOG_LEVEL is below 2,
+    which means errors alone, or where the system has no `fork`.
 
     Args:
         arguments: of the command.
         environment: of the process.
     """
-    asked = "--debug" in arguments or environment.get(_LEVEL, "2") != "2"
+    asked = "--debug" in arguments or environment.get(_LEVEL, "2") in "01"
     if asked or not hasattr(os, "fork"):
         yield
         return

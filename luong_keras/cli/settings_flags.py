@@ -3,72 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
+import json
+import re
+import types
 import typing
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from luong_keras.config import RunConfig
-from luong_keras.config.values import config_to_dict, leaf_values
+from luong_keras.config.values import LEAVES, SHORT_NAMES, expected
+from luong_keras.near_names import did_you_mean
+
+_FLAG = re.compile(r"--(?:[\w-]+\.[\w.-]+|columns)")
 
 
-@functools.cache
-def _unchecked(kind: type) -> type:
-    """The dataclass without its checks: settings are checked all together."""
-    sections = {
-        name: _unchecked(annotation)
-        for name, annotation in typing.get_type_hints(kind).items()
-        if isinstance(annotation, type) and dataclasses.is_dataclass(annotation)
-    }
+def settings_flags(arguments: type, config: RunConfig) -> type:
+    """The dataclass of a command with the sections of a run beside.
+
+    For the help: their values are those of `config`.
+    """
     fields = [
-        (name, section, dataclasses.field(default_factory=section))
-        for name, section in sections.items()
-    ]
-    made = dataclasses.make_dataclass(
-        kind.__name__,
-        fields,
-        bases=(kind,),
-        namespace={"__post_init__": lambda self: None, "__doc__": kind.__doc__},
-        frozen=True,
-    )
-    # The help is read from the comments of the source that this names.
-    made.__module__ = kind.__module__
-    return made
-
-
-def without_checks(config: RunConfig, values: Mapping[str, Any]):
-    """`config` with other values by full names, whatever they are together."""
-    nested = config_to_dict(config)
-    for name, value in values.items():
-        *path, last = name.split(".")
-        section = nested
-        for part in path:
-            section = section[part]
-        section[last] = value
-    return _made(_unchecked(RunConfig), nested)
-
-
-def _made(kind: type, nested: Mapping[str, Any]):
-    return kind(
-        **{
-            field.name: (
-                _made(field.type, nested[field.name])
-                if isinstance(field.type, type)
-                and dataclasses.is_dataclass(field.type)
-                else nested[field.name]
-            )
-            for field in dataclasses.fields(kind)
-        }
-    )
-
-
-@functools.cache
-def settings_flags(arguments: type) -> type:
-    """The dataclass of a command with the sections of a run beside."""
-    fields = [
-        (name, kind, dataclasses.field(default_factory=kind))
-        for name, section in typing.get_type_hints(RunConfig).items()
-        for kind in (_unchecked(section),)
+        (field.name, field.type, getattr(config, field.name))
+        for field in dataclasses.fields(RunConfig)
     ]
     made = dataclasses.make_dataclass(
         arguments.__name__,
@@ -77,25 +32,80 @@ def settings_flags(arguments: type) -> type:
         namespace={"__doc__": arguments.__doc__},
         frozen=True,
     )
+    # The help is read from the comments of the source that this names.
     made.__module__ = arguments.__module__
     return made
 
 
-def given_leaves(base, arguments, argv: Sequence[str]) -> dict[str, Any]:
-    """The settings, by full names, that the flags name.
+def taken_settings(argv: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The settings that flags name, as assignments, and what else there is.
 
-    Also one that is what it was: it counts where another setting changes it.
+    A list may stand in one word or in several.
+
+    Raises:
+        ValueError: for a flag of no setting, or without its value.
+
+    Example:
+        >>> taken_settings("--data.columns a b --model.units=8 --x".split())
+        (['data.columns=["a", "b"]', 'model.units=8'], ['--x'])
+        >>> taken_settings(["--model.no-bidirectional", "pairs.tsv"])
+        (['model.bidirectional=false'], ['pairs.tsv'])
     """
-    before, after = (
-        leaf_values(
-            {
-                name: dataclasses.asdict(getattr(settings, name))
-                for name in typing.get_type_hints(RunConfig)
-            }
+    assignments, others, words = [], [], list(argv)
+    while words:
+        flag, equals, value = words[0].partition("=")
+        if not _FLAG.fullmatch(flag):
+            others.append(words.pop(0))
+            continue
+        del words[0]
+        name, negated = _setting(flag)
+        if negated:
+            value = "false"
+        elif not equals:
+            value = _value(flag, LEAVES[name], words)
+        assignments.append(f"{name}={value}")
+    return assignments, others
+
+
+def _setting(flag: str) -> tuple[str, bool]:
+    """The setting that a flag names, and whether it is switched off."""
+    name = flag[2:].replace("-", "_")
+    (name,) = SHORT_NAMES.get(name, (name,))
+    positive = name.replace(".no_", ".")
+    if name not in LEAVES and LEAVES.get(positive) is bool:
+        return positive, True
+    if name not in LEAVES:
+        flags = [f"--{known.replace('_', '-')}" for known in LEAVES]
+        raise ValueError(
+            f"Unrecognized options: {flag}.{did_you_mean(flag, flags)} "
+            "--help-all has all settings."
         )
-        for settings in (base, arguments)
-    )
-    flags = [flag.partition("=")[0] for flag in argv if flag.startswith("--")]
-    named = {flag[2:].replace("-", "_") for flag in flags}
-    named |= {name.replace(".no_", ".") for name in named}
-    return {n: v for n, v in after.items() if v != before[n] or n in named}
+    return name, False
+
+
+def _value(flag: str, annotation: typing.Any, words: list[str]) -> str:
+    """Takes the value of a flag from the words behind it."""
+    if annotation is bool:
+        given = words and words[0].lower() in ("true", "false")
+        return words.pop(0).lower() if given else "true"
+    most = _most_words(annotation)
+    values: list[str] = []
+    while words and len(values) < most and not words[0].startswith("--"):
+        values.append(words.pop(0))
+        if set(values[0]) & {",", "["}:
+            break
+    if not values:
+        raise ValueError(
+            f"{flag}: Expected {expected(annotation)}. Received: no value."
+        )
+    return values[0] if len(values) == 1 else json.dumps(values)
+
+
+def _most_words(annotation: typing.Any) -> float:
+    """How many words a value has at most."""
+    parts = typing.get_args(annotation)
+    if isinstance(annotation, types.UnionType):
+        return max(map(_most_words, parts))
+    if typing.get_origin(annotation) is not tuple:
+        return 1
+    return float("inf") if ... in parts else len(parts)

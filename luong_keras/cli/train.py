@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
 import sys
@@ -14,11 +13,7 @@ from typing import Annotated, Any, Literal
 from tyro.conf import DisallowNone, Positional, UseAppendAction, arg
 
 from luong_keras.cli.parsing import parse_arguments, spread_assignments
-from luong_keras.cli.settings_flags import (
-    given_leaves,
-    settings_flags,
-    without_checks,
-)
+from luong_keras.cli.settings_flags import settings_flags, taken_settings
 from luong_keras.cli.training import Call, run
 from luong_keras.config import RunConfig
 from luong_keras.config.values import (
@@ -46,7 +41,6 @@ OwnFloat = Annotated[float | None, DisallowNone, _OWN]
 # The comment says what stands in the place of None.
 _FILES = arg(metavar="FILE [FILE]", help_behavior_hint="")
 _SAID = arg(help_behavior_hint="")
-_SETTING_FLAG = re.compile(r"--[\w-]+\.")
 
 
 @dataclass(frozen=True)
@@ -141,6 +135,8 @@ class Train:
     vocabulary_size: OwnInt = None
     # tokens; longer training pairs are left out
     max_length: OwnInt = None
+    # of files of both sides: the source and the target column, or language
+    columns: Annotated[tuple[str, str] | None, DisallowNone, _OWN] = None
     # hypotheses of the search that translates the test set
     beam_size: OwnInt = None
     # 0: sum of log-probabilities, 1: their mean
@@ -150,25 +146,26 @@ class Train:
 def parse(argv: Sequence[str]) -> Call:
     """The training call that a command line stands for."""
     argv = spread_assignments(argv)
-    # The parser refuses another name in a moment.
-    base = PRESETS.get(_value_of(argv, "--preset") or "demo", RunConfig())
     if "--help-all" in argv:
-        _read(["--help"], base)
+        named = re.search(r"--preset[= ](\S+)", " ".join(argv))
+        base = PRESETS.get(named[1] if named else "demo", RunConfig())
+        parse_arguments(settings_flags(Train, base), PROGRAM, ["--help"])
     if "-h" in argv or "--help" in argv:
         _print_short_help()
-    arguments, values = _read(argv, base)
+    arguments, values = _read(argv)
     preset: str | None = arguments.preset
+    base = PRESETS[preset or "demo"]
     if arguments.text:
         base = for_user_text(PRESETS[preset or "small"])
-        arguments, values = _read(argv, base)
         own = preset is None and arguments.config is None
         if own or values.get("training.init_from") is not None:
             run_dir = arguments.run_dir
             run = None if run_dir is None else RunFolder(run_dir)
             preset, base = starting_settings(values, run, preset)
-            arguments, values = _read(argv, base)
         preset = preset or "small"
-    config = with_values(_start(argv, base), values)
+    if arguments.config is not None:
+        base = with_values(base, read_values(arguments.config))
+    config = with_values(base, values)
     if preset is None and arguments.dataset is None:
         print(
             "No --preset: training the demo on the built-in corpus. For "
@@ -188,19 +185,13 @@ def parse(argv: Sequence[str]) -> Call:
     )
 
 
-def _read(argv: list[str], base: RunConfig) -> tuple[Train, dict[str, Any]]:
-    """The command line as it reads on top of a preset, and its values."""
-    start = _start(argv, base)
-    values = checked_values(parse_assignments(_values_of(argv, "--set")))
-    before = without_checks(start, values)
-    if "--help" in argv or any(map(_SETTING_FLAG.match, argv)):
-        kind = settings_flags(Train)
-        default = kind(**dataclasses.asdict(Train()) | vars(before))
-        arguments: Train = parse_arguments(kind, PROGRAM, argv, default)
-        values |= given_leaves(before, arguments, argv)
-    else:
-        # The same without the hundred flags that nobody gave.
-        arguments = parse_arguments(Train, PROGRAM, argv)
+def _read(argv: list[str]) -> tuple[Train, dict[str, Any]]:
+    """The command line, and the settings that it gives."""
+    assignments, others = taken_settings(argv)
+    arguments = parse_arguments(Train, PROGRAM, others)
+    # A flag is stronger than --set.
+    assignments[:0] = arguments.settings
+    values = checked_values(parse_assignments(assignments))
     named = _named_text(arguments)
     # A part that no flag names may be named by --set.
     values = {n: v for n, v in named.items() if v is None} | values
@@ -209,12 +200,6 @@ def _read(argv: list[str], base: RunConfig) -> tuple[Train, dict[str, Any]]:
         if (value := getattr(arguments, name)) is not None:
             values |= dict.fromkeys(fulls, value)
     return arguments, values
-
-
-def _start(argv: Sequence[str], base: RunConfig) -> RunConfig:
-    """The preset with the settings of a file, if one is given."""
-    path = _value_of(argv, "--config")
-    return base if path is None else with_values(base, read_values(path))
 
 
 def _named_text(arguments: Train) -> dict[str, Any]:
@@ -263,22 +248,6 @@ def _files(
         for one in several(given):
             text_files(one, ())
     return given
-
-
-def _values_of(argv: Sequence[str], flag: str) -> list[str]:
-    """The values of a flag, wherever it stands."""
-    values = [
-        value
-        for name, value in zip(argv, argv[1:], strict=False)
-        if name == flag
-    ]
-    equal = [a.partition("=")[2] for a in argv if a.startswith(f"{flag}=")]
-    return values + equal
-
-
-def _value_of(argv: Sequence[str], flag: str) -> str | None:
-    values = _values_of(argv, flag)
-    return values[-1] if values else None
 
 
 def _print_short_help() -> None:

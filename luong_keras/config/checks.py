@@ -13,6 +13,27 @@ def check_at_least_one(config, *names: str) -> None:
             )
 
 
+def check_not_negative(config, *names: str) -> None:
+    """Raises where one of these settings is below 0."""
+    for name in names:
+        number = getattr(config, name)
+        if number < 0:
+            raise ValueError(
+                f"{name} must be at least 0. Received: {name}={number}."
+            )
+
+
+def check_positive(config, *names: str) -> None:
+    """Raises where one of these settings is not above 0; None may stand."""
+    for name in names:
+        number = getattr(config, name)
+        if number is not None and number <= 0:
+            raise ValueError(
+                f"{name} must be positive, or null for none. Received: "
+                f"{name}={number}."
+            )
+
+
 def check_share(config, name: str) -> None:
     """Raises where this setting is no share, or all of it."""
     share = getattr(config, name)

@@ -3,7 +3,12 @@
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from luong_keras.config.checks import check_at_least_one, check_share
+from luong_keras.config.checks import (
+    check_at_least_one,
+    check_not_negative,
+    check_positive,
+    check_share,
+)
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
 Precision: TypeAlias = Literal[
@@ -109,9 +114,12 @@ class ModelConfig:
             "units",
             "encoder_layers",
             "decoder_layers",
+            "source_features",
         )
         check_share(self, "dropout")
         check_share(self, "word_dropout")
+        check_not_negative(self, "initial_range")
+        check_positive(self, "cell_clip", "gradient_clip")
         check_shared_embeddings(self)
         if self.reverse_source and self.bidirectional:
             raise ValueError(

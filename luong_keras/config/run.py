@@ -3,7 +3,12 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from luong_keras.config.checks import check_at_least_one, check_share
+from luong_keras.config.checks import (
+    check_at_least_one,
+    check_not_negative,
+    check_positive,
+    check_share,
+)
 from luong_keras.config.data import DataConfig
 from luong_keras.config.decoding import DecodingConfig
 from luong_keras.config.model import ModelConfig
@@ -111,6 +116,8 @@ class TrainingConfig:
             "patience",
         )
         check_share(self, "label_smoothing")
+        check_not_negative(self, "learning_rate", "seed", "samples")
+        check_positive(self, "clip_norm", "halving_factor")
         check_averages(self)
         if self.r_drop < 0:
             raise ValueError(

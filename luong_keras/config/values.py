@@ -1,5 +1,6 @@
 """A configuration as plain values: dictionaries, files, `key=value`."""
 
+import contextlib
 import dataclasses
 import difflib
 import functools
@@ -33,6 +34,7 @@ SHORT_NAMES = {
         "model.target_vocabulary_size",
     ),
     "max_length": ("data.max_length",),
+    "columns": ("data.columns",),
     "beam_size": ("decoding.beam_size",),
     "length_penalty": ("decoding.length_penalty",),
 }
@@ -117,22 +119,23 @@ def checked_values(values: Mapping[str, Any]) -> dict[str, Any]:
     given: dict[str, Any] = {}
     for name, value in leaf_values(values).items():
         for full in _full_names(name, name):
-            given[full] = value
+            given[full] = _as_meant(value, LEAVES.get(full))
     problems = [
         _wrong_value(name, value)
         for name, value in given.items()
-        if not _fits(value, _LEAVES.get(name))
+        if not _fits(value, LEAVES.get(name))
     ]
     if problems:
         raise _wrong(problems)
-    return {n: _validated(v, _LEAVES[n]) for n, v in given.items()}
+    return {n: _validated(v, LEAVES[n]) for n, v in given.items()}
 
 
 def override(config: RunConfig, assignments: Iterable[str]) -> RunConfig:
     """`config` with `key=value` assignments such as `model.units=512`.
 
     A value is read as JSON where that fits the setting (`null`, `true`,
-    `0.5`), as text otherwise. See `with_values`.
+    `0.5`), as text otherwise; a list needs no quotes (`[a,b]`, `a,b`), and
+    None is null. See `with_values`.
 
     Example:
         >>> override(RunConfig(), ["model.units=64"]).model.units
@@ -153,7 +156,7 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
         if not equals:
             raise _unknown(name.strip(), assignment)
         for full in _full_names(name.strip(), assignment):
-            values[full] = _parsed(text.strip(), _LEAVES.get(full))
+            values[full] = _parsed(text.strip(), LEAVES.get(full))
     return leaf_values(values)
 
 
@@ -246,17 +249,17 @@ def _leaf_types(kind: type, prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield prefix + name, hint
 
 
-_LEAVES = dict(_leaf_types(RunConfig))
+LEAVES = dict(_leaf_types(RunConfig))
 _SECTIONS = {
     ".".join(parts[:end])
-    for parts in (name.split(".") for name in _LEAVES)
+    for parts in (name.split(".") for name in LEAVES)
     for end in range(1, len(parts))
 }
 
 
 def _full_names(name: str, received: str) -> tuple[str, ...]:
     """Those that a name stands for; a section stands for itself."""
-    if name in _LEAVES or name in _SECTIONS:
+    if name in LEAVES or name in _SECTIONS:
         return (name,)
     if name in SHORT_NAMES:
         return SHORT_NAMES[name]
@@ -264,9 +267,9 @@ def _full_names(name: str, received: str) -> tuple[str, ...]:
 
 
 def _unknown(name: str, received: str) -> ValueError:
-    known = name in _LEAVES or name in SHORT_NAMES
+    known = name in LEAVES or name in SHORT_NAMES
     said = "" if known else f"There is no setting {name!r}. "
-    near = "" if known else _near(name, _LEAVES).strip() + " "
+    near = "" if known else _near(name, LEAVES).strip() + " "
     return ValueError(
         f"{said}{near}Expected an assignment `section.name=value` such as "
         f"`model.units=512`. Received: {received!r}. The sections are "
@@ -288,13 +291,22 @@ def _near(name: str, names: Iterable[str]) -> str:
 
 def _parsed(text: str, annotation):
     """A value of the setting's type; else as it looks, to be refused."""
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError:
-        return text
-    if annotation is not None and not _fits(value, annotation):
-        return text if _fits(text, annotation) else value
-    return value
+    words = [word.strip(" '\"") for word in text.strip("[()]").split(",")]
+    meant = [words, text] if text.startswith(("[", "(")) else [text, words]
+    read: Any = text
+    with contextlib.suppress(ValueError, RecursionError):
+        read = json.loads(text)
+        meant.insert(0, read)
+    return next((value for value in meant if _fits(value, annotation)), read)
+
+
+def _as_meant(value, annotation):
+    """A text as the None or the list that it spells, if it is no text."""
+    if not isinstance(value, str):
+        return value
+    if value.lower() in ("none", "null") and _fits(None, annotation):
+        return None
+    return value if _fits(value, annotation) else _parsed(value, annotation)
 
 
 def _pydantic():
@@ -307,7 +319,9 @@ def _pydantic():
 
 @functools.cache
 def _adapter(annotation):
-    return _pydantic().TypeAdapter(annotation)
+    # No setting is NaN, or infinite.
+    options = {"allow_inf_nan": False}
+    return _pydantic().TypeAdapter(annotation, config=options)
 
 
 def _validated(value, annotation):
@@ -351,10 +365,10 @@ def _wrong_value(name: str, value) -> str:
     if name in _SECTIONS:
         return (
             f"{name}: Expected settings of this section, such as "
-            f"{next(n for n in _LEAVES if n.startswith(name + '.'))}. "
-            f"Received: {value!r}."
+            f"{next(n for n in LEAVES if n.startswith(name + '.'))}. "
+            f"Received: {value!r:.200}."
         )
-    annotation = _LEAVES[name]
+    annotation = LEAVES[name]
     near = ""
     if isinstance(value, str):
         choices = [
@@ -365,7 +379,8 @@ def _wrong_value(name: str, value) -> str:
         ]
         near = did_you_mean(value, choices)
     return (
-        f"{name}: Expected {expected(annotation)}. Received: {value!r}.{near}"
+        f"{name}: Expected {expected(annotation)}. Received: {value!r:.200}."
+        f"{near}"
     )
 
 
@@ -378,7 +393,7 @@ def _problem(error: Mapping[str, Any], kind: type) -> str:
     leaves = dict(_leaf_types(kind))
     near = "" if name in leaves else _near(name, leaves)
     message = error["msg"].removesuffix(".")
-    return f"{name}: {message}. Received: {error['input']!r}.{near}"
+    return f"{name}: {message}. Received: {error['input']!r:.200}.{near}"
 
 
 def _wrong(problems: list[str]) -> ValueError:

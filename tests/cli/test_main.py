@@ -37,6 +37,12 @@ def places(tmp_path, monkeypatch):
         ("train --epoch 3", ["--epoch", "mean --epochs"]),
         ("train --model.unit 3", ["mean --model.units"]),
         ("train --epochs x", ["--epochs", "Expected INT", "Received: x"]),
+        ("train --training.epochs x", ["training.epochs", "int", "'x'"]),
+        ("train --training.epochs", ["Expected int", "no value"]),
+        ("train --no.such 3", ["Unrecognized options: --no.such"]),
+        ("train --set data.columns=a,b,c", ["a list of str, str", "'a,b,c'"]),
+        ("train --set data.weights=x", ["a list of float or null", "'x'"]),
+        ("translate --run-dir old --n-best 0", ["1 or more. Received: 0"]),
         ("train --epochs 0", ["training", "at least 1", "epochs=0"]),
         ("train --preset smal", ["small", "Received: smal", "mean small"]),
         ("train --config wrong.yaml", ["model.units", "int", "'x'"]),
@@ -67,6 +73,20 @@ def test_an_error_is_one_line(places, capsys, argv, parts):
     assert line.startswith("luong-keras")
     for part in parts:
         assert part in line.replace("section.name=value", "key=value")
+
+
+def test_what_came_is_cut(places, tmp_path, capsys):
+    (tmp_path / "long.json").write_text(f'{{"epochs": "{"x" * 10**6}"}}')
+    (tmp_path / "list.yaml").write_text(f"epochs: [{'1, ' * 10**4}]")
+    for argv in (
+        ["train", "--config", "long.json"],
+        ["train", "--config", "list.yaml"],
+        ["train", "--epochs", "x" * 10**6],
+        ["train", "--training.epochs", "x" * 10**6],
+        ["train", "--set", f"epochs={'9' * 10**4}"],
+        ["x" * 10**6],
+    ):
+        assert 30 < len(error_of(argv, capsys)) < 3500
 
 
 def test_debug_shows_where_it_comes_from(places):

@@ -68,8 +68,9 @@ def said(end, arguments=(), **environment):
     return done.returncode, done.stderr.splitlines()
 
 
-def test_errors_are_seen_and_noise_is_not():
-    status, lines = said("sys.exit(3)")
+@pytest.mark.parametrize("asked", [{}, {"TF_CPP_MIN_LOG_LEVEL": "3"}])
+def test_errors_are_seen_and_noise_is_not(asked):
+    status, lines = said("sys.exit(3)", **asked)
     assert status == 3
     assert sorted(lines) == sorted([*ERRORS, "by Python"])
 

@@ -22,6 +22,8 @@ def places(tmp_path, monkeypatch):
     (tmp_path / "some.yaml").write_text(
         "training: {epochs: 7, batch_size: 7}\nmodel: {units: 8}\n"
     )
+    (tmp_path / "columns.yaml").write_text("data: {columns: 'a,2'}")
+    (tmp_path / "none.yaml").write_text("decoding: {stack_size: None}")
     whole = override(PRESETS["authors"], ["training.epochs=7", "model.units=8"])
     (tmp_path / "whole.json").write_text(json.dumps(config_to_dict(whole)))
 
@@ -63,6 +65,28 @@ def places(tmp_path, monkeypatch):
                 "decoding.replace_unknown=false",
             ],
         ),
+        # Lists, as shells leave them, and nothing, in every spelling.
+        *(
+            (flag, "demo", ['data.columns=["a","2"]'])
+            for flag in (
+                "--columns a 2",
+                "--data.columns a,2",
+                "--columns=a,2",
+                "--set columns=[a,2]",
+                "--set data.columns=(a,2)",
+                "--config columns.yaml",
+            )
+        ),
+        *(
+            (flag, "authors", ["decoding.stack_size=null"])
+            for flag in (
+                "--decoding.stack-size null --preset authors",
+                "--decoding.stack-size=None --preset authors",
+                "--set decoding.stack_size=None --preset authors",
+                "--config none.yaml --preset authors",
+            )
+        ),
+        ("--data.lowercase True", "demo", ["data.lowercase=true"]),
         # Several after one --set, and several times.
         (
             "--set epochs=3 units=32 --preset small --set seed=2 "
