@@ -153,6 +153,7 @@ class Translator(TextTranslator):
             ValueError: for wrong settings or text, or where `run_dir` has a
                 run of others.
             InterruptedError: where a signal stopped the training.
+            KeyboardInterrupt: where Ctrl-C did, which is saved as well.
 
         Example:
             >>> pairs = [("a cat", "eine Katze"), ("a dog", "ein Hund")]

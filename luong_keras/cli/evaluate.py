@@ -61,10 +61,13 @@ def run(arguments: Evaluate) -> int:
     data = dataclasses.replace(config.data, **given)
     from luong_keras.data.datasets import load_datasets
     from luong_keras.recipe.evaluation import Evaluation, write_results
+    from luong_keras.recipe.preparation import evaluation_pairs
     from luong_keras.training.run_folder import RunFolder
     from luong_keras.translator import Translator
 
-    datasets = load_datasets(data)
+    run = RunFolder(arguments.run_dir)
+    # Another test set is none that the run keeps.
+    datasets = load_datasets(data) if given else evaluation_pairs(data, run)
     pairs = datasets.test if arguments.part == "test" else datasets.dev
     translator = Translator.from_run(
         arguments.run_dir, arguments.weights, decoding
@@ -81,7 +84,7 @@ def run(arguments: Evaluate) -> int:
         "decoding": dataclasses.asdict(decoding),
         **results,
     }
-    write_results(RunFolder(arguments.run_dir).results, results)
+    write_results(run.results, results)
     print(json.dumps(results, ensure_ascii=False))
     return 0
 

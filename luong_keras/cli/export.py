@@ -94,7 +94,8 @@ def run(arguments: Export) -> int:
 
 def _check(arguments: Export) -> None:
     """Checks that need no model."""
-    if not arguments.output.name.isdecimal():
+    version = arguments.output.name
+    if not (version.isdecimal() and version.isascii()):
         raise ValueError(
             "Expected: --output with a number as its last part, the version, "
             "as in models/translator/1; a server loads no other. Received: "

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from luong_keras.config import RunConfig
 from luong_keras.config.values import LEAVES, SHORT_NAMES, expected
-from luong_keras.near_names import did_you_mean
+from luong_keras.suggestions import did_you_mean
 
 _FLAG = re.compile(r"--(?:[\w-]+\.[\w.-]+|columns)")
 

@@ -210,15 +210,16 @@ def _input_parts(size: int) -> Iterator[list[str]]:
 
 def check_export(translator, run_dir, config) -> int:
     """0 where the newest export translates as the model does."""
-    from luong_keras.data.datasets import load_datasets
+    from luong_keras.recipe.preparation import evaluation_pairs
     from luong_keras.serving.export import (
         exported_translations,
         newest_version,
     )
     from luong_keras.training.run_folder import RunFolder
 
-    newest = newest_version(RunFolder(run_dir).export)
-    sources = [source for source, _ in load_datasets(config.data).test]
+    run = RunFolder(run_dir)
+    newest = newest_version(run.export)
+    sources = [source for source, _ in evaluation_pairs(config.data, run).test]
     expected = translator.translate(sources)
     served = exported_translations(newest, sources)
     for source, translation in list(zip(sources, served, strict=True))[:3]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -316,6 +318,17 @@ def mapped(
         yield from _on_processes(function, rest, processes)
 
 
+def _end_with(parent: int) -> None:
+    """Has this process end soon after its parent, however that ends."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def _on_processes(function, chunks, processes):
     try:
         # Unlike the processes of the standard library, these do not run the
@@ -325,7 +338,10 @@ def _on_processes(function, chunks, processes):
         raise missing_package("loky", error) from error
     # They work only on text.
     pool = loky.ProcessPoolExecutor(
-        max_workers=processes, env={"LUONG_KERAS_LAZY": "1"}
+        max_workers=processes,
+        env={"LUONG_KERAS_LAZY": "1"},
+        initializer=_end_with,
+        initargs=(os.getpid(),),
     )
     try:
         yield from in_order(pool, function, chunks, 2 * processes)

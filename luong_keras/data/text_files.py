@@ -14,6 +14,7 @@ from luong_keras.data.sources.registry import (
     file_kind,
 )
 from luong_keras.data.sources.source_kinds import PlacedPair, TextSource
+from luong_keras.files.path_checks import local
 
 Given = str | Sequence[str | Sequence[str]]
 
@@ -71,7 +72,7 @@ def text_files(given: Given, languages: Sequence[str]) -> list[Path]:
         ValueError: There are not one or two names.
     """
     if not isinstance(given, str):
-        paths = [_existing(Path(str(path))) for path in given]
+        paths = [_existing(str(path)) for path in given]
         one = len(paths) == 1 and is_columns(paths[0])
         if not one and (len(paths) != 2 or any(map(is_columns, paths))):
             raise ValueError(
@@ -80,7 +81,7 @@ def text_files(given: Given, languages: Sequence[str]) -> list[Path]:
             )
         return paths
     if is_columns(given):
-        return [_existing(Path(given))]
+        return [_existing(given)]
     return [_with_language(given, language) for language in languages]
 
 
@@ -138,7 +139,8 @@ def _two_files(
         yield PlacedPair(source, target, f"{first.name}:{number}")
 
 
-def _existing(path: Path) -> Path:
+def _existing(name: str) -> Path:
+    path = local(name)
     if not path.is_file():
         raise FileNotFoundError(
             "Expected: a text file of one sentence a line, or one of both "
@@ -149,7 +151,7 @@ def _existing(path: Path) -> Path:
 
 def _with_language(prefix: str, language: str) -> Path:
     """prefix.language, or the packed file where only that exists."""
-    path = Path(f"{prefix}.{language}")
+    path = local(f"{prefix}.{language}")
     if path.exists():
         return path
     packed = [Path(f"{path}{suffix}") for suffix in SUFFIXES]

@@ -75,6 +75,27 @@ def no_link(path: str | os.PathLike[str], in_place: bool = False) -> Path:
     return path
 
 
+def no_pattern(path: str | os.PathLike[str]) -> Path:
+    """The path of a folder that an export is written to.
+
+    Raises:
+        ValueError: where TensorFlow would take it for a pattern of paths, and
+            find none of its files.
+
+    Example:
+        >>> no_pattern("runs/[1]")
+        Traceback (most recent call last):
+        ValueError: Expected: a folder without * ? [ ] in its path, which \
+TensorFlow takes for a pattern. Received: runs/[1]. Choose another name.
+    """
+    if set(os.fspath(path)) & set("*?[]"):
+        raise ValueError(
+            "Expected: a folder without * ? [ ] in its path, which TensorFlow "
+            f"takes for a pattern. Received: {path}. Choose another name."
+        )
+    return Path(path)
+
+
 def local(path: str | os.PathLike[str]) -> Path:
     """The path, which must be one of this machine.
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from luong_keras.config import RunConfig
+from luong_keras.config import DataConfig, RunConfig
 from luong_keras.data.corpus import Corpus
 from luong_keras.data.corpus_writer import open_or_write_corpus
 from luong_keras.data.datasets import Datasets, corpus_key, load_datasets
@@ -103,19 +104,35 @@ def _keep_pairs(datasets: Datasets, run: RunFolder) -> None:
     write_text(run.test, _json_lines(test))
 
 
+def evaluation_pairs(config: DataConfig, run: RunFolder) -> Datasets:
+    """The pairs of a run to evaluate on: those that it keeps, if it does.
+
+    Raises:
+        ValueError: where a file of them has changed.
+    """
+    if not (run.data.exists() and run.dev.exists() and run.test.exists()):
+        return load_datasets(config)
+    run.check_pairs()
+    return _with_kept_pairs(Datasets(list, "", [], []), run)
+
+
 def _kept_pairs(corpus: Corpus, run: RunFolder) -> Datasets:
-    test = _read_json_lines(run.test, 3)
+    def train() -> Iterator[tuple[str, str]]:
+        sides = corpus.side_lines("source"), corpus.side_lines("target")
+        return zip(*sides, strict=True)
+
+    datasets = Datasets(train, corpus.description["key"], [], [])
+    return _with_kept_pairs(datasets, run)
+
+
+def _with_kept_pairs(datasets: Datasets, run: RunFolder) -> Datasets:
+    dev, test = _read_json_lines(run.dev, 2), _read_json_lines(run.test, 3)
     links = [link for *_, link in test if link is not None]
-    return Datasets(
-        lambda: zip(
-            corpus.side_lines("source"),
-            corpus.side_lines("target"),
-            strict=True,
-        ),
-        corpus.description["key"],
-        [(source, target) for source, target in _read_json_lines(run.dev, 2)],
-        [(source, target) for source, target, _ in test],
-        links or None,
+    return dataclasses.replace(
+        datasets,
+        dev=[(source, target) for source, target in dev],
+        test=[(source, target) for source, target, _ in test],
+        test_links=links or None,
     )
 
 

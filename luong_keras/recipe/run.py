@@ -19,6 +19,7 @@ from luong_keras.data.padding import WIDTHS
 from luong_keras.evaluation.plots import plot_alignment
 from luong_keras.files.atomic_file import write_text
 from luong_keras.files.folder_lock import locked
+from luong_keras.files.path_checks import no_pattern
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.progress import bar_of_lines
@@ -57,7 +58,7 @@ from luong_keras.recipe.vocabularies import (
     fit_vocabulary_sizes,
     prepare_tokenizers,
 )
-from luong_keras.serving.export import export_saved_model
+from luong_keras.serving.export import export_saved_model, next_version
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.truncation import TruncationInParts
 
@@ -95,7 +96,7 @@ def run_recipe(
     deadline = None if stop_after is None else time.monotonic() + stop_after
     # TensorFlow would return the memory of every step to the system.
     os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
-    run = RunFolder(run_dir)
+    run = RunFolder(no_pattern(run_dir))
     with contextlib.ExitStack() as stack:
         if devices.writes:
             stack.enter_context(locked(run.path))
@@ -242,7 +243,7 @@ def report(datasets: Datasets, config: RunConfig, run: RunFolder) -> None:
         )
     write_results(run.results, {"set": "test", "weights": weights, **results})
     print(json.dumps(results, indent=2, ensure_ascii=False))
-    version = run.export / str(int(time.time()))
+    version = run.export / str(next_version(run.export))
     with bar_of_lines("writing and checking the export", CHECKS) as say:
         folder = export_saved_model(translator, version, say=say)
     print("exported to", folder)

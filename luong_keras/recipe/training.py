@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import signal
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -44,6 +45,7 @@ from luong_keras.training.weight_callbacks import (
     EpochWeights,
     ExponentialWeights,
 )
+from luong_keras.training.weight_files import save_weights
 
 _BATCH = ("source", "target_in", "target_out")
 
@@ -179,7 +181,8 @@ def train(
     """Trains to the end; False where it was stopped before.
 
     The end is the last epoch or that of the patience; a signal stops it
-    before, or the `deadline` of `time.monotonic`. Further `callbacks` see the
+    before, or the `deadline` of `time.monotonic`; Ctrl-C raises a
+    KeyboardInterrupt when all is saved. Further `callbacks` see the
     logs of an epoch when all that belongs there is in them; of several
     processes the first one alone has them.
     """
@@ -250,10 +253,13 @@ def train(
             verbose=0,
         )
     print(f"trained for {time.perf_counter() - started:.0f} s in this process")
+    if stop.received == signal.SIGINT:
+        # Whoever called has the same as of Ctrl-C at any other time.
+        raise KeyboardInterrupt
     if stop.stopping:
         return False
     if devices.writes:
-        translation_model.model.save_weights(run.last_weights)
+        save_weights(translation_model.model, run.last_weights)
     return True
 
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import keras
 import numpy as np
 
 from luong_keras.files.atomic_file import sync, sync_tree
-from luong_keras.files.path_checks import local
+from luong_keras.files.path_checks import local, no_pattern
 from luong_keras.inference.model_ensemble import ModelEnsemble
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.missing_package import missing_package
@@ -80,11 +81,12 @@ def export_saved_model(
         FileExistsError: where the folder exists: an exported version is
             never changed under a server's feet.
         ValueError: for a folder that is not of this machine, such as
-            `gs://bucket/1`, and for rounded weights of a model with a folded
-            embedding.
+            `gs://bucket/1`, or that has `*`, `?` or brackets in its path,
+            which TensorFlow takes for a pattern; and for rounded weights of a
+            model with a folded embedding.
         SavedModelError: where a check fails; nothing is left then.
     """
-    folder, limits = local(folder), limits or ServingLimits()
+    folder, limits = no_pattern(local(folder)), limits or ServingLimits()
     if folder.exists():
         raise FileExistsError(
             f"Expected: a new folder for the SavedModel. Received: {folder}, "
@@ -216,6 +218,17 @@ def _answers(functions, inputs):
             found = functions[name](*tensors.values())
         call = name, {key: tensor.numpy() for key, tensor in tensors.items()}
         yield call, {key: tensor.numpy() for key, tensor in found.items()}
+
+
+def next_version(folder: str | Path) -> int:
+    """A version that a server takes for the newest: the time, in seconds.
+
+    Where the clock has gone back, the one after the newest.
+    """
+    now = int(time.time())
+    with contextlib.suppress(FileNotFoundError):
+        now = max(now, int(newest_version(folder).name) + 1)
+    return now
 
 
 def newest_version(folder: str | Path) -> Path:

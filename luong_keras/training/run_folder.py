@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -206,10 +207,31 @@ class RunFolder:
                 data that its snapshot has would mean something else.
         """
         if self.data.exists():
+            self.check_pairs()
             old = read_json(self.data, "what the batches are made of", _RESTORE)
-            if old != {"fingerprint": fingerprint}:
+            if old.get("fingerprint") != fingerprint:
                 raise ValueError(OTHER_TEXT.format(self.path))
-        write_json(self.data, {"fingerprint": fingerprint})
+        sums = {p.name: _crc32(p) for p in (self.dev, self.test) if p.exists()}
+        write_json(self.data, {"fingerprint": fingerprint, **sums})
+
+    def check_pairs(self) -> None:
+        """Check that the pairs of `dev` and `test` are those of the run.
+
+        Raises:
+            ValueError: If one of the files has changed since the run began.
+        """
+        written = read_json(self.data, "what the run is made of", _RESTORE)
+        for path in (self.dev, self.test):
+            # A run of before has no checksums.
+            if path.exists() and written.get(path.name) not in (
+                None,
+                _crc32(path),
+            ):
+                raise ValueError(
+                    f"{path} is not what the run wrote: its checksum is "
+                    "another one. Put a copy in its place, or remove it: it "
+                    "is made again of the text that the run began with."
+                )
 
     def read_config(self) -> dict[str, Any]:
         """Read the configuration.
@@ -311,6 +333,10 @@ class RunFolder:
                 name += "/"
             lines.append(f"  {name:<22} {_size(path):>9}  {meaning}")
         return "\n".join(lines)
+
+
+def _crc32(path: Path) -> int:
+    return zlib.crc32(no_link(path).read_bytes())
 
 
 def _size(path: Path) -> str:

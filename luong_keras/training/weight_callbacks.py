@@ -11,7 +11,6 @@ from typing import Any
 import keras
 from keras import ops
 
-from luong_keras.files.atomic_file import atomic_path
 from luong_keras.training.monitoring import (
     LOSS,
     BestEpoch,
@@ -20,7 +19,11 @@ from luong_keras.training.monitoring import (
     result,
 )
 from luong_keras.training.run_folder import epoch_path
-from luong_keras.training.weight_files import check_name, write_mean
+from luong_keras.training.weight_files import (
+    check_name,
+    save_weights,
+    write_mean,
+)
 
 _EPOCHS_OF_ZERO = 3
 _NAME = re.compile(r"epoch-(\d+)\.weights\.h5")
@@ -74,8 +77,7 @@ class BestWeights(BestEpoch):
         """Save the weights if the epoch was the best."""
         before = self.best
         if self.improved(logs):
-            with atomic_path(self.path) as temporary:
-                (self._saved_model or self.model).save_weights(temporary)
+            save_weights(self._saved_model or self.model, self.path)
             self.by_loss = self.best == before
         if epoch + 1 == _EPOCHS_OF_ZERO:
             self._say_zero(epoch + 1)
@@ -162,8 +164,8 @@ class EpochWeights(Stateful):
         averaged = self._averaged(number, logs)
         wanted = {*_last(self.keep, number), *averaged}
         if number in wanted:
-            with atomic_path(epoch_path(self.folder, number)) as temporary:
-                (self._saved_model or self.model).save_weights(temporary)
+            path = epoch_path(self.folder, number)
+            save_weights(self._saved_model or self.model, path)
         if averaged:
             self._write_mean(averaged)
         self._remove_before(number, wanted)
@@ -287,8 +289,7 @@ class ExponentialWeights(keras.callbacks.Callback):
         try:
             _assign(variables, averages)
             if self.writes:
-                with atomic_path(self.path) as temporary:
-                    (self._saved_model or trained).save_weights(temporary)
+                save_weights(self._saved_model or trained, self.path)
         finally:
             _assign(variables, before)
 

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shutil
+import zlib
 from collections.abc import Sequence
 
 import h5py
@@ -10,6 +11,8 @@ import keras
 import numpy as np
 
 from luong_keras.files.atomic_file import atomic_path
+
+_CHECKSUM = "luong_keras_crc32"
 
 
 def check_name(path: str | os.PathLike[str]) -> None:
@@ -28,6 +31,19 @@ def check_name(path: str | os.PathLike[str]) -> None:
         )
 
 
+def save_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
+    """Write the weights of a model, atomically, with a checksum of them.
+
+    Args:
+        model: The model.
+        path: The file, ending in `.weights.h5`; Keras reads it as well.
+    """
+    with atomic_path(path) as temporary:
+        model.save_weights(temporary)
+        with h5py.File(temporary, "r+") as file:
+            file.attrs[_CHECKSUM] = _checksum(file)
+
+
 def load_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
     """Give a model the weights of a file.
 
@@ -41,6 +57,10 @@ def load_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
             are named.
     """
     try:
+        with h5py.File(path) as file:
+            written = file.attrs.get(_CHECKSUM)
+            if written is not None and written != _checksum(file):
+                raise OSError("its checksum is another one")
         model.load_weights(path)
     except FileNotFoundError:
         raise
@@ -102,6 +122,21 @@ def write_mean(
                 total = sum(np.asarray(f[name], "float64") for f in files)
                 # The file rounds it to its own type.
                 result[name][...] = total / len(files)
+            result.attrs[_CHECKSUM] = _checksum(result)
+
+
+def _checksum(file: h5py.File) -> int:
+    """A checksum of all arrays and their names."""
+    found = 0
+
+    def add(name: str, item: h5py.Dataset | h5py.Group) -> None:
+        nonlocal found
+        if isinstance(item, h5py.Dataset):
+            found = zlib.crc32(name.encode(), found)
+            found = zlib.crc32(np.asarray(item[()]).tobytes(), found)
+
+    file.visititems(add)
+    return found
 
 
 def _fractions(file: h5py.File) -> list[str]:

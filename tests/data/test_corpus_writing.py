@@ -1,6 +1,12 @@
 """Filters, processes and interruptions: the corpus is the same."""
 
+import os
 import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -173,7 +179,7 @@ def test_chunks_are_few_at_a_time(monkeypatch):
     given = []
 
     class Pool:
-        def __init__(self, max_workers, env):
+        def __init__(self, max_workers, env, initializer, initargs):
             pass
 
         def submit(self, function, chunk):
@@ -212,6 +218,35 @@ def test_a_writing_that_was_killed_begins_again(tmp_path, small_chunks):
     with pytest.raises(FileNotFoundError):
         Corpus.open(tmp_path / "killed")
     assert files_of(write(tmp_path / "killed")) == expected
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_the_processes_end_with_their_parent(number):
+    program = (
+        "import os, time\n"
+        "from luong_keras.data.corpus_writer import mapped\n"
+        "def work(_):\n"
+        "    time.sleep(0.1)\n"
+        "    return os.getpid()\n"
+        "for found in mapped(work, range(10**9), 2):\n"
+        "    print(found, flush=True)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "LUONG_KERAS_LAZY": "1"},
+        text=True,
+    ) as parent:
+        workers = set()
+        while len(workers) < 2:
+            workers.add(Path("/proc", parent.stdout.readline().strip()))
+        assert all(worker.exists() for worker in workers)
+        parent.send_signal(number)
+        end = time.monotonic() + 60
+        while any(worker.exists() for worker in workers):
+            assert time.monotonic() < end
+            time.sleep(0.1)
 
 
 def test_the_processes_do_without_keras():

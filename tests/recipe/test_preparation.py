@@ -8,7 +8,7 @@ import pytest
 from luong_keras.config import DataConfig, RunConfig
 from luong_keras.recipe import preparation
 from luong_keras.recipe.data_arguments import text_settings
-from luong_keras.recipe.preparation import prepare_text
+from luong_keras.recipe.preparation import evaluation_pairs, prepare_text
 from luong_keras.training.run_folder import RunFolder
 
 LINES = ["a b\tx y\n", "c\tz\n", "d e\tw\n"]
@@ -108,6 +108,17 @@ def test_a_damaged_copy_is_named(config, run):
     run.test.unlink()
     prepare_text(config, run)
     assert len(run.test.read_text().splitlines()) == 3
+
+
+def test_a_run_is_evaluated_on_the_pairs_that_it_keeps(tmp_path, config, run):
+    expected = evaluation_pairs(config.data, run)
+    assert expected.dev[0] == ("dev a b", "x y")
+    for part in ("train", "dev", "test"):
+        (tmp_path / f"{part}.tsv").unlink()
+    assert evaluation_pairs(config.data, run).test == expected.test
+    run.test.write_text(run.test.read_text().replace("z", "y"))
+    with pytest.raises(ValueError, match="checksum is another one"):
+        evaluation_pairs(config.data, run)
 
 
 def test_links_are_kept(tmp_path):

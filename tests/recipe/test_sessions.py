@@ -1,6 +1,7 @@
 """The lines about the calls that trained a run."""
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -47,7 +48,8 @@ def test_a_call_without_a_step_has_no_line(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-def test_a_training_that_is_killed_has_a_line(tmp_path):
+@pytest.mark.parametrize("ends", [signal.SIGKILL, signal.SIGINT])
+def test_a_training_that_is_killed_has_a_line(tmp_path, ends):
     run = RunFolder(tmp_path / "run")
     command = [sys.executable, "-m", "luong_keras", "train"]
     command += ["--preset", "demo", "--run-dir", str(run.path), "--set"]
@@ -62,7 +64,10 @@ def test_a_training_that_is_killed_has_a_line(tmp_path):
             assert process.poll() is None and time.monotonic() < end
             time.sleep(0.1)
     finally:
-        process.kill()
-        process.wait()
+        process.send_signal(ends)
+        # Ctrl-C is 130, also where all was saved.
+        status = {signal.SIGKILL: -signal.SIGKILL, signal.SIGINT: 130}[ends]
+        assert process.wait() == status
+    assert run.snapshot.exists() == (ends == signal.SIGINT)
     (line,) = lines(run.sessions)
     assert line["steps"] > 0 and line["seconds"] > 0

@@ -6,6 +6,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import keras
@@ -16,11 +17,13 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from luong_keras.config import RunConfig
 from luong_keras.config.values import config_from_dict, config_to_dict
+from luong_keras.recipe.run import run_recipe
 from luong_keras.serving.export import (
     RoundedWeights,
     export_saved_model,
     exported_translations,
     newest_version,
+    next_version,
 )
 from luong_keras.serving.saved_model_checks import (
     check_saved_model,
@@ -549,6 +552,24 @@ def test_the_newest_export_answers_from_python(exported, translator, tmp_path):
     assert newest_version(tmp_path) == tmp_path / "10"
     with pytest.raises(FileNotFoundError, match="its name a number"):
         newest_version(tmp_path / "nothing")
+
+
+def test_versions_never_go_back(tmp_path, monkeypatch):
+    monkeypatch.setattr(time, "time", lambda: 1000.5)
+    assert next_version(tmp_path) == 1000
+    (tmp_path / "999").mkdir()
+    assert next_version(tmp_path) == 1000
+    (tmp_path / "1000").mkdir()
+    (tmp_path / "2000").mkdir()
+    assert next_version(tmp_path) == 2001
+
+
+def test_a_path_that_is_a_pattern_is_refused(tmp_path):
+    for name in ("a*", "[b]", "c?"):
+        with pytest.raises(ValueError, match="takes for a pattern. Received"):
+            export_saved_model(None, tmp_path / name / "1")
+        with pytest.raises(ValueError, match="takes for a pattern. Received"):
+            run_recipe(RunConfig(), tmp_path / name)
 
 
 @pytest.mark.slow

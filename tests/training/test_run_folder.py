@@ -46,6 +46,25 @@ def test_a_run_goes_on_with_its_data(tmp_path):
         run.write_data("abd")
 
 
+@pytest.mark.parametrize("name", ["dev", "test"])
+def test_a_flipped_bit_of_its_pairs_is_noticed(tmp_path, name):
+    run = RunFolder(tmp_path)
+    run.dev.write_text('["a", "b"]\n')
+    run.test.write_text('["c", "d", null]\n')
+    run.write_data("abc")
+    run.check_pairs()
+    run.write_data("abc")
+    content = bytearray(getattr(run, name).read_bytes())
+    content[2] ^= 1
+    getattr(run, name).write_bytes(content)
+    for check in (run.check_pairs, lambda: run.write_data("abc")):
+        with pytest.raises(ValueError, match=rf"{name}\.jsonl is not what"):
+            check()
+    # A run of before has no checksums.
+    run.data.write_text('{"fingerprint": "abc"}')
+    run.check_pairs()
+
+
 def test_looking_for_a_run_makes_no_folder(tmp_path):
     with pytest.raises(FileNotFoundError):
         RunFolder(tmp_path / "typo").read_config()

@@ -10,7 +10,11 @@ import numpy as np
 import pytest
 
 from luong_keras.training.snapshot_file import read_arrays, write_arrays
-from luong_keras.training.weight_files import load_weights
+from luong_keras.training.weight_files import (
+    load_weights,
+    save_weights,
+    write_mean,
+)
 
 
 def model():
@@ -52,6 +56,20 @@ def test_a_damaged_file_is_named(path, harm):
     harm(path)
     with pytest.raises(OSError, match=r"best\.weights\.h5', which cannot"):
         load_weights(model(), path)
+
+
+def test_a_flipped_bit_is_noticed(tmp_path):
+    saved, first = model(), tmp_path / "first.weights.h5"
+    save_weights(saved, first)
+    write_mean([first, first], tmp_path / "mean.weights.h5")
+    for path in (first, tmp_path / "mean.weights.h5"):
+        load_weights(model(), path)
+        content = bytearray(path.read_bytes())
+        kernel = saved.get_weights()[0].tobytes()
+        content[content.index(kernel) + 2] ^= 1
+        path.write_bytes(content)
+        with pytest.raises(OSError, match="its checksum is another one"):
+            load_weights(model(), path)
 
 
 def test_a_disk_that_fails_is_told_with_the_file(path, monkeypatch):
