@@ -267,12 +267,19 @@ def _texts(folder: Path) -> Iterator[list[BinaryIO]]:
         files: list[BinaryIO] = []
         for path in paths:
             with disk_errors_named(path, atomic=False):
-                files.append(stack.enter_context(open(path, "wb")))
+                files.append(open(path, "wb"))
+            # Its end is on disk by then, or has been told to be missing.
+            stack.callback(_close, files[-1])
         yield files
         for path, file in zip(paths, files, strict=True):
             with disk_errors_named(path, atomic=False):
                 file.flush()
                 os.fsync(file.fileno())
+
+
+def _close(file: BinaryIO) -> None:
+    with contextlib.suppress(OSError):
+        file.close()
 
 
 Chunk = TypeVar("Chunk")
@@ -337,12 +344,20 @@ def _on_processes(function, chunks, processes):
     except ImportError as error:
         raise missing_package("loky", error) from error
     # They work only on text.
-    pool = loky.ProcessPoolExecutor(
-        max_workers=processes,
-        env={"LUONG_KERAS_LAZY": "1"},
-        initializer=_end_with,
-        initargs=(os.getpid(),),
-    )
+    try:
+        pool = loky.ProcessPoolExecutor(
+            max_workers=processes,
+            env={"LUONG_KERAS_LAZY": "1"},
+            initializer=_end_with,
+            initargs=(os.getpid(),),
+        )
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            "The processes that prepare the text cannot be started "
+            f"({error.strerror}): they need room in /dev/shm. Make some, or "
+            "prepare it in this process: --set data.processes=1",
+        ) from error
     try:
         yield from in_order(pool, function, chunks, 2 * processes)
     except loky.process_executor.BrokenProcessPool as error:

@@ -188,8 +188,12 @@ class Evaluation:
 def write_results(path: Path, results: dict[str, Any]) -> None:
     """Adds one JSON line of results."""
     path = no_link(path, in_place=True)
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(results, ensure_ascii=False) + "\n")
+    with path.open("a+", encoding="utf-8") as file:
+        file.seek(0)
+        before = file.read()
+        # Half a line, of a process that was killed, stays by itself.
+        begin = "\n" if before and not before.endswith("\n") else ""
+        file.write(begin + json.dumps(results, ensure_ascii=False) + "\n")
 
 
 def bleu_scores(

@@ -10,9 +10,10 @@ import h5py
 import keras
 import numpy as np
 
-from luong_keras.files.atomic_file import atomic_path
+from luong_keras.files.atomic_file import atomic_path, check_free_space
 
 _CHECKSUM = "luong_keras_crc32"
+_HEADS = 1 << 20  # bytes, for all that is no array
 
 
 def check_name(path: str | os.PathLike[str]) -> None:
@@ -37,7 +38,13 @@ def save_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
     Args:
         model: The model.
         path: The file, ending in `.weights.h5`; Keras reads it as well.
+
+    Raises:
+        OSError: If it cannot be written, or has no room; it is named.
     """
+    # HDF5 ends the process where it finds the disk full.
+    arrays = map(keras.ops.convert_to_numpy, model.variables)
+    check_free_space(path, _HEADS + sum(array.nbytes for array in arrays))
     with atomic_path(path) as temporary:
         model.save_weights(temporary)
         with h5py.File(temporary, "r+") as file:

@@ -1,5 +1,6 @@
 """Filters, processes and interruptions: the corpus is the same."""
 
+import errno
 import os
 import random
 import signal
@@ -218,6 +219,26 @@ def test_a_writing_that_was_killed_begins_again(tmp_path, small_chunks):
     with pytest.raises(FileNotFoundError):
         Corpus.open(tmp_path / "killed")
     assert files_of(write(tmp_path / "killed")) == expected
+
+
+def test_a_machine_without_room_for_processes_is_told(monkeypatch):
+    import loky
+
+    def full(**_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(loky, "ProcessPoolExecutor", full)
+    with pytest.raises(OSError, match=r"No space.*/dev/shm.*processes=1"):
+        list(corpus_writer.mapped(str, "ab", 2))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_told_with_the_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        corpus_writer, "text_path", lambda folder, side: Path("/dev/full")
+    )
+    with pytest.raises(OSError, match="/dev/full could not be.*disk is full"):
+        write_corpus([("a", "b")], tmp_path)
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")

@@ -168,3 +168,7 @@ def test_results_are_added_line_by_line(tmp_path):
         {"text": "ä"},
     ]
     assert "ä" in lines[1]
+    # Half a line, of a process that was killed, does not take the next.
+    path.write_bytes(path.read_bytes()[:-3])
+    write_results(path, {"bleu": 2.5})
+    assert json.loads(path.read_text().splitlines()[2]) == {"bleu": 2.5}

@@ -3,6 +3,7 @@
 import builtins
 import errno
 import os
+import shutil
 
 import h5py
 import keras
@@ -70,6 +71,14 @@ def test_a_flipped_bit_is_noticed(tmp_path):
         path.write_bytes(content)
         with pytest.raises(OSError, match="its checksum is another one"):
             load_weights(model(), path)
+
+
+def test_a_disk_without_room_is_told_before(tmp_path, monkeypatch):
+    usage = shutil.disk_usage(tmp_path)._replace(free=1 << 20)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    with pytest.raises(OSError, match=r"best\.weights\.h5 was not.*is full"):
+        save_weights(model(), tmp_path / "best.weights.h5")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_disk_that_fails_is_told_with_the_file(path, monkeypatch):

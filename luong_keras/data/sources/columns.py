@@ -170,8 +170,8 @@ def chosen_columns(
             f"The columns of {what} cannot be guessed. Expected: columns "
             "called source and target, or by the languages "
             f"{' and '.join(requested.languages)}. Received: {_shown(names)}. "
-            "Name two of them, the source first: --set "
-            'data.columns=["NAME","NAME"].'
+            "Name two of them, the source first: --columns NAME NAME "
+            "(data.columns)."
         )
     return *guess, chosen_note(names, guess, what, how)
 
