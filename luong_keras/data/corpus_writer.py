@@ -267,7 +267,7 @@ def _texts(folder: Path) -> Iterator[list[BinaryIO]]:
         files: list[BinaryIO] = []
         for path in paths:
             with disk_errors_named(path, atomic=False):
-                files.append(open(path, "wb"))
+                files.append(open(path, "wb"))  # noqa: SIM115
             # Its end is on disk by then, or has been told to be missing.
             stack.callback(_close, files[-1])
         yield files
