@@ -191,7 +191,7 @@ def test_what_was_not_read_whole_is_told(run, text, capsys):
 def test_runs_that_do_not_fit_are_refused(call, run, text):
     given = ["align", *text[:2]]
     (error,) = call(*given, "--symmetrize", "union", status=2)
-    assert "--symmetrize union alone" in error and "--reverse-run" in error
+    assert "--symmetrize union only" in error and "--reverse-run" in error
     (error,) = call(*given, "--reverse-run", run.path, status=2)
     assert "a run of the other direction, from de to en" in error
     (error,) = call("align", text[0], status=2)

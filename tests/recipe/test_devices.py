@@ -60,7 +60,7 @@ def test_the_environment_names_the_processes(environment, expected):
 @pytest.mark.parametrize(
     "environment, message",
     [
-        ({PROCESS: "1"}, f"Received: {PROCESS} alone"),
+        ({PROCESS: "1"}, f"Received: {PROCESS} only"),
         ({ADDRESSES: "a:1", PROCESSES: "2"}, "all of them"),
         (plain("2"), f"{PROCESS}=2"),
         (plain("-1"), f"{PROCESS}=-1"),

@@ -107,7 +107,7 @@ def test_the_page_works_under_the_strict_headers(tmp_path, upstream, open_page):
         demo = open_page(proxy, "?server=https://elsewhere.example")
         demo.send("a secret")
         sync_api.expect(demo.tab.locator("#status")).to_contain_text(
-            "may ask its own server alone"
+            "may ask only its own server"
         )
         assert any("Content Security" in line for line in demo.complaints)
         away = [r for r in demo.requests if r.url.startswith("https://else")]
