@@ -153,11 +153,11 @@ WRONG = {
     ),
     "options of another score": (
         lambda: lk.LuongAttention("dot", mask_location=False),
-        "`mask_location` belongs to `score_mode='location'`",
+        "`mask_location` belongs only to `score_mode='location'`",
     ),
     "options beside a score of one's own": (
         lambda: lk.LuongAttention(DotScore(), units=3),
-        "`units` belongs to `score_mode='concat'`.*DotScore",
+        "`units` belongs only to `score_mode='concat'`.*DotScore",
     ),
     "no attention where it is needed": (
         lambda: lk.BahdanauLSTM(4, attention=None),
