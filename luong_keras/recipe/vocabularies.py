@@ -124,6 +124,8 @@ def _subwords(
         )
     except VocabularySizeError as error:
         why = "is small" if error.nearest < size else "has many characters"
+        if error.nearest > size and data.sentencepiece.byte_fallback:
+            why += ", and there are 256 bytes"
         print(
             f"the {' and '.join(sides)} text {why}: {error.nearest} subwords "
             f"instead of {size}"

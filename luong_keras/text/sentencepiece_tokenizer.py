@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -160,6 +161,11 @@ class SentencePieceTokenizer(Tokenizer):
             import sentencepiece
         except ImportError as error:
             raise missing_package("sentencepiece", error) from error
+        if isinstance(user_defined_symbols, str):
+            raise ValueError(
+                "`user_defined_symbols` is a list of symbols. Received: one "
+                f"string, {user_defined_symbols!r}. Put it into a list."
+            )
         checked = SentencePieceConfig(
             model_type,
             normalization,
@@ -174,12 +180,13 @@ class SentencePieceTokenizer(Tokenizer):
                     f"Received: {symbol!r} among `user_defined_symbols`, and "
                     "lowercase=True. Write it in lower case."
                 )
-        model = io.BytesIO()
+        model, characters = io.BytesIO(), checked.model_type == "char"
         try:
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=_cleaned(lines, lowercase),
                 model_writer=model,
-                vocab_size=vocabulary_size,
+                # Of characters, it would cut off the rare ones.
+                vocab_size=sys.maxunicode if characters else vocabulary_size,
                 model_type=checked.model_type,
                 normalization_rule_name=checked.normalization,
                 character_coverage=checked.character_coverage,
@@ -202,6 +209,14 @@ class SentencePieceTokenizer(Tokenizer):
             raise _training_error(vocabulary_size, error) from error
         tokenizer = cls.__new__(cls)
         tokenizer._restore(model.getvalue(), lowercase, "the new model")
+        size = tokenizer.vocabulary_size
+        if size > vocabulary_size:
+            raise VocabularySizeError(
+                f"The text has characters for a vocabulary of {size}. "
+                f"Received: vocabulary_size={vocabulary_size}. Give a larger "
+                "one, or a `character_coverage` below 1.",
+                size,
+            )
         return tokenizer
 
     @property

@@ -5,7 +5,12 @@ import json
 import pytest
 
 from luong_keras.cli.main import main
-from luong_keras.config import DataConfig, ModelConfig, RunConfig
+from luong_keras.config import (
+    DataConfig,
+    ModelConfig,
+    RunConfig,
+    SentencePieceConfig,
+)
 from luong_keras.recipe import run as recipe
 from luong_keras.recipe.preparation import prepare_text
 from luong_keras.recipe.vocabularies import prepare_tokenizers
@@ -19,14 +24,19 @@ MORE = 5
 
 @pytest.fixture
 def tokenizers(tmp_path):
-    def made(lines, size):
+    def made(lines, size, **options):
         text = "".join(f"{line}\t{line}\n" for line in lines)
         path = tmp_path / "text.tsv"
         path.write_text(text, encoding="utf-8")
         parts = dict.fromkeys(("train", "dev", "test"), str(path))
         config = RunConfig(
             ModelConfig(size, size),
-            DataConfig("files", tokenizer="sentencepiece", **parts),
+            DataConfig(
+                "files",
+                tokenizer="sentencepiece",
+                sentencepiece=SentencePieceConfig(**options),
+                **parts,
+            ),
         )
         run = RunFolder(tmp_path / "run")
         _, corpus = prepare_text(config, run)
@@ -35,16 +45,28 @@ def tokenizers(tmp_path):
     return made
 
 
-def test_more_characters_than_subwords(tokenizers, capsys):
+@pytest.mark.parametrize(
+    "options, more, said",
+    [
+        ({}, 0, "has many characters: 305 subwords"),
+        ({"model_type": "char"}, 0, "has many characters: 305 subwords"),
+        (
+            {"byte_fallback": True},
+            256,
+            "has many characters, and there are 256 bytes: 561 subwords",
+        ),
+    ],
+)
+def test_more_characters_than_subwords(tokenizers, capsys, options, more, said):
     han = [chr(0x4E00 + n) for n in range(300)]
     lines = ["".join(han[n : n + 10]) for n in range(0, 300, 10)]
-    for tokenizer in tokenizers(lines, 100):
-        assert tokenizer.vocabulary_size == 300 + MORE
+    for tokenizer in tokenizers(lines, 100, **options):
+        assert tokenizer.vocabulary_size == 300 + MORE + more
         # All of its characters are known.
         decoded = tokenizer.decode(tokenizer.encode(lines)).numpy()
         assert [line.decode() for line in decoded] == lines
     printed = capsys.readouterr().out
-    assert "the source text has many characters: 305 subwords" in printed
+    assert f"the source text {said}" in printed
 
 
 def test_fewer_characters_and_words_than_subwords(tokenizers, capsys):

@@ -10,7 +10,10 @@ import tensorflow as tf
 
 from luong_keras.special_tokens import SPECIAL_TOKENS, UNK_ID
 from luong_keras.text.loading import load_tokenizer
-from luong_keras.text.sentencepiece_tokenizer import SentencePieceTokenizer
+from luong_keras.text.sentencepiece_tokenizer import (
+    SentencePieceTokenizer,
+    VocabularySizeError,
+)
 from luong_keras.text.tokenizer import lower_case
 from luong_keras.text.word_tokenizer import WordTokenizer
 
@@ -260,6 +263,7 @@ def test_each_option_of_subwords(tmp_path):
             {"user_defined_symbols": ["A"], "lowercase": True},
             "Received: 'A' among",
         ),
+        ({"user_defined_symbols": "<x>"}, "one string, '<x>'"),
     ):
         with pytest.raises(ValueError, match=message):
             pieces(**options)
@@ -268,9 +272,8 @@ def test_each_option_of_subwords(tmp_path):
 @pytest.mark.parametrize("options", sorted(SUBWORDS))
 def test_the_same_ids_here_there_and_in_an_export(options, tmp_path):
     bytes_too = SUBWORDS[options].get("byte_fallback", False)
-    made = SentencePieceTokenizer.train(
-        WORLD, 320 if bytes_too else 100, **SUBWORDS[options]
-    )
+    size = {"char": 400, "all": 320, "bytes": 320}.get(options, 100)
+    made = SentencePieceTokenizer.train(WORLD, size, **SUBWORDS[options])
     text = [*WORLD, "<x>北京😂 ﬁn… a,b Ж <s>", ""]
     ids, decoded = made.encode(text).to_list(), made.decode(made.encode(text))
     # SentencePiece itself, with no TensorFlow.
@@ -299,6 +302,21 @@ def test_the_same_ids_here_there_and_in_an_export(options, tmp_path):
     if bytes_too:
         assert not any(UNK_ID in row for row in ids)
         assert "😂" in decoded.numpy()[-2].decode()
+
+
+def test_no_character_is_cut_off_unless_it_is_asked_for():
+    # Four special tokens, the mark of a space, eleven characters.
+    for kind in ("char", "bpe"):
+        with pytest.raises(VocabularySizeError, match="overage` below") as told:
+            SentencePieceTokenizer.train(["abcdefghijk"], 9, model_type=kind)
+        assert told.value.nearest == 4 + 1 + 11
+    made = SentencePieceTokenizer.train(["abcdefghijk"], 99, model_type="char")
+    assert made.vocabulary_size == 4 + 1 + 11
+    rare = ["a" * 999 + "q"]
+    made = SentencePieceTokenizer.train(
+        rare, 6, model_type="char", character_coverage=0.99
+    )
+    assert made.encode(["q"]).to_list()[0][-1] == UNK_ID
 
 
 def test_what_is_no_subword_is_written_as_it_stands():
