@@ -150,6 +150,10 @@ def test_a_file_of_another_run_is_the_whole_configuration():
             {"train": "pairs.tsv", "columns": ("b", "1")},
         ),
         (
+            "--columns b,1 pairs.tsv",
+            {"train": "pairs.tsv", "columns": ("b", "1")},
+        ),
+        (
             "pairs.tsv --set data.dev=x.tsv data.train=y.tsv",
             {"train": "pairs.tsv", "dev": "x.tsv"},
         ),

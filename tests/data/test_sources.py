@@ -78,11 +78,11 @@ def bytes_of(pairs, suffix):
             for side in map(enumerate, zip(*pairs, strict=True))
         ]
         return (
-            f"<dataset><collection><doc><src lang='en'>{sides[0]}</src>"
+            f"<dataset><collection><doc><hyp lang='de'>{sides[0]}</hyp>"
+            f"<src lang='en'>{sides[0]}</src>"
             f"<ref lang='de' translator='A'>{sides[1]}</ref>"
-            f"<ref lang='de' translator='B'>{sides[0]}</ref>"
-            f"<hyp system='C' lang='de'>{sides[0]}</hyp></doc></collection>"
-            "</dataset>"
+            f"<ref lang='de' translator='B'>{sides[0]}</ref></doc>"
+            "</collection></dataset>"
         ).encode()
     assert suffix == ".tmx"
     units = "".join(
@@ -499,7 +499,8 @@ def test_segments_of_markup_are_the_lines_of_a_file(tmp_path):
     # Of a set with both sides, the one to translate.
     path = tmp_path / "a.xml"
     path.write_bytes(bytes_of(PAIRS, ".xml"))
-    assert list(read_lines(path))[:2] == [PAIRS[0][0], PAIRS[1][0]]
+    sources = [" ".join(source.split()) for source, _ in PAIRS]
+    assert list(read_lines(path)) == sources
 
 
 def test_markup_without_segments_is_refused(tmp_path):

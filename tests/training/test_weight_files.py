@@ -60,13 +60,15 @@ def test_a_damaged_file_is_named(path, harm):
 
 
 def test_a_flipped_bit_is_noticed(tmp_path):
-    saved, first = model(), tmp_path / "first.weights.h5"
-    save_weights(saved, first)
-    write_mean([first, first], tmp_path / "mean.weights.h5")
-    for path in (first, tmp_path / "mean.weights.h5"):
-        load_weights(model(), path)
+    paths = [tmp_path / f"{name}.weights.h5" for name in ("a", "b", "mean")]
+    for path in paths[:2]:
+        save_weights(model(), path)
+    write_mean(paths[:2], paths[2])
+    for path in paths:
+        loaded = model()
+        load_weights(loaded, path)
         content = bytearray(path.read_bytes())
-        kernel = saved.get_weights()[0].tobytes()
+        kernel = loaded.get_weights()[0].tobytes()
         content[content.index(kernel) + 2] ^= 1
         path.write_bytes(content)
         with pytest.raises(OSError, match="its checksum is another one"):
