@@ -71,7 +71,8 @@ def _first_two_or_named(
             "or a first line with columns called source and target, or by the "
             f"languages {' and '.join(requested.languages)}. Received: "
             f"{count}, {cells[:12]!r:.200}. Name two of them, the source "
-            "first: --columns NAME NAME (data.columns), or by their numbers from 1."
+            "first: --columns NAME NAME (data.columns), or by their numbers "
+            "from 1."
         )
     return Columns(0, 1, count=2)
 
