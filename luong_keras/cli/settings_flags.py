@@ -102,7 +102,7 @@ def _value(flag: str, annotation: typing.Any, words: list[str]) -> str:
 
 
 def _most_words(annotation: typing.Any) -> float:
-    """How many words a value has at most."""
+    """The maximum number of words of a value."""
     parts = typing.get_args(annotation)
     if isinstance(annotation, types.UnionType):
         return max(map(_most_words, parts))

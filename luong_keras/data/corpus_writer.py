@@ -268,7 +268,7 @@ def _texts(folder: Path) -> Iterator[list[BinaryIO]]:
         for path in paths:
             with disk_errors_named(path, atomic=False):
                 files.append(open(path, "wb"))  # noqa: SIM115
-            # Its end is on disk by then, or has been told to be missing.
+            # Its end is on disk by then, or was reported as missing.
             stack.callback(_close, files[-1])
         yield files
         for path, file in zip(paths, files, strict=True):

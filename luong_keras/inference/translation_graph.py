@@ -247,7 +247,7 @@ class TranslationGraph(tf.Module):
         size = BYTES_OF_A_TOKEN * limit
         truncated = tf.strings.length(text) > size
         text = tf.strings.substr(text, 0, size)
-        # As `one_line` does with the text of a training.
+        # As `one_line` does with training text.
         text = tf.strings.regex_replace(text, CONTROL.pattern, " ")
         if moses is not None:
             text = moses.prepare(text)

@@ -1,7 +1,7 @@
 """Fine-tuning: a run that begins with the weights of another run.
 
 The other run is the parent. Its model, its vocabularies and the preparation of
-its text are kept, since the weights have meaning with them alone.
+its text are kept, since the weights have a meaning only with them.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ def _find_parent(init_from: str | Path) -> tuple[RunFolder, Path]:
         raise ValueError(
             "training.init_from is the folder of a training run, or a file of "
             f"its weights. Received: {str(path)!r}, an export, which has no "
-            "settings of a training. Name the run that was exported."
+            "training settings. Name the run that was exported."
         )
     if not path.name.endswith(".weights.h5"):
         run = RunFolder(path)
