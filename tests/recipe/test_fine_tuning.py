@@ -204,3 +204,7 @@ def test_by_the_command(base, tmp_path, capsys):
     error = capsys.readouterr().err
     assert "Expected: the folder of a training run" in error
     assert error.count("\n") == 1
+    (tmp_path / "nowhere").mkdir()
+    (tmp_path / "nowhere" / "saved_model.pb").touch()
+    assert main(call) == 2
+    assert "Name the run that was exported." in capsys.readouterr().err
