@@ -225,7 +225,7 @@ def test_a_killed_run_comes_to_the_same_files_and_end(tmp_path, straight, kill):
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param("atomic_path", marks=pytest.mark.slow), "write_mean"],
+    [pytest.param("save_weights", marks=pytest.mark.slow), "write_mean"],
 )
 def test_a_write_that_fails_is_made_up_for(
     tmp_path, straight, monkeypatch, name
