@@ -28,6 +28,14 @@ _OF_REFERENCES = (
     *("data.normalize_punctuation", "data.tokenize", "data.pretokenized"),
 )
 
+# Names of settings in older records.
+_FORMER_NAMES = {
+    "decoding.choice": "decoding.search",
+    "training.accumulate": "training.gradient_accumulation_steps",
+    "training.averaged": "training.average_by",
+    "training.lanes": "training.parallel_microbatches",
+}
+
 
 @dataclass(frozen=True)
 class Record:
@@ -121,4 +129,9 @@ def read_record(path: Path) -> Record:
             f"Expected: a record of form {_FORM} with "
             f"{', '.join(sorted(names))}. Received: {path}. {_DAMAGED}"
         )
-    return Record(**(found | {"seeds": tuple(found["seeds"])}))
+    settings = {
+        _FORMER_NAMES.get(name, name): value
+        for name, value in found["settings"].items()
+    }
+    seeds = tuple(found["seeds"])
+    return Record(**(found | {"seeds": seeds, "settings": settings}))

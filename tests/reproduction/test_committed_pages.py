@@ -7,6 +7,7 @@ import pytest
 
 from reproduction.page import write_pages
 from reproduction.plan import read_plan
+from reproduction.record import default_settings, read_record
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -27,6 +28,13 @@ def summary(folder):
 def test_all_pages_are_looked_at():
     folders = {path.name for path in (DOCS / "reproduction").iterdir()}
     assert folders == set(PAGES)
+
+
+def test_the_settings_of_all_records_have_names_of_today():
+    paths = list((DOCS / "reproduction").glob("*/rows/*.json"))
+    assert len(paths) > 50
+    for path in paths:
+        assert set(read_record(path).settings) <= set(default_settings())
 
 
 @pytest.mark.slow
