@@ -377,6 +377,26 @@ def test_scores_of_a_run_are_printed_and_kept(call, run, searched):
     assert json.loads(run.results.read_text().splitlines()[-1]) == found
 
 
+def test_pairs_of_a_file_are_scored(call, run, tmp_path):
+    """The run's own test pairs from a file have the same scores."""
+    (line,) = call("evaluate", "--metric", "chrf")
+    own = json.loads(line)
+    path = tmp_path / "other.tsv"
+    path.write_text("".join(f"{s}\t{t}\n" for s, t in PAIRS))
+    (line,) = call("evaluate", path, "--metric", "chrf")
+    found = json.loads(line)
+    assert found.pop("set") == str(path) and own.pop("set") == "test"
+    assert found == own and "chrf" in found
+    assert json.loads(run.results.read_text().splitlines()[-1])["set"] == (
+        str(path)
+    )
+    for flags in (["--part", "dev"], ["--test-subset", "x"]):
+        error = "\n".join(call("evaluate", path, *flags, status=2))
+        assert f"Received: {' '.join(flags)}. Leave it out" in error
+    error = "\n".join(call("evaluate", "--metric", "loss", status=2))
+    assert "Received: loss, which has none." in error
+
+
 @pytest.mark.parametrize("flag", ["--test-set", "--test-subset"])
 def test_development_text_has_no_test_set(call, searched, flag):
     error = call("evaluate", "--part", "dev", flag, "wmt15", status=2)
