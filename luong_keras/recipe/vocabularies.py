@@ -11,8 +11,10 @@ from luong_keras.config import DataConfig, RunConfig
 from luong_keras.data.batch_order import shuffled_range
 from luong_keras.data.corpus import SIDES, Corpus
 from luong_keras.data.token_ids import select_pairs, token_ids
+from luong_keras.files.path_checks import safe_join
 from luong_keras.progress import progress_bar, with_bar
 from luong_keras.recipe.run_settings import run_config
+from luong_keras.special_tokens import SPECIAL_TOKENS
 from luong_keras.text.loading import load_tokenizer
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.text.sentencepiece_tokenizer import (
@@ -20,7 +22,7 @@ from luong_keras.text.sentencepiece_tokenizer import (
     VocabularySizeError,
 )
 from luong_keras.text.tokenizer import Tokenizer
-from luong_keras.text.word_tokenizer import WordTokenizer
+from luong_keras.text.word_tokenizer import WordTokenizer, read_vocabulary
 from luong_keras.training.run_folder import RunFolder
 
 _LINES_PER_CALL = 8192
@@ -46,10 +48,15 @@ def prepare_tokenizers(corpus: Corpus, config: RunConfig, run: RunFolder):
         if data.joint_vocabulary and tokenizers:
             tokenizer = tokenizers[0]
         elif begun:
-            old = load_tokenizer(run.path, name)
-            assert isinstance(old, WordTokenizer)  # by the settings
-            words = _words(corpus, parts, None, data).words
-            tokenizer = old.extended(words, data.new_words)
+            # Not as a tokenizer: TensorFlow has one table for each file name.
+            path = safe_join(run.path, f"{name}{WordTokenizer.file_suffix}")
+            old = read_vocabulary(path)[len(SPECIAL_TOKENS) :]
+            found = _words(corpus, parts, None, data)
+            known = set(old)
+            new = [word for word in found.words if word not in known]
+            tokenizer = WordTokenizer.from_words(
+                [*old, *new[: data.new_words]], **found.options
+            )
         elif data.tokenizer == "sentencepiece":
             tokenizer = _subwords(corpus, parts, size, data)
         else:

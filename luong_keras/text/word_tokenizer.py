@@ -177,31 +177,14 @@ class WordTokenizer(Tokenizer):
         tokenizer._temporary = folder
         return tokenizer
 
-    def extended(self, words: Iterable[str], count: int) -> WordTokenizer:
-        """Makes a tokenizer that has more words, behind those of this one.
-
-        Args:
-            words: The most frequent first; known ones are passed over.
-            count: How many to add, at most.
-
-        Returns:
-            The tokenizer; `save` it to keep it.
-
-        Example:
-            >>> tokenizer = WordTokenizer.from_words(["cat", "dog"])
-            >>> tokenizer.extended(["dog", "cow", "hen"], 1).words
-            ['cat', 'dog', 'cow']
-        """
-        old = self.words
-        known = set(old)
-        new = (word for word in words if word not in known)
-        return WordTokenizer.from_words(
-            [*old, *itertools.islice(new, count)], **self.options
-        )
-
     @property
     def words(self) -> list[str]:
-        """The words in the order of their ids, without special tokens."""
+        """The words in the order of their ids, without special tokens.
+
+        Example:
+            >>> WordTokenizer.from_words(["cat", "dog"]).words
+            ['cat', 'dog']
+        """
         lines = self._bytes.decode().removesuffix("\n").split("\n")
         return lines[len(SPECIAL_TOKENS) :]
 

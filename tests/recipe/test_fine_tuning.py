@@ -185,7 +185,11 @@ def test_new_words_are_added_behind_the_known_ones(base):
     for name, array in before.items():
         inside = tuple(map(slice, array.shape))
         np.testing.assert_array_equal(after[name][inside], array)
-    assert Translator.from_run(run.path).translate(["a1 new0"])
+    # The process that trained knows them, too.
+    tokenizer = Translator.from_run(run.path).source_tokenizer
+    added = new[len(old) :].split()
+    size = run_config(base).model.source_vocabulary_size
+    assert tokenizer.encode(added).to_list() == [[size], [size + 1]]
 
 
 def test_by_the_command(base, tmp_path, capsys):
