@@ -14,10 +14,10 @@ def check_at_least_one(config, *names: str) -> None:
 
 
 def check_not_negative(config, *names: str) -> None:
-    """Raises where one of these settings is below 0."""
+    """Raises where one of these settings is below 0; None may stand there."""
     for name in names:
         number = getattr(config, name)
-        if number < 0:
+        if number is not None and number < 0:
             raise ValueError(
                 f"{name} must be at least 0. Received: {name}={number}."
             )
