@@ -77,6 +77,12 @@ def run(arguments: Evaluate) -> int:
     from luong_keras.training.run_folder import RunFolder
     from luong_keras.translator import Translator
 
+    metric = arguments.metric or config.training.metric
+    if arguments.metric and run_metric(config, (), metric).score is None:
+        raise ValueError(
+            "--metric is a score of translations, such as chrf. Received: "
+            f"{metric}, which has none."
+        )
     run = RunFolder(arguments.run_dir)
     name, links = str(arguments.part), None
     if arguments.files:
@@ -91,12 +97,6 @@ def run(arguments: Evaluate) -> int:
     translator = Translator.from_run(
         arguments.run_dir, arguments.weights, decoding
     )
-    metric = arguments.metric or config.training.metric
-    if arguments.metric and run_metric(config, (), metric).score is None:
-        raise ValueError(
-            "--metric is a score of translations, such as chrf. Received: "
-            f"{metric}, which has none."
-        )
     evaluation = Evaluation(translator, data, metric)
     results, _ = evaluation.scores(*map(list, zip(*pairs, strict=True)))
     results["perplexity"] = evaluation.perplexity(pairs)

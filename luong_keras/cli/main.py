@@ -176,7 +176,7 @@ def without_startup_noise(
 
 
 def is_noise(line: bytes, has_card: bool) -> bool:
-    """Whether a line of standard error is noise of the start.
+    """Whether a line of standard error is one of TensorFlow's start messages.
 
     Args:
         line: of the standard error.

@@ -120,7 +120,7 @@ def shown_pair(pair: tuple) -> str:
 
 
 def is_filtered(reason: str) -> bool:
-    """Whether a filter, which users choose, rejects for this reason."""
+    """Whether this is the reason of a filter that users can choose."""
     return reason in FILTERED
 
 

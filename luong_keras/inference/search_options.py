@@ -178,7 +178,7 @@ def option_column(name: str, value: Option, count: int) -> np.ndarray:
 
 
 def _same_numbers(given: np.ndarray, array: np.ndarray) -> bool:
-    """Whether a conversion of types lost the last digits only."""
+    """Whether two arrays are equal but for rounding in a conversion."""
     if given.size == 0:
         return True
     return bool(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 import hashlib
-import itertools
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -133,9 +132,7 @@ def prepare_initial_weights(config: RunConfig, run: RunFolder) -> None:
             **{name: old[f"model.{name}"] for name in _SIZES},
         },
     )
-    for file in itertools.chain.from_iterable(
-        parent.path.glob(f"{side}_vocabulary*") for side in ("source", "target")
-    ):
+    for file in parent.path.glob("*_vocabulary.*"):
         with atomic_path(run.path / file.name) as temporary:
             shutil.copyfile(no_link(file), temporary)
     with atomic_path(run.initial_weights) as temporary:

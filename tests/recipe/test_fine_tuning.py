@@ -200,7 +200,7 @@ def test_by_the_command(base, tmp_path, capsys):
     assert main(call) == 0
     run = RunFolder(tmp_path / "tuned")
     assert same(run.initial_weights, base / "last.weights.h5")
-    assert main(call) == 0  # The same command goes on.
+    assert main(call) == 0  # The same command continues.
     capsys.readouterr()
     call[call.index("--run-dir") + 1] = str(tmp_path / "more")
     call[call.index("--init-from") + 1] = str(tmp_path / "nowhere")

@@ -138,7 +138,7 @@ def test_flags_choose_the_subwords_and_a_run_keeps_them(command):
         "user_defined_symbols": ["<x>", "小猫"],
     }
     fingerprint = target.fingerprint
-    command(*SUBWORDS)  # The same command goes on.
+    command(*SUBWORDS)  # The same command continues.
     again = load_tokenizer(command.run, "target_vocabulary")
     assert again.fingerprint == fingerprint
     said = command(*SUBWORDS[:-1], status=2)

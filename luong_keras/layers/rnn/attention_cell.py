@@ -225,7 +225,7 @@ class AttentionCell(CellWeights):
 
     @property
     def needs_context(self):
-        """Whether the recurrence of a step reads the context."""
+        """Whether the recurrence of a step depends on attention."""
         return self.input_feeding
 
     def _value_kernel(self):
