@@ -129,6 +129,9 @@ setup(
             # Sources of text: their users have them, the tests need them.
             "pandas>=2.2",
             "datasets>=3",
+            # Tests of what a notebook shows.
+            "ipykernel>=6.29",
+            "nbclient>=0.10",
             "pytest>=8",
             "pytest-xdist>=3.5",
             "requests>=2.32",

@@ -43,7 +43,8 @@ def main() -> None:
         )
     if arguments.plot:
         fine = {name: groups(path) for name, path in folders.items()}
-        print(plot_length_analysis(fine, arguments.plot))
+        plot_length_analysis(fine, arguments.plot)
+        print(arguments.plot)
 
 
 def groups(run_dir, limits=(10, 20, 30, 40, 50)):

@@ -5,6 +5,7 @@ name. All other names of `__init__.pyi` load on first use: the layers work
 without TensorFlow.
 """
 
+import contextlib
 import itertools
 import os
 import sys
@@ -21,9 +22,29 @@ _lazy = bool(os.environ.get("LUONG_KERAS_LAZY")) or any(
     option == "-m" and module.split(".")[0] == __name__
     for option, module in itertools.pairwise(sys.orig_argv)
 )
+
+
+@contextlib.contextmanager
+def _quiet_in_a_notebook():
+    """Hides what TensorFlow says of itself at every start."""
+    if "ipykernel" not in sys.modules:
+        yield
+        return
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    shown, hidden = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(hidden, 2)
+    try:
+        yield
+    finally:
+        os.dup2(shown, 2)
+        os.close(shown)
+        os.close(hidden)
+
+
 if not _lazy:
     try:
-        import keras  # noqa: F401
+        with _quiet_in_a_notebook():
+            import keras  # noqa: F401
     except ImportError:
         # It has no backend. What needs one raises this error when it is used.
         pass

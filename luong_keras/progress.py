@@ -2,8 +2,9 @@
 
 Bars are drawn on the standard error, since a command's result goes to its
 standard output. On a terminal a bar is one line, redrawn, and gone when the
-step is over. Elsewhere, in a file or on a terminal without a cursor, there is
-a line a minute, so that a quick step writes none.
+step is over; a notebook has such a line in each cell. Elsewhere, in a file or
+on a terminal without a cursor, there is a line a minute, so that a quick step
+writes none.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import IO, TYPE_CHECKING, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -52,9 +53,13 @@ def progress_bar(what: str, total: int | None = None) -> Iterator[Advance]:
         if not stack.enter_context(_one_at_a_time()):
             yield lambda count: None
             return
+        if (show := notebook_line()) is not None:
+            stack.callback(show, "")
+            yield _lines(what, total, _SECONDS_A_DRAWING, show)
+            return
         console = terminal(sys.stderr)
         if console is None:
-            yield _lines(what, total)
+            yield _lines(what, total, SECONDS_A_LINE, _print_error)
             return
         progress = stack.enter_context(_progress(console))
         _keep_cursor(console)
@@ -152,7 +157,7 @@ def terminal(stream: IO[str], narrowest: int = _NARROWEST) -> Console | None:
     from rich.console import Console
 
     # Not what Rich says: FORCE_COLOR makes a terminal of every file for it.
-    if not stream.isatty():
+    if _is_notebook(stream) or not stream.isatty():
         return None
     console = Console(file=stream, force_jupyter=False)
     if not console.is_interactive or console.width < narrowest:
@@ -236,20 +241,58 @@ def _progress(console: Console) -> Progress:
     )
 
 
-def _lines(what: str, total: int | None) -> Advance:
-    """Prints the progress of a step into a file, a line a minute."""
-    done, due = 0, time.monotonic() + SECONDS_A_LINE
+def _lines(
+    what: str, total: int | None, seconds: float, show: Callable[[str], object]
+) -> Advance:
+    """Shows the progress of a step as text, not more often than given."""
+    done, due = 0, time.monotonic() + seconds
 
     def advance(count: int) -> None:
         nonlocal done, due
         done += count
         if time.monotonic() < due:
             return
-        due = time.monotonic() + SECONDS_A_LINE
+        due = time.monotonic() + seconds
         of = "" if total is None else f" of {total:,}"
-        print(f"{what}: {done:,}{of}", file=sys.stderr, flush=True)
+        show(f"{what}: {done:,}{of}")
 
     return advance
+
+
+def _print_error(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _is_notebook(stream: IO[str]) -> bool:
+    return type(stream).__module__.startswith("ipykernel")
+
+
+# The line of the cell that runs, under its number.
+_cell_lines: dict[int, Any] = {}
+
+
+def notebook_line() -> Callable[[str], object] | None:
+    """The progress line of the cell that runs.
+
+    Returns:
+        A function that sets its text, "" for none; None outside of a notebook.
+
+    Example:
+        >>> notebook_line()
+    """
+    if not _is_notebook(sys.stdout):
+        return None
+    from IPython import get_ipython
+    from IPython.display import display
+
+    cell = get_ipython().execution_count
+    if cell not in _cell_lines:
+        _cell_lines.clear()
+        _cell_lines[cell] = display(
+            {"text/plain": ""}, raw=True, display_id=True
+        )
+    handle = _cell_lines[cell]
+    return lambda text: handle.update({"text/plain": text}, raw=True)
 
 
 def rounded(count: float) -> str:

@@ -26,6 +26,7 @@ LEVELS = {
     "lazy_names": 0,
     "suggestions": 0,
     "progress": 0,
+    "tables": 0,
     "files": 0,
     "ops": 1,
     "alignment": 1,

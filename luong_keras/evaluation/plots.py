@@ -1,7 +1,7 @@
 """Plots of alignments and of BLEU by length, and the fonts for them.
 
-They use matplotlib's figures without pyplot, so they change no global
-state and need no display.
+What is written to a file, or drawn into given axes, uses no pyplot: it changes
+no global state and needs no display.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ import os
 import unicodedata
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,7 +21,6 @@ from luong_keras.files.atomic_file import atomic_path
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle
 
 
@@ -33,10 +31,11 @@ def plot_alignment(
     source_tokens: Sequence[str],
     target_tokens: Sequence[str],
     weights: np.ndarray,
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | None = None,
     title: str | None = None,
     links: Sequence[tuple[int, int]] = (),
-) -> Path:
+    ax: Axes | None = None,
+) -> Axes:
     """Draws attention weights as a matrix, source across, target down.
 
     Args:
@@ -44,89 +43,70 @@ def plot_alignment(
         target_tokens: target words, T of them.
         weights: attention weights (T, S); a matrix padded on the right is
             cut.
-        path: file to write; its suffix chooses the format.
+        path: file to write; its suffix chooses the format. Without a file and
+            without `ax`, a notebook shows the drawing.
         title: title of the plot; one that says what it is when None.
         links: gold links `(source, target)`, drawn as frames.
+        ax: matplotlib axes to draw into; those of a new figure when None.
 
     Returns:
-        The path of the file.
+        The axes.
 
     Raises:
         ValueError: if there are no words, or `weights` is too small.
         ImportError: if matplotlib is not installed.
 
     Example:
-        >>> import tempfile
-        >>> folder = tempfile.mkdtemp()
         >>> weights = np.array([[0.9, 0.1], [0.2, 0.8]])
-        >>> path = f"{folder}/alignment.png"
-        >>> plot_alignment(["red", "door"], ["rote", "Tür"], weights, path).name
-        'alignment.png'
+        >>> axes = plot_alignment(["red", "door"], ["rote", "Tür"], weights)
+        >>> axes.get_xlabel(), axes.images[0].get_array().shape
+        ('source words', (2, 2))
     """
-    figure = alignment_figure(
-        source_tokens, target_tokens, weights, title, links, str(path)
-    )
-    return _save(figure, path)
+    shape = (len(target_tokens), len(source_tokens))
+    weights = _cut(np.asarray(weights), shape)
+    ax = ax or _new_axes(*_size(*shape), shown=path is None)
+    image = ax.imshow(weights, cmap="Greys", vmin=0.0, vmax=1.0)
+    _label_words(ax, source_tokens, target_tokens)
+    for i, j in links:
+        ax.add_patch(_frame(i, j))
+    ax.set_xlabel("source words")
+    ax.set_ylabel("target words")
+    ax.figure.colorbar(image, ax=ax, label="weight", shrink=0.8)
+    ax.set_title(title or "Attention weights")
+    texts = [*ax.get_xticklabels(), *ax.get_yticklabels(), ax.title]
+    families, missing = fonts_for("".join(text.get_text() for text in texts))
+    for text in texts:
+        text.set_fontfamily(families)
+    warn_of_boxes(missing, "the drawing" if path is None else str(path))
+    return _saved(ax, path)
 
 
-def alignment_figure(
+def alignment_image(
     source_tokens: Sequence[str],
     target_tokens: Sequence[str],
     weights: np.ndarray,
     title: str | None = None,
-    links: Sequence[tuple[int, int]] = (),
-    what: str = "the drawing",
-) -> Figure:
-    """Draws attention weights as `plot_alignment`, without a file.
+) -> np.ndarray:
+    """Draws attention weights as `plot_alignment`, as an image.
 
     Args:
         source_tokens: as in `plot_alignment`.
         target_tokens: likewise.
         weights: likewise.
         title: likewise.
-        links: likewise.
-        what: the drawing, in the warning of characters without a font.
-
-    Returns:
-        The figure.
-    """
-    shape = (len(target_tokens), len(source_tokens))
-    weights = _cut(np.asarray(weights), shape)
-    width, height = (1.9 + 0.32 * size for size in shape[::-1])
-    figure = _figure(max(width, 3.0), max(height, 2.4))
-    axes = figure.add_subplot()
-    image = axes.imshow(weights, cmap="Greys", vmin=0.0, vmax=1.0)
-    _label_words(axes, source_tokens, target_tokens)
-    for i, j in links:
-        axes.add_patch(_frame(i, j))
-    axes.set_xlabel("source words")
-    axes.set_ylabel("target words")
-    figure.colorbar(image, ax=axes, label="weight", shrink=0.8)
-    axes.set_title(title or "Attention weights")
-    texts = [*axes.get_xticklabels(), *axes.get_yticklabels(), axes.title]
-    families, missing = fonts_for("".join(text.get_text() for text in texts))
-    for text in texts:
-        text.set_fontfamily(families)
-    warn_of_boxes(missing, what)
-    return figure
-
-
-def pixels(figure: Figure) -> np.ndarray:
-    """A figure as an image.
-
-    Args:
-        figure: what was drawn.
 
     Returns:
         (height, width, 4) red, green, blue and opacity, 0 to 255.
 
     Example:
-        >>> figure = alignment_figure(["door"], ["Tür"], [[1.0]])
-        >>> pixels(figure).shape
+        >>> alignment_image(["door"], ["Tür"], [[1.0]]).shape
         (240, 300, 4)
     """
+    ax = _new_axes(*_size(len(target_tokens), len(source_tokens)))
+    plot_alignment(source_tokens, target_tokens, weights, title=title, ax=ax)
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+    figure: Any = ax.figure
     figure.set_dpi(100)
     canvas = FigureCanvasAgg(figure)
     with without_warnings_of_glyphs():
@@ -136,29 +116,30 @@ def pixels(figure: Figure) -> np.ndarray:
 
 def plot_length_analysis(
     systems: Mapping[str, Sequence[LengthGroup]],
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | None = None,
     title: str | None = None,
-) -> Path:
+    ax: Axes | None = None,
+) -> Axes:
     """Draws BLEU over source length, a line a system.
 
     Args:
         systems: groups of `bleu_by_length` under each system's name.
-        path: file to write; its suffix chooses the format.
+        path: file to write, as in `plot_alignment`.
         title: title of the plot.
+        ax: matplotlib axes to draw into; those of a new figure when None.
 
     Returns:
-        The path of the file.
+        The axes.
 
     Raises:
         ValueError: if there is no system, or one without groups.
         ImportError: if matplotlib is not installed.
 
     Example:
-        >>> import tempfile
-        >>> path = tempfile.mkdtemp() + "/lengths.png"
         >>> groups = [LengthGroup(0, 10, 5, 7.2, 30.1)]
-        >>> plot_length_analysis({"local-p": groups}, path).name
-        'lengths.png'
+        >>> axes = plot_length_analysis({"local-p": groups})
+        >>> len(axes.lines), axes.get_ylabel()
+        (1, 'BLEU')
     """
     if not systems or not all(systems.values()):
         raise ValueError(
@@ -166,28 +147,33 @@ def plot_length_analysis(
             f"one group. Received: {dict(systems)}. Pass what "
             "`bleu_by_length` returns under each system's name."
         )
-    figure = _figure(6.4, 4.2)
-    axes = figure.add_subplot()
+    ax = ax or _new_axes(6.4, 4.2, shown=path is None)
     for index, groups in enumerate(systems.values()):
-        axes.plot(
+        ax.plot(
             [group.mean_length for group in groups],
             [group.bleu for group in groups],
             marker=_MARKERS[index % len(_MARKERS)],
             label=str(index),
         )
-    axes.set_xlabel("source length (mean words of each group)")
-    axes.set_ylabel("BLEU")
-    axes.set_ylim(bottom=0.0)
-    axes.grid(alpha=0.3)
+    ax.set_xlabel("source length (mean words of each group)")
+    ax.set_ylabel("BLEU")
+    ax.set_ylim(bottom=0.0)
+    ax.grid(alpha=0.3)
     # As a label, a name with a "_" in front would be left out.
-    for text, name in zip(axes.legend().get_texts(), systems, strict=True):
+    for text, name in zip(ax.legend().get_texts(), systems, strict=True):
         text.set_text(_plain(name))
-    axes.set_title(title or "BLEU by source length")
-    return _save(figure, path)
+    ax.set_title(title or "BLEU by source length")
+    return _saved(ax, path)
 
 
-def _figure(width: float, height: float) -> Figure:
+def _new_axes(width: float, height: float, shown: bool = False) -> Axes:
+    """The axes of a new figure; a notebook shows it if `shown`."""
+    size: dict[str, Any] = {"figsize": (width, height), "layout": "constrained"}
     try:
+        if shown:
+            from matplotlib import pyplot
+
+            return pyplot.subplots(**size)[1]
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError(
@@ -195,7 +181,12 @@ def _figure(width: float, height: float) -> Figure:
             "`pip install luong-keras[train]`."
         ) from error
     # A Figure made without pyplot draws with the canvas its format needs.
-    return Figure(figsize=(width, height), layout="constrained")
+    return Figure(**size).add_subplot()
+
+
+def _size(rows: int, columns: int) -> tuple[float, float]:
+    """Width and height in inches of a matrix with words beside it."""
+    return max(1.9 + 0.32 * columns, 3.0), max(1.9 + 0.32 * rows, 2.4)
 
 
 def _cut(weights: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
@@ -235,10 +226,13 @@ def _frame(i: int, j: int) -> Rectangle:
     return Rectangle(corner, 0.9, 0.9, fill=False, edgecolor="tab:red")
 
 
-def _save(figure: Figure, path: str | os.PathLike[str]) -> Path:
-    with atomic_path(path) as temporary, without_warnings_of_glyphs():
-        figure.savefig(temporary, dpi=150)
-    return Path(path)
+def _saved(ax: Axes, path: str | os.PathLike[str] | None) -> Axes:
+    """The same axes, their figure written to a file if there is one."""
+    if path is not None:
+        figure: Any = ax.figure
+        with atomic_path(path) as temporary, without_warnings_of_glyphs():
+            figure.savefig(temporary, dpi=150)
+    return ax
 
 
 # The fonts that matplotlib brings and uses by default.

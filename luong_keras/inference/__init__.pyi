@@ -2,6 +2,4 @@ from .request_options import SearchOptions as SearchOptions
 from .text_translator import TextTranslator as TextTranslator
 from .text_translator import TruncationWarning as TruncationWarning
 from .translation import ScoredTranslation as ScoredTranslation
-from .translation import TranslatedText as TranslatedText
 from .translation import Translation as Translation
-from .translation import TranslationScore as TranslationScore

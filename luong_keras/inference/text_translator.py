@@ -23,8 +23,8 @@ from luong_keras.inference.search_options import (
     text_column,
 )
 from luong_keras.inference.translation import (
+    NBest,
     ScoredTranslation,
-    Translation,
     best_text_of,
     places_by_length,
     scored_translation_of,
@@ -37,6 +37,7 @@ from luong_keras.inference.word_links import (
 )
 from luong_keras.missing_package import missing_package
 from luong_keras.models.translation_model import TranslationModel
+from luong_keras.tables import html_table
 from luong_keras.text.preprocessing import Preprocessor
 from luong_keras.text.tokenizer import Tokenizer
 from luong_keras.truncation import TruncationWarning as TruncationWarning
@@ -134,6 +135,44 @@ class TextTranslator(TranslationGraph):
             self.score_batch, input_signature=[text, text], autograph=False
         )
 
+    def __dir__(self) -> list[str]:
+        # Without what every module of TensorFlow has.
+        return sorted({*super().__dir__()} - {*dir(tf.Module)} | {*dir(object)})
+
+    def __repr__(self) -> str:
+        facts = ", ".join(f"{name}: {value}" for name, value in self._facts())
+        return f"<{type(self).__name__} {facts}>"
+
+    def _repr_html_(self) -> str:
+        return html_table(self._facts())
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """The model and the search, in a few words each."""
+        model, search = self.translation_model, self.decoding
+        config = model.config
+        attention = [config.attention.kind]
+        if config.attention.kind == "local":
+            attention.append(config.attention.alignment)
+        if model.has_attention:
+            attention.append(config.attention.score_mode)
+        models = getattr(model, "models", [model])
+        return [
+            ("models", str(len(models))),
+            (
+                "layers",
+                f"{config.encoder_layers} and {config.decoder_layers} of "
+                f"{config.units} {config.recurrence.upper()} units",
+            ),
+            ("attention", " ".join(attention)),
+            (
+                "vocabularies",
+                f"{config.source_vocabulary_size:,} and "
+                f"{config.target_vocabulary_size:,} tokens",
+            ),
+            ("weights", f"{sum(m.model.count_params() for m in models):,}"),
+            ("search", f"{search.search}, beam size {search.beam_size}"),
+        ]
+
     def translate(
         self, lines: Sequence[str], **options: Unpack[SearchSettings]
     ) -> list[str]:
@@ -203,8 +242,11 @@ class TextTranslator(TranslationGraph):
 
     def nbest(
         self, lines: Sequence[str], **options: Unpack[NbestSettings]
-    ) -> list[list[Translation]]:
+    ) -> NBest:
         """The n best translations of every line, in order.
+
+        A list with the list of `Translation`s of each line; it prints as a
+        table, also in a notebook.
 
         Args:
             lines: the sentences.
@@ -218,7 +260,7 @@ class TextTranslator(TranslationGraph):
 
     def _all(self, lines, options, cut):
         lines = text_column(lines, "lines")
-        results: list[list[Translation]] = [[] for _ in lines]
+        results = NBest(NBest() for _ in lines)
         for places, arrays in self._line_search.batches(lines, options, cut):
             for row, place in enumerate(places):
                 results[place] = translations_of(

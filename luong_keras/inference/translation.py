@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from luong_keras.alignment.aer import best_links
+from luong_keras.tables import html_table, text_table
 
 # The score of a rank that the search did not fill: JSON has no -Infinity.
 ABSENT_SCORE = -1e30
@@ -35,10 +36,10 @@ class Translation:
 
     text: str
     score: float
-    tokens: list[str]
-    source_tokens: list[str]
-    alignments: np.ndarray
-    links: list[tuple[int, int]]
+    tokens: list[str] = field(repr=False)
+    source_tokens: list[str] = field(repr=False)
+    alignments: np.ndarray = field(repr=False)
+    links: list[tuple[int, int]] = field(repr=False)
     truncated: bool = False
 
     def as_dict(self, links: bool = False) -> dict[str, Any]:
@@ -74,57 +75,39 @@ class ScoredTranslation:
     log_probability: float
     tokens: list[str]
     word_log_probabilities: np.ndarray
-    source_tokens: list[str]
-    alignments: np.ndarray
+    source_tokens: list[str] = field(repr=False)
+    alignments: np.ndarray = field(repr=False)
     truncated: bool = False
 
 
-@dataclass(frozen=True)
-class TranslatedText:
-    """One translation of a sentence, without its words.
+class NBest(list[Any]):
+    """Translations, the best first, or lists of them, that print as a table.
 
-    Attributes:
-        text: the detokenised translation.
-        score: its log-probability, normalised by the rule of the search.
-        truncated: whether the source, or the prefix that was asked for, was
-            longer than what was read, or the translation was cut at its
-            maximum length, without `</s>`.
+    Example:
+        >>> weights = np.ones((1, 1))
+        >>> found = Translation("Tür", -0.5, ["Tür"], ["door"], weights, [])
+        >>> NBest([NBest([found])])
+        sentence  score  translation
+        1         -0.50  Tür
     """
 
-    text: str
-    score: float
-    truncated: bool = False
+    def _rows(self) -> list[tuple[str, ...]]:
+        lists = self if self and isinstance(self[0], list) else [self]
+        rows: list[tuple[str, ...]] = [("sentence", "score", "translation")]
+        for number, found in enumerate(lists, start=1):
+            rows += [(str(number), f"{t.score:.2f}", t.text) for t in found]
+        return rows if lists is self else [row[1:] for row in rows]
 
-    def as_dict(self) -> dict[str, Any]:
-        """Text and score, ready for JSON.
+    def __repr__(self) -> str:
+        return text_table(self._rows())
 
-        Example:
-            >>> TranslatedText("Tür", -0.5).as_dict()
-            {'text': 'Tür', 'score': -0.5}
-        """
-        return {"text": self.text, "score": self.score}
-
-
-@dataclass(frozen=True)
-class TranslationScore:
-    """The score of a given translation, without its alignment.
-
-    Attributes:
-        log_probability: of all its words and `</s>`.
-        tokens: its words or subwords, as far as they were read, and `</s>`.
-        word_log_probabilities: (T,) of each token, given those before it.
-        truncated: whether one of the two was longer than what was read.
-    """
-
-    log_probability: float
-    tokens: list[str]
-    word_log_probabilities: np.ndarray
-    truncated: bool = False
+    def _repr_html_(self) -> str:
+        return html_table(self._rows())
 
 
 def translations_of(
     arrays: Mapping[str, np.ndarray], row: int, step: str = "produces"
-) -> list[Translation]:
+) -> NBest:
     """The translations of one sentence, with their words.
 
     Args:
@@ -138,7 +121,7 @@ def translations_of(
     Returns:
         The translations that the search found, the best first.
     """
-    return [
+    return NBest(
         _translation(
             {name: arrays[name][:, rank] for name in _OF_A_RANK}
             | {name: arrays[name] for name in _OF_A_SOURCE}
@@ -151,7 +134,7 @@ def translations_of(
         )
         for rank, score in enumerate(arrays["scores"][row])
         if score > ABSENT_SCORE
-    ]
+    )
 
 
 def best_text_of(arrays: Mapping[str, np.ndarray], row: int) -> str:
@@ -166,19 +149,6 @@ def best_text_of(arrays: Mapping[str, np.ndarray], row: int) -> str:
     return arrays["translations"][row, 0].decode()
 
 
-def translation_score_of(
-    arrays: Mapping[str, np.ndarray], row: int
-) -> TranslationScore:
-    """One given translation from what the signature `score` answers."""
-    tokens = _words(arrays["tokens"], arrays["lengths"], row)
-    return TranslationScore(
-        float(arrays["log_probability"][row]),
-        tokens,
-        arrays["word_log_probabilities"][row, : len(tokens)],
-        bool(arrays["truncated"][row]),
-    )
-
-
 def scored_translation_of(
     arrays: Mapping[str, np.ndarray], row: int
 ) -> ScoredTranslation:
@@ -188,15 +158,15 @@ def scored_translation_of(
         arrays: what the signature `align_pair` answers, strings as bytes.
         row: the pair's place in the batch.
     """
-    scored = translation_score_of(arrays, row)
+    tokens = _words(arrays["tokens"], arrays["lengths"], row)
     source = _words(arrays["source_tokens"], arrays["source_lengths"], row)
     return ScoredTranslation(
-        scored.log_probability,
-        scored.tokens,
-        scored.word_log_probabilities,
+        float(arrays["log_probability"][row]),
+        tokens,
+        arrays["word_log_probabilities"][row, : len(tokens)],
         source,
-        arrays["alignments"][row, : len(scored.tokens), : len(source)],
-        scored.truncated,
+        arrays["alignments"][row, : len(tokens), : len(source)],
+        bool(arrays["truncated"][row]),
     )
 
 

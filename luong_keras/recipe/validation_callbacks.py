@@ -14,7 +14,7 @@ import numpy as np
 
 from luong_keras.config import RunConfig
 from luong_keras.evaluation.metrics.metric import Metric
-from luong_keras.evaluation.plots import alignment_figure, pixels
+from luong_keras.evaluation.plots import alignment_image
 from luong_keras.inference.jax_translator import JaxTranslator
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.inference.translation import Translation, translations_of
@@ -182,16 +182,15 @@ class TensorBoardSamples(keras.callbacks.Callback):
         ):
             if not best.tokens or not best.source_tokens:
                 continue
-            figure = alignment_figure(
+            image = alignment_image(
                 best.source_tokens,
                 best.tokens,
                 best.alignments,
                 f"Attention after epoch {epoch + 1}",
-                what=f"the alignments in {self.folder}",
             )
             tf.summary.image(
                 f"alignment {number}",
-                pixels(figure)[None, :, :, :3],
+                image[None, :, :, :3],
                 description=_plain(source),
             )
 

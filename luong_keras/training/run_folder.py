@@ -137,6 +137,9 @@ class RunFolder:
         for attribute, (name, _) in _CONTENTS.items():
             setattr(self, attribute, self.path / name)
 
+    def __repr__(self) -> str:
+        return self.tree()
+
     def write_config(
         self,
         config: dict[str, Any],

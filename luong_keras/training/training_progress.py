@@ -6,7 +6,7 @@ import contextlib
 import math
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import keras
@@ -15,6 +15,7 @@ from luong_keras.progress import (
     Advance,
     clock,
     live_line,
+    notebook_line,
     progress_bar,
     rounded,
     terminal,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _NARROWEST = 60  # columns in which the line says enough
 _SECONDS_A_LINE = 600.0  # in a file, within an epoch
+_SECONDS_A_DRAWING = 0.25  # in a notebook
 _SECONDS_A_RATE = 10.0
 
 
@@ -93,6 +95,8 @@ class TrainingProgress(keras.callbacks.Callback):
         self._shown = contextlib.ExitStack()
         self._advance: Advance | None = None
         self._console: Console | None = None
+        self._notebook: Callable[[str], object] | None = None
+        self._pause = _SECONDS_A_LINE
         self._logs: Mapping[str, Any] = {}
         self._epoch = self._step = self._steps = 0
         self._rate: float | None = None
@@ -112,6 +116,9 @@ class TrainingProgress(keras.callbacks.Callback):
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         """Look where the output goes."""
         self._console = terminal(sys.stdout, _NARROWEST)
+        self._notebook = notebook_line()
+        if self._notebook is not None:
+            self._pause = _SECONDS_A_DRAWING
 
     def on_epoch_begin(
         self, epoch: int, logs: Mapping[str, Any] | None = None
@@ -120,12 +127,14 @@ class TrainingProgress(keras.callbacks.Callback):
         self._began = now = time.monotonic()
         if self._trained:
             self._between = now - self._trained
-        self._rate_due, self._line_due = 0.0, now + _SECONDS_A_LINE
+        self._rate_due, self._line_due = 0.0, now + self._pause
         self._epoch, self._step = epoch + 1, 0
         self._steps = self.params.get("steps") or 0
         self._first, self._logs = None, {}
         if self._console is not None:
             self._shown.enter_context(live_line(self._console, self._line))
+        if self._notebook is not None:
+            self._shown.callback(self._notebook, "")
 
     def on_train_batch_begin(
         self, batch: int, logs: Mapping[str, Any] | None = None
@@ -150,8 +159,8 @@ class TrainingProgress(keras.callbacks.Callback):
             self._trained = now
             self._shown.close()
         elif self._console is None and now >= self._line_due:
-            self._line_due = now + _SECONDS_A_LINE
-            print(self._line(), flush=True)
+            self._line_due = now + self._pause
+            (self._notebook or _print)(self._line())
 
     def on_test_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         """Show how far the validation is, in the place of the training."""
@@ -250,6 +259,10 @@ class TrainingProgress(keras.callbacks.Callback):
             if of_kind and (own == name or own.endswith(f"_{name}")):
                 return value
         return None
+
+
+def _print(line: str) -> None:
+    print(line, flush=True)
 
 
 def _part(text: str, value: float | None) -> str:

@@ -3,7 +3,11 @@ import pytest
 from matplotlib import font_manager
 
 from luong_keras.evaluation import plots
-from luong_keras.evaluation.plots import alignment_figure, fonts_for, pixels
+from luong_keras.evaluation.plots import (
+    alignment_image,
+    fonts_for,
+    plot_alignment,
+)
 
 # Matplotlib brings a font that has it, and the default one has it not.
 ELSEWHERE = next(
@@ -32,20 +36,26 @@ def test_boxes_are_not_taken_for_letters(monkeypatch):
     assert not any("Last Resort" in name for name, _ in plots._others())
 
 
-def test_a_picture_says_what_it_cannot_draw(monkeypatch):
+def test_a_picture_says_what_it_cannot_draw(monkeypatch, tmp_path):
     monkeypatch.setattr(plots, "_others", lambda: [])
     monkeypatch.setattr(plots, "_scripts_told", set())
-    with pytest.warns(UserWarning, match="No font .*猫.* here.png") as told:
-        pixels(alignment_figure(["猫"], ["x"], [[1.0]], what="here.png"))
-        pixels(alignment_figure(["犬"], ["x"], [[1.0]], what="there.png"))
+    with pytest.warns(UserWarning, match="No font .*猫.* drawing") as told:
+        alignment_image(["猫"], ["x"], [[1.0]])
+        alignment_image(["犬"], ["x"], [[1.0]])
     assert len(told) == 1
+    monkeypatch.setattr(plots, "_scripts_told", set())
+    with pytest.warns(UserWarning, match="No font .*猫.*here.png"):
+        plot_alignment(["猫"], ["x"], [[1.0]], tmp_path / "here.png")
 
 
-def test_the_words_are_drawn_in_the_fonts_that_have_them():
-    figure = alignment_figure([ELSEWHERE], ["باب"], [[0.5]])
-    axes = figure.axes[0]
+def test_the_words_are_drawn_in_the_fonts_that_have_them(tmp_path):
+    axes = plot_alignment([ELSEWHERE], ["باب"], [[0.5]], tmp_path / "a.png")
     assert axes.get_title() and axes.get_xlabel() and axes.get_ylabel()
     (label,) = axes.get_xticklabels()
     assert label.get_fontfamily() == fonts_for(ELSEWHERE)[0]
-    image = pixels(figure)
+
+
+def test_an_image_has_pixels_that_differ():
+    image = alignment_image(["a"], ["b"], [[0.5]])
     assert image.dtype == np.uint8 and image.shape[2] == 4
+    assert image.min() < 50 and image.max() == 255

@@ -5,8 +5,8 @@ import sys
 
 import numpy as np
 import pytest
+from matplotlib import pyplot
 
-from luong_keras.evaluation import plots
 from luong_keras.evaluation.length_analysis import LengthGroup
 from luong_keras.evaluation.plots import plot_alignment, plot_length_analysis
 
@@ -14,33 +14,17 @@ WEIGHTS = np.array([[0.1, 0.9, 0.0], [0.7, 0.2, 0.1]])
 GROUPS = [LengthGroup(0, 10, 5, 7.0, 30.0), LengthGroup(11, 20, 4, 15.0, 20.0)]
 
 
-@pytest.fixture
-def figures(monkeypatch):
-    """The figures that are saved."""
-    saved = []
-    save = plots._save
-
-    def record(figure, path):
-        saved.append(figure)
-        return save(figure, path)
-
-    monkeypatch.setattr(plots, "_save", record)
-    return saved
-
-
 def _texts(labels):
     return [label.get_text() for label in labels]
 
 
-def test_alignment_has_the_source_across_and_the_target_down(tmp_path, figures):
+def test_alignment_has_the_source_across_and_the_target_down(tmp_path):
     path = tmp_path / "new" / "alignment.png"
     padded = np.pad(WEIGHTS, ((0, 2), (0, 1)))
-    result = plot_alignment(
+    axes = plot_alignment(
         ["a", "b", "$c$"], ["x", "y"], padded, path, "Title", [(1, 0)]
     )
-    assert result == path
     assert path.read_bytes().startswith(b"\x89PNG")
-    axes = figures[0].axes[0]
     assert _texts(axes.get_xticklabels()) == ["a", "b", r"\$c\$"]
     # Long words would cover each other.
     assert {label.get_rotation() for label in axes.get_xticklabels()} == {90}
@@ -52,14 +36,13 @@ def test_alignment_has_the_source_across_and_the_target_down(tmp_path, figures):
     assert frame.get_y() + frame.get_height() / 2 == pytest.approx(0)
 
 
-def test_length_analysis_has_a_line_a_system(tmp_path, figures):
+def test_length_analysis_has_a_line_a_system(tmp_path):
     path = tmp_path / "lengths.svg"
     systems = {"_global $1$": GROUPS, "local-p$\\bad{$": GROUPS[:1]}
-    assert plot_length_analysis(systems, str(path)) == path
+    axes = plot_length_analysis(systems, str(path))
     text = path.read_text(encoding="utf-8")
     assert "<svg" in text
     assert all(f"<!-- {name} -->" in text for name in systems)
-    axes = figures[0].axes[0]
     lines = [line.get_xydata().tolist() for line in axes.lines]
     assert lines == [[[7.0, 30.0], [15.0, 20.0]], [[7.0, 30.0]]]
 
@@ -76,6 +59,21 @@ def test_length_analysis_has_a_line_a_system(tmp_path, figures):
 def test_weights_must_cover_the_words(tmp_path, source, target, weights):
     with pytest.raises(ValueError, match="at least"):
         plot_alignment(source, target, weights, tmp_path / "a.png")
+
+
+def test_axes_of_ones_own_are_drawn_into(tmp_path):
+    figure, both = pyplot.subplots(1, 2)
+    assert plot_alignment(["a"], ["x"], [[1]], ax=both[0]) is both[0]
+    assert plot_length_analysis({"a": GROUPS}, ax=both[1]) is both[1]
+    assert both[0].images and both[1].lines
+    pyplot.close(figure)
+
+
+def test_without_a_file_a_notebook_shows_the_drawing():
+    pyplot.close("all")
+    axes = plot_alignment(["a"], ["x"], [[1]])
+    assert pyplot.gcf() is axes.figure  # which is what it shows
+    pyplot.close("all")
 
 
 @pytest.mark.parametrize("systems", [{}, {"global": []}])

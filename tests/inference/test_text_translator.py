@@ -39,6 +39,16 @@ def same(one, other):
     )
 
 
+def test_a_translator_says_what_it_is(translator):
+    weights = translator.translation_model.model.count_params()
+    assert f"weights: {weights:,}" in repr(translator)
+    assert f"<td>weights</td><td>{weights:,}</td>" in translator._repr_html_()
+    assert "beam, beam size" in repr(translator)
+    names = dir(translator)
+    # Nothing of `tf.Module`.
+    assert "translate" in names and "trainable_variables" not in names
+
+
 def test_translations_come_best_first_and_in_order(translator):
     found = translator.nbest(SENTENCES)
     for sentence, translations in zip(SENTENCES, found, strict=True):

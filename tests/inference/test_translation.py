@@ -6,16 +6,14 @@ import numpy as np
 import pytest
 
 from luong_keras.inference.translation import (
-    TranslatedText,
+    NBest,
     Translation,
     scored_translation_of,
-    translation_score_of,
     translations_of,
 )
 from tests.serving.answered_arrays import (
     ANSWERS,
     SCORED,
-    SCORES,
     SEARCHED,
     arrays,
     check,
@@ -55,17 +53,10 @@ def test_the_given_translation_of_every_pair():
     check([scored_translation_of(answer, row) for row in range(3)], SCORED)
 
 
-def test_a_score_without_attention():
-    answer = arrays(ANSWERS["score"])
-    check([translation_score_of(answer, row) for row in range(3)], SCORES)
-
-
 def test_a_translation_as_json():
     weights = np.ones((1, 2))
     found = Translation("Tür", -0.5, ["t"], ["d", "o"], weights, [(1, 0)], True)
     assert json.dumps(found.as_dict()) == '{"text": "T\\u00fcr", "score": -0.5}'
-    text = TranslatedText("Tür", -0.5, True)
-    assert text.as_dict() == found.as_dict()
     assert found.as_dict(links=True) == {
         "text": "Tür",
         "score": -0.5,
@@ -73,3 +64,22 @@ def test_a_translation_as_json():
         "source_tokens": ["d", "o"],
         "links": [(1, 0)],
     }
+
+
+def test_n_best_lists_print_as_a_table():
+    found = translations_of(arrays(SEARCHED), 0)
+    assert repr(found).splitlines() == [
+        "score  translation",
+        "-0.50  Tür auf",
+        "-2.50  x",
+    ]
+    both = NBest([found, NBest()])
+    assert repr(both).splitlines()[1:] == [
+        "1         -0.50  Tür auf",
+        "1         -2.50  x",
+    ]
+    assert "<td>Tür auf</td></tr><tr><td>-2.50</td>" in found._repr_html_()
+    # The arrays stay out of a line.
+    assert repr(found[0]) == (
+        "Translation(text='Tür auf', score=-0.5, truncated=False)"
+    )

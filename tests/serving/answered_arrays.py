@@ -2,12 +2,8 @@
 
 import numpy as np
 
-from luong_keras.inference.translation import (
-    ScoredTranslation,
-    TranslatedText,
-    Translation,
-    TranslationScore,
-)
+from luong_keras.inference.translation import ScoredTranslation, Translation
+from luong_keras_client import TranslatedText, TranslationScore
 
 ABSENT = -1e30
 _ROW = {"truncated": [False, False, True], "status": ["OK"] * 3}
