@@ -47,7 +47,8 @@ def wheel(built):
 def files_of(folder):
     """Paths below a folder of the checkout, from the root."""
     for path in sorted((ROOT / folder).rglob("*")):
-        hidden = any(part[0] in "._" for part in path.parent.parts[-1:])
+        parent = path.parent.name
+        hidden = parent[0] in "._" or parent.endswith(".egg-info")
         if path.is_file() and not hidden and path.suffix != ".pyc":
             yield path.relative_to(ROOT).as_posix()
 

@@ -23,7 +23,7 @@ from luong_keras.alignment.aer import best_links, parse_alignments
 from luong_keras.config.values import with_values
 from luong_keras.data import Corpus, Datasets, load_datasets
 from luong_keras.data.sources.source_kinds import one_line
-from luong_keras.evaluation.bleu import corpus_bleu
+from luong_keras.evaluation.bleu import by_position, corpus_bleu
 from luong_keras.evaluation.translation_scores import translation_scores
 from luong_keras.inference.translation import Translation
 from luong_keras.recipe import Evaluation, run_recipe
@@ -123,6 +123,7 @@ def scores_and_statistics(
     sources, references = map(list, zip(*datasets.test, strict=True))
     found = [_without_unk(t) for t in evaluation.translations(sources)]
     hypotheses, tokenized = evaluation.tokenized(found, references)
+    (tokenized,) = by_position(tokenized)
     sentences: dict[str, Sequence[float]] = {
         "source_lengths": [len(source.split()) for source in sources],
         **bleu_counts(hypotheses, tokenized),

@@ -1,13 +1,14 @@
-"""`luong-keras evaluate`: the scores of a run."""
+"""`luong-keras evaluate`: the scores of a run, or of any translations."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes, Positional, arg
 
@@ -16,13 +17,14 @@ from luong_keras.cli.parsing import Own, parse_arguments
 from luong_keras.cli.search_flags import SearchFlags, changed_search
 from luong_keras.config import DataConfig
 from luong_keras.recipe.run_settings import run_config
+from luong_keras.tables import text_table
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluate:
-    """Scores a trained run on its test pairs and prints a JSON line.
+    """Scores a trained run, or translations in a file, and prints a table.
 
-    The line is added to results.jsonl of the run.
+    The scores of a run are added to its results.jsonl, too.
     """
 
     # pairs to score in place of the run's: one file of both sides (.tsv, .csv,
@@ -33,13 +35,20 @@ class Evaluate:
         arg(metavar="[FILE [FILE]]", help_behavior_hint=""),
     ] = ()
     # the folder of the run
-    run_dir: Path
+    run_dir: Own[Path | None] = None
+    # a file of translations of the pairs, to score in place of a run's
+    translations: Own[Path | None] = None
+    # further references of the pairs: files of lines
+    references: Own[tuple[Path, ...]] = ()
+    # what to compare with, by a paired test: another run, or a file of
+    # translations
+    baseline: Own[Path | None] = None
     # best, last, average, exponential, or an epoch such as epoch-7; default:
     # what the run scored and exported, the best unless set otherwise
     weights: Own[str | None] = None
-    # a score beside BLEU: chrf, ter, exact_match, or BLEU in a tokenization, as
+    # scores beside BLEU: chrf, ter, exact_match, or BLEU in a tokenization, as
     # bleu:zh; default: what chose the best epoch of the run
-    metric: Own[str | None] = None
+    metric: Own[tuple[str, ...]] = ()
     # the pairs to score
     part: Literal["dev", "test"] = "test"
     # of runs on WMT text: sacreBLEU's name of another test set, such as wmt15
@@ -50,6 +59,8 @@ class Evaluate:
     search: OmitArgPrefixes[SearchFlags] = field(default_factory=SearchFlags)
     # leave unknown words as <unk>
     no_replacement: FlagCreatePairsOff[bool] = False
+    # print a line of JSON, which has all, in place of the table
+    json: FlagCreatePairsOff[bool] = False
 
 
 parse = functools.partial(parse_arguments, Evaluate, "luong-keras evaluate")
@@ -57,63 +68,219 @@ parse = functools.partial(parse_arguments, Evaluate, "luong-keras evaluate")
 
 def run(arguments: Evaluate) -> int:
     """Scores, prints and notes the results."""
-    config = run_config(arguments.run_dir)
-    _check(arguments, config.data)
-    decoding = changed_search(
-        config.decoding,
-        arguments.search,
-        replace_unknown=False if arguments.no_replacement else None,
-    )
+    config = None
+    data, metrics = DataConfig(), list(arguments.metric)
+    _check_system(arguments)
+    if arguments.run_dir is not None:
+        config = run_config(arguments.run_dir)
+        data, metrics = config.data, metrics or [config.training.metric]
+    _check_pairs(arguments, data)
+    from luong_keras.recipe.evaluation import text_scores, write_results
+    from luong_keras.training.run_folder import RunFolder
+
+    _check_metrics(arguments, data)
+    name, pairs, links = _pairs(arguments, data)
+    sources, targets = map(list, zip(*pairs, strict=True))
+    references = _with_others(targets, arguments.references)
+    results: dict[str, Any] = {"set": name}
+    if arguments.translations is not None:
+        translations = _lines(arguments.translations, len(pairs))
+        results["translations"] = str(arguments.translations)
+        results |= text_scores(sources, translations, references, data, metrics)
+    else:
+        assert arguments.run_dir is not None and config is not None
+        decoding = changed_search(
+            config.decoding,
+            arguments.search,
+            replace_unknown=False if arguments.no_replacement else None,
+        )
+        from luong_keras.recipe.evaluation import Evaluation
+        from luong_keras.translator import Translator
+
+        translator = Translator.from_run(
+            arguments.run_dir, arguments.weights, decoding
+        )
+        evaluation = Evaluation(translator, data, metrics)
+        found, translations = evaluation.scores(sources, references)
+        found["perplexity"] = evaluation.perplexity(pairs)
+        if links is not None and translator.translation_model.has_attention:
+            found["aer"] = evaluation.alignment_error_rate(pairs, links)
+        results["weights"] = arguments.weights or config.training.final_weights
+        results["decoding"] = dataclasses.asdict(decoding)
+        results |= found
+    if arguments.baseline is not None:
+        results["baseline"] = str(arguments.baseline)
+        results["compared"] = _compared(
+            arguments.baseline, sources, translations, references, data
+        )
+    if arguments.run_dir is not None and arguments.translations is None:
+        write_results(RunFolder(arguments.run_dir).results, results)
+    if arguments.json:
+        print(json.dumps(results, ensure_ascii=False))
+    else:
+        print("\n\n".join(map(text_table, _tables(results))))
+    return 0
+
+
+def _pairs(
+    arguments: Evaluate, data: DataConfig
+) -> tuple[str, Sequence[Any], Sequence[str] | None]:
+    """A name of the pairs, the pairs, and the links of their words."""
+    if arguments.files:
+        name = " ".join(map(str, arguments.files))
+        return (
+            name,
+            [(s, t) for s, t in given_pairs(arguments.files, data)],
+            None,
+        )
+    from luong_keras.data.datasets import load_datasets
+    from luong_keras.recipe.preparation import evaluation_pairs
+    from luong_keras.training.run_folder import RunFolder
+
+    assert arguments.run_dir is not None
     given = {
         name: value
         for name in ("test_set", "test_subset")
         if (value := getattr(arguments, name)) is not None
     }
-    data = dataclasses.replace(config.data, **given)
-    from luong_keras.data.datasets import load_datasets
-    from luong_keras.recipe.decisions import run_metric
-    from luong_keras.recipe.evaluation import Evaluation, write_results
-    from luong_keras.recipe.preparation import evaluation_pairs
-    from luong_keras.training.run_folder import RunFolder
+    data = dataclasses.replace(data, **given)
+    # Another test set is none that the run keeps.
+    datasets = (
+        load_datasets(data)
+        if given
+        else evaluation_pairs(data, RunFolder(arguments.run_dir))
+    )
+    if arguments.part == "dev":
+        return "dev", datasets.dev, None
+    return "test", datasets.test, datasets.test_links
+
+
+def _lines(path: Path, count: int) -> list[str]:
+    """The lines of a file, one for each pair."""
+    from luong_keras.data.parallel_text import read_lines
+
+    lines = list(read_lines(path))
+    if len(lines) != count:
+        raise ValueError(
+            f"Expected: one line in {path} for each of the {count} pairs. "
+            f"Received: {len(lines)} lines."
+        )
+    return lines
+
+
+def _with_others(targets: Sequence[str], files: Sequence[Path]) -> Any:
+    """The references, where files have further ones a list for each pair."""
+    if not files:
+        return targets
+    others = [_lines(path, len(targets)) for path in files]
+    return [list(several) for several in zip(targets, *others, strict=True)]
+
+
+def _compared(
+    baseline: Path,
+    sources: Sequence[str],
+    translations: Sequence[str],
+    references: Any,
+    data: DataConfig,
+) -> list[dict[str, Any]]:
+    """A paired test of each score, the baseline first."""
+    from luong_keras.evaluation.bleu import by_position
+    from luong_keras.evaluation.metrics.bleu import tokenizer_of
+    from luong_keras.evaluation.metrics.metric import Target
+    from luong_keras.evaluation.translation_scores import paired_test
+    from luong_keras.recipe.evaluation import Evaluation
     from luong_keras.translator import Translator
 
-    metric = arguments.metric or config.training.metric
-    if arguments.metric and run_metric(config, (), metric).score is None:
-        raise ValueError(
-            "--metric is a score of translations, such as chrf. Received: "
-            f"{metric}, which has none."
-        )
-    run = RunFolder(arguments.run_dir)
-    name, links = str(arguments.part), None
-    if arguments.files:
-        name = " ".join(map(str, arguments.files))
-        pairs = [(s, t) for s, t in given_pairs(arguments.files, data)]
+    if baseline.is_dir():
+        other = Evaluation(Translator.from_run(baseline), data)
+        theirs = [found.text for found in other.translations(sources)]
     else:
-        # Another test set is none that the run keeps.
-        datasets = load_datasets(data) if given else evaluation_pairs(data, run)
-        pairs = datasets.dev
-        if name == "test":
-            pairs, links = datasets.test, datasets.test_links
-    translator = Translator.from_run(
-        arguments.run_dir, arguments.weights, decoding
+        theirs = _lines(baseline, len(sources))
+    target = Target(
+        data.target_language,
+        references=by_position(references)[0],
+        pretokenized=data.pretokenized,
     )
-    evaluation = Evaluation(translator, data, metric)
-    results, _ = evaluation.scores(*map(list, zip(*pairs, strict=True)))
-    results["perplexity"] = evaluation.perplexity(pairs)
-    if links is not None and translator.translation_model.has_attention:
-        results["aer"] = evaluation.alignment_error_rate(pairs, links)
-    results = {
-        "set": name,
-        "weights": arguments.weights or config.training.final_weights,
-        "decoding": dataclasses.asdict(decoding),
-        **results,
+    scores = paired_test(
+        theirs,
+        translations,
+        references,
+        lowercase=data.lowercase,
+        tokenize=tokenizer_of(target)[0],
+    )
+    return [score._asdict() for score in scores]
+
+
+def _tables(results: dict[str, Any]) -> list[list[tuple[str, ...]]]:
+    """The results as tables: what was scored, its scores, the comparison."""
+    search = results.get("decoding", {})
+    facts = {
+        "pairs": f"{results['set']}, {results['sentences']:,} sentences",
+        "translations": results.get("translations"),
+        "weights": results.get("weights"),
+        "baseline": results.get("baseline"),
+        "search": search
+        and f"{search['search']}, beam size {search['beam_size']}",
     }
-    write_results(run.results, results)
-    print(json.dumps(results, ensure_ascii=False))
-    return 0
+    scores: list[tuple[str, ...]] = [("score", "", "signature")]
+    for name, found in results.items():
+        if isinstance(found, dict) and "score" in found:
+            value = f"{found['score']:.2f}"
+            scores.append((name, value, found.get("signature", "")))
+        elif name in ("perplexity", "aer"):
+            scores.append((name, f"{found:.4g}", ""))
+    told = [(name, str(fact)) for name, fact in facts.items() if fact]
+    tables: list[list[tuple[str, ...]]] = [[*told], scores]
+    if "compared" in results:
+        rows: list[tuple[str, ...]] = [("score", "baseline", "this", "p")]
+        for one in results["compared"]:
+            rows.append(
+                (
+                    one["metric"],
+                    f"{one['first']:.2f} ± {one['first_interval']:.2f}",
+                    f"{one['second']:.2f} ± {one['second_interval']:.2f}",
+                    f"{one['p_value']:.3f}",
+                )
+            )
+        tables.append(rows)
+    return tables
 
 
-def _check(arguments: Evaluate, data: DataConfig) -> None:
+def _check_system(arguments: Evaluate) -> None:
+    """Refuses a command line without translations, or with two kinds."""
+    run, file = arguments.run_dir, arguments.translations
+    if run is None and (file is None or not arguments.files):
+        raise ValueError(
+            "Expected: --run-dir with the folder of a run, or a file of pairs "
+            "and --translations with a file of theirs. Received: neither."
+        )
+    if file is not None:
+        searched = dataclasses.asdict(arguments.search)
+        flags = [name for name, value in searched.items() if value is not None]
+        flags += ["weights"] if arguments.weights else []
+        flags += ["no_replacement"] if arguments.no_replacement else []
+        if flags:
+            names = " ".join(f"--{name.replace('_', '-')}" for name in flags)
+            raise ValueError(
+                "Translations in a file need no search. Expected: none of its "
+                f"flags beside --translations. Received: {names}. Leave it out."
+            )
+
+
+def _check_metrics(arguments: Evaluate, data: DataConfig) -> None:
+    """Refuses what is no score of translations, before a model is loaded."""
+    from luong_keras.evaluation.metrics.metric import Target
+    from luong_keras.evaluation.metrics.registry import find_metric
+
+    for setting in arguments.metric:
+        if find_metric(setting, Target(data.target_language)).score is None:
+            raise ValueError(
+                "--metric is a score of translations, such as chrf. Received: "
+                f"{setting}, which has none."
+            )
+
+
+def _check_pairs(arguments: Evaluate, data: DataConfig) -> None:
     """Refuses a test set that nothing would read."""
     name, subset = arguments.test_set, arguments.test_subset
     given = {"--test-set": name, "--test-subset": subset}

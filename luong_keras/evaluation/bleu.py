@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+#: One reference a sentence, or for every sentence a list of several.
+References = Sequence[str] | Sequence[Sequence[str]]
+
 
 class BleuScore(NamedTuple):
     """A BLEU score, 0 to 100, and sacreBLEU's signature.
@@ -16,12 +19,12 @@ class BleuScore(NamedTuple):
 
 def corpus_bleu(
     hypotheses: Sequence[str],
-    references: Sequence[str],
+    references: References,
     tokenize: str = "13a",
     lowercase: bool = False,
     smooth_method: str = "exp",
 ) -> BleuScore:
-    """Scores translations against one reference each.
+    """Scores translations against one or several references each.
 
     Pass raw text: sacreBLEU does the tokenisation. Pass
     `tokenize="none"` only to compare with scores of tokenised text, as in
@@ -29,7 +32,7 @@ def corpus_bleu(
 
     Args:
         hypotheses: translations, in the order of `references`.
-        references: reference translations.
+        references: one a translation, or a list of several for each.
         tokenize: sacreBLEU's name of the tokenisation.
         lowercase: whether case is ignored.
         smooth_method: sacreBLEU's name of the smoothing, which matters only
@@ -48,6 +51,9 @@ def corpus_bleu(
         100.0
         >>> bleu.signature.split("|version")[0]
         'nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp'
+        >>> both = [["Dies ist ein Test.", "Das ist ein Test."]]
+        >>> round(corpus_bleu(["Das ist ein Test."], both).score, 1)
+        100.0
     """
     check_sentences(hypotheses, references)
     try:
@@ -64,7 +70,7 @@ def corpus_bleu(
         smooth_method=smooth_method,
         force=True,
     )
-    result = metric.corpus_score(list(hypotheses), [list(references)])
+    result = metric.corpus_score(list(hypotheses), by_position(references))
     return BleuScore(result.score, str(metric.get_signature()))
 
 
@@ -100,9 +106,31 @@ def multi_bleu(
     )
 
 
-def check_sentences(
-    hypotheses: Sequence[str], references: Sequence[str]
-) -> None:
+def by_position(references: References) -> list[list[str]]:
+    """Returns the first reference of every sentence, the second, and so on.
+
+    Args:
+        references: one a sentence, or a list of several for each.
+
+    Raises:
+        ValueError: if sentences have different numbers of references.
+
+    Example:
+        >>> by_position([["a", "b"], ["c", "d"]]), by_position(["a", "c"])
+        ([['a', 'c'], ['b', 'd']], [['a', 'c']])
+    """
+    lists = [[r] if isinstance(r, str) else list(r) for r in references]
+    if len({len(several) for several in lists}) > 1:
+        counts = sorted({len(several) for several in lists})
+        raise ValueError(
+            "Every sentence must have the same number of references. "
+            f"Received: {' and '.join(map(str, counts))}. Repeat one where "
+            "there are fewer."
+        )
+    return [list(position) for position in zip(*lists, strict=True)]
+
+
+def check_sentences(hypotheses: Sequence[str], references: References) -> None:
     """Checks that two lists of sentences can be compared.
 
     Args:

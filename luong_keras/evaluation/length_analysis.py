@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from luong_keras.evaluation.bleu import (
+    References,
     check_sentences,
     corpus_bleu,
     multi_bleu,
@@ -33,7 +34,7 @@ class LengthGroup(NamedTuple):
 def bleu_by_length(
     lengths: Sequence[int],
     hypotheses: Sequence[str],
-    references: Sequence[str],
+    references: References,
     limits: Sequence[int] = (10, 20, 30, 40, 50),
     tokenize: str = "13a",
     lowercase: bool = False,
@@ -43,7 +44,7 @@ def bleu_by_length(
     Args:
         lengths: number of words of each source sentence.
         hypotheses: translations.
-        references: reference translations.
+        references: one a translation, or a list of several for each.
         limits: greatest length of each group, in rising order; one more
             group takes the longer sentences.
         tokenize: as in `corpus_bleu`.

@@ -7,7 +7,11 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from luong_keras.evaluation.bleu import check_sentences
+from luong_keras.evaluation.bleu import (
+    References,
+    by_position,
+    check_sentences,
+)
 from luong_keras.missing_package import missing_package, private_name
 
 
@@ -45,7 +49,7 @@ class PairedScore(NamedTuple):
 
 def translation_scores(
     hypotheses: Sequence[str],
-    references: Sequence[str],
+    references: References,
     lowercase: bool = False,
     tokenize: str = "13a",
 ) -> list[TranslationScore]:
@@ -53,7 +57,7 @@ def translation_scores(
 
     Args:
         hypotheses: detokenised translations.
-        references: one a hypothesis.
+        references: one a hypothesis, or a list of several for each.
         lowercase: whether BLEU and chrF ignore case; TER always does.
         tokenize: sacreBLEU's name of BLEU's tokenisation.
 
@@ -77,7 +81,7 @@ def translation_scores(
 
 def translation_score(
     hypotheses: Sequence[str],
-    references: Sequence[str],
+    references: References,
     metric: str = "chrF",
     lowercase: bool = False,
     tokenize: str = "13a",
@@ -86,7 +90,7 @@ def translation_score(
 
     Args:
         hypotheses: detokenised translations.
-        references: one a hypothesis.
+        references: one a hypothesis, or a list of several for each.
         metric: `"BLEU"`, `"chrF"` or `"TER"`.
         lowercase: as in `translation_scores`.
         tokenize: likewise.
@@ -101,7 +105,7 @@ def translation_score(
     """
     check_sentences(hypotheses, references)
     scorer = _metrics(lowercase, tokenize)[metric]
-    result = scorer.corpus_score(list(hypotheses), [list(references)])
+    result = scorer.corpus_score(list(hypotheses), by_position(references))
     signature = str(scorer.get_signature())
     return TranslationScore(result.name, result.score, signature)
 
@@ -133,7 +137,7 @@ def sentence_chrf(
 def paired_test(
     first: Sequence[str],
     second: Sequence[str],
-    references: Sequence[str],
+    references: References,
     lowercase: bool = False,
     samples: int = 1000,
     tokenize: str = "13a",
@@ -148,7 +152,7 @@ def paired_test(
     Args:
         first: translations of the first system, the baseline.
         second: those of the second.
-        references: one for each.
+        references: one for each, or a list of several.
         lowercase: as in `translation_scores`.
         samples: how many times the sentences are drawn anew, and how many
             times translations are swapped. The draws are the same every time,
@@ -179,7 +183,7 @@ def paired_test(
     test = PairedTest(
         [("first", list(first)), ("second", list(second))],
         metrics,
-        [list(references)],
+        by_position(references),
         test_type="bs",
         n_samples=samples,
     )
@@ -203,7 +207,9 @@ def paired_test(
         found.append(
             PairedScore(
                 name,
-                *(one.score, one.ci, other.score, other.ci, p_value),
+                *(float(one.score), float(one.ci)),
+                *(float(other.score), float(other.ci)),
+                p_value,
                 f"{signature}|ar:{samples}",
             )
         )
@@ -211,13 +217,13 @@ def paired_test(
 
 
 def _statistics(
-    metric: Any, hypotheses: Sequence[str], references: Sequence[str]
+    metric: Any, hypotheses: Sequence[str], references: References
 ) -> np.ndarray:
     """Sufficient statistics of a score, (N, K): a row a sentence."""
     extract = private_name(
         "sacrebleu.metrics.base.Metric._extract_corpus_statistics", metric
     )
-    return np.array(extract(list(hypotheses), [list(references)]), float)
+    return np.array(extract(list(hypotheses), by_position(references)), float)
 
 
 def _randomisation_p(

@@ -17,7 +17,12 @@ from luong_keras.alignment.aer import (
     parse_alignments,
 )
 from luong_keras.config import DataConfig
-from luong_keras.evaluation.bleu import BleuScore, corpus_bleu
+from luong_keras.evaluation.bleu import (
+    BleuScore,
+    References,
+    by_position,
+    corpus_bleu,
+)
 from luong_keras.evaluation.length_analysis import bleu_by_length
 from luong_keras.evaluation.metrics.metric import Target
 from luong_keras.evaluation.metrics.registry import find_metric
@@ -38,85 +43,39 @@ class Evaluation:
     Args:
         translator: what to evaluate.
         data: the data settings of its run.
-        metric: that of its run, `training.metric`.
+        metrics: further scores, such as that of its run, `training.metric`.
     """
 
     def __init__(
         self,
         translator: TextTranslator,
         data: DataConfig,
-        metric: str = "auto",
+        metrics: Sequence[str] = ("auto",),
     ) -> None:
         self.translator = translator
         self.data = data
-        self.metric = metric
-        self._tokenizer = Preprocessor(
-            data.target_language,
-            lowercase=data.lowercase,
-            normalize_punctuation=data.normalize_punctuation,
-            tokenize=True,
-        )
+        self.metrics = metrics
 
     def scores(
-        self, sources: Sequence[str], references: Sequence[str]
+        self, sources: Sequence[str], references: References
     ) -> tuple[dict[str, Any], list[str]]:
-        """BLEU in three forms and by source length; also the translations.
+        """The scores of `text_scores`; also the translations.
 
         `bleu_tokenized` compares the translations before detokenisation with
         references prepared as the training text was, where the run trained
         on tokenised text; with both sides tokenised by sacremoses elsewhere.
         Where the text came tokenised, all of them are of its own tokens.
-        Under the name of their setting, such as `bleu:zh`, there are also
-        BLEU in the tokenization of the target language and the run's metric.
         """
         best = self.translations(sources)
         translations = [found.text for found in best]
-        tokenizer = self.data.bleu_tokenizer
-        found = bleu_scores(
-            translations, references, self._tokenizer, tokenizer
+        results = text_scores(
+            sources, translations, references, self.data, self.metrics
         )
         if self.data.tokenize or self.data.pretokenized:
-            found["bleu_tokenized"] = corpus_bleu(
+            results["bleu_tokenized"] = corpus_bleu(
                 *self.tokenized(best, references), tokenize="none"
-            )
-        lengths = [len(source.split()) for source in sources]
-        groups = bleu_by_length(
-            lengths,
-            translations,
-            references,
-            tokenize=tokenizer,
-            lowercase=self.data.lowercase,
-        )
-        return {
-            **{name: s._asdict() for name, s in found.items()},
-            **self._own_scores(translations, references),
-            "bleu_by_length": [g._asdict() for g in groups],
-            "sentences": len(sources),
-        }, translations
-
-    def _own_scores(
-        self, translations: Sequence[str], references: Sequence[str]
-    ) -> dict[str, dict[str, Any]]:
-        """BLEU in the target language, and the metric of the run."""
-        data = self.data
-        target = Target(
-            data.target_language,
-            data.lowercase,
-            references=references,
-            pretokenized=data.pretokenized,
-        )
-        known = f"bleu:{data.bleu_tokenizer}"
-        found = {}
-        for setting in ("bleu", self.metric):
-            try:
-                metric = find_metric(setting, target)
-            except (ValueError, ImportError, OSError) as error:
-                print(f"{setting} is left out of the scores. {error}")
-                continue
-            if metric.score is not None and metric.setting != known:
-                name = metric.setting
-                found[name] = metric.scored(translations, references)
-        return found
+            )._asdict()
+        return results, translations
 
     def translations(self, sources: Sequence[str]) -> list[Translation]:
         """The best translation of every source."""
@@ -126,19 +85,18 @@ class Evaluation:
         return [nbest[0] for nbest in found]
 
     def tokenized(
-        self, found: Sequence[Translation], references: Sequence[str]
-    ) -> tuple[list[str], list[str]]:
+        self, found: Sequence[Translation], references: References
+    ) -> tuple[list[str], References]:
         """Translations and references as `bleu_tokenized` compares them."""
         if not (self.data.tokenize or self.data.pretokenized):
-            return (
-                [self._tokenizer(translation.text) for translation in found],
-                [self._tokenizer(reference) for reference in references],
-            )
+            tokenize = _tokenizer(self.data)
+            texts = [tokenize(translation.text) for translation in found]
+            return texts, _of_each(tokenize, references)
         # Already tokenised: nothing is tokenised twice.
         prepare = preprocessor(self.data, self.data.target_language) or str
         return (
             self.translator.join([translation.tokens for translation in found]),
-            [prepare(reference) for reference in references],
+            _of_each(prepare, references),
         )
 
     def perplexity(self, pairs: Sequence[tuple[str, str]]) -> float:
@@ -185,6 +143,85 @@ class Evaluation:
         return with_batched_progress(answer, *columns, size=size, what=what)
 
 
+def text_scores(
+    sources: Sequence[str],
+    translations: Sequence[str],
+    references: References,
+    data: DataConfig,
+    metrics: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Scores of translations, whoever made them.
+
+    Args:
+        sources: the source of each.
+        translations: detokenised.
+        references: one a translation, or a list of several for each.
+        data: the languages, and whether case counts.
+        metrics: further scores, by the names of `training.metric`.
+
+    Returns:
+        BLEU in three forms (`bleu_scores`) and by source length; under the
+        name of its setting, such as `bleu:zh`, BLEU in the tokenization of
+        the target language and each of `metrics`; the number of sentences.
+
+    Example:
+        >>> found = text_scores(["a b"], ["x y"], [["z", "x y"]], DataConfig(),
+        ...                     ["exact_match"])
+        >>> found["exact_match"], found["sentences"]
+        ({'score': 100.0}, 1)
+    """
+    tokenizer = data.bleu_tokenizer
+    found = bleu_scores(translations, references, _tokenizer(data), tokenizer)
+    groups = bleu_by_length(
+        [len(source.split()) for source in sources],
+        translations,
+        references,
+        tokenize=tokenizer,
+        lowercase=data.lowercase,
+    )
+    target = Target(
+        data.target_language,
+        data.lowercase,
+        references=by_position(references)[0],
+        pretokenized=data.pretokenized,
+    )
+    others = {}
+    for setting in ("bleu", *metrics):
+        try:
+            metric = find_metric(setting, target)
+        except (ValueError, ImportError, OSError) as error:
+            print(f"{setting} is left out of the scores. {error}")
+            continue
+        if metric.score is not None and metric.setting != f"bleu:{tokenizer}":
+            others[metric.setting] = metric.scored(translations, references)
+    return {
+        **{name: score._asdict() for name, score in found.items()},
+        **others,
+        "bleu_by_length": [group._asdict() for group in groups],
+        "sentences": len(translations),
+    }
+
+
+def _tokenizer(data: DataConfig) -> Preprocessor:
+    """The tokenization behind `bleu_tokenized`."""
+    return Preprocessor(
+        data.target_language,
+        lowercase=data.lowercase,
+        normalize_punctuation=data.normalize_punctuation,
+        tokenize=True,
+    )
+
+
+def _of_each(
+    change: Callable[[str], str], references: References
+) -> References:
+    """The references, changed; one or several a sentence."""
+    return [
+        change(one) if isinstance(one, str) else [change(text) for text in one]
+        for one in references
+    ]
+
+
 def write_results(path: Path, results: dict[str, Any]) -> None:
     """Adds one JSON line of results."""
     path = no_link(path, in_place=True)
@@ -198,7 +235,7 @@ def write_results(path: Path, results: dict[str, Any]) -> None:
 
 def bleu_scores(
     hypotheses: Sequence[str],
-    references: Sequence[str],
+    references: References,
     tokenize: Callable[[str], str],
     tokenizer: str = "13a",
 ) -> dict[str, BleuScore]:
@@ -210,7 +247,8 @@ def bleu_scores(
 
     Args:
         hypotheses: detokenised translations.
-        references: detokenised references, one a hypothesis.
+        references: detokenised references, one a hypothesis, or a list of
+            several for each.
         tokenize: the tokenisation behind `bleu_tokenized`, applied to both.
         tokenizer: sacreBLEU's, of the other two.
 
@@ -230,7 +268,7 @@ def bleu_scores(
         ),
         "bleu_tokenized": corpus_bleu(
             [tokenize(line) for line in hypotheses],
-            [tokenize(line) for line in references],
+            _of_each(tokenize, references),
             tokenize="none",
         ),
     }

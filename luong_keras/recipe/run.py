@@ -213,7 +213,7 @@ def report(datasets: Datasets, config: RunConfig, run: RunFolder) -> None:
     """Scores the final weights on the test pairs, exports, shows samples."""
     weights = config.training.final_weights
     translator = TextTranslator(*load_run(run.path, weights))
-    evaluation = Evaluation(translator, config.data, config.training.metric)
+    evaluation = Evaluation(translator, config.data, [config.training.metric])
     sources, references = map(list, zip(*datasets.test, strict=True))
     results, translations = evaluation.scores(sources, references)
     results["perplexity"] = evaluation.perplexity(datasets.test)

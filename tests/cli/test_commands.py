@@ -9,11 +9,13 @@ import shutil
 
 import numpy as np
 import pytest
+import sacrebleu
 import tensorflow as tf
 
 from luong_keras.cli import translate
 from luong_keras.cli.main import main
 from luong_keras.data.corpus_writer import write_corpus
+from luong_keras.evaluation.translation_scores import paired_test
 from luong_keras.recipe.run_reading import load_run
 from luong_keras.serving.limits import ServingLimits
 from luong_keras.training.run_folder import RunFolder
@@ -368,24 +370,32 @@ def test_what_many_samples_are_like_is_printed(call, tmp_path, searched):
 
 
 def test_scores_of_a_run_are_printed_and_kept(call, run, searched):
-    (line,) = call("evaluate", "--beam-size", 1, "--no-replacement")
+    (line,) = call("evaluate", "--beam-size", 1, "--no-replacement", "--json")
     found = json.loads(line)
     assert found["set"] == "test" and found["sentences"] == 3
     assert found["decoding"]["stack_size"] is None
     assert not searched[-1].replace_unknown
     assert {"bleu", "bleu_by_length", "perplexity"} <= set(found)
     assert json.loads(run.results.read_text().splitlines()[-1]) == found
+    table = call("evaluate", "--beam-size", 1, "--no-replacement")
+    assert table[0] == "pairs    test, 3 sentences"
+    assert table[2] == "search   beam, beam size 1"
+    (bleu,) = [line for line in table if line.startswith("bleu ")]
+    score = found["bleu"]
+    assert bleu.split() == ["bleu", f"{score['score']:.2f}", score["signature"]]
+    assert any(line.startswith("perplexity") for line in table)
 
 
 def test_pairs_of_a_file_are_scored(call, run, tmp_path):
     """The run's own test pairs from a file have the same scores."""
-    (line,) = call("evaluate", "--metric", "chrf")
+    (line,) = call("evaluate", "--metric", "chrf", "--json")
     own = json.loads(line)
     path = tmp_path / "other.tsv"
     path.write_text("".join(f"{s}\t{t}\n" for s, t in PAIRS))
-    (line,) = call("evaluate", path, "--metric", "chrf")
+    (line,) = call("evaluate", path, "--metric", "chrf", "ter", "--json")
     found = json.loads(line)
     assert found.pop("set") == str(path) and own.pop("set") == "test"
+    assert found.pop("ter")["score"] > 0
     assert found == own and "chrf" in found
     assert json.loads(run.results.read_text().splitlines()[-1])["set"] == (
         str(path)
@@ -395,6 +405,100 @@ def test_pairs_of_a_file_are_scored(call, run, tmp_path):
         assert f"Received: {' '.join(flags)}. Leave it out" in error
     error = "\n".join(call("evaluate", "--metric", "loss", status=2))
     assert "Received: loss, which has none." in error
+
+
+@pytest.fixture
+def two_files(tmp_path):
+    """Pairs, and two files of their translations: one right, one wrong."""
+    references = ["der Hund schläft heute", "die Katze sieht den Hund", "ja"]
+    (tmp_path / "pairs.tsv").write_text(
+        "".join(f"source {i}\t{r}\n" for i, r in enumerate(references))
+    )
+    (tmp_path / "right.txt").write_text("\n".join(references) + "\n")
+    (tmp_path / "wrong.txt").write_text("der Hund\ndie Katze\nnein\n")
+    return tmp_path
+
+
+def evaluate(capsys, *arguments, status=0):
+    assert main(["evaluate", *map(str, arguments)]) == status
+    return capsys.readouterr()
+
+
+def test_translations_of_a_file_are_scored_and_compared(two_files, capsys):
+    pairs, right, wrong = (
+        two_files / name for name in ("pairs.tsv", "right.txt", "wrong.txt")
+    )
+    command = pairs, "--translations", right, "--baseline", wrong
+    found = json.loads(evaluate(capsys, *command, "--json").out)
+    assert found["bleu"]["score"] == pytest.approx(100)
+    expected = paired_test(
+        wrong.read_text().splitlines(),
+        right.read_text().splitlines(),
+        right.read_text().splitlines(),
+    )
+    assert found["compared"] == [score._asdict() for score in expected]
+    lines = evaluate(capsys, *command).out.splitlines()
+    assert lines[1] == f"translations  {right}"
+    (bleu,) = [line for line in lines if line.startswith("BLEU")]
+    values = f"{expected[0].second:.2f} ± {expected[0].second_interval:.2f}"
+    assert values in bleu and bleu.endswith(f"{expected[0].p_value:.3f}")
+
+
+def test_further_references_count(two_files, capsys):
+    """Each translation equals one of its references."""
+    other = two_files / "other.txt"
+    other.write_text("der Hund\ndie Katze\nnein\n")
+    mixed = two_files / "mixed.txt"
+    mixed.write_text("der Hund\ndie Katze sieht den Hund\nnein\n")
+    found = json.loads(
+        evaluate(
+            *(capsys, two_files / "pairs.tsv", "--translations", mixed),
+            *("--references", other, "--metric", "exact_match", "ter"),
+            "--json",
+        ).out
+    )
+    assert found["exact_match"] == {"score": 100.0}
+    assert found["ter"]["score"] == 0
+    assert found["bleu"]["signature"].startswith("nrefs:2|")
+    bleu = sacrebleu.corpus_bleu(
+        mixed.read_text().splitlines(),
+        [
+            ["der Hund schläft heute", "die Katze sieht den Hund", "ja"],
+            other.read_text().splitlines(),
+        ],
+    )
+    assert found["bleu"]["score"] == pytest.approx(bleu.score)
+
+
+def test_a_run_is_compared_with_translations(call, run, two_files):
+    theirs = two_files / "theirs.txt"
+    theirs.write_text("".join(f"{target}\n" for _, target in PAIRS))
+    before = len(run.results.read_text().splitlines())
+    (line,) = call("evaluate", "--baseline", theirs, "--json")
+    bleu = json.loads(line)["compared"][0]
+    assert bleu["first"] == pytest.approx(100) and bleu["second"] < 50
+    # With itself there is no difference.
+    (line,) = call("evaluate", "--baseline", run.path, "--json")
+    assert {one["p_value"] for one in json.loads(line)["compared"]} == {1.0}
+    assert len(run.results.read_text().splitlines()) == before + 2
+
+
+@pytest.mark.parametrize(
+    "flags, message",
+    [
+        ([], "Expected: --run-dir with the folder of a run"),
+        (["--translations", "right.txt", "--beam-size", "2"], "--beam-size"),
+        (["--translations", "pairs.tsv", "--references", "one.txt"], "1 lines"),
+        (["--translations", "none.txt"], "none.txt"),
+    ],
+)
+def test_a_wrong_comparison_is_refused(
+    two_files, capsys, monkeypatch, flags, message
+):
+    monkeypatch.chdir(two_files)
+    (two_files / "one.txt").write_text("ja\n")
+    error = evaluate(capsys, "pairs.tsv", *flags, status=2).err
+    assert message in error and error.count("\n") == 1
 
 
 @pytest.mark.parametrize("flag", ["--test-set", "--test-subset"])

@@ -103,7 +103,7 @@ def test_running_text_is_asked_for_and_scored(translator, answers):
 
 def test_tokenised_text_is_scored_as_it_is(translator, answers):
     data = dataclasses.replace(PLAIN, pretokenized=True, target_language="zh")
-    evaluation = Evaluation(translator, data, metric="bleu:none")
+    evaluation = Evaluation(translator, data, ["bleu:none"])
     # 13a would split them alike, and Moses join them.
     line, split = "a,b c d @-@ z.B. <unk> .", "a , b c d @-@ z . B . < unk > ."
     answers((line, line))

@@ -5,20 +5,24 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from luong_keras.evaluation.bleu import check_sentences
+from luong_keras.evaluation.bleu import (
+    References,
+    by_position,
+    check_sentences,
+)
 from luong_keras.evaluation.metrics.metric import Metric, Target
 
 
 def exact_match(
     translations: Sequence[str],
-    references: Sequence[str],
+    references: References,
     lowercase: bool = False,
 ) -> float:
-    """Percentage of translations that equal their reference.
+    """Percentage of translations that equal a reference of theirs.
 
     Args:
         translations: in the order of `references`.
-        references: one a translation.
+        references: one a translation, or a list of several for each.
         lowercase: whether case is ignored. Runs of white space count as one
             space.
 
@@ -30,11 +34,15 @@ def exact_match(
         50.0
     """
     check_sentences(translations, references)
-    sides = [
-        [" ".join((t.lower() if lowercase else t).split()) for t in side]
-        for side in (translations, references)
-    ]
-    right = sum(map(str.__eq__, *sides))
+
+    def plain(texts: Sequence[str]) -> list[str]:
+        return [
+            " ".join((t.lower() if lowercase else t).split()) for t in texts
+        ]
+
+    positions = [plain(texts) for texts in by_position(references)]
+    rows = zip(plain(translations), *positions, strict=True)
+    right = sum(found in several for found, *several in rows)
     return 100 * right / len(references)
 
 

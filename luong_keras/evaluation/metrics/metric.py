@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-Score = Callable[[Sequence[str], Sequence[str]], Any]
+from luong_keras.evaluation.bleu import References
+
+Score = Callable[[Sequence[str], Any], Any]
 
 
 class Target(NamedTuple):
@@ -84,13 +86,14 @@ class Metric:
         return f"{self.name}:{self.variant}" if self.variant else self.name
 
     def scored(
-        self, translations: Sequence[str], references: Sequence[str]
+        self, translations: Sequence[str], references: References
     ) -> dict[str, Any]:
         """The score as a file of results has it.
 
         Args:
             translations: in the order of `references`.
-            references: one a translation.
+            references: one a translation, or a list of several for each,
+                which a metric of your own must know.
 
         Returns:
             `score` and, where the score has one, `signature`.
