@@ -558,16 +558,30 @@ MUTATIONS = [
     Mutation(
         "capitals count in BLEU by length",
         "recipe/evaluation.py",
-        "            lowercase=self.data.lowercase,\n        )\n",
-        "        )\n",
+        "        lowercase=data.lowercase,\n    )\n    target",
+        "    )\n    target",
         ("tests/recipe/test_evaluation_figures.py",),
     ),
     Mutation(
         "BLEU by length splits tokenised text again",
         "recipe/evaluation.py",
-        "            tokenize=tokenizer,\n",
+        "        tokenize=tokenizer,\n",
         "",
         ("tests/recipe/test_evaluation.py",),
+    ),
+    Mutation(
+        "only the first of several references counts in exact match",
+        "evaluation/metrics/exact_match.py",
+        "found in several for",
+        "found == several[0] for",
+        ("tests/cli/test_commands.py",),
+    ),
+    Mutation(
+        "a baseline and the system change places",
+        "cli/evaluate.py",
+        "        theirs,\n        translations,\n",
+        "        translations,\n        theirs,\n",
+        ("tests/cli/test_commands.py",),
     ),
     Mutation(
         "the user's symbols are split where merges are left out",
