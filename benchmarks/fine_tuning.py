@@ -1,0 +1,137 @@
+"""Fine-tuning against training anew and against the parent, on two texts.
+
+    LUONG_KERAS_DATA=folder PYTHONPATH=examples python benchmarks/fine_tuning.py
+
+The parent learns captions (Multi30k, `--base-pairs` of them), the other text is
+that of the built-in corpus, `--domain-pairs` of them. For every seed it trains
+
+- base: the parent, by the preset small-fast;
+- domain: the other text by itself, by the plain command;
+- fine-tuned: the parent on the other text, at two learning rates;
+- mixed: the parent on both texts, as many pairs of each in an epoch.
+
+The table has BLEU on both test texts (`--test-pairs` of each), the mean of the
+seeds with half of its 95 % confidence interval by Student's distribution, which
+is about seeds and not about the choice of the sentences. Killed, the same
+command continues.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from luong_keras.data.phrasebook import split_pairs
+from reproduction.comparison import half_width
+
+ROWS = ("base", "domain", "fine-tuned 0.001", "fine-tuned 0.0002", "mixed")
+
+
+def main() -> None:
+    """Trains what is missing and prints the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--folder", type=Path, default=Path("runs/fine-tuning"))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--base-pairs", type=int, default=6000)
+    parser.add_argument("--domain-pairs", type=int, default=1000)
+    parser.add_argument("--test-pairs", type=int, default=300)
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    write_texts(options)
+    scores = {row: [] for row in ROWS}
+    for seed in range(1, options.seeds + 1):
+        for row in ROWS:
+            run = options.folder / f"{row.replace(' ', '-')}-{seed}"
+            train(row, run, seed, options.folder)
+            scores[row].append([bleu(run, name) for name in ("base", "domain")])
+    print("| weights | BLEU on captions | BLEU on the other text |")
+    print("|---|---|---|")
+    for row, found in scores.items():
+        print(
+            "|", row, "|", " | ".join(map(shown, zip(*found, strict=True))), "|"
+        )
+
+
+def write_texts(options: argparse.Namespace) -> None:
+    """The training and test pairs of both texts as files."""
+    folder = Path(os.environ["LUONG_KERAS_DATA"]) / "multi30k"
+    parts = {
+        "base.train": captions(folder / "train")[: options.base_pairs],
+        "base.dev": captions(folder / "val")[: options.test_pairs],
+        "base.test": captions(folder / "test_2016_flickr")[
+            : options.test_pairs
+        ],
+        "domain.train": split_pairs("train", options.domain_pairs),
+        "domain.dev": split_pairs("dev", 100),
+        "domain.test": split_pairs("test", options.test_pairs),
+    }
+    for name, pairs in parts.items():
+        text = "".join(f"{pair[0]}\t{pair[1]}\n" for pair in pairs)
+        (options.folder / f"{name}.tsv").write_text(text, encoding="utf-8")
+
+
+def captions(path: Path) -> list[tuple[str, str]]:
+    """The pairs of a part of Multi30k."""
+    sides = []
+    for language in ("en", "de"):
+        with gzip.open(f"{path}.{language}.gz", "rt", encoding="utf-8") as file:
+            # The German training text has a tab, which a .tsv cannot hold.
+            sides.append([line.strip().replace("\t", " ") for line in file])
+    return list(zip(*sides, strict=True))
+
+
+def train(row: str, run: Path, seed: int, folder: Path) -> None:
+    """Trains one system; a finished one returns at once."""
+    kind, _, rate = row.partition(" ")
+    texts = {"base": ["base"], "mixed": ["domain", "base"]}.get(
+        kind, ["domain"]
+    )
+    command = ["train", *(f"{folder}/{text}.train.tsv" for text in texts)]
+    command += ["--dev", f"{folder}/{texts[0]}.dev.tsv"]
+    command += ["--test", f"{folder}/{texts[0]}.test.tsv"]
+    command += ["--run-dir", str(run), "--set", f"training.seed={seed}"]
+    if kind == "base":
+        command += ["--preset", "small-fast"]
+    elif kind != "domain":
+        command += ["--init-from", f"{folder}/base-{seed}"]
+        command += ["--learning-rate", rate or "0.0002"]
+        command += ["--epochs", "2" if kind == "mixed" else "10"]
+    if kind == "mixed":
+        command += ["--set", "data.weights=1,1"]
+    with (folder / "log.txt").open("a") as log:
+        call(command, stdout=log, stderr=log)
+
+
+def bleu(run: Path, text: str) -> float:
+    """BLEU of a run on the test pairs of a text."""
+    path = run.parent / f"{text}.test.tsv"
+    command = ["evaluate", str(path), "--run-dir", str(run), "--json"]
+    found = call(command, stdout=subprocess.PIPE, text=True).stdout
+    return json.loads(found.splitlines()[-1])["bleu"]["score"]
+
+
+def call(arguments: list[str], **options) -> subprocess.CompletedProcess:
+    """Runs the command; it raises an error where the command does."""
+    command = [sys.executable, "-m", "luong_keras", *arguments]
+    return subprocess.run(command, check=True, **options)
+
+
+def shown(scores: tuple[float, ...]) -> str:
+    """A mean with half of its interval."""
+    scores = np.array(scores)
+    if len(scores) < 2:
+        return f"{scores[0]:.1f}"
+    width = half_width(scores.var(ddof=1) / len(scores), len(scores) - 1)
+    return f"{scores.mean():.1f} ± {width:.1f}"
+
+
+if __name__ == "__main__":
+    main()
