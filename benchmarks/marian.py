@@ -29,7 +29,7 @@ import sys
 from speed import batches, driver, trained
 from speed.configurations import CONFIGURATIONS
 
-from luong_keras.config import DecodingConfig
+from luong_keras.inference.shortlist import FREQUENT, TRANSLATIONS
 
 SEARCHES = {"beam 10": (10, 32), "beam 5, one": (5, 1), "greedy": (1, 32)}
 PARTS = ("training", "search")
@@ -104,7 +104,6 @@ def training_programs(options):
 def search_programs(options, models, beam_size, batch_size):
     """Both programs with all words, with shortlists, and Marian's in int8."""
     shortlist, table = models.shortlist()
-    limits = DecodingConfig()
     sentences = models.path("test_2016_flickr.en", options.sentences)
     common = {
         "sentences_file": str(sentences),
@@ -138,7 +137,7 @@ def search_programs(options, models, beam_size, batch_size):
     except driver.ProgramFailed as failure:
         print(f"left out: {failure}", file=sys.stderr)
         return programs
-    words = limits.shortlist_frequent, limits.shortlist_translations, 0
+    words = FREQUENT, TRANSLATIONS, 0
     programs += [
         marian("marian", model),
         marian("marian shortlist", model, "--shortlist", table, *words),

@@ -140,8 +140,7 @@ class Row:
         """The settings that decide the weights, but for the seed."""
         config = dataclasses.replace(self.config, decoding=RunConfig().decoding)
         values = config_to_dict(config)
-        for name in ("test", "test_set", "test_subset"):
-            del values["data"][name]
+        del values["data"]["test"]
         return values
 
 

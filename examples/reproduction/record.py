@@ -20,8 +20,8 @@ _DAMAGED = "Remove the file: the next call makes it again."
 # Settings that no score depends on, but for rounding; the seed stands apart.
 _WITHOUT_EFFECT = (
     *("data.processes", "data.max_skipped", "training.snapshot_steps"),
-    *("training.samples", "training.histograms", "training.keep"),
-    *("training.on_nonfinite", "training.max_skipped", "training.seed"),
+    *("training.samples", "training.keep", "training.max_skipped"),
+    "training.seed",
 )
 _OF_REFERENCES = (
     *("data.target_language", "data.lowercase"),
@@ -32,9 +32,17 @@ _OF_REFERENCES = (
 _FORMER_NAMES = {
     "decoding.choice": "decoding.search",
     "training.accumulate": "training.gradient_accumulation_steps",
-    "training.averaged": "training.average_by",
     "training.lanes": "training.parallel_microbatches",
 }
+# Settings that are none any more.
+_FORMER_SETTINGS = (
+    *("data.dev_set", "data.on_bad_line", "data.subword_lines"),
+    *("data.test_set", "data.test_subset", "decoding.shortlist_frequent"),
+    *("decoding.shortlist_translations", "model.attention.dropout"),
+    *("model.word_dropout", "training.average_by", "training.averaged"),
+    *("training.halving_factor", "training.histograms"),
+    *("training.jit_compile", "training.on_nonfinite"),
+)
 
 
 @dataclass(frozen=True)
@@ -132,6 +140,7 @@ def read_record(path: Path) -> Record:
     settings = {
         _FORMER_NAMES.get(name, name): value
         for name, value in found["settings"].items()
+        if name not in _FORMER_SETTINGS
     }
     seeds = tuple(found["seeds"])
     return Record(**(found | {"seeds": seeds, "settings": settings}))

@@ -53,8 +53,6 @@ class Evaluate:
     part: Literal["dev", "test"] = "test"
     # of runs on WMT text: sacreBLEU's name of another test set, such as wmt15
     test_set: Own[str | None] = None
-    # file of line numbers to keep
-    test_subset: Own[str | None] = None
     # the search; default: the run's
     search: OmitArgPrefixes[SearchFlags] = field(default_factory=SearchFlags)
     # leave unknown words as <unk>
@@ -138,12 +136,9 @@ def _pairs(
     from luong_keras.training.run_folder import RunFolder
 
     assert arguments.run_dir is not None
-    given = {
-        name: value
-        for name in ("test_set", "test_subset")
-        if (value := getattr(arguments, name)) is not None
-    }
-    data = dataclasses.replace(data, **given)
+    given = arguments.test_set
+    if given is not None:
+        data = dataclasses.replace(data, test=given)
     # Another test set is none that the run keeps.
     datasets = (
         load_datasets(data)
@@ -282,23 +277,16 @@ def _check_metrics(arguments: Evaluate, data: DataConfig) -> None:
 
 def _check_pairs(arguments: Evaluate, data: DataConfig) -> None:
     """Refuses a test set that nothing would read."""
-    name, subset = arguments.test_set, arguments.test_subset
-    given = {"--test-set": name, "--test-subset": subset}
-    flags = [f"{flag} {value}" for flag, value in given.items() if value]
+    name = arguments.test_set
+    flags = [f"--test-set {name}"] if name else []
+    flags += ["--part dev"] if arguments.part == "dev" else []
     if arguments.files:
         check_files(arguments.files)
-        if flags or arguments.part == "dev":
-            raise ValueError(
-                "Files are scored in place of the run's own pairs. Expected: "
-                "none of --part, --test-set and --test-subset. Received: "
-                f"{' '.join(flags) or '--part dev'}. Leave it out, or the "
-                "files."
-            )
-    if arguments.part == "dev" and flags:
+    if len(flags) > (not arguments.files):
         raise ValueError(
-            "Expected: --test-set and --test-subset with --part test (the "
-            f"default). Received: --part dev {' '.join(flags)}. Leave out "
-            "--part dev, or what is of the test set."
+            "Files, the run's development pairs and another test set exclude "
+            f"each other. Received: {' '.join(flags)}"
+            f"{' and files' if arguments.files else ''}. Leave all but one out."
         )
     if name is not None and data.dataset in ("phrasebook", "files"):
         languages = "-".join(data.languages)

@@ -80,8 +80,6 @@ class Train:
     # phrasebook (built in), files, wmt14_translate, or another builder of
     # tensorflow_datasets; default: the preset's
     dataset: Annotated[str | None, DisallowNone, _SAID] = None
-    # file of line numbers of the test set to keep
-    test_subset: Annotated[str | None, DisallowNone, _SAID] = None
     # stop with a snapshot after this time, such as 3h or 90m; the same
     # command continues
     stop_after: Annotated[str | None, DisallowNone, _SAID] = None
@@ -226,8 +224,6 @@ def _named_text(arguments: Train) -> dict[str, Any]:
     if arguments.dataset is not None:
         short = {"wmt14": "wmt14_translate", "wmt15": "wmt15_translate"}
         values["data.dataset"] = short.get(arguments.dataset, arguments.dataset)
-    if arguments.test_subset is not None:
-        values["data.test_subset"] = arguments.test_subset
     return values
 
 

@@ -103,7 +103,8 @@ class DataConfig:
     # source and a target file, or a prefix to which the language codes are
     # appended (train -> train.en), each plain or packed (.gz, .xz, .zst,
     # .bz2); of train several of these; without dev or test, pairs of train are
-    # held out
+    # held out. WMT: dev and test are sacreBLEU's names of test sets, wmt13 and
+    # wmt14/full where None; wmt14 has the 2,737 pairs of the paper
     train: str | tuple[str | tuple[str, str], ...] | None = None
     dev: str | tuple[str, str] | None = None
     test: str | tuple[str, str] | None = None
@@ -113,10 +114,6 @@ class DataConfig:
     # several sources in train: how much of an epoch is of each, relative to
     # the others, such as 3 and 1; where None, every pair comes once an epoch
     weights: tuple[float, ...] | None = None
-    # WMT: sacrebleu test sets, and a file of line numbers to keep
-    dev_set: str = "wmt13"
-    test_set: str = "wmt14/full"
-    test_subset: str | None = None
     train_size: int | None = None  # phrasebook: pairs, at most 24,000
     tokenizer: Literal["words", "sentencepiece"] = "words"
     sentencepiece: SentencePieceConfig = field(
@@ -145,9 +142,6 @@ class DataConfig:
     batching: Literal["sorted_pools", "authors"] = "sorted_pools"
     # training pairs that are left out, counted and shown by examples
     filters: FilterConfig = field(default_factory=FilterConfig)
-    # lines from which subwords are learnt; a sample of them, the same for
-    # every seed, where there are more, for they are all in memory at once
-    subword_lines: int | None = 2_000_000
     # sentencepiece: each merge of two pieces is left out with this
     # probability, anew every epoch, so that the words of the training text are
     # split in many ways (BPE-dropout, Provilkov et al. 2020; theirs 0.1)
@@ -155,8 +149,9 @@ class DataConfig:
     # cores that prepare the text, all of them where None; the result is the
     # same
     processes: int | None = None
-    on_bad_line: Literal["error", "skip"] = "skip"
-    max_skipped: float = 0.05  # share of the training pairs
+    # share of the training pairs that may be bad, and are left out; 0: the
+    # first one stops the run
+    max_skipped: float = 0.05
 
     __pydantic_config__ = {"extra": "forbid"}
 
@@ -175,9 +170,7 @@ class DataConfig:
         return "none" if self.pretokenized else "13a"
 
     def __post_init__(self):
-        check_at_least_one(
-            self, "max_length", "train_size", "subword_lines", "processes"
-        )
+        check_at_least_one(self, "max_length", "train_size", "processes")
         check_text(self)
         check_share(self, "subword_dropout")
         check_tokenizer(self)
@@ -192,12 +185,6 @@ class DataConfig:
             raise ValueError(
                 "max_skipped is a share of the training pairs. Expected: 0 "
                 f"to 1. Received: max_skipped={self.max_skipped}."
-            )
-        if self.test_subset and self.dataset in ("phrasebook", "files"):
-            raise ValueError(
-                "test_subset names lines of a WMT test set. Received: "
-                f"test_subset={self.test_subset!r} with "
-                f"dataset={self.dataset!r}. Leave it out."
             )
 
 

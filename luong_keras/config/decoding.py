@@ -67,10 +67,6 @@ class DecodingConfig:
     # words have there, and with frequent ones. All words when None. A
     # training copies it into the folder of the run
     shortlist: str | None = None
-    # how many words, the first of the vocabulary, belong to every shortlist
-    shortlist_frequent: int = 256
-    # how many of the lexicon a source word brings, the most probable ones
-    shortlist_translations: int = 32
 
     __pydantic_config__ = {"extra": "forbid"}
 
@@ -78,7 +74,6 @@ class DecodingConfig:
         check_at_least_one(
             self, "beam_size", "stack_size", "batch_size", "max_source_length"
         )
-        check_at_least_one(self, "shortlist_frequent", "shortlist_translations")
         maximum = self.max_beam_size
         if maximum is not None and maximum < self.beam_size:
             raise ValueError(

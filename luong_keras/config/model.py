@@ -44,13 +44,11 @@ class AttentionConfig:
     # location: False loses the weight of absent words (the authors' program)
     mask_location: bool = True
     use_scale: bool = False
-    dropout: float = 0.0  # of the attention weights
 
     __pydantic_config__ = {"extra": "forbid"}
 
     def __post_init__(self):
         check_at_least_one(self, "half_width", "max_length")
-        check_share(self, "dropout")
         if self.kind == "local" and self.score_mode == "location":
             raise ValueError(
                 "kind='local' looks at a window and score_mode='location' at "
@@ -86,8 +84,6 @@ class ModelConfig:
     # 50 and 1000 in the authors' program
     cell_clip: float | None = None
     gradient_clip: float | None = None
-    # of whole words: their embeddings are 0, as if nothing stood there
-    word_dropout: float = 0.0
     tied_embeddings: bool = False  # target embedding and output matrix
     # one embedding for the words of both sides; with tied_embeddings it is
     # three-way tying (Press and Wolf 2017)
@@ -117,7 +113,6 @@ class ModelConfig:
             "source_features",
         )
         check_share(self, "dropout")
-        check_share(self, "word_dropout")
         check_not_negative(self, "initial_range")
         check_positive(self, "cell_clip", "gradient_clip")
         check_shared_embeddings(self)

@@ -45,7 +45,6 @@ class TrainingConfig:
     # counted from 1; 6 without dropout
     first_halved_epoch: int = 9
     halvings_per_epoch: int = 1
-    halving_factor: float = 0.5
     # "sentence": sum over words, mean over sentences (the paper); "word"
     normalization: Literal["sentence", "word"] = "sentence"
     # sentence: a short last batch is divided by batch_size too, as in the
@@ -68,20 +67,15 @@ class TrainingConfig:
     frozen: tuple[str, ...] = ()
     seed: int = 1
     snapshot_steps: int = 1000
-    jit_compile: bool = False
     samples: int = 5  # translations shown after each epoch
-    histograms: int | None = None  # epochs between two of them, for TensorBoard
-    # a NaN or an infinity in the gradient: the run stops, with its last finite
-    # snapshot; or the step is left out, and counted
-    on_nonfinite: Literal["stop", "skip"] = "stop"
-    max_skipped: int = 100  # steps left out before the run stops after all
+    # steps with a NaN or an infinity in the gradient that are left out; the
+    # next one stops the run, with its last finite snapshot
+    max_skipped: int = 0
     # of how many epochs, the last ones, the weights stay in the run folder, as
     # checkpoints/epoch-007.weights.h5
     keep: int = 0
-    # average.weights.h5: the mean of the weights of that many epochs, the last
-    # ones or those that are best by metric
+    # average.weights.h5: the mean of the weights of that many last epochs
     average_epochs: int | None = None
-    average_by: Literal["last", "best"] = "last"
     # exponential.weights.h5: after every update decay * average + (1 - decay)
     # * weights, with a smaller decay at the beginning; such as 0.999
     average_decay: float | None = None
@@ -110,14 +104,14 @@ class TrainingConfig:
             "iterations_per_epoch",
             "sampled_softmax",
             "snapshot_steps",
-            "histograms",
-            "max_skipped",
             "average_epochs",
             "patience",
         )
         check_share(self, "label_smoothing")
-        check_not_negative(self, "learning_rate", "seed", "samples")
-        check_positive(self, "clip_norm", "halving_factor")
+        check_not_negative(
+            self, "learning_rate", "seed", "samples", "max_skipped"
+        )
+        check_positive(self, "clip_norm")
         check_averages(self)
         if self.r_drop < 0:
             raise ValueError(
@@ -206,12 +200,6 @@ def check_averages(training) -> None:
             "average_decay must be greater than 0 and less than 1, such as "
             f"0.999. Received: average_decay={decay}."
         )
-    if training.average_by == "best" and training.average_epochs is None:
-        raise ValueError(
-            "average_by='best' says which epochs average_epochs counts. "
-            "Expected: average_epochs, such as 5. Received: "
-            "average_epochs=None."
-        )
     needed = {
         "average": "average_epochs",
         "exponential": "average_decay",
@@ -225,8 +213,7 @@ def check_averages(training) -> None:
 
 def check_r_drop(model, training) -> None:
     """Raises where the two passes of a sentence would be the same."""
-    drops = (model.dropout, model.attention.dropout, model.word_dropout)
-    if training.r_drop and not any(drops):
+    if training.r_drop and not model.dropout:
         raise ValueError(
             "r_drop compares two passes with other dropout each. Received: "
             f"r_drop={training.r_drop} and dropout=0. Set model.dropout, or "

@@ -47,7 +47,6 @@ def write_corpus(
     *,
     preprocess_source: Preprocess | None = None,
     preprocess_target: Preprocess | None = None,
-    on_bad_line: str = "skip",
     max_skipped: float = 1.0,
     filters: FilterConfig | None = None,
     processes: int | None = 1,
@@ -68,10 +67,9 @@ def write_corpus(
         preprocess_source: Applied to each source sentence, for example a
             `luong_keras.text.preprocessing.Preprocessor`.
         preprocess_target: Applied to each target sentence.
-        on_bad_line: What to do with a pair that has an empty side or cannot
-            be written: `"skip"` leaves it out and counts it, `"error"`
-            stops.
-        max_skipped: The share of the pairs that may be left out for this.
+        max_skipped: The share of the pairs that may be bad, with an empty
+            side or what cannot be written: they are left out and counted.
+            With 0 the first one is an error.
         filters: Which good pairs are left out all the same; none when None.
         processes: How many processes check, all cores when None; the corpus
             is the same.
@@ -82,9 +80,9 @@ def write_corpus(
         The corpus, opened.
 
     Raises:
-        ValueError: A bad pair with `on_bad_line="error"`, named by its place,
-            no good pair at all, or more than `max_skipped` bad ones, of
-            which it shows some.
+        ValueError: A bad pair with `max_skipped=0`, named by its place, no
+            good pair at all, or more than `max_skipped` bad ones, of which
+            it shows some.
 
     Example:
         >>> import tempfile
@@ -96,11 +94,6 @@ def write_corpus(
         >>> corpus.lines(np.array([1, 0]))
         ([b'a b', b'a cat'], [b'c', b'eine Katze'])
     """
-    if on_bad_line not in ("skip", "error"):
-        raise ValueError(
-            "`on_bad_line` must be 'skip' or 'error'. Received: "
-            f"{on_bad_line!r}."
-        )
     filters = filters or FilterConfig()
     check_scripts(filters)
     preprocess = (preprocess_source, preprocess_target)
@@ -108,7 +101,7 @@ def write_corpus(
     alone = _CALLS_ALONE_PREPARING if prepares else _CALLS_ALONE
     checker = PairChecker(preprocess, filters)
     folder = Path(folder)
-    left_out = _LeftOut(strict=on_bad_line == "error")
+    left_out = _LeftOut(strict=max_skipped == 0)
     parts: Counter[int] = Counter()
     seen: set[int] = set()
     number = 0
@@ -218,7 +211,7 @@ class _LeftOut:
             raise ValueError(
                 f"Pair {place} cannot be used: {REASONS[reason]}. "
                 f"Received: {shown_pair(pair)}. Correct it, or leave such "
-                "pairs out with `on_bad_line='skip'`."
+                "pairs out: `max_skipped=0.05` allows that share."
             )
         entries = self.filtered if on_purpose else self.skipped
         entry = entries.setdefault(reason, {"count": 0, "first_lines": []})

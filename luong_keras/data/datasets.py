@@ -118,7 +118,7 @@ def _files(
         return [tuple(pair) for pair in read_text(sources[part], False)]
 
     # Of the training text bad lines may be skipped, and are counted.
-    skip = config.on_bad_line == "skip"
+    skip = config.max_skipped > 0
     notes = [s.note for found in sources.values() for s in found if s.note]
     found = Datasets(
         lambda: read_text(sources["train"], skip),
@@ -188,13 +188,13 @@ def _with_held_out(
 
 
 def _tensorflow_datasets(config: DataConfig) -> Datasets:
-    from luong_keras.data.public_sets import select_lines, test_set, tfds_pairs
+    from luong_keras.data.public_sets import test_set, tfds_pairs
 
     languages = config.languages
-    dev = list(zip(*test_set(config.dev_set, *languages), strict=True))
-    test = list(zip(*test_set(config.test_set, *languages), strict=True))
-    if config.test_subset is not None:
-        test = select_lines(test, config.test_subset)
+    names = str(config.dev or "wmt13"), str(config.test or "wmt14/full")
+    dev, test = (
+        list(zip(*test_set(name, *languages), strict=True)) for name in names
+    )
     return Datasets(
         lambda: tfds_pairs(config.dataset, "train", *languages),
         pairs_key(config),
@@ -249,7 +249,7 @@ def corpus_key(datasets: Datasets | None, config: DataConfig) -> str:
     """
     key = pairs_key(config) if datasets is None else datasets.train_key
     settings = dataclasses.asdict(config)
-    kept = ("lowercase", "normalize_punctuation", "tokenize", "on_bad_line")
+    kept = ("lowercase", "normalize_punctuation", "tokenize")
     parts = {k: settings[k] for k in kept}
     if config.filters != FilterConfig():
         # Without them the key is that of before there were any.

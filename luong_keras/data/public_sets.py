@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from luong_keras.data.parallel_text import read_lines
 from luong_keras.missing_package import missing_package
 
-Line = TypeVar("Line")
+_PAIRS_PER_CALL = 1024
 
 
 def test_set(
@@ -74,75 +74,6 @@ def test_set(
 
 # The name is a noun here; pytest must not take it for a test.
 test_set.__test__ = False  # type: ignore[attr-defined]
-
-
-def select_lines(lines: Sequence[Line], numbers_path: str | Path) -> list[Line]:
-    r"""Takes the lines of a subset, in the subset's order.
-
-    Args:
-        lines: The lines of the full set.
-        numbers_path: A text file, plain or gzipped, with one line for each
-            line of the subset: its number in the full set, counted from 0.
-            Where there are two columns, the number is in the second one and
-            the first one counts 0, 1, 2, ...
-
-    Returns:
-        The chosen lines.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: A line of the file is not like that, a number is outside
-            the full set or given twice, or the file is empty.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "ids"
-        >>> size = path.write_text("2\n0\n")
-        >>> select_lines(["a", "b", "c"], path)
-        ['c', 'a']
-    """
-    chosen: dict[int, int] = {}
-    columns = 0
-    for number, line in enumerate(read_lines(numbers_path), start=1):
-        where = f"Line {number} of {numbers_path}"
-        fields = line.split()
-        columns = columns or len(fields)
-        if (
-            len(fields) != columns
-            or columns not in (1, 2)
-            or not all(field.isdecimal() for field in fields)
-        ):
-            raise ValueError(
-                f"{where} must be one line number, or two columns like all "
-                f"other lines. Received: {line!r}."
-            )
-        if columns == 2 and int(fields[0]) != number - 1:
-            raise ValueError(
-                f"{where} must have {number - 1} in its first column, which "
-                f"counts the lines of the subset. Received: {line!r}."
-            )
-        index = int(fields[-1])
-        if index >= len(lines):
-            raise ValueError(
-                f"{where} must be below {len(lines)}, the number of lines of "
-                f"the full set. Received: {index}. Is this the list of "
-                "another test set?"
-            )
-        first = chosen.setdefault(index, number)
-        if first != number:
-            raise ValueError(
-                f"{where} repeats line {first}. Received: {index}. Remove "
-                "one of them."
-            )
-    if not chosen:
-        raise ValueError(
-            f"{numbers_path} must name at least one line. Received: an empty "
-            "file."
-        )
-    return [lines[index] for index in chosen]
-
-
-_PAIRS_PER_CALL = 1024
 
 
 def tfds_pairs(

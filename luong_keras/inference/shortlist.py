@@ -14,6 +14,12 @@ except ImportError as error:
     raise missing_package("tensorflow", error) from error
 
 
+# Of every batch the first words of the vocabulary may occur, and of each
+# source word the most probable translations.
+FREQUENT = 256
+TRANSLATIONS = 32
+
+
 class Shortlist(tf.Module):
     """Chooses words by the source, from a lexicon.
 
@@ -31,7 +37,7 @@ class Shortlist(tf.Module):
 
     Raises:
         ValueError: where the lexicon has none of the vocabularies' tokens, or
-            too few words are frequent for the beam.
+            a vocabulary is smaller than the beam.
     """
 
     def __init__(
@@ -45,20 +51,20 @@ class Shortlist(tf.Module):
         self.size = config.target_vocabulary_size
         special = config.target_pad_id, config.bos_id, config.eos_id
         # Their places are their ids, so that a search knows them.
-        self.first = max(decoding.shortlist_frequent, max(special) + 1)
-        self.first = min(self.first, self.size)
         least = (decoding.max_beam_size or decoding.beam_size) + 2
+        self.first = max(FREQUENT, max(special) + 1, least)
+        self.first = min(self.first, self.size)
         if self.first < least:
             raise ValueError(
                 "A shortlist must have more words than a beam hypotheses. "
-                f"Expected: shortlist_frequent={least} at least, in a "
-                f"vocabulary as large. Received: {self.first} frequent words."
+                f"Expected: a vocabulary of {least} tokens at least. Received: "
+                f"{self.size} tokens."
             )
         rows = self._rows(
             read_lexicon(str(decoding.shortlist)),
             vocabulary_of(source_tokenizer),
             {word: i for i, word in enumerate(vocabulary_of(target_tokenizer))},
-            decoding.shortlist_translations,
+            TRANSLATIONS,
         )
         if not any(rows):
             raise ValueError(

@@ -93,7 +93,6 @@ class TranslationModel:
         self.sampled_softmax = sampled_softmax
         self.r_drop = r_drop
         self.folded_embedding = None
-        self._word_dropouts: dict[str, keras.layers.Layer] = {}
         self._make_layers()
         self._connect()
 
@@ -193,7 +192,6 @@ class TranslationModel:
         options = {
             "score_mode": attention.score_mode,
             "use_scale": attention.use_scale,
-            "dropout": attention.dropout,
             "kernel_initializer": self._initializer("glorot_uniform"),
             "dtype": self.config.precision,
         }
@@ -278,7 +276,7 @@ class TranslationModel:
         if self.has_attention:
             attended = {"memory": memory, "memory_mask": mask}
         vectors = self.decoder(
-            self._without_words(self.target_embedding(target_in), "target"),
+            self.target_embedding(target_in),
             initial_state=states,
             start_position=0,
             **attended,
@@ -289,22 +287,8 @@ class TranslationModel:
         """The input of the encoder and its mask."""
         if self.source_embedding is not None:
             mask = ops.not_equal(source, self.config.source_pad_id)
-            embedded = self.source_embedding(source)
-            source = self._without_words(embedded, "source")
+            source = self.source_embedding(source)
         return source, mask
-
-    def _without_words(self, embedded, side):
-        """In training, zeros where the words of a side are left out."""
-        if not self.config.word_dropout:
-            return embedded
-        if side not in self._word_dropouts:
-            self._word_dropouts[side] = keras.layers.Dropout(
-                self.config.word_dropout,
-                noise_shape=(None, None, 1),
-                dtype=self.config.precision,
-                name=f"{side}_word_dropout",
-            )
-        return self._word_dropouts[side](embedded)
 
     def _encode(self, embedded, mask):
         memory, *states = self.encoder(embedded, mask=mask)

@@ -47,8 +47,6 @@ _TEXT = (
 _FREE = (
     "model.dropout",
     "model.dropout_style",
-    "model.word_dropout",
-    "model.attention.dropout",
     "model.initial_range",
     "model.precision",
 )
@@ -56,7 +54,6 @@ _FREE = (
 _RESET = {
     "data.columns": None,
     "data.weights": None,
-    "data.test_subset": None,
     "data.train_size": None,
     "data.new_words": 0,
     "decoding.max_length_ratio": None,

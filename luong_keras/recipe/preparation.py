@@ -86,7 +86,6 @@ def prepare_corpus(
             corpus_key(datasets, config.data),
             preprocess_source=preprocess_source,
             preprocess_target=preprocess_target,
-            on_bad_line=config.data.on_bad_line,
             max_skipped=config.data.max_skipped,
             filters=config.data.filters,
             processes=config.data.processes,

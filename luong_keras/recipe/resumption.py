@@ -14,8 +14,7 @@ from luong_keras.training.epoch_logs import JsonLinesLog
 from luong_keras.training.run_folder import RunFolder
 
 # Everything else decides the weights, so that a run that continues with it
-# changed would be no run that can be repeated: `training.jit_compile` too,
-# which rounds otherwise.
+# changed would be no run that can be repeated.
 MAY_CHANGE = (
     # More: a run continues, a finished one too. No rate depends on the last.
     "training.epochs",
@@ -26,15 +25,13 @@ MAY_CHANGE = (
     # How much is lost where a run is killed.
     "training.snapshot_steps",
     # Whether a run that was stopped for a NaN continues without that batch.
-    "training.on_nonfinite",
     "training.max_skipped",
     # What is left out is the same; more of it is looked at or not.
     "data.max_skipped",
     # The text is the same, however many prepare it.
     "data.processes",
-    # How many translations are shown, and whether the weights are.
+    # How many translations are shown.
     "training.samples",
-    "training.histograms",
     # How many epochs' weights stay; those that an average needs always do.
     "training.keep",
     # The epochs that it counts are counted without it, too: a run that has

@@ -114,7 +114,7 @@ def optimizer(config: RunConfig) -> keras.optimizers.Optimizer:
         training.learning_rate,
         training.clip_norm,
         count_embeddings=training.clip_counts_embeddings,
-        on_nonfinite="skip" if training.on_nonfinite == "skip" else "note",
+        on_nonfinite="skip" if training.max_skipped else "note",
         average_decay=training.average_decay,
     )
     if config.model.precision in ("float16", "mixed_float16"):
@@ -128,25 +128,20 @@ def learning_rate_schedule(
 ) -> keras.callbacks.Callback:
     """The rule of the paper's text, one of its authors', or by results."""
     if training.halving == "plateau":
-        factor = training.halving_factor
-        return ReduceOnPlateau(metric.key, metric.mode, factor)
+        return ReduceOnPlateau(metric.key, metric.mode)
     if training.iterations_per_epoch is not None:  # "by_iteration" alone
         return LearningRateHalving.by_iteration(
             training.iterations_per_epoch,
             training.first_halved_epoch - 1,
             1 / training.halvings_per_epoch,
-            factor=training.halving_factor,
         )
     if training.halving == "after_epoch":
         return LearningRateHalving.after_epoch(
             training.first_halved_epoch - 1,
             1 / training.halvings_per_epoch,
-            factor=training.halving_factor,
         )
     return LearningRateHalving(
-        training.first_halved_epoch,
-        training.halvings_per_epoch,
-        factor=training.halving_factor,
+        training.first_halved_epoch, training.halvings_per_epoch
     )
 
 
@@ -201,7 +196,7 @@ def train(
             "hits": [TokenAccuracy()],
         },
         # JAX without its compiler is no way to train.
-        jit_compile=training.jit_compile or devices.on_jax,
+        jit_compile=devices.on_jax,
     )
     stop = StopOnSignal(
         deadline=deadline, agree=devices.any if devices.world > 1 else None
@@ -283,10 +278,7 @@ def weight_files(
                 run.checkpoints,
                 training.keep,
                 training.average_epochs,
-                training.average_by,
                 run.average_weights if averaging else None,
-                metric.key,
-                metric.mode,
                 model,
             ),
         ]

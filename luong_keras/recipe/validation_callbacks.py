@@ -89,9 +89,7 @@ def validation(
     )
     return validated, [
         JsonLinesLog(run.log),
-        keras.callbacks.TensorBoard(
-            run.tensorboard, histogram_freq=config.training.histograms or 0
-        ),
+        keras.callbacks.TensorBoard(run.tensorboard),
         TensorBoardSamples(run.tensorboard / "samples", validated, translator),
     ]
 

@@ -25,6 +25,9 @@ from luong_keras.text.tokenizer import Tokenizer
 from luong_keras.text.word_tokenizer import WordTokenizer, read_vocabulary
 from luong_keras.training.run_folder import RunFolder
 
+# SentencePiece holds all lines that it reads in memory: of a larger text it
+# learns from a sample, the same for every seed.
+SUBWORD_LINES = 2_000_000
 _LINES_PER_CALL = 8192
 # What the maximum length adds to the length of nearly all training pairs.
 _LIMIT_ROOM = 10
@@ -117,7 +120,7 @@ def _subwords(
     """As many subwords as were asked for, or the nearest possible number."""
     options = dataclasses.asdict(data.sentencepiece)
     total = len(sides) * len(corpus)
-    lines = min(total, data.subword_lines or total)
+    lines = min(total, SUBWORD_LINES)
     if lines < total:
         print(
             f"subwords are learnt from a sample: {lines:,} of {total:,} lines"

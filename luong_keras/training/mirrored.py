@@ -135,9 +135,8 @@ def _check_replicas(model: keras.Model, replicas: int) -> None:
     if model.jit_compile:
         raise ValueError(
             "XLA compiles a step for one device. Expected: under several "
-            "replicas `compile(jit_compile=False)`, in a configuration "
-            "training.jit_compile=false. Received: jit_compile=True and "
-            f"{replicas} replicas."
+            "replicas `compile(jit_compile=False)`. Received: jit_compile=True "
+            f"and {replicas} replicas."
         )
 
 

@@ -358,8 +358,8 @@ class StopOnNonFinite(Stateful):
 
 _ADVICE = (
     "The last snapshot is from before that. Lower the learning rate or the "
-    "clip norm, look at the text of that batch, or leave such steps out "
-    "(training.on_nonfinite=skip)."
+    "clip norm, look at the text of that batch, or leave some such "
+    "steps out (training.max_skipped=100)."
 )
 
 

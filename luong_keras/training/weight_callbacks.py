@@ -1,6 +1,5 @@
 """Callbacks that write the weights of epochs."""
 
-import math
 import os
 import re
 import warnings
@@ -14,9 +13,6 @@ from keras import ops
 from luong_keras.training.monitoring import (
     LOSS,
     BestEpoch,
-    Stateful,
-    check_mode,
-    result,
 )
 from luong_keras.training.run_folder import epoch_path
 from luong_keras.training.weight_files import (
@@ -98,7 +94,7 @@ class BestWeights(BestEpoch):
             )
 
 
-class EpochWeights(Stateful):
+class EpochWeights(keras.callbacks.Callback):
     """Keep the weights of some epochs, and write the mean of some.
 
     After each epoch its weights go to `epoch-007.weights.h5` where they are
@@ -109,51 +105,35 @@ class EpochWeights(Stateful):
     Args:
         folder: Of the files.
         keep: The number of last epochs whose weights stay.
-        average_epochs: The number of epochs to take the mean of, computed in
-            float64; fewer, where there are no more. Their files stay as long
+        average_epochs: The number of last epochs to take the mean of, computed
+            in float64; fewer, where there are no more. Their files stay as long
             as that needs them. `None` for no mean.
-        average_by: `"last"` or `"best"`: which epochs. Of equally good ones
-            those of less `val_loss` count, then the earlier.
         average_path: Where the mean is written, ending in `.weights.h5`.
-        monitor: The key of the value in the logs by which the best are found.
-        mode: `"max"` or `"min"`, its better direction.
         model: The model whose weights to save, where it is not the one that
             is trained but shares its layers.
 
     Raises:
-        ValueError: If an argument is not as above, or if the logs lack the
-            value.
+        ValueError: If an argument is not as above.
 
     Example:
-        >>> EpochWeights("run/checkpoints", keep=3).get_state()
-        {'best': []}
+        >>> EpochWeights("run/checkpoints", keep=3).keep
+        3
     """
-
-    saved = ("best",)
 
     def __init__(
         self,
         folder: str | os.PathLike[str],
         keep: int = 0,
         average_epochs: int | None = None,
-        average_by: str = "last",
         average_path: str | os.PathLike[str] | None = None,
-        monitor: str = "val_bleu",
-        mode: str = "max",
         model: keras.Model | None = None,
     ) -> None:
         super().__init__()
-        _check(keep, average_epochs, average_by, average_path)
-        check_mode(mode)
+        _check(keep, average_epochs, average_path)
         self.folder = Path(folder)
         self.keep = keep
         self.average_epochs = average_epochs
-        self.average_by = average_by
         self.average_path = average_path
-        self.monitor = monitor
-        self.mode = mode
-        #: The best epochs, counted from 1, with value and loss; best first.
-        self.best: list[list[float]] = []
         self._saved_model = model
 
     def on_epoch_end(
@@ -161,7 +141,7 @@ class EpochWeights(Stateful):
     ) -> None:
         """Save the weights, write the mean, remove what is not wanted."""
         number = epoch + 1
-        averaged = self._averaged(number, logs)
+        averaged = _last(self.average_epochs or 0, number)
         wanted = {*_last(self.keep, number), *averaged}
         if number in wanted:
             path = epoch_path(self.folder, number)
@@ -169,20 +149,6 @@ class EpochWeights(Stateful):
         if averaged:
             self._write_mean(averaged)
         self._remove_before(number, wanted)
-
-    def _averaged(self, number: int, logs: dict[str, Any] | None) -> list[int]:
-        """The epochs of the mean, this one among them or not."""
-        if self.average_epochs is None:
-            return []
-        if self.average_by == "last":
-            return _last(self.average_epochs, number)
-        value, loss = result(logs, self.monitor)
-        if not math.isnan(value):
-            sign = -1 if self.mode == "max" else 1
-            ranked = [*self.best, [number, value, loss]]
-            ranked.sort(key=lambda row: (sign * row[1], *row[2:]))
-            self.best = ranked[: self.average_epochs]
-        return sorted(int(number) for number, *_ in self.best)
 
     def _write_mean(self, numbers: list[int]) -> None:
         assert self.average_path is not None  # since the constructor
@@ -214,18 +180,12 @@ def _last(count: int, number: int) -> list[int]:
 def _check(
     keep: int,
     average_epochs: int | None,
-    average_by: str,
     average_path: str | os.PathLike[str] | None,
 ) -> None:
     if keep < 0 or (average_epochs is not None and average_epochs < 1):
         raise ValueError(
             "Expected: keep of at least 0 and average_epochs of at least 1 or "
             f"None. Received: keep={keep}, average_epochs={average_epochs}."
-        )
-    if average_by not in ("last", "best"):
-        raise ValueError(
-            "`average_by` must be 'last' or 'best', the epochs to take the "
-            f"mean of. Received: average_by={average_by!r}."
         )
     if (average_epochs is None) != (average_path is None):
         raise ValueError(

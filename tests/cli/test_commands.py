@@ -400,9 +400,9 @@ def test_pairs_of_a_file_are_scored(call, run, tmp_path):
     assert json.loads(run.results.read_text().splitlines()[-1])["set"] == (
         str(path)
     )
-    for flags in (["--part", "dev"], ["--test-subset", "x"]):
+    for flags in (["--part", "dev"], ["--test-set", "x"]):
         error = "\n".join(call("evaluate", path, *flags, status=2))
-        assert f"Received: {' '.join(flags)}. Leave it out" in error
+        assert f"Received: {' '.join(flags)} and files. Leave" in error
     error = "\n".join(call("evaluate", "--metric", "loss", status=2))
     assert "Received: loss, which has none." in error
 
@@ -501,10 +501,9 @@ def test_a_wrong_comparison_is_refused(
     assert message in error and error.count("\n") == 1
 
 
-@pytest.mark.parametrize("flag", ["--test-set", "--test-subset"])
-def test_development_text_has_no_test_set(call, searched, flag):
-    error = call("evaluate", "--part", "dev", flag, "wmt15", status=2)
-    assert f"Received: --part dev {flag} wmt15." in "\n".join(error)
+def test_development_text_has_no_test_set(call, searched):
+    error = call("evaluate", "--part", "dev", "--test-set", "wmt15", status=2)
+    assert "Received: --test-set wmt15 --part dev." in "\n".join(error)
 
 
 def test_a_test_set_that_the_run_would_not_read_is_refused(call, searched):

@@ -107,7 +107,6 @@ def places(tmp_path, monkeypatch):
         ("--training.clip-norm None", "demo", ["training.clip_norm=null"]),
         ("--preset authors --beam-size 1", "authors", ["beam_size=1"]),
         ("--dataset wmt15", "demo", ["data.dataset=wmt15_translate"]),
-        ("--preset paper --test-subset f", "paper", ["data.test_subset=f"]),
     ],
 )
 def test_the_command_line_gives_settings(argv, preset, assignments):

@@ -70,20 +70,16 @@ def test_a_corpus_is_written_as_it_is_told(tmp_path):
     assert corpus.lines(np.array([0])) == ([b"AA"], [b"Bb"])
     assert corpus.description["key"] == "key"
     with pytest.raises(ValueError, match="Pair 2 "):
-        open_or_write_corpus(
-            lambda: pairs, tmp_path, "other", on_bad_line="error"
-        )
+        open_or_write_corpus(lambda: pairs, tmp_path, "other", max_skipped=0.0)
 
 
 def test_a_bad_pair_can_stop_the_writing(tmp_path):
     with pytest.raises(ValueError, match="Pair 2 .* target sentence is empty"):
-        write_corpus([("a", "b"), ("c", "")], tmp_path, on_bad_line="error")
+        write_corpus([("a", "b"), ("c", "")], tmp_path, max_skipped=0.0)
     with pytest.raises(FileNotFoundError, match="no complete corpus"):
         Corpus.open(tmp_path)
     with pytest.raises(ValueError, match="No sentence pair"):
         write_corpus([("", "")], tmp_path)
-    with pytest.raises(ValueError, match="on_bad_line"):
-        write_corpus(PAIRS, tmp_path, on_bad_line="warn")
 
 
 def test_each_side_has_its_preprocessing(tmp_path):

@@ -157,7 +157,7 @@ def test_processes_change_nothing(tmp_path, small_chunks):
     )
     two = write(tmp_path / "two", processes=2)
     assert files_of(one) == files_of(two)
-    strict = {"on_bad_line": "error", "processes": 2}
+    strict = {"max_skipped": 0.0, "processes": 2}
     for pairs in (None, noisy_pairs(2000)):
         with pytest.raises(ValueError, match="Pair x.tsv:1 cannot be used"):
             write(tmp_path / "strict", pairs, **strict)
@@ -173,7 +173,7 @@ def test_pairs_without_a_place_are_counted_through(tmp_path, small_chunks):
     assert corpus.skipped["empty source"]["first_lines"] == [124]
     assert corpus.filtered["identical sides"]["first_lines"] == [250]
     with pytest.raises(ValueError, match="Pair 124 cannot be used"):
-        write_corpus(iter(pairs), tmp_path / "b", on_bad_line="error")
+        write_corpus(iter(pairs), tmp_path / "b", max_skipped=0.0)
 
 
 def test_chunks_are_few_at_a_time(monkeypatch):

@@ -7,6 +7,7 @@ import tensorflow as tf
 from keras import ops
 
 from luong_keras.decoding import LengthPenalty
+from luong_keras.inference import shortlist
 from luong_keras.inference.shortlist import Shortlist
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.layers.embedding import Embedding
@@ -42,12 +43,12 @@ def lexicon(tmp_path):
 
 
 @pytest.fixture
-def make(lexicon):
-    def make(**settings):
+def make(lexicon, monkeypatch):
+    def make(frequent=4, translations=2, **settings):
+        monkeypatch.setattr(shortlist, "FREQUENT", frequent)
+        monkeypatch.setattr(shortlist, "TRANSLATIONS", translations)
         settings = {
             "beam_size": 2,
-            "shortlist_frequent": 4,
-            "shortlist_translations": 2,
             "shortlist": lexicon,
             "replace_unknown": False,
             **settings,
@@ -105,7 +106,7 @@ def test_the_words_are_those_of_the_sources_and_frequent_ones(make):
     assert words("") == set()
     assert words("", tf.constant([[11, 0], [5, 5]])) == {"das", "Katze"}
     # The first of the vocabulary, whatever is translated.
-    more = make(shortlist_frequent=6, shortlist_translations=1)
+    more = make(frequent=6, translations=1)
     ids = more.source_tokenizer.encode(["the cat dog"]).flat_values
     assert {NAMES[i] for i in more.shortlist.words(ids).numpy()} == {
         *SPECIAL,
@@ -149,7 +150,7 @@ def test_samples_without_putting_back_have_words_of_the_list_alone(make):
 
 
 def test_with_all_words_nothing_changes(eager, make):
-    every = make(shortlist_frequent=99).nbest(SENTENCES)
+    every = make(frequent=99).nbest(SENTENCES)
     check(every, make(shortlist=None).nbest(SENTENCES))
 
 
@@ -196,7 +197,7 @@ def test_logits_of_some_words_are_those_of_all(tied, width):
 @pytest.mark.parametrize(
     "text, settings, message",
     [
-        (LEXICON, {"beam_size": 3}, "shortlist_frequent=5 at least"),
+        (LEXICON, {"beam_size": 30}, "of 32 tokens at least"),
         ("tür door 1\n", {}, "has no token of these vocabularies"),
         ("the die 1\nthe die\n", {}, "Line 2 of the lexicon .* three fields"),
         ("the die p\n", {}, "'p' in line 1"),

@@ -418,30 +418,6 @@ def test_a_clone_of_each_model_is_tied_alike(part, changes):
         np.testing.assert_array_equal(found, expected)
 
 
-def test_words_are_left_out_in_training_alone():
-    usual, sparse = make(), make(word_dropout=0.4)
-    sparse.model.set_weights(usual.model.get_weights())
-    inputs = [SOURCE, TARGET_IN]
-    np.testing.assert_array_equal(
-        logits_of(sparse, *inputs), logits_of(usual, *inputs)
-    )
-    for side, ids in (("source", SOURCE), ("target", TARGET_IN)):
-        layer = sparse.model.get_layer(f"{side}_word_dropout")
-        embedding = getattr(sparse, f"{side}_embedding")
-        words = np.tile(ids, (60, 4))
-        whole = to_numpy(embedding(words))
-        left = to_numpy(layer(whole, training=True))
-        kept = (left != 0).any(axis=-1)
-        # The mean is what it was (as with every dropout of Keras).
-        expected = np.where(kept[..., None], whole / 0.6, 0)
-        np.testing.assert_allclose(left, expected, rtol=1e-6)
-        deviation = (0.4 * 0.6 / kept.size) ** 0.5
-        assert abs(kept.mean() - 0.6) < 4 * deviation
-    losses = sparse.training_model([*inputs, TARGET_OUT], training=True)
-    others = sparse.training_model([*inputs, TARGET_OUT], training=False)
-    assert (to_numpy(losses["word"]) != to_numpy(others["word"]))[REAL].all()
-
-
 @tensorflow
 def test_float_features_take_the_place_of_words():
     translation_model = make(source_features=3)
@@ -469,7 +445,6 @@ def test_float_features_take_the_place_of_words():
             {
                 "tied_embeddings": True,
                 "shared_embeddings": True,
-                "word_dropout": 0.5,
                 "source_vocabulary_size": 11,
                 "target_vocabulary_size": 11,
             },

@@ -425,14 +425,6 @@ MUTATIONS = [
         "drawn",
     ),
     Mutation(
-        "the same words left out of all sentences",
-        "models/translation_model.py",
-        "noise_shape=(None, None, 1)",
-        "noise_shape=(1, None, 1)",
-        ("tests/models/test_translation_model.py",),
-        "left_out",
-    ),
-    Mutation(
         "a snapshot that two processes may write",
         "training/fit.py",
         "if writes_snapshots:\n",

@@ -137,8 +137,8 @@ def batch(rows=4, features=None):
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"word_dropout": 0.2}, {"source_features": 3, "encoder_layers": 2}],
-    ids=["words", "word dropout", "features"],
+    [{}, {"source_features": 3, "encoder_layers": 2}],
+    ids=["words", "features"],
 )
 def test_a_model_reads_each_sentence_twice_in_training_alone(settings):
     model = made(1.0, **settings)
@@ -229,4 +229,3 @@ def test_mistakes():
     training = lk.config.TrainingConfig(r_drop=1.0)
     with pytest.raises(ValueError, match="Set model.dropout"):
         lk.RunConfig(model=lk.ModelConfig(dropout=0.0), training=training)
-    lk.RunConfig(model=lk.ModelConfig(word_dropout=0.1), training=training)

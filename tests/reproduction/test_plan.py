@@ -110,7 +110,7 @@ def test_every_plan_can_be_chosen_from(name):
 def test_a_plan_changes_what_it_inherits():
     wmt14 = read_plan("wmt14").rows
     assert wmt14["ensemble"].models == 8
-    assert wmt14["turned-dot-unk"].config.data.test_set == "wmt15"
+    assert wmt14["turned-dot-unk"].config.data.test == "wmt15"
     assert wmt14["turned-dot-unk"].config.data.source_language == "de"
 
 

@@ -1,7 +1,5 @@
 """Kept weights, their averages and the end of a run that gets no better."""
 
-import math
-
 import keras
 import numpy as np
 import pytest
@@ -77,7 +75,6 @@ def build_model():
 def run(
     folder,
     *others,
-    average_by="best",
     patience=3,
     keep=2,
     epochs=10,
@@ -90,7 +87,6 @@ def run(
         folder / "checkpoints",
         keep,
         3,
-        average_by,
         folder / "average.weights.h5",
         model=saved,
     )
@@ -172,14 +168,14 @@ def mean(folder, numbers):
     ]
 
 
-def test_the_best_epochs_are_averaged_and_kept(straight):
-    folder, _ = straight
-    assert epochs_kept(folder) == [2, 4, 5, 6, 7]
-    equal(read(folder / "average.weights.h5"), mean(folder, [2, 4, 5]))
+def test_more_epochs_are_kept_than_averaged(tmp_path):
+    run(tmp_path, keep=4)
+    assert epochs_kept(tmp_path) == [4, 5, 6, 7]
+    equal(read(tmp_path / "average.weights.h5"), mean(tmp_path, [5, 6, 7]))
 
 
-def test_the_last_epochs_are_averaged_and_kept(tmp_path, straight):
-    model, _ = run(tmp_path, average_by="last", keep=0)
+def test_the_last_epochs_are_averaged_and_kept(tmp_path):
+    model, _ = run(tmp_path, keep=0)
     assert epochs_kept(tmp_path) == [5, 6, 7]
     equal(read(tmp_path / "average.weights.h5"), mean(tmp_path, [5, 6, 7]))
     last = tmp_path / "checkpoints" / "epoch-007.weights.h5"
@@ -294,27 +290,11 @@ def test_other_files_stay(tmp_path):
 
 def test_a_mean_without_a_file_is_told(tmp_path):
     path = tmp_path / "average.weights.h5"
-    callback = EpochWeights(tmp_path, 0, 2, "last", path)
+    callback = EpochWeights(tmp_path, 0, 2, path)
     callback.set_model(build_model())
     with pytest.warns(UserWarning, match="epoch-004.weights.h5 in .* others"):
         callback.on_epoch_end(4)
     assert path.exists()
-
-
-def test_an_epoch_of_nan_is_not_averaged(tmp_path):
-    path = tmp_path / "average.weights.h5"
-    callback = EpochWeights(tmp_path, 0, 2, "best", path, "loss", "min")
-    callback.set_model(build_model())
-    for epoch, value in enumerate((3.0, float("nan"), 2.0, 4.0, 1.0)):
-        callback.on_epoch_end(epoch, {"loss": value})
-        if epoch == 1:
-            assert callback.get_state() == {"best": [[1, 3.0, math.inf]]}
-    best = [[5, 1.0, math.inf], [3, 2.0, math.inf]]
-    assert callback.get_state() == {"best": best}
-    assert sorted(p.name for p in tmp_path.glob("epoch-*")) == [
-        "epoch-003.weights.h5",
-        "epoch-005.weights.h5",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -323,9 +303,7 @@ def test_an_epoch_of_nan_is_not_averaged(tmp_path):
         (lambda: EpochWeights("c", keep=-1), "keep=-1"),
         (lambda: EpochWeights("c", average_epochs=0), "average_epochs=0"),
         (lambda: EpochWeights("c", 0, 2), "average_path=None"),
-        (lambda: EpochWeights("c", 0, 2, "first"), "average_by='first'"),
-        (lambda: EpochWeights("c", 0, 2, "last", "a.h5"), "path='a.h5'"),
-        (lambda: EpochWeights("c", mode="up"), "mode='up'"),
+        (lambda: EpochWeights("c", 0, 2, "a.h5"), "path='a.h5'"),
         (lambda: ExponentialWeights("a.h5"), "path='a.h5'"),
         (lambda: StopOnPlateau(0), "patience=0"),
         (lambda: StopOnPlateau(1).on_epoch_end(0, {}), "'val_bleu'"),

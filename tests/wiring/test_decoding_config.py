@@ -224,8 +224,6 @@ BEYOND = {
     "batch_size",
     "dictionary",
     "shortlist",
-    "shortlist_frequent",
-    "shortlist_translations",
 }
 
 

@@ -24,12 +24,6 @@ UNIFORM = ("uniform", -0.7, 0.7)
 
 # What the layers of that model have, and where.
 EXPECTED = {
-    "source_word_dropout": ABSENT,
-    "source_word_dropout.rate": ABSENT,
-    "source_word_dropout.noise_shape": ABSENT,
-    "target_word_dropout": ABSENT,
-    "target_word_dropout.rate": ABSENT,
-    "target_word_dropout.noise_shape": ABSENT,
     "source_embedding.name": "source_embedding",
     "target_embedding.name": "target_embedding",
     "source_embedding.input_dim": 11,
@@ -243,17 +237,6 @@ MODEL_ROWS = {
         {"gradient_clip": 0.125},
         CLIPPING | having(".gradient_clip", 0.125),
     ),
-    "word_dropout": (
-        {"word_dropout": 0.3},
-        {
-            "source_word_dropout": "Dropout",
-            "source_word_dropout.rate": 0.3,
-            "source_word_dropout.noise_shape": (None, None, 1),
-            "target_word_dropout": "Dropout",
-            "target_word_dropout.rate": 0.3,
-            "target_word_dropout.noise_shape": (None, None, 1),
-        },
-    ),
     "shared_embeddings": (
         {"shared_embeddings": True, "source_vocabulary_size": 9},
         {
@@ -335,7 +318,6 @@ ATTENTION_ROWS = {
         {"use_scale": True},
         {"decoder.cell.attention.use_scale": True},
     ),
-    "dropout": ({"dropout": 0.4}, {"decoder.cell.attention.dropout": 0.4}),
 }
 
 # More than a field at once: what two choices mean together.
@@ -379,7 +361,6 @@ COMBINED_ROWS = {
                 score_mode="concat",
                 concat_form="query_only",
                 use_scale=True,
-                dropout=0.4,
             ),
             "precision": "mixed_float16",
         },
@@ -389,7 +370,6 @@ COMBINED_ROWS = {
             "decoder.cell.attention.score_mode": "concat",
             "decoder.cell.attention.concat_form": "query_only",
             "decoder.cell.attention.use_scale": True,
-            "decoder.cell.attention.dropout": 0.4,
         },
     ),
     "Keras' own initializers": (
@@ -431,9 +411,6 @@ class Parts:
         vars(self).update(vars(translation_model))
         model = translation_model.training_model
         self.losses = model.get_layer("word_losses")
-        for layer in model.layers:
-            if layer.name.endswith("_word_dropout"):
-                setattr(self, layer.name, layer)
 
 
 def make(label_smoothing=0.0, sampled=None, r_drop=0.0, **changes):

@@ -147,7 +147,7 @@ EXPECTED = {
     "optimizer.count_embeddings": True,
     "optimizer.on_nonfinite": "note",
     "optimizer.average_decay": None,
-    "nonfinite.max_skipped": 100,
+    "nonfinite.max_skipped": 0,
     "loss.normalization": "sentence",
     "loss.nominal_batch_size": None,
     "jit_compile": False,
@@ -166,18 +166,15 @@ EXPECTED = {
     "best.mode": "max",
     "epochs.keep": 0,
     "epochs.average_epochs": None,
-    "epochs.average_by": "last",
     "plateau.patience": None,
     "plateau.monitor": "val_bleu",
     "plateau.mode": "max",
-    "epochs.monitor": "val_bleu",
-    "epochs.mode": "max",
     "progress.monitor": "val_bleu",
     "progress.mode": "max",
     "schedule": "LearningRateHalving",
 }
 
-MONITORS = ("best", "plateau", "epochs", "progress")
+MONITORS = ("best", "plateau", "progress")
 
 
 def seen(run):
@@ -218,7 +215,6 @@ TRAINING_ROWS = {
     ),
     "first_halved_epoch": ({"first_halved_epoch": 2}, {}),
     "halvings_per_epoch": ({"halvings_per_epoch": 2}, {}),
-    "halving_factor": ({"halving_factor": 0.25}, {}),
     "normalization": (
         {"normalization": "word"},
         {"loss.normalization": "word"},
@@ -232,20 +228,13 @@ TRAINING_ROWS = {
     "r_drop": ({"r_drop": 2.0}, {}),
     "seed": ({"seed": 5}, {"data.seed": 5}),
     "snapshot_steps": ({"snapshot_steps": 17}, {"options.snapshot_steps": 17}),
-    "jit_compile": ({"jit_compile": True}, {"jit_compile": True}),
     "samples": ({"samples": 2}, {"validation.samples": 2}),
-    "histograms": ({"histograms": 3}, {"tensorboard.histogram_freq": 3}),
-    "on_nonfinite": (
-        {"on_nonfinite": "skip"},
-        {"optimizer.on_nonfinite": "skip"},
+    "max_skipped": (
+        {"max_skipped": 7},
+        {"nonfinite.max_skipped": 7, "optimizer.on_nonfinite": "skip"},
     ),
-    "max_skipped": ({"max_skipped": 7}, {"nonfinite.max_skipped": 7}),
     "keep": ({"keep": 3}, {"epochs.keep": 3}),
     "average_epochs": ({"average_epochs": 4}, {"epochs.average_epochs": 4}),
-    "average_by": (
-        {"average_by": "best", "average_epochs": 4},
-        {"epochs.average_by": "best", "epochs.average_epochs": 4},
-    ),
     "average_decay": (
         {"average_decay": 0.9},
         {"optimizer.average_decay": 0.9},
@@ -437,10 +426,6 @@ def rates(training, epochs=4, steps=4):
     [
         ({"first_halved_epoch": 3}, [8] * 8 + [4] * 4 + [2] * 4),
         (
-            {"first_halved_epoch": 4, "halving_factor": 0.25},
-            [8] * 12 + [2] * 4,
-        ),
-        (
             {"first_halved_epoch": 4, "halvings_per_epoch": 2},
             [8] * 12 + [4] * 2 + [2] * 2,
         ),
@@ -454,9 +439,8 @@ def rates(training, epochs=4, steps=4):
                 "halving": "after_epoch",
                 "first_halved_epoch": 3,
                 "halvings_per_epoch": 2,
-                "halving_factor": 0.25,
             },
-            [8] * 10 + [2] * 2 + [0.5] * 2 + [0.125] * 2,
+            [8] * 10 + [4] * 2 + [2] * 2 + [1] * 2,
         ),
         # Epochs of five updates: the second ends after ten.
         (
@@ -473,13 +457,12 @@ def rates(training, epochs=4, steps=4):
                 "iterations_per_epoch": 6,
                 "first_halved_epoch": 2,
                 "halvings_per_epoch": 2,
-                "halving_factor": 0.25,
             },
-            [8] * 6 + [2] * 3 + [0.5] * 3 + [0.125] * 3 + [0.03125],
+            [8] * 6 + [4] * 3 + [2] * 3 + [1] * 3 + [0.5],
         ),
         (
-            {"halving": "plateau", "halving_factor": 0.25},
-            [8] * 8 + [2] * 4 + [0.5] * 4,
+            {"halving": "plateau"},
+            [8] * 8 + [4] * 4 + [2] * 4,
         ),
     ],
 )
@@ -531,9 +514,6 @@ def test_no_field_of_data_is_left_out():
             "dataset",
             "source_language",
             "target_language",
-            "dev_set",
-            "test_set",
-            "test_subset",
         },
         test_files_are_those_of_the_settings: {
             "train",
@@ -543,7 +523,6 @@ def test_no_field_of_data_is_left_out():
         test_columns_are_those_of_the_settings: {"columns"},
         test_weights_reach_the_batches: {"weights"},
         test_filters_and_processes_reach_the_corpus: {"filters", "processes"},
-        test_subwords_are_learnt_from_so_many_lines: {"subword_lines"},
         test_merges_are_left_out_as_often: {"subword_dropout"},
         test_the_built_in_corpus_is_of_the_settings: {"train_size"},
         test_the_tokenizers_are_of_the_settings: {
@@ -556,10 +535,7 @@ def test_no_field_of_data_is_left_out():
         test_the_corpus_is_prepared_as_its_settings_say: {
             "normalize_punctuation"
         },
-        test_a_bad_line_is_skipped_or_an_error: {
-            "on_bad_line",
-            "max_skipped",
-        },
+        test_a_bad_line_is_skipped_or_an_error: {"max_skipped"},
     }
     named = set().union(DATA_ROWS, *elsewhere.values())
     assert named == {field.name for field in dataclasses.fields(DataConfig)}
@@ -577,24 +553,21 @@ def test_the_data_sets_are_those_of_the_settings(monkeypatch):
 
     both = (["s1", "s2"], ["t1", "t2"])
     monkeypatch.setattr(public_sets, "test_set", noting("set", both))
-    monkeypatch.setattr(public_sets, "select_lines", noting("lines", ["kept"]))
     monkeypatch.setattr(public_sets, "tfds_pairs", noting("train", ["pair"]))
     found = load_datasets(
         DataConfig(
             dataset="a_builder",
             source_language="cs",
             target_language="fr",
-            dev_set="dev11",
-            test_set="test12",
-            test_subset="lines.txt",
+            dev="dev11",
+            test="test12",
         )
     )
-    assert (found.dev, found.test) == ([("s1", "t1"), ("s2", "t2")], ["kept"])
+    assert found.dev == found.test == [("s1", "t1"), ("s2", "t2")]
     assert list(found.train()) == ["pair"]
     assert asked == [
         ("set", "dev11", "cs", "fr"),
         ("set", "test12", "cs", "fr"),
-        ("lines", [("s1", "t1"), ("s2", "t2")], "lines.txt"),
         ("train", "a_builder", "train", "cs", "fr"),
     ]
 
@@ -659,12 +632,12 @@ def test_subwords_are_learnt_from_so_many_lines(tmp_path, monkeypatch):
         return WordTokenizer.from_words(["a"])
 
     monkeypatch.setattr(vocabularies.SentencePieceTokenizer, "train", train)
-    for number, lines in enumerate((None, 48, 10, 10)):
+    for number, lines in enumerate((99, 48, 10, 10)):
         data = DataConfig(
             tokenizer="sentencepiece",
             joint_vocabulary=True,
-            subword_lines=lines,
         )
+        monkeypatch.setattr(vocabularies, "SUBWORD_LINES", lines)
         training = TrainingConfig(seed=number)
         config = RunConfig(model=MODEL, data=data, training=training)
         run = RunFolder(tmp_path / str(number))
@@ -753,14 +726,12 @@ def test_the_corpus_is_prepared_as_its_settings_say(
 
 def test_a_bad_line_is_skipped_or_an_error(tmp_path):
     pairs = [("a", "x"), ("", "y")]
-    kept = corpus_of(
-        tmp_path / "skip", pairs, on_bad_line="skip", max_skipped=0.5
-    )
+    kept = corpus_of(tmp_path / "skip", pairs, max_skipped=0.5)
     assert kept == [["a"], ["x"]]
     with pytest.raises(ValueError, match=r"50\.0%. Expected: at most 49\.0%"):
         corpus_of(tmp_path / "many", pairs, max_skipped=0.49)
-    with pytest.raises(ValueError, match="line"):
-        corpus_of(tmp_path / "error", pairs, on_bad_line="error")
+    with pytest.raises(ValueError, match="Pair 2 cannot be used"):
+        corpus_of(tmp_path / "error", pairs, max_skipped=0.0)
 
 
 @pytest.mark.parametrize(
