@@ -88,6 +88,12 @@ class ModelStep(PerSentence):
         """Logits (B, K, V), new states and attention weights or None."""
         read, kept = ids[..., None], []
         if self.reads_prefix:
+            if not states:
+                raise ValueError(
+                    "Expected: the ids so far, (B, K, T), as the first state. "
+                    "Received: no states. `search` makes it; elsewhere, "
+                    "`step.first_states(states, batch, max_steps)` does."
+                )
             prefix, *states = states
             places = ops.arange(ops.shape(prefix)[-1], dtype="int32")
             read = ops.where(places == position, read, prefix)
@@ -124,7 +130,7 @@ class ModelStep(PerSentence):
         )
         arguments = [read, *states, *constants]
         inputs = getattr(self.decoder, "inputs", None)
-        if inputs is None:
+        if inputs is None or len(inputs) == len(arguments) == 1:
             outputs = self.decoder(*arguments)
         else:
             _check_inputs(inputs, arguments, len(tree.flatten(states)))
