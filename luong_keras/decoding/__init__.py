@@ -1,8 +1,9 @@
 """Searches over a step function, whatever the model.
 
-`search` is the loop; a `DecodingStrategy` chooses the words (`Greedy`, `Beam`,
-`ConstrainedBeam`, `Sampling`, `StochasticBeam`), `Scorer`s change the ranks of
-words and hypotheses. Both may be your own.
+`ModelStep` makes the step function of a Keras decoder. `search` is the loop; a
+`DecodingStrategy` chooses the words (`Greedy`, `Beam`, `ConstrainedBeam`,
+`Sampling`, `StochasticBeam`), `Scorer`s change the ranks of words and
+hypotheses. All of them may be your own.
 """
 
 from luong_keras.lazy_names import attach_stub

@@ -5,6 +5,7 @@ from .ensemble import ensemble_step as ensemble_step
 from .forced import forced_decoding as forced_decoding
 from .greedy import Greedy as Greedy
 from .greedy import greedy_search as greedy_search
+from .model_step import ModelStep as ModelStep
 from .phrases import ForbiddenPhrases as ForbiddenPhrases
 from .sampling import Sampling as Sampling
 from .scorers import CoveragePenalty as CoveragePenalty

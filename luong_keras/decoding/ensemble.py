@@ -23,7 +23,8 @@ def ensemble_step(steps, state_counts, average="logits"):
 
     Returns:
         A step function whose states are those of all models, one after the
-        other, and whose attention weights are the mean of theirs.
+        other, and whose attention weights are the mean of theirs, of those
+        that return any.
 
     Raises:
         ValueError: for an unknown average, or not one count a step.
@@ -73,10 +74,11 @@ class _EnsembleStep(PerSentence):
             results.append(one(ids, own, position))
             first += count
         logits, new_states, weights = zip(*results, strict=True)
+        weights = [masking.upcast(x) for x in weights if x is not None]
         return (
             _averaged(logits, self.average),
             [state for states in new_states for state in states],
-            _mean([masking.upcast(each) for each in weights]),
+            _mean(weights) if weights else None,
         )
 
 

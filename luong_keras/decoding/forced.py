@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from luong_keras.decoding.search import write_rows
+from luong_keras.decoding.step_function import call_step, first_states
 from luong_keras.ops import masking
 from luong_keras.special_tokens import BOS_ID
 
@@ -30,7 +31,7 @@ def forced_decoding(
 
     Args:
         step: the step function described in `luong_keras.decoding.search`.
-        states: its first states, a list of (B, U).
+        states: its first states, as in `luong_keras.decoding.search`.
         targets: (B, T) ids, with the `</s>` that ends each.
         lengths: (B,) how many of them, `</s>` counted; the rest is padding.
         bos_id: the id the decoder reads first.
@@ -53,15 +54,15 @@ def forced_decoding(
     batch, steps = ops.shape(targets)
     first = ops.full((batch, 1), bos_id, dtype="int32")
     read = ops.concatenate([first, targets], axis=1)
-    states = [ops.expand_dims(state, 1) for state in states]
+    states = first_states(step, states, batch, steps)
     # One call outside the loop gives the shape of the attention weights.
-    logits, _, weights = step(first, states, 0)
+    logits, _, weights = call_step(step, first, states, 0)
     dtype = masking.wider_dtype(logits.dtype)
     width = ops.shape(weights)[-1]
 
-    def body(t, log_probabilities, alignments, *states):
-        logits, states, weights = step(
-            ops.take(read, t[None], axis=1), list(states), t
+    def body(t, log_probabilities, alignments, states):
+        logits, states, weights = call_step(
+            step, ops.take(read, t[None], axis=1), states, t
         )
         wanted = ops.take(targets, t[None], axis=1)
         inside = t < lengths
@@ -73,17 +74,17 @@ def forced_decoding(
         return (
             t + 1,
             *write_rows((log_probabilities, alignments), t, rows),
-            *states,
+            states,
         )
 
-    _, log_probabilities, alignments, *_ = ops.while_loop(
+    _, log_probabilities, alignments, _ = ops.while_loop(
         lambda t, *_: t < steps,
         body,
         (
             ops.zeros((), dtype="int32"),
             ops.zeros((steps, batch), dtype=dtype),
             ops.zeros((steps, batch, width), dtype=weights.dtype),
-            *states,
+            states,
         ),
     )
     return ForcedDecoding(

@@ -47,7 +47,7 @@ def greedy_search(
 
     Args:
         step: the step function described in `luong_keras.decoding.search`.
-        states: its first states, a list of (B, U).
+        states: its first states, as there.
         max_lengths: (B,) most symbols of each sentence, `</s>` counted.
         max_steps: the largest of them, the length of the result.
         min_lengths: (B,) fewest words before `</s>` is allowed.

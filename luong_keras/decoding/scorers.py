@@ -28,7 +28,10 @@ class Scorer(PerSentence):
     reranks = False
 
     def start(self, batch, source_length, max_steps):
-        """States of the empty hypothesis, (B, 1, ...) each."""
+        """States of the empty hypothesis, (B, 1, ...) each.
+
+        `source_length` is S of the attention weights; 0 of a step without.
+        """
         return []
 
     def attend(self, states, weights):
@@ -145,6 +148,11 @@ class CoveragePenalty(Scorer):
         return ops.not_equal(self.strength, 0)
 
     def start(self, batch, source_length, max_steps):
+        if isinstance(source_length, int) and source_length == 0:
+            raise ValueError(
+                "`CoveragePenalty` needs a step that returns attention "
+                "weights (B, K, S). Received: a step that returns None."
+            )
         return [ops.zeros((batch, 1, source_length), "float32")]
 
     def attend(self, states, weights):
@@ -279,7 +287,7 @@ class AllScorers(PerSentence):
     @staticmethod
     def reordered(kept, order):
         """States of the hypotheses (B, N) at `order`."""
-        return [gather_beams(each, order) if each else each for each in kept]
+        return gather_beams(kept, order)
 
     def suppressed(self, kept, position, vocabulary_size):
         found = [
@@ -309,8 +317,7 @@ class AllScorers(PerSentence):
     def final(self, scores, lengths, kept, parents):
         for scorer, states in self._with(kept):
             if scorer.reranks is not False:
-                if states:
-                    states = gather_beams(states, parents)
+                states = gather_beams(states, parents)
                 scores = scorer.final(scores, lengths, states)
         return scores
 

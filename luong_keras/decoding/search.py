@@ -1,9 +1,7 @@
 """The loop of every search, and the backtracking of its hypotheses.
 
-A step takes `ids` (B, K), `states` (a list of tensors (B, K, ...)) and the
-0-based `position` and returns logits (B, K, V), the new states and attention
-weights (B, K, S). K is the number of hypotheses: 1 in the first step, where
-there is one only, then that of the strategy.
+The step function is described in `step_function.py`; `ModelStep` makes one of
+a Keras model.
 
 What chooses the words is a `DecodingStrategy` (`Greedy`, `Beam`, `Sampling`,
 `StochasticBeam`, or your own); what changes the ranks of words and hypotheses
@@ -21,9 +19,14 @@ import copy
 from typing import Any, NamedTuple
 
 import keras
-from keras import ops
+from keras import ops, tree
 
 from luong_keras.decoding.scorers import AllScorers
+from luong_keras.decoding.step_function import (
+    call_step,
+    first_states,
+    refuse_model,
+)
 from luong_keras.decoding.strategy import (
     DecodingStrategy,
     Hypotheses,
@@ -54,8 +57,12 @@ def search(
     """Translates B sentences.
 
     Args:
-        step: the step function described above.
-        states: its first states, a list of (B, U).
+        step: a function of (ids, states, position) that returns logits (B,
+            K, V), new states and attention weights (B, K, S), or None for
+            them; `ModelStep(model)` where a Keras model decodes. K is 1 in
+            the first step, then that of the strategy.
+        states: its first states, a list or any nested structure of (B, ...),
+            which the step gets as (B, K, ...); [] for none.
         strategy: what chooses the words.
         max_lengths: (B,) most symbols of each sentence, `</s>` counted.
         max_steps: the largest of them, the length of the result.
@@ -86,8 +93,9 @@ def search(
     >>> np.array(found.lengths).tolist()
     [[4, 4]]
     """
-    _refuse_model(step)
-    batch = states[0].shape[0]
+    refuse_model(step)
+    given = tree.flatten(states)
+    batch = given[0].shape[0] if given else None
     max_lengths = _of_each_sentence("max_lengths", max_lengths, batch)
     if min_lengths is None:
         min_lengths = ops.ones_like(max_lengths)
@@ -116,29 +124,8 @@ def _of_each_sentence(name, lengths, batch):
     return lengths
 
 
-def _refuse_model(step):
-    """A Keras layer or model takes no `position`, so it is no step function."""
-    if isinstance(step, keras.Layer):
-        raise ValueError(
-            "Expected: a step function of (ids, states, position) that "
-            "returns logits (B, K, V), the new states and attention weights "
-            f"(B, K, S). Received: the {type(step).__name__} {step.name!r}. "
-            "Call it in a function: `def step(ids, states, position): ...`."
-        )
-
-
-def _check_step(found, special_ids):
-    """Refuses a first step of other results, or ids that it does not know."""
-    results = found if isinstance(found, tuple | list) else [found]
-    shapes = [tuple(getattr(each, "shape", ())) for each in results]
-    if list(map(len, shapes[::2])) != [3, 3] or len(shapes) != 3:
-        raise ValueError(
-            "Expected: a step that returns logits (B, K, V), the new states "
-            "and attention weights (B, K, S); zeros (B, K, 1) where there are "
-            f"none. Received: {len(shapes)} results, the first of shape "
-            f"{shapes[0]}, the last of shape {shapes[-1]}."
-        )
-    size = shapes[0][-1]
+def _check_ids(size, special_ids):
+    """Refuses ids outside the vocabulary of the logits."""
     names = ("bos_id", "eos_id", "pad_id")
     for name, each in zip(names, special_ids, strict=True):
         if isinstance(size, int) and not 0 <= each < size:
@@ -264,12 +251,13 @@ class _Loop(PerSentence):
 
         Also returns the attention weights (B, K, S).
         """
-        batch, k = ops.shape(states[0])[0], self.strategy.num_hypotheses
-        states = [ops.expand_dims(state, 1) for state in states]
+        given = tree.flatten(states) or [self.max_lengths]
+        batch, k = ops.shape(given[0])[0], self.strategy.num_hypotheses
+        states = first_states(self.step, states, batch, self.max_steps)
         first = ops.full((batch, 1), self.bos_id, dtype="int32")
-        found = self.step(first, states, 0)
-        _check_step(found, (self.bos_id, self.eos_id, self.pad_id))
-        logits, states, weights = found
+        logits, states, weights = call_step(self.step, first, states, 0)
+        special_ids = (self.bos_id, self.eos_id, self.pad_id)
+        _check_ids(logits.shape[-1], special_ids)
         scorer_states = self.scorers.start(
             batch, ops.shape(weights)[-1], self.max_steps
         )
@@ -280,11 +268,8 @@ class _Loop(PerSentence):
             first, scores, unfinished, None, scorer_states, states
         )
         output = self.strategy.initialize(self._step_state(0, logits, running))
-        scorer_states = [
-            [ops.repeat(x, k, axis=1) for x in each] for each in scorer_states
-        ]
-        *states, weights = (
-            ops.repeat(x, k, axis=1) for x in (*states, weights)
+        scorer_states, states, weights = tree.map_structure(
+            lambda x: ops.repeat(x, k, axis=1), (scorer_states, states, weights)
         )
         scorer_states = self.scorers.add(scorer_states, output.words, 0)
         return _Running.after(output, scorer_states, states), weights
@@ -305,7 +290,9 @@ class _Loop(PerSentence):
 
     def _advance(self, t, running, history):
         """Step t: every live hypothesis has t words."""
-        logits, states, weights = self.step(running.words, running.states, t)
+        logits, states, weights = call_step(
+            self.step, running.words, running.states, t
+        )
         state = self._step_state(t, logits, running)
         active_mask = self.strategy.active_mask(state, running.strategy_state)
         scorer_states = self.scorers.attend(running.scorer_states, weights)
@@ -331,7 +318,8 @@ class _Loop(PerSentence):
 def write_rows(buffers, t, rows, places=None):
     """Buffers (T, B, ...) with the rows (R, ...) of step t at `places` (R,).
 
-    Without `places` R is B. The buffers keep their types.
+    Without `places` R is B. The buffers keep their types; one without columns
+    has no room, and TensorFlow would refuse to write nothing.
     """
     t = ops.convert_to_tensor(t, "int32")
     if places is None:
@@ -340,7 +328,9 @@ def write_rows(buffers, t, rows, places=None):
     else:
         index = ops.stack([ops.zeros_like(places) + t, places], axis=-1)
     return tuple(
-        ops.scatter_update(buffer, index, ops.cast(row, buffer.dtype))
+        buffer
+        if buffer.shape[-1] == 0
+        else ops.scatter_update(buffer, index, ops.cast(row, buffer.dtype))
         for buffer, row in zip(buffers, rows, strict=True)
     )
 

@@ -19,7 +19,8 @@ class Hypotheses(NamedTuple):
             maximum length has none for `</s>`. `-inf` marks an empty rank.
         alignments: (B, N, T, S) attention weights of the step that produced
             each word, after the softmax; the row after the last word is that
-            of `</s>`, where the hypothesis has one.
+            of `</s>`, where the hypothesis has one. S is 0 where the step
+            has no attention.
     """
 
     ids: Any

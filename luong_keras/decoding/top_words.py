@@ -4,7 +4,7 @@ A step of a search asks for a few words of tens of thousands. Neither the
 order nor the log-probabilities of all the others are computed for that.
 """
 
-from keras import backend, ops
+from keras import backend, ops, tree
 
 from luong_keras.ops import masking
 
@@ -129,8 +129,8 @@ def largest(values, count):
 def gather_beams(tensors, order):
     """Rows of every tensor (B, N, ...) at order (B, M): (B, M, ...) each.
 
-    One gather of whole rows, where `ops.take_along_axis` would gather
-    number by number.
+    `tensors` is a list or any nested structure of them. One gather of whole
+    rows, where `ops.take_along_axis` would gather number by number.
 
     Example:
     >>> import numpy as np
@@ -139,9 +139,14 @@ def gather_beams(tensors, order):
     >>> np.array(taken)[..., 0].tolist()
     [[2, 2], [4, 3]]
     """
-    index = flat_rows(order, ops.shape(tensors[0])[1])
-    rows = [ops.reshape(x, (-1, *ops.shape(x)[2:])) for x in tensors]
-    return [ops.take(x, index, axis=0) for x in rows]
+    each = tree.flatten(tensors)
+    if not each:
+        return tensors
+    index = flat_rows(order, ops.shape(each[0])[1])
+    rows = [ops.reshape(x, (-1, *ops.shape(x)[2:])) for x in each]
+    return tree.pack_sequence_as(
+        tensors, [ops.take(x, index, axis=0) for x in rows]
+    )
 
 
 def flat_rows(order, count):

@@ -74,7 +74,10 @@ def test_a_keras_model_as_the_step(found):
             lambda logits, states, weights: (logits[0], states, weights),
             "(1, 8)",
         ),
-        (lambda logits, states, weights: (logits, states, None), "shape ()"),
+        (
+            lambda logits, states, weights: (logits, states, weights[0]),
+            "(1, 4)",
+        ),
     ],
 )
 def test_another_result_of_the_step(found, results, received):

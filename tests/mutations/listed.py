@@ -24,6 +24,7 @@ SCAN = ("tests/ops/test_scan.py",)
 TRAINING = ("tests/golden/test_training.py",)
 DECODE = ("tests/golden/test_decode.py",)
 FINISHED = ("tests/decoding/test_finished_sentences.py",)
+OWN_MODELS = ("tests/decoding/test_model_step.py",)
 SHORTLIST = ("tests/inference/test_shortlist.py",)
 WIRING = ("tests/wiring",)
 MIRRORED = ("tests/training/test_mirrored.py",)
@@ -311,6 +312,61 @@ MUTATIONS = [
         "return (worst > NEVER / 2) & (worst >= scores[:, 0])",
         "return worst > NEVER / 2",
         ("tests/decoding/test_sampling.py",),
+    ),
+    Mutation(
+        "constants repeated sentence by sentence in the wrong order",
+        "decoding/model_step.py",
+        "lambda x: ops.repeat(x, k, axis=0), self.constants",
+        "lambda x: ops.concatenate([x] * k), self.constants",
+        OWN_MODELS,
+        "room_for_all",
+    ),
+    Mutation(
+        "a decoder without a cache that reads only its last word",
+        "decoding/model_step.py",
+        "kept = [read]",
+        "kept = [prefix]",
+        OWN_MODELS,
+        "greedy and prefix",
+    ),
+    Mutation(
+        "the logits of the first position of a prefix",
+        "decoding/model_step.py",
+        "place = position if self.reads_prefix else 0",
+        "place = 0",
+        OWN_MODELS,
+        "greedy and prefix",
+    ),
+    Mutation(
+        "probabilities as logits",
+        "decoding/model_step.py",
+        "return ops.log(masking.upcast(outputs))",
+        "return masking.upcast(outputs)",
+        OWN_MODELS,
+        "room_for_all and functional",
+    ),
+    Mutation(
+        "constants that stay when their sentence leaves the batch",
+        "decoding/model_step.py",
+        'per_sentence = ("constants",)',
+        "per_sentence = ()",
+        OWN_MODELS,
+        "leave_the_batch and beam-prefix",
+    ),
+    Mutation(
+        "probabilities in the place of logits are not noticed",
+        "decoding/model_step.py",
+        "if are_probabilities == from_logits:",
+        "if False:",
+        ("tests/decoding/test_wrong_decoders.py",),
+    ),
+    Mutation(
+        "an ensemble that divides by models without attention too",
+        "decoding/ensemble.py",
+        "_mean(weights) if weights else None",
+        "sum(weights) / len(results) if weights else None",
+        OWN_MODELS,
+        "ensemble",
     ),
     Mutation(
         "coverage that padding lowers",

@@ -1,0 +1,220 @@
+"""A decoder made with Keras as the step function of a search."""
+
+from keras import ops, tree
+
+from luong_keras.decoding.step_function import same_states, shape_of
+from luong_keras.ops import masking
+from luong_keras.ops.batch_compaction import PerSentence
+from luong_keras.ops.shapes import may_be_equal
+from luong_keras.special_tokens import PAD_ID
+
+
+class ModelStep(PerSentence):
+    """The step function of any decoder: a model, a layer or a function.
+
+    The decoder sees N = B · K rows, one of each hypothesis: its states
+    (N, ...), and the constants of its sentence, which all hypotheses of the
+    sentence share. A functional model is called with one list,
+    `decoder([ids, *states, *constants])`, all else with arguments,
+    `decoder(ids, *states, *constants)`. A function between them serves a
+    model whose inputs have another order or names.
+
+    The decoder returns logits (N, V) or (N, 1, V) of the last ids (N, 1), and
+    the new states: `[logits, *states]`, or the logits where it has no states.
+
+    Args:
+        decoder: what is called.
+        constants: a tensor (B, ...) or a list of them, such as the memory of
+            each sentence and its mask.
+        from_logits: False for a decoder that returns probabilities.
+        reads_prefix: True for a decoder without a cache, such as a
+            Transformer's: it gets all ids so far, (N, T), and returns logits
+            (N, T, V). T is the `max_steps` of the search; behind the last id
+            stands padding, so positions must not look at later ones.
+        return_attention_scores: True where the last output of the decoder
+            has attention weights, (N, S) or (N, 1, S); (N, T, S) where it
+            reads the prefix.
+        pad_id: the padding of the prefix.
+
+    Raises:
+        ValueError: for other inputs or outputs; for probabilities in the
+            place of logits and the reverse, which a compiled function, where
+            nothing has a value yet, cannot notice.
+
+    Example:
+    >>> import keras
+    >>> import numpy as np
+    >>> from luong_keras.decoding import beam_search
+    >>> ids, h = keras.Input((1,), dtype="int32"), keras.Input((8,))
+    >>> embedded = keras.layers.Embedding(6, 4)(ids)
+    >>> outputs, new_h = keras.layers.GRU(8, return_state=True)(
+    ...     embedded, initial_state=h
+    ... )
+    >>> decoder = keras.Model([ids, h], [keras.layers.Dense(6)(outputs), new_h])
+    >>> found = beam_search(
+    ...     ModelStep(decoder), [np.zeros((2, 8))], [5, 5], 5, beam_size=3
+    ... )
+    >>> tuple(found.ids.shape)
+    (2, 3, 5)
+    """
+
+    per_sentence = ("constants",)
+
+    def __init__(
+        self,
+        decoder,
+        constants=(),
+        from_logits=True,
+        reads_prefix=False,
+        return_attention_scores=False,
+        pad_id=PAD_ID,
+    ):
+        self.decoder = decoder
+        self.constants = _listed(constants)
+        self.from_logits = from_logits
+        self.reads_prefix = reads_prefix
+        self.return_attention_scores = return_attention_scores
+        self.pad_id = pad_id
+
+    def first_states(self, states, batch, max_steps):
+        """The decoder's states (B, ...), behind the prefix if it reads one."""
+        states = _listed(states)
+        if self.reads_prefix:
+            prefix = ops.full((batch, max_steps), self.pad_id, dtype="int32")
+            states = [prefix, *states]
+        return states
+
+    def __call__(self, ids, states, position):
+        """Logits (B, K, V), new states and attention weights or None."""
+        read, kept = ids[..., None], []
+        if self.reads_prefix:
+            if not states:
+                raise ValueError(
+                    "Expected: the ids so far, (B, K, T), as the first state. "
+                    "Received: no states. `search` makes it; elsewhere, "
+                    "`step.first_states(states, batch, max_steps)` does."
+                )
+            prefix, *states = states
+            places = ops.arange(ops.shape(prefix)[-1], dtype="int32")
+            read = ops.where(places == position, read, prefix)
+            kept = [read]
+        read, flat_states = tree.map_structure(_rows, (read, list(states)))
+        logits, *new_states, weights = self._outputs(ids, read, flat_states)
+        new_states = tree.map_structure(
+            lambda new, old: ops.cast(
+                ops.reshape(new, ops.shape(old)), old.dtype
+            ),
+            same_states(flat_states, new_states),
+            list(states),
+        )
+        if weights is not None:
+            weights = self._of_position(weights, ids, read, position)
+        logits = self._of_position(logits, ids, read, position)
+        return (
+            self._as_logits(logits, isinstance(position, int)),
+            [*kept, *new_states],
+            weights,
+        )
+
+    def _outputs(self, ids, read, states):
+        """Logits, new states and attention weights, or None for these."""
+        batch, k = ids.shape[0], ops.shape(ids)[1]
+        for each in tree.flatten(self.constants):
+            if not may_be_equal(shape_of(each)[:1], (batch,)):
+                raise ValueError(
+                    f"Expected: constants of B = {batch} sentences, (B, ...)"
+                    f". Received: shape {shape_of(each)}."
+                )
+        constants = tree.map_structure(
+            lambda x: ops.repeat(x, k, axis=0), self.constants
+        )
+        arguments = [read, *states, *constants]
+        inputs = getattr(self.decoder, "inputs", None)
+        if inputs is None or len(inputs) == len(arguments) == 1:
+            outputs = self.decoder(*arguments)
+        else:
+            _check_inputs(inputs, arguments, len(tree.flatten(states)))
+            outputs = self.decoder(arguments)
+        outputs = tree.flatten(outputs)
+        count = len(tree.flatten(states))
+        scores = self.return_attention_scores
+        if len(outputs) != 1 + count + scores:
+            raise ValueError(
+                f"Expected: a decoder that returns logits, {count} new states"
+                f"{' and attention weights' if scores else ''}. Received: "
+                f"{len(outputs)} outputs, of shapes "
+                f"{[shape_of(each) for each in outputs]}. The states given "
+                "to the search are those that the decoder returns; what it "
+                "does not change is a constant."
+            )
+        return outputs if scores else [*outputs, None]
+
+    def _of_position(self, output, ids, read, position):
+        """An output's row of the last id, (B, K, ...)."""
+        shape = shape_of(output)
+        length = read.shape[1] if self.reads_prefix else 1
+        whole = may_be_equal(shape, (None, length, None))
+        if not whole and (self.reads_prefix or len(shape) != 2):
+            raise ValueError(
+                "Expected: logits (N, T, V) and attention weights (N, T, S) of "
+                f"the {length} ids so far. Received: shape {shape}."
+                if self.reads_prefix
+                else "Expected: logits (N, V) or (N, 1, V) and attention "
+                "weights (N, S) or (N, 1, S) of the last ids (N, 1). Received: "
+                f"shape {shape}. `reads_prefix=True` is for a decoder that "
+                "gets all ids so far."
+            )
+        if whole:
+            place = position if self.reads_prefix else 0
+            output = ops.take(output, place, axis=1)
+        return ops.reshape(output, (*ops.shape(ids), ops.shape(output)[-1]))
+
+    def _as_logits(self, outputs, is_first):
+        if is_first:
+            _check_scale(outputs, self.from_logits)
+        if self.from_logits:
+            return outputs
+        return ops.log(masking.upcast(outputs))
+
+
+def _listed(values):
+    return list(values) if isinstance(values, list | tuple) else [values]
+
+
+def _rows(x):
+    """(B · K, ...) of (B, K, ...)."""
+    return ops.reshape(x, (-1, *ops.shape(x)[2:]))
+
+
+def _check_inputs(inputs, arguments, states):
+    """Refuses a functional model of other inputs."""
+    expected = [tuple(each.shape) for each in inputs]
+    received = [shape_of(each) for each in tree.flatten(arguments)]
+    if len(expected) != len(received) or not all(
+        len(a) != len(b) or may_be_equal(a, b)
+        for a, b in zip(expected, received, strict=True)
+    ):
+        raise ValueError(
+            f"Expected: the inputs of the decoder, of shapes {expected}. "
+            f"Received: ids, {states} states and "
+            f"{len(received) - states - 1} constants, of shapes {received}."
+        )
+
+
+def _check_scale(outputs, from_logits):
+    """Notices probabilities where logits are promised, and the reverse."""
+    outputs = masking.upcast(outputs)
+    sums = ops.sum(outputs, axis=-1)
+    whole = ops.all(outputs >= 0) & ops.all(ops.abs(sums - 1) < 1e-2)
+    try:
+        are_probabilities = bool(whole)
+    except TypeError:  # Nothing has a value in a compiled function.
+        return
+    if are_probabilities == from_logits:
+        names = ("logits", "probabilities")
+        raise ValueError(
+            f"Expected: {names[not from_logits]}, as from_logits="
+            f"{from_logits} promises. Received: outputs that are "
+            f"{'' if from_logits else 'no '}probabilities. Write "
+            f"`from_logits={not from_logits}`."
+        )

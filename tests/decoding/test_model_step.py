@@ -1,0 +1,366 @@
+"""Searches over people's own models find what brute force finds."""
+
+import collections
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from luong_keras.decoding import (
+    Beam,
+    ConstrainedBeam,
+    Greedy,
+    LengthPenalty,
+    ModelStep,
+    Sampling,
+    StochasticBeam,
+    ensemble_step,
+    forced_decoding,
+    search,
+)
+from luong_keras.special_tokens import BOS_ID, EOS_ID
+from tests.decoding.every_translation import (
+    ENOUGH,
+    MAX_LENGTH,
+    WORDS,
+    contains,
+    drawn_from,
+    every_translation,
+)
+from tests.decoding.small_decoders import (
+    DECODERS,
+    SOURCES,
+)
+from tests.decoding.test_sampling import DRAWINGS, check_frequencies
+from tests.decoding.toy_step import as_lists
+
+B = len(SOURCES)
+# With room for all that is alive and all that finishes, nothing is lost.
+ALL = ENOUGH + 1, 2 * ENOUGH
+
+every_decoder = pytest.mark.parametrize("name", DECODERS)
+
+
+@pytest.fixture(scope="module")
+def decoders():
+    """One of each, whose weights no test changes."""
+    keras.utils.set_random_seed(3)
+    return {name: kind() for name, kind in DECODERS.items()}
+
+
+def found(decoder, strategy, sources=SOURCES, **options):
+    step, states = decoder.prepare(sources)
+    limits = [MAX_LENGTH] * len(sources)
+    return search(step, states, strategy, limits, MAX_LENGTH, **options)
+
+
+def total(decoder, sentence, words, maximum=MAX_LENGTH):
+    """The log-probability of words, and of `</s>` where there is room."""
+    symbols = (*words, EOS_ID)[:maximum]
+    return sum(
+        decoder.log_probabilities(sentence, words[:t])[symbol]
+        for t, symbol in enumerate(symbols)
+    )
+
+
+def check_all(hypotheses, expected):
+    """These are {words: score}, the best first."""
+    best = sorted(expected, key=expected.get, reverse=True)
+    np.testing.assert_allclose(
+        [score for score, _, _ in hypotheses],
+        [expected[words] for words in best],
+        rtol=1e-4,
+    )
+    for score, words, _ in hypotheses:
+        np.testing.assert_allclose(score, expected[words], rtol=1e-4)
+
+
+@every_decoder
+def test_greedy_search_takes_the_best_word_of_each_step(decoders, name):
+    decoder = decoders[name]
+    for sentence, row in enumerate(as_lists(found(decoder, Greedy()))):
+        words = ()
+        while len(words) < MAX_LENGTH:
+            gains = decoder.log_probabilities(sentence, words).copy()
+            if not words:
+                gains[EOS_ID] = -np.inf
+            if gains.argmax() == EOS_ID:
+                break
+            words = (*words, int(gains.argmax()))
+        (result,) = row
+        assert result[1] == words
+        np.testing.assert_allclose(
+            result[0], total(decoder, sentence, words), rtol=1e-4
+        )
+
+
+@every_decoder
+@pytest.mark.parametrize("penalty", [0.0, 1.0])
+def test_a_beam_with_room_for_all_finds_the_best(decoders, name, penalty):
+    decoder = decoders[name]
+    results = found(decoder, Beam(*ALL), scorers=[LengthPenalty(penalty)])
+    for sentence, row in enumerate(as_lists(results)):
+        every = {
+            words: score / (len(words) + 1) ** penalty
+            for words, score in every_translation(decoder, sentence).items()
+        }
+        check_all(row, every)
+
+
+@pytest.mark.slow_on_jax
+@every_decoder
+def test_required_phrases(decoders, name):
+    decoder, phrases = decoders[name], [(4, 5), (1,)]
+    step, states = decoder.prepare(SOURCES[:2])
+    # Room for all again: sentences of two words.
+    strategy = ConstrainedBeam(126, [[[4, 5]], [[1, 0]]], [[2], [1]])
+    results = search(step, states, strategy, [3, 3], 3)
+    for sentence, row in enumerate(as_lists(results)):
+        every = every_translation(decoder, sentence, 3)
+        check_all(
+            row,
+            {
+                words: score
+                for words, score in every.items()
+                if contains(words, phrases[sentence])
+            },
+        )
+
+
+@pytest.mark.slow_on_jax
+@every_decoder
+def test_samples_are_as_frequent_as_they_are_probable(decoders, name):
+    decoder, sentence = decoders[name], 2
+    step, states = decoder.prepare(SOURCES[[sentence]])
+    strategy = Sampling(DRAWINGS, seeds=[7])
+    (rows,) = as_lists(search(step, states, strategy, [3], 3))
+    counts = collections.Counter(words for _, words, _ in rows)
+    law = drawn_from(decoder, sentence, 3, np.exp)
+    assert set(counts) <= set(law)
+    check_frequencies(counts, law)
+    for score, words, _ in rows[::100]:
+        expected = total(decoder, sentence, words, 3)
+        np.testing.assert_allclose(score, expected, rtol=1e-4)
+
+
+@every_decoder
+def test_a_stochastic_beam_with_room_for_all_finds_all(decoders, name):
+    decoder, count = decoders[name], len(WORDS) ** 3 + 30
+    step, states = decoder.prepare(SOURCES[:2])
+    results = search(step, states, StochasticBeam(count), [3, 3], 3)
+    for sentence, row in enumerate(as_lists(results)):
+        law = drawn_from(decoder, sentence, 3, np.exp)
+        assert sorted(words for _, words, _ in row) == sorted(law)
+        for score, words, _ in row:
+            expected = total(decoder, sentence, words, 3)
+            np.testing.assert_allclose(score, expected, rtol=1e-4)
+
+
+def test_attention_weights_of_the_decoder_are_the_alignments(decoders):
+    decoder = decoders["subclassed"]
+    for sentence, row in enumerate(as_lists(found(decoder, Beam(3)))):
+        for _, words, alignments in row:
+            ids = np.array([(BOS_ID, *words[:-1])])
+            _, expected = decoder.outputs(SOURCES[sentence], ids)
+            np.testing.assert_allclose(alignments, expected[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["functional", "prefix"])
+def test_without_attention_weights_alignments_are_empty(decoders, name):
+    hypotheses = found(decoders[name], Beam(3))
+    assert tuple(hypotheses.alignments.shape) == (B, 3, MAX_LENGTH, 0)
+
+
+class WholeBatch(ModelStep):
+    """Names nothing of a sentence, so the batch stays whole."""
+
+
+STRATEGIES = {
+    "greedy": lambda: Greedy(),
+    "beam": lambda: Beam(3),
+    "sampling": lambda: Sampling(2, seeds=np.arange(B)),
+    "stochastic": lambda: StochasticBeam(3, seeds=np.arange(B)),
+    "constrained": lambda: ConstrainedBeam(
+        3, np.full((B, 1, 1), 4), np.array([[1], [0], [0], [0], [1]])
+    ),
+}
+
+
+@every_decoder
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.skipif(
+    keras.backend.backend() == "jax", reason="there the batch stays whole"
+)
+def test_finished_sentences_leave_the_batch(decoders, name, strategy):
+    limits, results, rows = np.array([9, 2, 3, 2, 2]), [], []
+
+    def counting(kind):
+        def prepared(decoder, *arguments, **options):
+            def counted(*inputs):
+                rows[-1].append(int(ops.shape(inputs[0])[0]))
+                functional = isinstance(decoder, keras.Model) and inputs[1:]
+                if functional and name == "functional":
+                    return decoder(list(inputs))
+                return decoder(*inputs)
+
+            return kind(counted, *arguments, **options)
+
+        return prepared
+
+    for kind in (ModelStep, WholeBatch):
+        rows.append([])
+        step, states = decoders[name].prepare(SOURCES, counting(kind))
+        results.append(
+            search(
+                step,
+                states,
+                STRATEGIES[strategy](),
+                limits,
+                int(limits.max()),
+                limits - 1,
+            )
+        )
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_allclose(
+            *map(ops.convert_to_numpy, (one, other)), atol=1e-5
+        )
+    whole = rows[1][-1]
+    assert set(rows[1]) == {B, whole}
+    assert rows[0][-1] == whole // B
+
+
+@pytest.mark.tensorflow
+@every_decoder
+def test_a_graph_of_any_batch(decoders, name):
+    import tensorflow as tf
+
+    @tf.function(input_signature=[tf.TensorSpec((None, None), "int32")])
+    def graph(sources):
+        step, states = decoders[name].prepare(sources)
+        limits = tf.fill(tf.shape(sources)[:1], MAX_LENGTH)
+        return search(step, states, Beam(3), limits, MAX_LENGTH)
+
+    expected = found(decoders[name], Beam(3))
+    for rows in (slice(0, B), slice(1, 2)):
+        for one, other in zip(graph(SOURCES[rows]), expected, strict=True):
+            np.testing.assert_allclose(one, other[rows], atol=1e-5)
+
+
+@pytest.mark.tensorflow
+@pytest.mark.slow
+@every_decoder
+def test_an_export_has_the_search(decoders, name, tmp_path):
+    import tensorflow as tf
+
+    decoder = decoders[name]
+
+    def beam(sources):
+        step, states = decoder.prepare(sources)
+        limits = tf.fill(tf.shape(sources)[:1], MAX_LENGTH)
+        hypotheses = search(step, states, Beam(3), limits, MAX_LENGTH)
+        return {"ids": hypotheses.ids, "scores": hypotheses.scores}
+
+    archive = keras.export.ExportArchive()
+    for part in vars(decoder).values():
+        archive.track(part)
+    archive.add_endpoint(
+        "beam", beam, [tf.TensorSpec((None, None), "int32", "sources")]
+    )
+    archive.write_out(str(tmp_path), verbose=False)
+    loaded = tf.saved_model.load(str(tmp_path))
+    served = loaded.beam(SOURCES)
+    expected = found(decoder, Beam(3))
+    np.testing.assert_array_equal(served["ids"], expected.ids)
+    np.testing.assert_allclose(served["scores"], expected.scores, rtol=1e-5)
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() != "jax", reason="only JAX traces by jit"
+)
+@every_decoder
+def test_a_compiled_function_on_jax(decoders, name):
+    import jax
+
+    compiled = jax.jit(
+        lambda sources: found(decoders[name], Beam(3), sources=sources)
+    )
+    for one, other in zip(
+        compiled(SOURCES), found(decoders[name], Beam(3)), strict=True
+    ):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+def test_states_of_any_structure(decoders):
+    pair = decoders["functional"]
+
+    def decoder(ids, states):
+        probabilities, h, c = pair.decoder([ids, states["h"], states["c"]])
+        return probabilities, {"h": h, "c": c}
+
+    h, c = pair.encoder(SOURCES)
+    step = ModelStep(decoder, from_logits=False)
+    limits = [MAX_LENGTH] * B
+    nested = search(step, [{"h": h, "c": c}], Beam(3), limits, MAX_LENGTH)
+    for one, other in zip(nested, found(pair, Beam(3)), strict=True):
+        np.testing.assert_allclose(
+            *map(ops.convert_to_numpy, (one, other)), atol=1e-5
+        )
+
+
+def test_impossible_words_are_never_found():
+    def decoder(ids):
+        row = np.array([0.0, 0.0, 0.0, 0.5, 0.5, 0.0], "float32")
+        return ops.zeros_like(ops.cast(ids, "float32")) + row
+
+    step = ModelStep(decoder, from_logits=False)
+    for strategy in (Beam(4), StochasticBeam(4, seeds=[1]), Sampling(4)):
+        (rows,) = as_lists(search(step, [], strategy, [3], 3))
+        assert {words for _, words, _ in rows} <= {(4,), (4, 4), (4, 4, 4)}
+        for score, words, _ in rows:
+            symbols = min(len(words) + 1, 3)
+            np.testing.assert_allclose(score, symbols * np.log(0.5), rtol=1e-5)
+
+
+@every_decoder
+def test_given_translations(decoders, name):
+    targets = np.array([[4, 5, EOS_ID]] * B)
+    step, states = decoders[name].prepare(SOURCES)
+    forced = forced_decoding(step, states, targets, [3] * B)
+    expected = [
+        [
+            decoders[name].log_probabilities(sentence, (4, 5)[:t])[word]
+            for t, word in enumerate((4, 5, EOS_ID))
+        ]
+        for sentence in range(B)
+    ]
+    np.testing.assert_allclose(
+        ops.convert_to_numpy(forced.log_probabilities), expected, rtol=1e-4
+    )
+
+
+def test_an_ensemble_of_models(decoders):
+    pair = decoders["functional"]
+    step, states = pair.prepare(SOURCES)
+    other, more = decoders["subclassed"].prepare(SOURCES)
+    both = ensemble_step([step, other, other], [2, 1, 1], "logits")
+    limits = [MAX_LENGTH] * B
+    results = search(
+        both, [*states, more, more], Beam(*ALL), limits, MAX_LENGTH
+    )
+
+    class Mean:
+        def log_probabilities(self, sentence, words):
+            one, two = (
+                decoders[name].log_probabilities(sentence, words)
+                for name in ("functional", "subclassed")
+            )
+            mean = (one + 2 * two) / 3
+            return mean - np.log(np.exp(mean).sum())
+
+    for sentence, row in enumerate(as_lists(results)):
+        check_all(row, every_translation(Mean(), sentence))
+        # Those that have attention weights give them.
+        assert all(
+            np.allclose(alignments.sum(-1), 1) for _, _, alignments in row
+        )

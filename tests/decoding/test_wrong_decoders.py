@@ -1,0 +1,163 @@
+"""Decoders that `ModelStep` refuses, each with what was expected and came."""
+
+import re
+
+import keras
+import numpy as np
+import pytest
+from keras import layers, ops
+
+from luong_keras.decoding import (
+    CoveragePenalty,
+    ModelStep,
+    beam_search,
+    greedy_search,
+)
+from tests.decoding.small_decoders import SOURCES, FunctionalPair
+
+B, V, U = len(SOURCES), 6, 8
+STATE = np.zeros((B, U), "float32")
+
+
+def refused(*parts):
+    return pytest.raises(ValueError, match=".*".join(map(re.escape, parts)))
+
+
+def beam(step, states, **options):
+    return beam_search(step, states, [4] * B, 4, beam_size=2, **options)
+
+
+def logits_of(ids, *shape):
+    """Logits that differ, of one row for each of ids (N, ...)."""
+    rows = ops.cast(ops.arange(np.prod(shape)), "float32") - 3.0
+    return ops.zeros((ids.shape[0], *shape)) + ops.reshape(rows, shape)
+
+
+def test_a_model_as_the_step_names_the_adapter():
+    with refused("Functional", "ModelStep(model, constants)"):
+        beam(FunctionalPair().decoder, [STATE, STATE])
+
+
+def test_the_inputs_of_a_functional_model():
+    decoder = FunctionalPair().decoder
+    shapes = "[(None, None), (None, 8), (None, 8)]"
+    with refused(shapes, "1 states and 0 constants", "[(5, 1), (5, 8)]"):
+        beam(ModelStep(decoder, from_logits=False), [STATE])
+    with refused(shapes, "2 states and 1 constants", "(5, 3, 7)"):
+        step = ModelStep(decoder, np.zeros((B, 3, 7)), from_logits=False)
+        beam(step, [STATE, STATE])
+    with refused(shapes, "2 states", "[(5, 1), (5, 8), (5, 9)]"):
+        step = ModelStep(decoder, from_logits=False)
+        beam(step, [STATE, np.zeros((B, 9), "float32")])
+
+
+@pytest.mark.parametrize(
+    "decoder, received",
+    [
+        (lambda ids, h: logits_of(ids, V), "1 outputs, of shapes [(5, 6)]"),
+        (
+            lambda ids, h: (logits_of(ids, V), h, h),
+            "3 outputs, of shapes [(5, 6), (5, 8), (5, 8)]",
+        ),
+    ],
+)
+def test_the_number_of_outputs(decoder, received):
+    with refused("returns logits, 1 new states. Received: ", received):
+        beam(ModelStep(decoder), [STATE])
+    step = ModelStep(
+        lambda ids: logits_of(ids, V), return_attention_scores=True
+    )
+    with refused("logits, 0 new states and attention weights", "1 outputs"):
+        beam(step, [])
+
+
+def test_states_of_another_width():
+    step = ModelStep(lambda ids, h: (logits_of(ids, V), h[:, 1:]))
+    with refused("shapes of the old ones, [(5, 8)]", "Received: [(5, 7)]"):
+        beam(step, [STATE])
+
+
+def test_constants_of_other_sentences():
+    step = ModelStep(lambda ids, x: logits_of(ids, V), np.zeros((3, 2)))
+    with refused("constants of B = 5 sentences", "Received: shape (3, 2)"):
+        beam(step, [STATE][:0])
+
+
+@pytest.mark.parametrize("shape", [(), (4, V), (1, 1, V)])
+def test_the_rank_of_logits(shape):
+    step = ModelStep(lambda ids: logits_of(ids, *shape))
+    with refused("(N, V) or (N, 1, V)", f"shape {(B, *shape)}", "reads_prefix"):
+        beam(step, [])
+
+
+@pytest.mark.parametrize("shape", [(V,), (1, V), (5, V)])
+def test_the_logits_of_a_prefix(shape):
+    step = ModelStep(lambda ids: logits_of(ids, *shape), reads_prefix=True)
+    with refused("(N, T, V)", "of the 4 ids so far", f"shape {(B, *shape)}"):
+        beam(step, [])
+
+
+def test_the_rank_of_attention_weights():
+    def decoder(ids):
+        return logits_of(ids, V), ops.ones((ids.shape[0], 2, 1, 3))
+
+    step = ModelStep(decoder, return_attention_scores=True)
+    with refused("(N, S) or (N, 1, S)", f"Received: shape {(B, 2, 1, 3)}"):
+        beam(step, [])
+
+
+def test_probabilities_for_logits_and_the_reverse():
+    def probabilities(ids):
+        return ops.softmax(logits_of(ids, V))
+
+    with refused("logits, as from_logits=True", "`from_logits=False`"):
+        beam(ModelStep(probabilities), [])
+    with refused("probabilities, as from_logits=False", "`from_logits=True`"):
+        step = ModelStep(lambda ids: logits_of(ids, V), from_logits=False)
+        beam(step, [])
+    # Log-probabilities are logits.
+    beam(ModelStep(lambda ids: ops.log(probabilities(ids))), [])
+
+
+def test_a_prefix_that_nobody_made():
+    step = ModelStep(lambda ids: logits_of(ids, 4, V), reads_prefix=True)
+    with refused("first_states"):
+        step(np.zeros((B, 1), "int32"), [], 0)
+
+
+def test_coverage_without_attention_weights():
+    step = ModelStep(lambda ids: logits_of(ids, V))
+    with refused("`CoveragePenalty` needs", "returns None"):
+        beam(step, [], scorers=[CoveragePenalty(0.2)])
+
+
+def test_a_step_whose_states_change_their_shapes():
+    for states in ([STATE[:, None, 1:]], [], [STATE[:, None]] * 2):
+        with refused("number and the shapes of the old ones, [(5, 1, 8)]"):
+            greedy_search(
+                lambda ids, _, t, new=states: (
+                    ops.zeros((B, 1, V)),
+                    new,
+                    None,
+                ),
+                [STATE],
+                [4] * B,
+                4,
+            )
+
+
+def test_layers_are_decoders_too():
+    # A language model: of one input, which is no list.
+    ids = keras.Input((None,), dtype="int32")
+    words = layers.Dense(V)(layers.Embedding(V, 4)(ids))
+    for decoder in (
+        keras.Model(ids, words),
+        keras.Sequential([layers.Embedding(V, 4), layers.Dense(V)]),
+        layers.Embedding(V, V),
+    ):
+        found = beam(ModelStep(decoder), [])
+        prefix = beam(ModelStep(decoder, reads_prefix=True), [])
+        for one, other in zip(found, prefix, strict=True):
+            np.testing.assert_allclose(
+                *map(ops.convert_to_numpy, (one, other)), rtol=1e-5
+            )
