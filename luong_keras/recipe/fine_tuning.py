@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 import hashlib
+import itertools
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -50,6 +51,8 @@ _FREE = (
     "model.initial_range",
     "model.precision",
 )
+# Files that the new run has from its parent.
+_KEPT = ("*_vocabulary.*", "LICEN[CS]E*", "NOTICE*")
 # Settings of the parent's own text and search.
 _RESET = {
     "data.columns": None,
@@ -129,7 +132,7 @@ def prepare_initial_weights(config: RunConfig, run: RunFolder) -> None:
             **{name: old[f"model.{name}"] for name in _SIZES},
         },
     )
-    for file in parent.path.glob("*_vocabulary.*"):
+    for file in itertools.chain(*map(parent.path.glob, _KEPT)):
         with atomic_path(run.path / file.name) as temporary:
             shutil.copyfile(no_link(file), temporary)
     with atomic_path(run.initial_weights) as temporary:

@@ -106,6 +106,7 @@ def tune(base, **settings):
 @both
 def test_the_first_weights_are_those_of_the_parent(base, capsys):
     """With a rate of 0 nothing changes: model, vocabularies, translations."""
+    (base / "LICENSE.txt").write_text("by the parent's terms")
     run = tune(base, learning_rate=0.0, epochs=1)
     old = RunFolder(base)
     assert same(run.last_weights, old.best_weights)
@@ -125,6 +126,8 @@ def test_the_first_weights_are_those_of_the_parent(base, capsys):
     log = [json.loads(line) for line in run.log.read_text().splitlines()]
     key = f"val_{after.training.metric.split(':')[0]}"
     assert f"{key} after epoch 0: {log[0][key]:.2f}" in printed
+    licence = run.path / "LICENSE.txt"
+    assert licence.read_text() == "by the parent's terms"
     parent = json.loads(run.parent.read_text())
     assert parent["run"] == str(base) and len(parent["sha256"]) == 64
 
