@@ -104,7 +104,7 @@ class Task(NamedTuple):
 TASKS = {
     "digits": Task(digits, 10, 11, 200, 12, 3, longer_digits),
     "handwriting": Task(
-        handwriting.make_data, -2, 11, 480, 14, 2, longer_lines
+        handwriting.make_data, -2, 11, 360, 14, 2, longer_lines
     ),
     "series": Task(time_series.make_data, -3, -2, 300, 72, 6),
     "dates": Task(dates, 128, 128, 200, 30, 4),
