@@ -64,7 +64,7 @@ def measure(name: str) -> None:
     start = time.perf_counter()
     model.fit(inputs, sounds, 4, 2, 0, sample_weight=weights)
     step = (time.perf_counter() - start) / 80
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # Linux
     inputs, sounds, weights = make_data(40, seed=2)
     _, right = model.evaluate(inputs, sounds, 4, 0, sample_weight=weights)
     print(f"{name:8} {1e3 * step:6.0f} ms {peak:6.0f} MB {right:6.1%}")
