@@ -107,7 +107,7 @@ TASKS = {
         handwriting.make_data, -2, 11, 360, 14, 2, longer_lines
     ),
     "series": Task(time_series.make_data, -3, -2, 300, 72, 6),
-    "dates": Task(dates, 128, 128, 200, 30, 4),
+    "dates": Task(dates, 128, 128, 600, 30, 4),
 }
 
 
@@ -183,26 +183,21 @@ def train(task, form, seed):
 
 
 def draw(watched, path):
-    """One date as every form reads it: target down, source across."""
+    """One sequence as every form reverses it: target down, source across."""
     from matplotlib.figure import Figure
 
-    inputs, target = dates(40, 7)
-    row = int(np.argmax(inputs[1].sum(axis=1)))
-    length = int(inputs[1][row].sum())
-    source = inputs[0][row, :length]
-    figure = Figure(figsize=(10, 6.2), layout="constrained")
-    panels = figure.subplots(-(-len(watched) // 3), 3, squeeze=False).flat
+    inputs, target = digits(1, 7)
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    panels = figure.subplots(2, -(-len(watched) // 2), squeeze=False).ravel()
     for axes in panels:
         axes.axis("off")
-    figure.suptitle("".join(map(chr, source)), fontsize=10)
     for axes, (form, model) in zip(panels, watched.items(), strict=False):
-        one = [part[row : row + 1] for part in inputs]
-        weights = model.predict(one, verbose=0)[0, :, :length]
+        weights = model.predict(inputs, verbose=0)[0]
         axes.axis("on")
-        axes.imshow(weights, cmap="Greys", vmin=0, vmax=1, aspect="auto")
+        axes.imshow(weights, cmap="Greys", vmin=0, vmax=1)
         axes.set_title(form, fontsize=9)
-        axes.set_xticks(range(length), map(chr, source), fontsize=6)
-        axes.set_yticks(range(10), map(chr, target[row]), fontsize=6)
+        axes.set_xticks(range(weights.shape[1]), inputs[0][0], fontsize=7)
+        axes.set_yticks(range(weights.shape[0]), target[0], fontsize=7)
     figure.savefig(path, dpi=80)
     print(f"written to {path}")
 
@@ -217,7 +212,9 @@ def main() -> None:
     parser.add_argument("--forms", nargs="+", choices=forms, default=forms)
     parser.add_argument("--tasks", nargs="+", choices=names, default=names)
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2])
-    parser.add_argument("--picture", help="file for the alignments of a date")
+    parser.add_argument(
+        "--picture", help="file for the alignments of one sequence of digits"
+    )
     options = parser.parse_args()
     scores, watched, seconds = {}, {}, {}
     for seed in options.seeds:
@@ -226,7 +223,7 @@ def main() -> None:
                 found, took, model = train(TASKS[name], form, seed)
                 keep(scores, name, form, found)
                 seconds.setdefault(name, []).append(took)
-                if name == "dates" and model and form not in watched:
+                if name == "digits" and model and form not in watched:
                     watched[form] = model
                 shown = " ".join(f"{number:.3f}" for number in found)
                 print(
