@@ -12,9 +12,9 @@ from luong_keras import Encoder, InputFeedingLSTM, LocalAttention
 LENGTH, DIGITS, START = 12, 10, 10
 
 
-def make_data(count: int, seed: int):
+def make_data(count: int, seed: int, length: int = LENGTH):
     """Random digits; the target is the same sequence reversed."""
-    digits = np.random.default_rng(seed).integers(0, DIGITS, (count, LENGTH))
+    digits = np.random.default_rng(seed).integers(0, DIGITS, (count, length))
     backwards = digits[:, ::-1]
     shifted = np.concatenate(
         [np.full((count, 1), START), backwards[:, :-1]], axis=1

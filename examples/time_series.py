@@ -1,45 +1,74 @@
-"""The same layers on numbers: forecasting a noisy wave of changing pitch.
+"""Forecasting with the layers: the next day from the last two or three.
 
-Encoder and decoder take float features (B, S, F) with a mask, as for speech
-or handwriting; here F = 1 and the decoder reads its own last value.
+Every series has a daily course of its own. The best forecast reads the same
+hour of each day before: attention finds it, while a state of 32 numbers cannot
+hold all hours. Encoder and decoder take float features (B, S, F) with a mask.
 """
 
 import keras
 import numpy as np
+from matplotlib.figure import Figure
 
-from luong_keras import Encoder, InputFeedingLSTM, LuongAttention
+from luong_keras import Encoder, InputFeedingLSTM
 
-PAST, FUTURE = 60, 20
+DAY, PAST, UNITS, NOISE = 24, 72, 32, 0.3
 
 
 def make_data(count: int, seed: int):
-    """Waves whose period is to be found in the past; lengths differ."""
+    """Noisy repetitions of a random day; the past has 48 to 72 hours."""
     random = np.random.default_rng(seed)
-    period = random.uniform(8, 20, (count, 1))
-    phase = random.uniform(0, 2 * np.pi, (count, 1))
-    wave = np.sin(np.arange(PAST + FUTURE) * 2 * np.pi / period + phase)
-    wave += random.normal(0, 0.1, wave.shape)
-    lengths = random.integers(PAST // 2, PAST + 1, count)
-    past = np.zeros((count, PAST, 1), "float32")
+    hours = random.integers(0, DAY, (count, 1)) + np.arange(PAST + DAY)
+    values = random.normal(size=(count, DAY))
+    values = np.take_along_axis(values, hours % DAY, axis=1)
+    values += random.normal(0, NOISE, values.shape)
+    angle = hours * 2 * np.pi / DAY
+    features = np.stack([np.sin(angle), np.cos(angle), values], axis=-1)
+    past = np.zeros((count, PAST, 3))
+    lengths = random.integers(2 * DAY, PAST + 1, count)
     for row, length in enumerate(lengths):  # right-padded: the last `length`
-        past[row, :length, 0] = wave[row, PAST - length : PAST]
+        past[row, :length] = features[row, PAST - length : PAST]
     mask = np.arange(PAST) < lengths[:, None]
-    last = wave[:, PAST - 1 : -1, None].astype("float32")
-    return (past, mask, last), wave[:, PAST:, None].astype("float32")
+    return (past, mask, features[:, PAST:, :2]), values[:, PAST:, None]
 
 
-past = keras.Input((None, 1), name="past")
-mask = keras.Input((None,), dtype="bool", name="mask")
-last = keras.Input((None, 1), name="last")
-memory, h, c = Encoder(48)(past, mask=mask)
-vectors = InputFeedingLSTM(48, attention=LuongAttention("general"))(
-    last, memory=memory, initial_state=[h, c], memory_mask=mask
-)
-model = keras.Model([past, mask, last], keras.layers.Dense(1)(vectors))
+def plain(clock, memory, mask, states):
+    """An LSTM that has the encoder's last states and nothing else."""
+    lstm = keras.layers.LSTM(UNITS, return_sequences=True)
+    return lstm(clock, initial_state=states), None
+
+
+def keras_attention(clock, memory, mask, states):
+    """The attention of Keras on top of that LSTM, without input feeding."""
+    hidden, _ = plain(clock, memory, mask, states)
+    context = keras.layers.Attention()([hidden, memory], mask=[None, mask])
+    both = keras.layers.Concatenate()([context, hidden])
+    return keras.layers.Dense(UNITS, "tanh")(both), None
+
+
+def input_feeding(clock, memory, mask, states):
+    """General attention with input feeding, and what it attends to."""
+    decoder = InputFeedingLSTM(UNITS, attention="general")
+    call = {"memory": memory, "memory_mask": mask, "initial_state": states}
+    return decoder(clock, return_attention_scores=True, **call)
+
 
 if __name__ == "__main__":
-    keras.utils.set_random_seed(1)
-    model.compile("adam", "mse", jit_compile=keras.backend.backend() == "jax")
-    model.fit(*make_data(4_000, seed=1), batch_size=50, epochs=4, verbose=2)
-    error = model.evaluate(*make_data(500, seed=2), verbose=0)
-    print(f"mean squared error {error:.3f}; noise alone has 0.010")
+    past, clock = keras.Input((None, 3)), keras.Input((None, 2))
+    mask = keras.Input((None,), dtype="bool")
+    new, future = make_data(1_000, seed=2)
+    for decoder in (plain, keras_attention, input_feeding):
+        keras.utils.set_random_seed(1)
+        memory, *states = Encoder(UNITS)(past, mask=mask)
+        vectors, alignments = decoder(clock, memory, mask, states)
+        forecast = keras.layers.Dense(1)(vectors)
+        model = keras.Model([past, mask, clock], forecast)
+        model.compile(keras.optimizers.Adam(5e-3), "mse")
+        model.fit(*make_data(5_000, seed=1), 50, epochs=6, verbose=2)
+        error = model.evaluate(new, future, verbose=0)
+        print(f"{decoder.__name__}: mean squared error {error:.3f}", flush=True)
+    print(f"the noise alone: {NOISE**2:.3f}")
+    figure = Figure(figsize=(7, 3), layout="constrained")
+    axes = figure.subplots()
+    axes.imshow(keras.Model(model.inputs, alignments).predict(new)[0])
+    axes.set(xlabel="hour of the past", ylabel="hour of the forecast")
+    figure.savefig("time_series.png")

@@ -173,3 +173,38 @@ def test_cores_are_compared_by_what_gets_done():
     assert found.pop("products") == [2.0, 4.0]
     assert found.pop("training, ours") == pytest.approx([1.5, 3.0])
     assert found == {}, "what did not run on both"
+
+
+def test_dates_are_written_as_numbers():
+    import datetime
+
+    from attention_tasks import dates
+
+    (source, mask, shifted), target = dates(200, 1)
+    forms = set()
+    for row in range(200):
+        assert not source[row][~mask[row]].any()
+        text = bytes(source[row][mask[row]].tolist()).decode()
+        form = "%d %B %Y" if text[0].isdigit() else "%B %d, %Y"
+        form = "%A, %d %B %Y" if "day" in text else form
+        found = datetime.datetime.strptime(text, form).date().isoformat()
+        assert bytes(target[row].tolist()).decode() == found
+        assert (shifted[row, 1:] == target[row, :-1]).all()
+        forms.add(form)
+    assert len(forms) == 3 and not shifted[:, 0].any()
+
+
+def test_parameters_of_the_forms_of_attention():
+    from speed.attention_forms import FORMS, count_parameters
+
+    matrix, vector = 4 * 4, 4
+    both = 2 * matrix + vector
+    expected = {
+        **dict.fromkeys(("dot", "scaled_dot", "none"), 0),
+        **dict.fromkeys(("general", "no feeding", "local-m"), matrix),
+        "cosine": 1,
+        "location": 4 * 7,
+        **dict.fromkeys(("concat", "bahdanau"), both),
+        "local-p": both,
+    }
+    assert {form: count_parameters(form, 4, 7) for form in FORMS} == expected

@@ -1,0 +1,78 @@
+"""The decoders that two benchmarks compare: one a form of attention."""
+
+import keras
+
+from luong_keras.layers import (
+    BahdanauLSTM,
+    InputFeedingLSTM,
+    LocalAttention,
+    LuongAttention,
+)
+from speed.worker import Work
+
+FORMS = (
+    *("general", "dot", "scaled_dot", "cosine", "concat", "location"),
+    *("bahdanau", "local-m", "local-p", "no feeding", "none"),
+)
+
+
+def make_decoder(form, units, max_length, half_width):
+    """The decoder of one form; "no feeding" is general without feeding.
+
+    `max_length` is that of location, `half_width` that of local attention.
+    """
+    if form == "bahdanau":
+        return BahdanauLSTM(units)
+    if form == "no feeding":
+        return InputFeedingLSTM(units, attention="general", input_feeding=False)
+    attention = {
+        "none": lambda: None,
+        "cosine": lambda: LuongAttention("cosine", use_scale=True),
+        "location": lambda: LuongAttention("location", max_length=max_length),
+        "local-m": lambda: LocalAttention("monotonic", half_width),
+        "local-p": lambda: LocalAttention("predictive", half_width),
+    }.get(form, lambda: form)
+    return InputFeedingLSTM(units, attention=attention())
+
+
+def count_parameters(form, units, max_length):
+    """Numbers that the attention of a form learns, W_c not among them."""
+    attention = make_decoder(form, units, max_length, 1).cell.attention
+    if attention is None:
+        return 0
+    attention.build((None, None, units), (None, None, units))
+    return attention.count_params()
+
+
+def training(form, source_length, target_length, sizes):
+    """A decoder forward and backward on a memory (B, S, U)."""
+    import tensorflow as tf
+
+    keras.utils.set_random_seed(0)
+    batch, units, half_width = sizes
+    memory = tf.random.normal((batch, source_length, units))
+    inputs = tf.random.normal((batch, target_length, units))
+    decoder = make_decoder(form, units, source_length, half_width)
+
+    def call(inputs, memory):
+        attended = {} if form == "none" else {"memory": memory}
+        return decoder(inputs, training=True, **attended)
+
+    call(inputs, memory)  # makes the weights
+
+    @tf.function(autograph=False)
+    def step(inputs, memory):
+        with tf.GradientTape() as tape:
+            tape.watch([memory, inputs])
+            loss = tf.reduce_sum(tf.square(call(inputs, memory)))
+        weights = [v.value for v in decoder.trainable_variables]
+        return loss, tape.gradient(
+            loss, [memory, inputs, *weights], unconnected_gradients="zero"
+        )
+
+    def run(steps):
+        for _ in range(steps):
+            loss, _ = step(inputs, memory)
+        return {"loss": float(loss)}
+
+    return Work(run, decoder.count_params())
