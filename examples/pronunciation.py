@@ -60,7 +60,6 @@ def main(path: str = "") -> None:
     for kind in ("local", "none"):
         translator = Translator.fit(
             train,
-            "tiny",
             run_dir=Path("runs", Path(path or "pronunciation").stem, kind),
             test=test,
             train_only=True,
