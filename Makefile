@@ -9,12 +9,22 @@ TORCH := .venv-torch
 TORCH_PIP ?=
 RUN := runs/demo
 
-.PHONY: demo test test-all test-optimized test-torch test-versions golden lint \
+.PHONY: demo examples test test-all test-optimized test-torch test-versions golden lint \
 	types mutations clean
 
 demo: $(INSTALLED)
 	$(BIN)/luong-keras train --preset demo --run-dir $(RUN)
 	$(BIN)/luong-keras translate --run-dir $(RUN) --check-export
+
+# Programs that train in minutes of CPU, each in runs/NAME.
+EXAMPLES := quickstart time_series
+EXAMPLES += pronunciation inflection dates copying_summariser
+
+examples: $(INSTALLED)
+	mkdir -p runs
+	set -e; cd runs; for name in $(EXAMPLES); do \
+		echo "== $$name"; time -p ../$(BIN)/python ../examples/$$name.py; \
+	done
 
 PYTEST_2 := bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 PYTEST := .venv/$(PYTEST_2)

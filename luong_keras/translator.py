@@ -142,7 +142,8 @@ class Translator(TextTranslator):
             **settings: other settings: `epochs`, `batch_size`,
                 `learning_rate`, `units` and the like by the names of the
                 flags of `luong-keras train`, any other by its full name, as
-                in `**{"model.attention.kind": "global"}`.
+                in `**{"model.attention.kind": "global"}`, or by its section,
+                as in `model={"attention": {"kind": "global"}}`.
                 `init_from="runs/base"` begins with the weights of that run
                 (docs/fine_tuning.md). `metric` chooses the best epoch: a
                 name, or one of your own, a function of (translations,
