@@ -16,14 +16,14 @@ demo: $(INSTALLED)
 	$(BIN)/luong-keras train --preset demo --run-dir $(RUN)
 	$(BIN)/luong-keras translate --run-dir $(RUN) --check-export
 
-# Programs that train in minutes of CPU, each in runs/NAME.
+# Programs that train in minutes of CPU; their runs are in runs/.
 EXAMPLES := quickstart time_series
 EXAMPLES += pronunciation inflection dates copying_summariser
 
+examples: SHELL := bash
 examples: $(INSTALLED)
-	mkdir -p runs
-	set -e; cd runs; for name in $(EXAMPLES); do \
-		echo "== $$name"; time -p ../$(BIN)/python ../examples/$$name.py; \
+	set -e; for name in $(EXAMPLES); do \
+		echo "== $$name"; time -p $(BIN)/python examples/$$name.py; \
 	done
 
 PYTEST_2 := bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
