@@ -9,12 +9,23 @@ TORCH := .venv-torch
 TORCH_PIP ?=
 RUN := runs/demo
 
-.PHONY: demo test test-all test-optimized test-torch test-versions golden lint \
+.PHONY: demo examples test test-all test-optimized test-torch test-versions golden lint \
 	types mutations clean
 
 demo: $(INSTALLED)
 	$(BIN)/luong-keras train --preset demo --run-dir $(RUN)
 	$(BIN)/luong-keras translate --run-dir $(RUN) --check-export
+
+# Programs that train in minutes of CPU; their runs are in runs/.
+EXAMPLES := quickstart time_series handwriting long_speech
+EXAMPLES += beam_search_functional beam_search_transformer
+EXAMPLES += pronunciation inflection dates copying_summariser
+
+examples: SHELL := bash
+examples: $(INSTALLED)
+	set -e; for name in $(EXAMPLES); do \
+		echo "== $$name"; time -p $(BIN)/python examples/$$name.py; \
+	done
 
 PYTEST_2 := bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 PYTEST := .venv/$(PYTEST_2)

@@ -104,6 +104,7 @@ class Translator(TextTranslator):
         validation: Text | None = None,
         test: Text | None = None,
         callbacks: Sequence[keras.callbacks.Callback] = (),
+        train_only: bool = False,
         **settings: Any,
     ) -> Translator:
         """Trains a translator on sentence pairs, in a folder of its own.
@@ -136,10 +137,13 @@ class Translator(TextTranslator):
                 with the validation score (such as `val_bleu`), the learning
                 rate and the speed in them. One that has `get_state` and
                 `set_state` has its state saved with the run.
+            train_only: whether to leave out the scores of the test pairs and
+                the export, about a minute of CPU, until a call without it.
             **settings: other settings: `epochs`, `batch_size`,
                 `learning_rate`, `units` and the like by the names of the
                 flags of `luong-keras train`, any other by its full name, as
-                in `**{"model.attention.kind": "global"}`.
+                in `**{"model.attention.kind": "global"}`, or by its section,
+                as in `model={"attention": {"kind": "global"}}`.
                 `init_from="runs/base"` begins with the weights of that run
                 (docs/fine_tuning.md). `metric` chooses the best epoch: a
                 name, or one of your own, a function of (translations,
@@ -188,7 +192,9 @@ class Translator(TextTranslator):
         else:
             start = for_user_text(PRESETS[preset])
         config = with_values(start, values)
-        if not run_recipe(config, run_dir, callbacks=callbacks):
+        if not run_recipe(
+            config, run_dir, callbacks=callbacks, train_only=train_only
+        ):
             raise InterruptedError(
                 f"The training in {run_dir} was stopped by a signal. The same "
                 "call continues from there."

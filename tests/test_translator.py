@@ -74,6 +74,23 @@ def test_pairs_become_a_translator(tmp_path, exports, eager, capsys):
         Translator.fit(PAIRS[1:], run_dir=folder, epochs=1, **settings)
 
 
+def test_scores_and_export_may_wait(tmp_path, exports, eager, capsys):
+    folder = tmp_path / "run"
+    settings = SETTINGS | {
+        **{"preset": "small", "epochs": 1, "training.samples": 0},
+        **{"decoding.max_length_ratio": 0.0, "decoding.max_length_offset": 2},
+        "model": {"attention": {"kind": "none"}},  # a section of settings
+    }
+    trained = Translator.fit(PAIRS, run_dir=folder, train_only=True, **settings)
+    assert not trained.translation_model.has_attention
+    assert not exports and not (folder / "results.jsonl").exists()
+    lines = [source for source, _ in PAIRS[:2]]
+    translations = trained.translate(lines)
+    again = Translator.fit(PAIRS, run_dir=folder, **settings)
+    assert again.translate(lines) == translations
+    assert len(exports) == 1 and (folder / "results.jsonl").exists()
+
+
 @pytest.mark.parametrize(
     "settings, message",
     [
@@ -104,9 +121,9 @@ def test_a_training_that_was_stopped_says_so(tmp_path, monkeypatch):
 def test_files_reach_the_recipe(tmp_path, monkeypatch):
     asked, callback = [], keras.callbacks.Callback()
 
-    def recipe(config, folder, callbacks):
+    def recipe(config, folder, callbacks, train_only):
         asked.append(config.data)
-        assert callbacks == [callback]
+        assert callbacks == [callback] and not train_only
         return False
 
     monkeypatch.setattr("luong_keras.translator.run_recipe", recipe)

@@ -98,7 +98,6 @@ def token_ids(
     except (OSError, ValueError):
         pass  # Not written yet, or not whole.
     encode = encoder(tokenizer)
-    encode.get_concrete_function()  # type: ignore[attr-defined]
 
     def encoded(start: int) -> tuple[bytes, np.ndarray]:
         stop = min(start + _LINES_PER_CALL, len(corpus))
@@ -129,11 +128,13 @@ def encoder(tokenizer: Tokenizer) -> Callable[[tf.Tensor], tf.RaggedTensor]:
     Returns:
         A function from strings (B,) to ids (B, None).
     """
+    # Traced here: threads would do so once each, and TensorFlow warns where
+    # several tokenizers do so when they are called.
     return tf.function(
         tokenizer.encode,
         input_signature=[tf.TensorSpec([None], tf.string)],
         autograph=False,
-    )
+    ).get_concrete_function()
 
 
 def _opened(path: Path, offsets_path: Path, dtype: type, count: int):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from luong_keras.data.evaluation_batches import EvaluationBatches
 from luong_keras.text.word_tokenizer import WordTokenizer
@@ -36,6 +37,15 @@ def test_targets_come_with_sentence_marks():
     assert batch["indices"].tolist() == [0, 1]
     assert batch["target_in"].tolist() == [[2, 4, 4], [2, 0, 0]]
     assert batch["target_out"].tolist() == [[4, 4, 3], [3, 0, 0]]
+
+
+def test_many_tokenizers_in_a_process_are_no_warning(caplog, monkeypatch):
+    # As where a program trains one translator after the other.
+    monkeypatch.setattr(tf.get_logger(), "propagate", True)
+    for _ in range(9):
+        tokenizer = WordTokenizer.from_words(["a", "b"])
+        assert len(EvaluationBatches(SOURCES, tokenizer, 2, 4)) == 3
+    assert not caplog.records
 
 
 OTHER = WordTokenizer.from_words(["x", "y", "a"])

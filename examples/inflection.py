@@ -1,0 +1,79 @@
+"""Inflected forms of nouns that were never seen: attention or none.
+
+    python inflection.py
+    python inflection.py tur.tsv
+
+Without a file, nouns are made up, with the vowel harmony of Turkish. A file has
+the columns of UniMorph, such as `ev<tab>evlerde<tab>N;LOC;PL`.
+"""
+
+import random
+import re
+import sys
+from pathlib import Path
+
+from luong_keras import Translator
+
+LEMMAS, TEST_LEMMAS, FORMS, FORMS_READ = 600, 100, 3, 30_000
+# I and A are vowels in harmony, D is d or t; what follows a bracket comes only
+# between two vowels or two consonants.
+SUFFIXES = (
+    {"SG": "", "PL": "lAr"},
+    {"PSS0": "", "PSS1S": "(Im", "PSS2S": "(In", "PSS1P": "(ImIz"},
+    {"NOM": "", "ACC": "(yI", "DAT": "(yA", "LOC": "DA", "GEN": "(nIn"},
+)
+VOWELS, HIGH, LOW = "aıeiouöü", "ııiiuuüü", "aaeeaaee"
+
+
+def inflected(word: str, suffixes: str) -> str:
+    """Returns a Turkish noun with suffixes."""
+    for bracket, letter in re.findall(r"(\(?)(\w)", suffixes):
+        if bracket and (letter == "I") == (word[-1] in VOWELS):
+            continue
+        last = VOWELS.index(re.findall(f"[{VOWELS}]", word)[-1])
+        end = "t" if word[-1] in "çfhkpsşt" else "d"
+        word += {"I": HIGH[last], "A": LOW[last], "D": end}.get(letter, letter)
+    return word
+
+
+def made_up(draw: random.Random):
+    """Draws nouns and some forms of each, as the lines of a file."""
+    for _ in range(LEMMAS + TEST_LEMMAS):
+        consonants = draw.choices("bcçdfghklmnprsştvyz", k=draw.randint(1, 3))
+        lemma = "".join(c + draw.choice(VOWELS) for c in consonants)
+        lemma += draw.choice("çklmnprst")
+        for _ in range(FORMS):
+            names = [draw.choice([*some]) for some in SUFFIXES]
+            form = inflected(lemma, "".join(map(dict.get, SUFFIXES, names)))
+            yield f"{lemma}\t{form}\t{';'.join(names)}"
+
+
+def main(path: str = "") -> None:
+    """Trains with attention and without, and prints a row for each."""
+    draw = random.Random(1)
+    text = Path(path).read_text("utf-8").splitlines() if path else made_up(draw)
+    rows = [line.split("\t") for line in text if line]
+    new = {*draw.sample(sorted({row[0] for row in rows}), TEST_LEMMAS)}
+    train, test = parts = [], []
+    for lemma, form, features in rows:
+        source = " ".join([*lemma, *features.split(";")])
+        parts[lemma in new].append((source, " ".join(form)))
+    table = "| attention | forms right |\n|---|---|"
+    for kind in ("global", "none"):
+        translator = Translator.fit(
+            train,
+            run_dir=Path("runs", Path(path or "inflection").stem, kind),
+            test=test,
+            train_only=True,
+            epochs=max(1, FORMS_READ // len(train)),
+            data={"tokenizer": "words", "pretokenized": True},
+            model={"attention": {"kind": kind}},
+        )
+        found = translator.translate([source for source, _ in test])
+        exact = sum(f == form for f, (_, form) in zip(found, test, strict=True))
+        table += f"\n| {kind} | {exact / len(test):.1%} |"
+    print(table)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,79 @@
+"""Spelling to phonemes, for words that were never seen: attention or none.
+
+    python pronunciation.py
+    python pronunciation.py cmudict.tsv
+
+Without a file, words are made up and pronounced by rules of Italian. A file has
+lines of a word, a tab and its phonemes, such as `HELLO<tab>HH AH0 L OW1`.
+Letters and phonemes are the "words" of the model.
+"""
+
+import functools
+import random
+import re
+import sys
+from pathlib import Path
+
+from luong_keras import Translator
+
+WORDS, TEST_WORDS = 1_500, 300
+WORDS_READ = 24_000  # in all epochs together
+RULES = {  # one after the other
+    **{"c(?=c[ei])": "ʧ", "g(?=g[ei])": "ʤ", "sci(?=[aou])|sc(?=[ei])": "ʃ"},
+    **{"gli(?=[aou])|gl(?=i)": "ʎ", "gn": "ɲ", "ci(?=[aou])|c(?=[ei])": "ʧ"},
+    **{"gi(?=[aou])|g(?=[ei])": "ʤ", "ch?": "k", "gh?": "ɡ", "qu": "kw"},
+    **{"z": "ʦ", "(?<=[aeiou])s(?=[aeiou])": "z", r"(.)\1": r"\1ː"},
+}
+ONSETS = "b c cc cch ch ci d f g ggi gh gi gl gn l ll m n p qu r s sc ss t v zz"
+
+
+def made_up(draw: random.Random):
+    """Draws words of two to five syllables, as the lines of a file."""
+    for _ in range(WORDS + TEST_WORDS):
+        onsets = draw.choices(ONSETS.split(), k=draw.randint(2, 5))
+        word = sounds = "".join(o + draw.choice("aeiou") for o in onsets)
+        for spelling, sound in RULES.items():
+            sounds = re.sub(spelling, sound, sounds)
+        yield f"{word}\t{' '.join(sounds)}"
+
+
+@functools.cache
+def distance(one: tuple, other: tuple) -> int:
+    """Returns the least number of insertions, deletions and replacements."""
+    if not one or not other:
+        return len(one) + len(other)
+    first, second = one[1:], other[1:]
+    gaps = min(distance(first, other), distance(one, second)) + 1
+    return min(gaps, distance(first, second) + (one[0] != other[0]))
+
+
+def main(path: str = "") -> None:
+    """Trains with attention and without, and prints a row for each."""
+    draw = random.Random(1)
+    text = Path(path).read_text("utf-8").splitlines() if path else made_up(draw)
+    words = dict(line.split("\t", 1) for line in text)  # each of them once
+    pairs = [(" ".join(word), words[word]) for word in words]
+    draw.shuffle(pairs)
+    test, train = pairs[:TEST_WORDS], pairs[TEST_WORDS:]
+    right = [tuple(sounds.split()) for _, sounds in test]
+    table = "| attention | phoneme errors | words right |\n|---|---|---|"
+    for kind in ("local", "none"):
+        translator = Translator.fit(
+            train,
+            run_dir=Path("runs", Path(path or "pronunciation").stem, kind),
+            test=test,
+            train_only=True,
+            epochs=max(1, WORDS_READ // len(train)),
+            data={"tokenizer": "words", "pretokenized": True},
+            model={"attention": {"kind": kind, "half_width": 3}},
+        )
+        found = translator.translate([letters for letters, _ in test])
+        found = [tuple(sounds.split()) for sounds in found]
+        errors = sum(map(distance, found, right)) / sum(map(len, right))
+        exact = sum(map(tuple.__eq__, found, right)) / len(right)
+        table += f"\n| {kind} | {errors:.1%} | {exact:.1%} |"
+    print(table)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
