@@ -14,9 +14,8 @@ from pathlib import Path
 
 from luong_keras import Translator
 
-LEMMAS, TEST_LEMMAS, FORMS, FORMS_READ = 600, 100, 3, 30_000
-# I and A are vowels in harmony, D is d or t; what follows a bracket comes only
-# between two vowels or two consonants.
+LEMMAS, FORMS, FORMS_READ = 700, 3, 30_000
+# I and A are in harmony, D is d or t, ( stands before what keeps sounds apart.
 SUFFIXES = (
     {"SG": "", "PL": "lAr"},
     {"PSS0": "", "PSS1S": "(Im", "PSS2S": "(In", "PSS1P": "(ImIz"},
@@ -38,7 +37,7 @@ def inflected(word: str, suffixes: str) -> str:
 
 def made_up(draw: random.Random):
     """Draws nouns and some forms of each, as the lines of a file."""
-    for _ in range(LEMMAS + TEST_LEMMAS):
+    for _ in range(LEMMAS):
         consonants = draw.choices("bcçdfghklmnprsştvyz", k=draw.randint(1, 3))
         lemma = "".join(c + draw.choice(VOWELS) for c in consonants)
         lemma += draw.choice("çklmnprst")
@@ -53,7 +52,8 @@ def main(path: str = "") -> None:
     draw = random.Random(1)
     text = Path(path).read_text("utf-8").splitlines() if path else made_up(draw)
     rows = [line.split("\t") for line in text if line]
-    new = {*draw.sample(sorted({row[0] for row in rows}), TEST_LEMMAS)}
+    lemmas = sorted({row[0] for row in rows})
+    new = draw.sample(lemmas, len(lemmas) // 7)
     train, test = parts = [], []
     for lemma, form, features in rows:
         source = " ".join([*lemma, *features.split(";")])

@@ -13,8 +13,8 @@ from luong_keras import Translator
 
 NAMES = ("pronunciation", "inflection", "dates", "copying_summariser")
 SIZES = {
-    "pronunciation": {"WORDS": 20, "TEST_WORDS": 4, "WORDS_READ": 1},
-    "inflection": {"LEMMAS": 8, "TEST_LEMMAS": 2, "FORMS_READ": 1},
+    "pronunciation": {"WORDS": 24, "WORDS_READ": 1},
+    "inflection": {"LEMMAS": 14, "FORMS_READ": 1},
     "dates": {"DAYS": 20, "TEST_DAYS": 4, "DATES_READ": 20},
     "copying_summariser": {
         "REPORTS": 20,
