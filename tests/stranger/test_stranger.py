@@ -8,6 +8,8 @@ import random
 
 import pytest
 
+from tests.stranger.conftest import ROOT
+
 pytestmark = pytest.mark.stranger
 
 WORDS = dict(
@@ -99,6 +101,36 @@ def test_it_is_evaluated_with_a_signature(stranger, trained):
     command = "luong-keras", "evaluate", "--run-dir", str(trained)
     printed = stranger.run(*command).stdout
     assert "BLEU" in printed.upper() and "nrefs:1" in printed
+
+
+def test_it_is_fine_tuned_and_compared(stranger, trained):
+    other = [f"{source} .\t{target} .\n" for source, target in sentences(120)]
+    (stranger.folder / "other.tsv").write_text("".join(other), encoding="utf-8")
+    stranger.run(
+        *("luong-keras", "train", "other.tsv", "--init-from", str(trained)),
+        *("--run-dir", "runs/tuned", "--epochs", "1"),
+    )
+    printed = stranger.run(
+        *("luong-keras", "evaluate", "other.tsv", "--run-dir", "runs/tuned"),
+        *("--baseline", str(trained), "--metric", "chrf"),
+    ).stdout
+    assert "chrf" in printed and "signature" in printed
+    assert "baseline" in printed.splitlines()[-4]
+
+
+@pytest.mark.parametrize(
+    "name, sizes",
+    [
+        ("beam_search_functional", "300, 1, 20"),
+        ("beam_search_transformer", "300, 1, 20"),
+    ],
+)
+def test_a_model_of_ones_own_is_searched(stranger, name, sizes):
+    (stranger.folder / f"{name}.py").write_text(
+        (ROOT / "examples" / f"{name}.py").read_text(encoding="utf-8")
+    )
+    printed = stranger.python(f"import {name}; {name}.main({sizes})")
+    assert "greedy" in printed and "beam 5" in printed
 
 
 def test_it_is_exported(stranger, trained):
