@@ -13,7 +13,6 @@ from luong_keras.decoding.strategy import Hypotheses
 from luong_keras.inference.translation import places_by_length
 from luong_keras.inference.translation_graph import TranslationGraph
 from luong_keras.missing_package import missing_package
-from luong_keras.truncation import TruncatedPlaces
 
 try:
     import tensorflow as tf
@@ -52,8 +51,7 @@ class JaxTranslator(TranslationGraph):
         One `TruncationWarning` a call tells what was cut.
         """
         results = [""] * len(lines)
-        limit = self.decoding.max_source_length
-        cut = TruncatedPlaces(f"{limit} tokens (`decoding.max_source_length`)")
+        cut = self._truncated_places()
         for places in places_by_length(lines, self.decoding.batch_size):
             text = tf.constant([lines[i] for i in places])
             found = self.translate_batch(text)

@@ -18,7 +18,6 @@ from luong_keras.inference.translation import places_by_length
 from luong_keras.inference.translation_graph import TranslationGraph
 from luong_keras.missing_package import missing_package
 from luong_keras.text.threads import in_threads
-from luong_keras.truncation import TruncatedPlaces
 
 try:
     import tensorflow as tf
@@ -46,18 +45,13 @@ class LineSearch:
             autograph=False,
         )
 
-    def truncated_places(self) -> TruncatedPlaces:
-        """None yet."""
-        limit = self._graph.decoding.max_source_length
-        return TruncatedPlaces(f"{limit} tokens (`decoding.max_source_length`)")
-
     def batches(self, lines, options, cut, num_return_sequences=ALL):
         """Places of lines of like length, and the arrays of what is found.
 
         Args:
             lines: the sentences, as `text_column` makes them.
             options: what they choose of their search, by name.
-            cut: `truncated_places()`; has them after the last batch.
+            cut: `TruncatedPlaces`; has them after the last batch.
             num_return_sequences: how many translations of each are read,
                 where no option says it.
         """

@@ -192,7 +192,7 @@ class TextTranslator(TranslationGraph):
             ...     ["the house", "a cat"], required=["Haus", ""], beam_size=5
             ... )  # doctest: +SKIP
         """
-        cut = self._line_search.truncated_places()
+        cut = self._truncated_places()
         results = self._best(lines, options, cut)
         cut.warn(stacklevel=2)
         return results
@@ -232,9 +232,9 @@ class TextTranslator(TranslationGraph):
 
     def _in_parts(self, lines, options):
         size = _BATCHES_AHEAD * self.decoding.batch_size
-        first, all_cut = 0, self._line_search.truncated_places()
+        first, all_cut = 0, self._truncated_places()
         while part := list(itertools.islice(lines, size)):
-            cut = self._line_search.truncated_places()
+            cut = self._truncated_places()
             yield from self._best(part, options, cut, first)
             all_cut.extend(cut, range(first, first + len(part)))
             first += len(part)
@@ -253,7 +253,7 @@ class TextTranslator(TranslationGraph):
             **options: as those of `translate`, and `n_best`, how many are
                 num_return_sequences: all that the search keeps without it.
         """
-        cut = self._line_search.truncated_places()
+        cut = self._truncated_places()
         results = self._all(lines, options, cut)
         cut.warn(stacklevel=2)
         return results
@@ -284,7 +284,7 @@ class TextTranslator(TranslationGraph):
             utility: `"chrf"` or `"bleu"`.
             **options: as those of `nbest`.
         """
-        found, cut = [], self._line_search.truncated_places()
+        found, cut = [], self._truncated_places()
         for nbest in self._all(lines, options, cut):
             texts = [translation.text for translation in nbest] or [""]
             found.append(texts[minimum_bayes_risk(texts, utility)])

@@ -34,6 +34,7 @@ from luong_keras.missing_package import missing_package
 from luong_keras.special_tokens import EOS, UNK_ID
 from luong_keras.text.moses import MosesGraph
 from luong_keras.text.preprocessing import Preprocessor
+from luong_keras.truncation import TruncatedPlaces
 
 try:
     import tensorflow as tf
@@ -235,6 +236,11 @@ class TranslationGraph(tf.Module):
         return {name: result[:batch] for name, result in results.items()}
 
     # Parts.
+
+    def _truncated_places(self) -> TruncatedPlaces:
+        """Lines that are cut: none yet."""
+        limit = self.decoding.max_source_length
+        return TruncatedPlaces(f"{limit} tokens (`decoding.max_source_length`)")
 
     def _read_source(self, text):
         return self._read(text, self._source_moses, self.source_tokenizer)

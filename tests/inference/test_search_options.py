@@ -9,6 +9,7 @@ from luong_keras.config import DecodingConfig
 from luong_keras.data.sources.source_kinds import one_line
 from luong_keras.decoding import DecodingStrategy, Scorer
 from luong_keras.decoding.greedy import Greedy
+from luong_keras.inference import text_translator
 from luong_keras.inference.request_options import SearchOptions
 from luong_keras.inference.search_options import SEARCH_OPTIONS
 from luong_keras.translator import Translator
@@ -133,7 +134,7 @@ def test_a_sentence_is_no_list(translator):
     ],
 )
 def test_what_is_no_text_is_named_by_its_place(
-    translator, wrong, error, message
+    translator, monkeypatch, wrong, error, message
 ):
     lines = ["a cat", "", wrong]
     for answer in (
@@ -147,7 +148,8 @@ def test_what_is_no_text_is_named_by_its_place(
         with pytest.raises(error, match=f"{message} at place 2"):
             answer(lines)
     # Of any number of lines, the place among all of them.
-    size = 100 * translator.decoding.batch_size
+    monkeypatch.setattr(text_translator, "_BATCHES_AHEAD", 2)
+    size = 2 * translator.decoding.batch_size
     with pytest.raises(error, match=f"{message} at place {size + 1}"):
         [*translator.translate_lines([*[""] * (size + 1), wrong])]
     assert len(translator.translate(iter(["a cat", ""]))) == 2

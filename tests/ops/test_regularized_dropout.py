@@ -184,6 +184,7 @@ def test_weights_are_those_of_a_model_that_reads_once():
         np.testing.assert_array_equal(to_numpy(one), to_numpy(other))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_training_brings_the_passes_together(jit_compile):
     backend = keras.backend.backend()
