@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import typing
 
 import pytest
 
@@ -8,12 +9,15 @@ from luong_keras.config import (
     DecodingConfig,
     ModelConfig,
     RunConfig,
+    TrainingConfig,
 )
 from luong_keras.config.values import config_from_dict, config_to_dict, override
+from luong_keras.layers.attention.scores import SCORES
 from luong_keras.presets import PRESETS
 
 # What checks the types comes with `pip install luong-keras[train]`.
 pytest.importorskip("pydantic", reason="settings are checked by pydantic")
+SearchFlags = pytest.importorskip("luong_keras.cli.search_flags").SearchFlags
 
 
 def test_settings_are_overridden_one_by_one():
@@ -172,6 +176,37 @@ def test_settings_that_exclude_each_other_are_refused(changes, message):
     )
     with pytest.raises(ValueError, match=message):
         config_from_dict(values)
+
+
+@pytest.mark.parametrize(
+    "kind", [ModelConfig, AttentionConfig, DecodingConfig, TrainingConfig]
+)
+def test_every_choice_is_checked(kind):
+    """In Python too, where no command line reads the values."""
+    chosen = {
+        field.name: field.default
+        for field in dataclasses.fields(kind)
+        if isinstance(field.default, str) and field.name != "metric"
+    }
+    assert len(chosen) >= 4
+    for name, default in chosen.items():
+        with pytest.raises(
+            ValueError, match=f"{name} must be one of .*{default}"
+        ):
+            kind(**{name: "nonsense"})
+    with pytest.raises(ValueError, match="Did you mean sampling"):
+        DecodingConfig(search="samplng")
+
+
+def test_the_names_of_scores_are_those_of_the_layers():
+    hint = typing.get_type_hints(AttentionConfig)["score_mode"]
+    assert typing.get_args(hint) == tuple(SCORES)
+
+
+def test_flags_of_the_search_have_the_types_of_its_settings():
+    settings = typing.get_type_hints(DecodingConfig)
+    for name, hint in typing.get_type_hints(SearchFlags).items():
+        assert hint in (settings[name] | None, settings[name]), name
 
 
 def test_settings_cannot_be_changed_in_place():

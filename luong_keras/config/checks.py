@@ -1,6 +1,10 @@
 """Checks of single settings."""
 
+import functools
 import typing
+from typing import Any, Literal
+
+from luong_keras.suggestions import did_you_mean
 
 
 def check_at_least_one(config, *names: str) -> None:
@@ -44,12 +48,27 @@ def check_share(config, name: str) -> None:
         )
 
 
-def check_choice(config, *names: str) -> None:
-    """Raises where one of these settings is none of its choices."""
-    hints = typing.get_type_hints(type(config))
-    for name in names:
-        choices, choice = typing.get_args(hints[name]), getattr(config, name)
+def check_choices(config) -> None:
+    """Raises where a setting is none of its choices."""
+    kind: Any = type(config)
+    for name, choices in _choices(kind).items():
+        choice = getattr(config, name)
         if choice not in choices:
             raise ValueError(
                 f"{name} must be one of {choices}. Received: {choice!r}."
+                f"{did_you_mean(str(choice), map(str, choices))}"
             )
+
+
+@functools.cache
+def _choices(kind: type) -> dict[str, tuple[Any, ...]]:
+    """The choices of each setting that has some, by its annotation."""
+    found = {}
+    for name, hint in typing.get_type_hints(kind).items():
+        # `Literal[...]` or `Literal[...] | None`.
+        parts = typing.get_args(hint)
+        none = (None,) if type(None) in parts else ()
+        for part in parts[:1] if none else (hint,):
+            if typing.get_origin(part) is Literal:
+                found[name] = (*typing.get_args(part), *none)
+    return found

@@ -6,7 +6,7 @@ from typing import Literal
 
 from luong_keras.config.checks import (
     check_at_least_one,
-    check_choice,
+    check_choices,
     check_share,
 )
 from luong_keras.special_tokens import SPECIAL_TOKENS
@@ -33,6 +33,7 @@ class FilterConfig:
     __pydantic_config__ = {"extra": "forbid"}
 
     def __post_init__(self):
+        check_choices(self)
         ratio = self.length_ratio
         if ratio is not None and ratio < 1:
             raise ValueError(
@@ -66,7 +67,7 @@ class SentencePieceConfig:
     __pydantic_config__ = {"extra": "forbid"}
 
     def __post_init__(self):
-        check_choice(self, "model_type", "normalization")
+        check_choices(self)
         if not 0.98 <= self.character_coverage <= 1:
             raise ValueError(
                 "character_coverage is a share of the text's characters. "
@@ -170,6 +171,7 @@ class DataConfig:
         return "none" if self.pretokenized else "13a"
 
     def __post_init__(self):
+        check_choices(self)
         check_at_least_one(self, "max_length", "train_size", "processes")
         check_text(self)
         check_share(self, "subword_dropout")

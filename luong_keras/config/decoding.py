@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from luong_keras.config.checks import check_at_least_one
+from luong_keras.config.checks import check_at_least_one, check_choices
 
 # The maximum length where neither a run nor its user sets one.
 LIBRARY_RATIO, LIBRARY_OFFSET = 2.0, 20.0
@@ -71,6 +71,7 @@ class DecodingConfig:
     __pydantic_config__ = {"extra": "forbid"}
 
     def __post_init__(self):
+        check_choices(self)
         check_at_least_one(
             self, "beam_size", "stack_size", "batch_size", "max_source_length"
         )

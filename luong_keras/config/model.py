@@ -5,6 +5,7 @@ from typing import Literal, TypeAlias
 
 from luong_keras.config.checks import (
     check_at_least_one,
+    check_choices,
     check_not_negative,
     check_positive,
     check_share,
@@ -48,6 +49,7 @@ class AttentionConfig:
     __pydantic_config__ = {"extra": "forbid"}
 
     def __post_init__(self):
+        check_choices(self)
         check_at_least_one(self, "half_width", "max_length")
         if self.kind == "local" and self.score_mode == "location":
             raise ValueError(
@@ -102,6 +104,7 @@ class ModelConfig:
     __pydantic_config__ = {"extra": "forbid"}
 
     def __post_init__(self):
+        check_choices(self)
         check_at_least_one(
             self,
             "source_vocabulary_size",

@@ -5,6 +5,7 @@ from typing import Literal
 
 from luong_keras.config.checks import (
     check_at_least_one,
+    check_choices,
     check_not_negative,
     check_positive,
     check_share,
@@ -93,6 +94,7 @@ class TrainingConfig:
     __pydantic_config__ = {"extra": "forbid"}
 
     def __post_init__(self):
+        check_choices(self)
         check_at_least_one(
             self,
             "batch_size",

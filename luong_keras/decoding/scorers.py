@@ -22,7 +22,9 @@ class Scorer(PerSentence):
     Attributes:
         reranks: whether `final` changes anything: False, True, or one for
             each sentence, (B,). Without any the search of a sentence ends
-            when it has found enough (the paper's rule).
+            when it has found enough (the paper's rule). Set it, too, where
+            `bonus` may be positive: sums rise then, and the search must not
+            end early.
     """
 
     reranks = False

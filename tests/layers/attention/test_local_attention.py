@@ -4,6 +4,7 @@ import pytest
 from keras import ops
 
 from luong_keras import LocalAttention, LuongAttention
+from luong_keras.layers.attention.scores import GeneralScore
 from luong_keras.ops import windows
 from tests.layer_checks import (
     EXACT,
@@ -109,11 +110,24 @@ def test_the_paper_looks_ten_positions_to_each_side():
     assert (used.min(), used.max()) == (10, 30)
 
 
-@pytest.mark.parametrize("score_mode", ["scaled_dot", "general", "concat"])
+class TanhScore(GeneralScore):
+    """A score of a user's, by way of the general one."""
+
+    def __call__(self, query, keys):
+        return keras.ops.tanh(super().__call__(query, keys))
+
+
+@pytest.mark.parametrize(
+    "score_mode", ["scaled_dot", "general", "concat", TanhScore]
+)
 def test_a_window_over_everything_is_global_attention(score_mode, float64):
     query, memory = inputs()
-    layer = make("monotonic", 9, score_mode, use_scale=True)
-    everywhere = LuongAttention(score_mode, use_scale=True, dtype="float64")
+    options = {"use_scale": True} if isinstance(score_mode, str) else {}
+    scores = [
+        mode if isinstance(mode, str) else mode() for mode in [score_mode] * 2
+    ]
+    layer = make("monotonic", 9, scores[0], **options)
+    everywhere = LuongAttention(scores[1], dtype="float64", **options)
     everywhere.build((None, None, 4), (None, None, 4))
     everywhere.set_weights(layer.get_weights())
     np.testing.assert_allclose(

@@ -18,7 +18,7 @@ from tests.layer_checks import (
     to_numpy,
 )
 
-MODES = ["dot", "scaled_dot", "cosine", "general", "concat", "location"]
+MODES = list(SCORES)
 LENGTHS = [5, 3]
 MASK = prefix_mask(LENGTHS, 5)
 
