@@ -261,6 +261,7 @@ def test_an_export_has_the_search(decoders, name, tmp_path):
         hypotheses = search(step, states, Beam(3), limits, MAX_LENGTH)
         return {"ids": hypotheses.ids, "scores": hypotheses.scores}
 
+    expected = found(decoder, Beam(3))  # Builds its layers, too.
     archive = keras.export.ExportArchive()
     for part in vars(decoder).values():
         archive.track(part)
@@ -270,7 +271,6 @@ def test_an_export_has_the_search(decoders, name, tmp_path):
     archive.write_out(str(tmp_path), verbose=False)
     loaded = tf.saved_model.load(str(tmp_path))
     served = loaded.beam(SOURCES)
-    expected = found(decoder, Beam(3))
     np.testing.assert_array_equal(served["ids"], expected.ids)
     np.testing.assert_allclose(served["scores"], expected.scores, rtol=1e-5)
 
