@@ -10,6 +10,7 @@ writes none.
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 import threading
 import time
@@ -59,7 +60,8 @@ def progress_bar(what: str, total: int | None = None) -> Iterator[Advance]:
             return
         console = terminal(sys.stderr)
         if console is None:
-            yield _lines(what, total, SECONDS_A_LINE, _print_error)
+            show = functools.partial(print, file=sys.stderr, flush=True)
+            yield _lines(what, total, SECONDS_A_LINE, show)
             return
         progress = stack.enter_context(_progress(console))
         _keep_cursor(console)
@@ -257,10 +259,6 @@ def _lines(
         show(f"{what}: {done:,}{of}")
 
     return advance
-
-
-def _print_error(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 def _is_notebook(stream: IO[str]) -> bool:

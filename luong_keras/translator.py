@@ -138,7 +138,7 @@ class Translator(TextTranslator):
                 rate and the speed in them. One that has `get_state` and
                 `set_state` has its state saved with the run.
             train_only: whether to leave out the scores of the test pairs and
-                the export, about a minute of CPU, until a call without it.
+                the export, until a call without it.
             **settings: other settings: `epochs`, `batch_size`,
                 `learning_rate`, `units` and the like by the names of the
                 flags of `luong-keras train`, any other by its full name, as

@@ -73,7 +73,11 @@ def run(arguments: Evaluate) -> int:
         config = run_config(arguments.run_dir)
         data, metrics = config.data, metrics or [config.training.metric]
     _check_pairs(arguments, data)
-    from luong_keras.recipe.evaluation import text_scores, write_results
+    from luong_keras.recipe.evaluation import (
+        Evaluation,
+        text_scores,
+        write_results,
+    )
     from luong_keras.training.run_folder import RunFolder
 
     _check_metrics(arguments, data)
@@ -92,7 +96,6 @@ def run(arguments: Evaluate) -> int:
             arguments.search,
             replace_unknown=False if arguments.no_replacement else None,
         )
-        from luong_keras.recipe.evaluation import Evaluation
         from luong_keras.translator import Translator
 
         translator = Translator.from_run(
@@ -247,7 +250,9 @@ def _check_system(arguments: Evaluate) -> None:
     if run is None and (file is None or not arguments.files):
         raise ValueError(
             "Expected: --run-dir with the folder of a run, or a file of pairs "
-            "and --translations with a file of theirs. Received: neither."
+            "and --translations with a file of theirs. Received: no --run-dir"
+            f"{'' if file else ', no --translations'}"
+            f"{'' if arguments.files else ', no pairs'}."
         )
     if file is not None:
         searched = dataclasses.asdict(arguments.search)

@@ -49,7 +49,7 @@ def check_share(config, name: str) -> None:
 
 
 def check_choices(config) -> None:
-    """Raises where a setting is none of its choices."""
+    """Raises where a setting has a value that is none of its choices."""
     kind: Any = type(config)
     for name, choices in _choices(kind).items():
         choice = getattr(config, name)

@@ -105,7 +105,7 @@ class DataConfig:
     # appended (train -> train.en), each plain or packed (.gz, .xz, .zst,
     # .bz2); of train several of these; without dev or test, pairs of train are
     # held out. WMT: dev and test are sacreBLEU's names of test sets, wmt13 and
-    # wmt14/full where None; wmt14 has the 2,737 pairs of the paper
+    # wmt14/full where None; wmt14 is the filtered set
     train: str | tuple[str | tuple[str, str], ...] | None = None
     dev: str | tuple[str, str] | None = None
     test: str | tuple[str, str] | None = None

@@ -120,7 +120,7 @@ def shown_pair(pair: tuple) -> str:
 
 
 def is_filtered(reason: str) -> bool:
-    """Whether this is the reason of a filter that users can choose."""
+    """Whether a filter, not an error, is the reason."""
     return reason in FILTERED
 
 

@@ -133,6 +133,8 @@ def prepare_initial_weights(config: RunConfig, run: RunFolder) -> None:
         },
     )
     for file in itertools.chain(*map(parent.path.glob, _KEPT)):
+        if not file.is_file():  # a folder LICENSES
+            continue
         with atomic_path(run.path / file.name) as temporary:
             shutil.copyfile(no_link(file), temporary)
     with atomic_path(run.initial_weights) as temporary:

@@ -221,7 +221,7 @@ def _compared(runs: Sequence[RunRecord], samples: int) -> list[Any]:
             first.references,
             lowercase=any(run.config.data.lowercase for run in runs),
             samples=samples,
-            tokenize=first.config.data.bleu_tokenizer,
+            tokenize=_tokenizer(first),
         )
 
 

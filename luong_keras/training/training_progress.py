@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import sys
 import time
@@ -160,7 +161,8 @@ class TrainingProgress(keras.callbacks.Callback):
             self._shown.close()
         elif self._console is None and now >= self._line_due:
             self._line_due = now + self._pause
-            (self._notebook or _print)(self._line())
+            show = self._notebook or functools.partial(print, flush=True)
+            show(self._line())
 
     def on_test_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         """Show how far the validation is, in the place of the training."""
@@ -259,10 +261,6 @@ class TrainingProgress(keras.callbacks.Callback):
             if of_kind and (own == name or own.endswith(f"_{name}")):
                 return value
         return None
-
-
-def _print(line: str) -> None:
-    print(line, flush=True)
 
 
 def _part(text: str, value: float | None) -> str:

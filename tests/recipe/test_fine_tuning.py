@@ -107,6 +107,7 @@ def tune(base, **settings):
 def test_the_first_weights_are_those_of_the_parent(base, capsys):
     """With a rate of 0 nothing changes: model, vocabularies, translations."""
     (base / "LICENSE.txt").write_text("by the parent's terms")
+    (base / "LICENSES").mkdir(exist_ok=True)
     run = tune(base, learning_rate=0.0, epochs=1)
     old = RunFolder(base)
     assert same(run.last_weights, old.best_weights)

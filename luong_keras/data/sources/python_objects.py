@@ -140,7 +140,7 @@ TENSORFLOW = ObjectKind(_is_tensorflow, _read_tensorflow)
 
 
 def _is_list(thing: Any) -> bool:
-    """Whether it is an iterable other than text; tried after all others."""
+    """Whether it is an iterable other than a string."""
     return isinstance(thing, Iterable) and not isinstance(thing, str | bytes)
 
 
