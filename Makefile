@@ -9,8 +9,8 @@ TORCH := .venv-torch
 TORCH_PIP ?=
 RUN := runs/demo
 
-.PHONY: demo examples test test-all test-optimized test-torch test-versions golden lint \
-	types mutations clean
+.PHONY: demo examples test test-all test-optimized test-torch test-versions \
+	golden docs dist test-dist lint types mutations clean
 
 demo: $(INSTALLED)
 	$(BIN)/luong-keras train --preset demo --run-dir $(RUN)
@@ -99,6 +99,25 @@ test-versions: $(VERSIONS:%=.venv-%/installed)
 	.venv-$*/bin/python -m pip install --quiet -r tests/versions/test_tools.txt \
 		--constraint $< --editable ".[train,text]"
 	touch $@
+
+# The site, offline; a warning fails. The notebooks run when their code changed.
+docs: $(INSTALLED)
+	KERAS_BACKEND=tensorflow $(BIN)/sphinx-build --quiet --fail-on-warning \
+		--keep-going docs build/site
+	@echo "build/site/index.html"
+
+# Wheels and source distributions of the library and the client.
+dist: $(INSTALLED)
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m build --outdir dist export/client
+	$(BIN)/python -m twine check --strict dist/*
+
+# The wheel as a stranger has it, with the newest packages and a notebook's.
+test-dist: $(INSTALLED)
+	$(BIN)/python -m pytest -m stranger tests/stranger
+	LUONG_KERAS_CONSTRAINTS=$(CURDIR)/tests/versions/colab.txt \
+		$(BIN)/python -m pytest -m stranger tests/stranger/test_stranger.py
 
 golden: $(INSTALLED)
 	KERAS_BACKEND=tensorflow $(PYTEST) tests/golden

@@ -49,6 +49,8 @@ TORCH = "torch>=2.6"  # read by `make test-torch` too
 SERVING_API = "tensorflow-serving-api>=2.18"
 # The workflow in examples/reproduction.
 REPRODUCTION = ["snakemake>=9", "scipy>=1.15"]
+# `make docs`.
+DOCS = ["sphinx>=8.2", "furo", "myst-nb>=1.3", "sphinx-copybutton"]
 # `luong-keras ask`.
 CLIENT = ["luong-keras-client>=0.2", "matplotlib>=3.8", "tyro>=1.0"]
 
@@ -115,9 +117,11 @@ setup(
         "torch": [TORCH],
         "client": CLIENT,
         "reproduction": [*TRAIN, *REPRODUCTION],
+        "docs": DOCS,
         "dev": [
             *TRAIN,
             *REPRODUCTION,
+            *DOCS,
             # The client comes from export/client: see the Makefile.
             TEXT,
             JAX,

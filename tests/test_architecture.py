@@ -125,12 +125,11 @@ def test_every_module_has_a_level():
 
 def test_the_page_has_these_levels():
     page = (ROOT.parent / "docs" / "architecture.md").read_text("utf-8")
-    rows = re.findall(r"^\| (\d+) \| (.+) \|$", page, re.MULTILINE)
-    listed = {
-        name: int(level or row)
-        for row, cell in rows
-        for level, name in re.findall(r"(?:(\d+) )?`(\w+)`", cell)
-    }
+    rows = re.findall(r"^\| (\d*) ?\| (`.+?) \|", page, re.MULTILINE)
+    listed, level = {}, None
+    for number, cell in rows:
+        level = int(number) if number else level
+        listed |= dict.fromkeys(re.findall(r"`(\w+)/?`", cell), level)
     assert listed == LEVELS
 
 

@@ -75,5 +75,9 @@ def stranger(tmp_path_factory):
     (wheel,) = folder.glob("luong_keras-*.whl")
     stranger = Stranger(folder)
     venv.create(stranger.environment, with_pip=True)
-    stranger.run("pip", "install", "--quiet", f"{wheel}[train,text]", "jedi")
+    packages = [f"{wheel}[train,text]", "jedi"]
+    # A file of versions, such as tests/versions/colab.txt.
+    if constraints := os.environ.get("LUONG_KERAS_CONSTRAINTS"):
+        packages += ["--constraint", constraints]
+    stranger.run("pip", "install", "--quiet", *packages)
     return stranger

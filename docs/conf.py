@@ -1,0 +1,165 @@
+"""The site of the documentation, which `make docs` builds with Sphinx.
+
+The pages are Markdown that reads well in the repository too. For the site,
+links that leave this folder are rewritten: to a page with the same text, or
+to one that shows the file.
+"""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+DOCS = Path(__file__).parent
+ROOT = DOCS.parent
+sys.path[:0] = [str(ROOT), str(DOCS)]
+
+import settings_page
+
+import luong_keras
+
+project = "luong_keras"
+copyright = "the authors of luong_keras"
+release = version = luong_keras.__version__
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+]
+templates_path = ["_templates"]
+exclude_patterns = ["_build", "reproduction"]
+
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 4
+# A notebook is run again when its code has changed.
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(ROOT / "build" / "notebooks")
+nb_execution_timeout = 300
+nb_execution_raise_on_error = True
+
+autosummary_ignore_module_all = False
+autosummary_imported_members = True
+autodoc_typehints = "none"
+autodoc_inherit_docstrings = False
+default_role = "code"
+napoleon_use_ivar = True
+napoleon_custom_sections = [
+    ("Call arguments", "params_style"),
+    "Output",
+    "Masking",
+]
+
+html_theme = "furo"
+html_title = f"luong_keras {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sphinx = False
+
+# Documents outside of this folder that are pages of the site.
+GENERATED = DOCS / "generated"
+PAGES = {
+    "README.md": DOCS / "index.md",
+    "CHANGELOG.md": GENERATED / "changelog.md",
+    "CONTRIBUTING.md": GENERATED / "contributing.md",
+    "SECURITY.md": GENERATED / "security.md",
+    "benchmarks/README.md": GENERATED / "benchmarks.md",
+    "export/README.md": GENERATED / "deployment.md",
+    "export/RUNBOOK.md": GENERATED / "runbook.md",
+}
+PAGES = {ROOT / name: page for name, page in PAGES.items()}
+
+
+def _shown(path):
+    """The page that shows a file, or lists a folder, written where it lacks."""
+    name = path.relative_to(ROOT)
+    page = GENERATED / "source" / f"{name}.md"
+    if path.is_dir():
+        text = "".join(f"- `{n}`\n" for n in sorted(os.listdir(path)))
+    else:
+        language = {".py": "python", ".yaml": "yaml"}.get(path.suffix, "text")
+        source = os.path.relpath(path, page.parent)
+        text = f"```{{literalinclude}} {source}\n:language: {language}\n```\n"
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(f"---\norphan: true\nnosearch: true\n---\n# {name}\n\n{text}")
+    return page
+
+
+def _with_links_of_the_site(text, document, page):
+    """The text of a document as that of a page of the site.
+
+    Args:
+        text: Markdown.
+        document: the path that its links start from.
+        page: the path of the page.
+
+    Returns:
+        The text with every relative link rewritten.
+    """
+
+    def rewritten(match):
+        target, _, anchor = match[1].partition("#")
+        path = (document.parent / target).resolve()
+        if not target or ":" in target or not path.exists():
+            return match[0]  # Sphinx reports what leads nowhere.
+        if path in PAGES:
+            path = PAGES[path]
+        elif not path.is_relative_to(DOCS):
+            path, anchor = _shown(path), ""
+        elif path.is_relative_to(DOCS / "reproduction"):
+            path = DOCS / "reproduction.md"
+        link = os.path.relpath(path, page.parent)
+        return f"]({link}#{anchor})" if anchor else f"]({link})"
+
+    return re.sub(r"\]\(([^)\s]+)\)", rewritten, text)
+
+
+def _page_text(page):
+    """The text of a page that is not generated; the first is the README."""
+    text = page.read_text(encoding="utf-8")
+    text = _with_links_of_the_site(text, page, page)
+    if page.name == "index.md":
+        readme = ROOT / "README.md"
+        start = readme.read_text(encoding="utf-8")
+        text = _with_links_of_the_site(start, readme, page) + text
+    return text
+
+
+def _write_generated_pages(app):
+    GENERATED.mkdir(exist_ok=True)
+    for document, page in PAGES.items():
+        if page.parent == GENERATED:
+            text = document.read_text(encoding="utf-8")
+            page.write_text(_with_links_of_the_site(text, document, page))
+    for page in DOCS.glob("*.md"):
+        _page_text(page)  # writes the pages that it links to
+    (GENERATED / "settings.md").write_text(settings_page.text())
+
+
+def _read_page(app, name, content):
+    page = DOCS / f"{name}.md"
+    if page.parent == DOCS and page.exists():
+        content[0] = _page_text(page)
+
+
+def _as_restructured_text(app, what, name, thing, options, lines):
+    """Rewrites what Sphinx would read otherwise than a person."""
+    text = "\n".join(lines)
+    # Names of arguments on several lines.
+    text = re.sub(r"(?<=[\w*],)\n +(?=[\w*, \n]+:\s)", " ", text)
+    # Formulas and code, indented.
+    text = re.sub(r"(?m)^(\S.*):\n\n(?=    )", r"\1::\n\n", text)
+    # Plurals, as in `Score`s.
+    text = re.sub(r"(`[^`\n]+`)(?=[a-z])", r"\1\\ ", text)
+    lines[:] = text.split("\n")
+
+
+def setup(app):
+    app.connect("builder-inited", _write_generated_pages)
+    app.connect("source-read", _read_page)
+    app.connect("autodoc-process-docstring", _as_restructured_text, 0)
