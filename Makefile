@@ -102,8 +102,8 @@ test-versions: $(VERSIONS:%=.venv-%/installed)
 
 # The site, offline; a warning fails. The notebooks run when their code changed.
 docs: $(INSTALLED)
-	KERAS_BACKEND=tensorflow $(BIN)/sphinx-build --quiet --fail-on-warning \
-		--keep-going docs build/site
+	TF_CPP_MIN_LOG_LEVEL=3 KERAS_BACKEND=tensorflow $(BIN)/sphinx-build \
+		--quiet --fail-on-warning --keep-going docs build/site
 	@echo "build/site/index.html"
 
 # Wheels and source distributions of the library and the client.

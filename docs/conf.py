@@ -10,15 +10,10 @@ import re
 import sys
 from pathlib import Path
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+import luong_keras
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
-sys.path[:0] = [str(ROOT), str(DOCS)]
-
-import settings_page
-
-import luong_keras
 
 project = "luong_keras"
 copyright = "the authors of luong_keras"
@@ -86,7 +81,8 @@ def _shown(path):
         source = os.path.relpath(path, page.parent)
         text = f"```{{literalinclude}} {source}\n:language: {language}\n```\n"
     page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(f"---\norphan: true\nnosearch: true\n---\n# {name}\n\n{text}")
+    header = f"---\norphan: true\nnosearch: true\n---\n# {name}\n\n"
+    page.write_text(header + text)
     return page
 
 
@@ -131,6 +127,9 @@ def _page_text(page):
 
 
 def _write_generated_pages(app):
+    sys.path.insert(0, str(DOCS))
+    import settings_page
+
     GENERATED.mkdir(exist_ok=True)
     for document, page in PAGES.items():
         if page.parent == GENERATED:
@@ -160,6 +159,7 @@ def _as_restructured_text(app, what, name, thing, options, lines):
 
 
 def setup(app):
+    """Connects what is above."""
     app.connect("builder-inited", _write_generated_pages)
     app.connect("source-read", _read_page)
     app.connect("autodoc-process-docstring", _as_restructured_text, 0)
