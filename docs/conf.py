@@ -5,6 +5,7 @@ links that leave this folder are rewritten: to a page with the same text, or
 to one that shows the file.
 """
 
+import inspect
 import os
 import re
 import sys
@@ -42,7 +43,8 @@ autosummary_ignore_module_all = False
 autosummary_imported_members = True
 autodoc_typehints = "none"
 autodoc_inherit_docstrings = False
-default_role = "code"
+# A name in backticks leads to its page, where it has one.
+default_role = "py:obj"
 napoleon_use_ivar = True
 napoleon_custom_sections = [
     ("Call arguments", "params_style"),
@@ -155,7 +157,17 @@ def _as_restructured_text(app, what, name, thing, options, lines):
     text = re.sub(r"(?m)^(\S.*):\n\n(?=    )", r"\1::\n\n", text)
     # Plurals, as in `Score`s.
     text = re.sub(r"(`[^`\n]+`)(?=[a-z])", r"\1\\ ", text)
+    # Sizes of sets and norms, as in |A ∩ S|.
+    text = re.sub(r"(?<![|`])\|(\w[^|`\n]*)\|(?!\|)", r"\|\1\|", text)
     lines[:] = text.split("\n")
+
+
+def _signature(app, what, name, thing, options, signature, returned):
+    """The arguments of a class whose base takes any arguments in `__new__`."""
+    if what == "class" and "__init__" in vars(thing):
+        arguments = list(inspect.signature(thing.__init__).parameters.values())
+        signature = str(inspect.Signature(arguments[1:]))
+    return signature, None
 
 
 def setup(app):
@@ -163,3 +175,4 @@ def setup(app):
     app.connect("builder-inited", _write_generated_pages)
     app.connect("source-read", _read_page)
     app.connect("autodoc-process-docstring", _as_restructured_text, 0)
+    app.connect("autodoc-process-signature", _signature)

@@ -71,25 +71,30 @@ def text():
     }
     page = (
         "# Settings\n\n"
-        "Every setting of a run, with its default and what a preset has "
-        "instead. `luong-keras train` takes them by `--set group.name=value` "
-        "and from a file (`--config`), `Translator.fit` by their names.\n"
+        "Every setting of a run with its default, and what the "
+        "[presets](#presets) have instead. `luong-keras train` takes them by "
+        "`--set group.name=value` and from a file (`--config`), "
+        "`Translator.fit` by their names.\n"
     )
     groups = {}
-    for row in _settings(RunConfig()):
-        groups.setdefault(row[0], []).append(row)
-    for group, rows in groups.items():
+    for group, *setting in _settings(RunConfig()):
+        groups.setdefault(group, []).append(setting)
+    for group, settings in groups.items():
         page += f"\n## {group.rstrip('.') or 'run'}\n\n"
-        page += "| setting | default | values and meaning | presets |\n"
-        page += "|---|---|---|---|\n"
-        for _, name, default, kind, comment in rows:
-            changed = ", ".join(
-                f"{preset}: {_code(values[group, name])}"
-                for preset, values in presets.items()
-                if values[group, name] != default
-            )
+        page += "| setting | default | values and meaning |\n|---|---|---|\n"
+        for name, default, kind, comment in settings:
             description = _description(kind, comment)
-            page += (
-                f"| `{name}` | {_code(default)} | {description} | {changed} |\n"
-            )
+            page += f"| `{name}` | {_code(default)} | {description} |\n"
+    page += "\n## Presets\n\n"
+    page += f"| setting | default | {' | '.join(presets)} |\n"
+    page += "|---" * (len(presets) + 2) + "|\n"
+    for group, settings in groups.items():
+        for name, default, *_ in settings:
+            values = [preset[group, name] for preset in presets.values()]
+            if any(value != default for value in values):
+                shown = [
+                    _code(value) if value != default else "" for value in values
+                ]
+                page += f"| `{group}{name}` | {_code(default)} |"
+                page += f" {' | '.join(shown)} |\n"
     return page
