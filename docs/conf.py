@@ -57,6 +57,8 @@ html_title = f"luong_keras {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sphinx = False
+html_show_sourcelink = False
+html_copy_source = False
 
 # Documents outside of this folder that are pages of the site.
 GENERATED = DOCS / "generated"
@@ -170,9 +172,31 @@ def _signature(app, what, name, thing, options, signature, returned):
     return signature, None
 
 
+# Of the theme, what a keyboard or a screen reader misses.
+ACCESSIBLE = {
+    "<pre>": '<pre tabindex="0">',
+    '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
+    '<th class="head"><p></p></th>': "<td></td>",
+    'class="caption" role="heading"><': (
+        'class="caption" role="heading" aria-level="2"><'
+    ),
+    '<aside class="sidebar': '<aside aria-label="Pages" class="sidebar',
+    '<aside class="toc': '<aside aria-label="This page" class="toc',
+}
+
+
+def _make_accessible(app, error):
+    for path in Path(app.outdir).rglob("*.html"):
+        html = path.read_text(encoding="utf-8")
+        for old, new in ACCESSIBLE.items():
+            html = html.replace(old, new)
+        path.write_text(html, encoding="utf-8")
+
+
 def setup(app):
     """Connects what is above."""
     app.connect("builder-inited", _write_generated_pages)
     app.connect("source-read", _read_page)
     app.connect("autodoc-process-docstring", _as_restructured_text, 0)
     app.connect("autodoc-process-signature", _signature)
+    app.connect("build-finished", _make_accessible)

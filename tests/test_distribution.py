@@ -49,6 +49,7 @@ def files_of(folder):
     for path in sorted((ROOT / folder).rglob("*")):
         parent = path.parent.name
         hidden = parent[0] in "._" or parent.endswith(".egg-info")
+        hidden |= "docs/generated/" in path.as_posix()
         if path.is_file() and not hidden and path.suffix != ".pyc":
             yield path.relative_to(ROOT).as_posix()
 
