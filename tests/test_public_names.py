@@ -81,7 +81,7 @@ def test_the_top_has_the_layers_and_few_names_more():
     }
     # One replaces a layer of Keras, one is for training, two are bases.
     assert set(layers.__all__) - at_the_top == {
-        *("Embedding", "AttentionCell", "RepeatBatch", "Score")
+        *("Embedding", "AttentionCell", "Score")
     }
     for name in at_the_top:
         assert getattr(luong_keras, name) is getattr(layers, name)

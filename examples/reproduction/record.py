@@ -41,7 +41,7 @@ _FORMER_SETTINGS = (
     *("decoding.shortlist_translations", "model.attention.dropout"),
     *("model.word_dropout", "training.average_by", "training.averaged"),
     *("training.halving_factor", "training.histograms"),
-    *("training.jit_compile", "training.on_nonfinite"),
+    *("training.jit_compile", "training.on_nonfinite", "training.r_drop"),
 )
 
 

@@ -55,10 +55,6 @@ class TrainingConfig:
     # how many words of the target vocabulary a step estimates its losses from,
     # other ones every time; for large vocabularies. All when None
     sampled_softmax: int | None = None
-    # every sentence goes through the model twice, each time with other
-    # dropout, and this weight is on how far the two disagree (R-Drop); 0 for
-    # once, 1 to 5 where there is little text
-    r_drop: float = 0.0
     # fine-tuning: the folder of another run, or one of its weight files, such
     # as runs/base/checkpoints/epoch-007.weights.h5, whose weights,
     # vocabularies and preparation of text this run begins with
@@ -115,19 +111,12 @@ class TrainingConfig:
         )
         check_positive(self, "clip_norm")
         check_averages(self)
-        if self.r_drop < 0:
+        if self.sampled_softmax is not None and self.label_smoothing:
             raise ValueError(
-                f"r_drop must be at least 0. Received: r_drop={self.r_drop}."
-            )
-        if self.sampled_softmax is not None and (
-            self.label_smoothing or self.r_drop
-        ):
-            raise ValueError(
-                "label_smoothing and r_drop need the logits of all words. "
-                f"Received: label_smoothing={self.label_smoothing}, "
-                f"r_drop={self.r_drop} and "
-                f"sampled_softmax={self.sampled_softmax}. Set it to null, or "
-                "the others to 0."
+                "label_smoothing needs the logits of all words. Received: "
+                f"label_smoothing={self.label_smoothing} and "
+                f"sampled_softmax={self.sampled_softmax}. Set one to 0, or "
+                "the other to null."
             )
         if self.nominal_batch_size and self.normalization == "word":
             raise ValueError(
@@ -180,7 +169,6 @@ class RunConfig:
                 "training.init_from. Received: "
                 f"new_words={self.data.new_words} and init_from=None."
             )
-        check_r_drop(model, self.training)
         if model.shared_embeddings and not self.data.joint_vocabulary:
             raise ValueError(
                 "shared_embeddings=true means that an id is the same word on "
@@ -210,14 +198,4 @@ def check_averages(training) -> None:
         raise ValueError(
             f"final_weights={training.final_weights!r} needs {needed}, which "
             f"writes these weights. Received: {needed}=None."
-        )
-
-
-def check_r_drop(model, training) -> None:
-    """Raises where the two passes of a sentence would be the same."""
-    if training.r_drop and not model.dropout:
-        raise ValueError(
-            "r_drop compares two passes with other dropout each. Received: "
-            f"r_drop={training.r_drop} and dropout=0. Set model.dropout, or "
-            "r_drop=0."
         )

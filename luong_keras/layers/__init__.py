@@ -8,7 +8,6 @@ from luong_keras.layers.bridge import Bridge
 from luong_keras.layers.embedding import Embedding
 from luong_keras.layers.encoder import Encoder
 from luong_keras.layers.output_projection import OutputProjection
-from luong_keras.layers.repeat_batch import RepeatBatch
 from luong_keras.layers.rnn.attention_cell import AttentionCell
 from luong_keras.layers.rnn.attention_rnn import AttentionRNN
 from luong_keras.layers.rnn.bahdanau_cells import (
@@ -47,7 +46,6 @@ __all__ = [
     "LuongAttention",
     "AttentionRNN",
     "OutputProjection",
-    "RepeatBatch",
     "Score",
     "WordLosses",
 ]

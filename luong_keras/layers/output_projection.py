@@ -7,7 +7,7 @@ from luong_keras.layers.argument_checks import check_floats, check_numbers
 from luong_keras.layers.checked_layer import CheckedLayer
 from luong_keras.layers.embedding import embedding_table
 from luong_keras.missing_package import private_name
-from luong_keras.ops import loops, regularized_dropout
+from luong_keras.ops import loops
 from luong_keras.ops.chunked_loss import chunked_word_losses
 from luong_keras.ops.cross_entropy import check_smoothing, word_losses
 from luong_keras.ops.double_precision import check_float64
@@ -166,30 +166,20 @@ class OutputProjection(CheckedLayer):
         label_smoothing=0.0,
         pad_id=PAD_ID,
         training=False,
-        r_drop=0.0,
     ):
         """Loss and hit of every target word, without handing out logits.
 
         vectors (B, T, U), targets (B, T) ids; returns losses -log p (eq. 4)
         and hits, both (B, T) and 0 at padding. With `training` the gradients
         are made beside the losses, a chunk of real words after the other:
-        never are all logits held, and no padding is projected. With `r_drop`
-        vectors are (2 B, T, U), two passes of a row after each other, and the
-        losses those of `ops.regularized_dropout`.
+        never are all logits held, and no padding is projected.
         """
         check_smoothing(label_smoothing)
         if not training or backend.backend() not in loops.BACKENDS:
             logits = self.call(vectors)
-            if r_drop:
-                return regularized_dropout.word_losses(
-                    logits, targets, label_smoothing, pad_id, r_drop
-                )
             return word_losses(logits, targets, label_smoothing, pad_id)
         (*first, kernel), bias = self.loop_weights()
-        if r_drop:
-            vectors = regularized_dropout.interleave_passes(vectors)
-        else:
-            vectors = ops.reshape(vectors, (-1, vectors.shape[-1]))
+        vectors = ops.reshape(vectors, (-1, vectors.shape[-1]))
         for between in first:
             vectors = product(vectors, between)
         found = chunked_word_losses(
@@ -199,7 +189,6 @@ class OutputProjection(CheckedLayer):
             ops.reshape(targets, (-1,)),
             label_smoothing,
             pad_id,
-            r_drop,
         )
         return tuple(ops.reshape(x, ops.shape(targets)) for x in found)
 

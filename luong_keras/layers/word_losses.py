@@ -22,14 +22,10 @@ class WordLosses(CheckedLayer):
             estimated from (`ops.sampled_loss`); all where None, and where
             there are no more. The vocabulary is to be sorted by frequency.
         seed: of these words.
-        r_drop: in training, the weight of the divergence between two passes
-            with other dropout (R-Drop, Liang et al. 2021, eq. 4); 0 for one
-            pass.
         name, dtype, trainable: as in every Keras layer.
 
     Call arguments:
-        vectors: h̃, (B, T, U); in training with `r_drop` (2 B, T, U), the two
-            passes of a row after each other.
+        vectors: h̃, (B, T, U).
         targets: (B, T) ids.
 
     Output:
@@ -53,7 +49,6 @@ class WordLosses(CheckedLayer):
         pad_id=PAD_ID,
         sampled=None,
         seed=None,
-        r_drop=0.0,
         name=None,
         dtype=None,
         trainable=True,
@@ -61,18 +56,12 @@ class WordLosses(CheckedLayer):
         check_smoothing(label_smoothing)
         if sampled is not None:
             check_numbers(sampled=sampled)
-            if label_smoothing or r_drop:
+            if label_smoothing:
                 raise ValueError(
-                    "The smoothed loss needs the logits of all words, and so "
-                    "does the divergence of two passes. Received: "
-                    f"sampled={sampled}, label_smoothing={label_smoothing}, "
-                    f"r_drop={r_drop}. Leave `sampled` out, or the others."
+                    "The smoothed loss needs the logits of all words. "
+                    f"Received: sampled={sampled}, "
+                    f"label_smoothing={label_smoothing}. Leave one of them out."
                 )
-        if r_drop < 0:
-            raise ValueError(
-                "`r_drop` is the weight of a divergence, 0 or more. Received: "
-                f"r_drop={r_drop}. Use 1 to 5, for example."
-            )
         super().__init__(name=name, dtype=dtype, trainable=trainable)
         check_float64(self)
         self.supports_masking = True
@@ -81,7 +70,6 @@ class WordLosses(CheckedLayer):
         self.pad_id = pad_id
         self.sampled = sampled
         self.seed = seed
-        self.r_drop = r_drop
         self.seed_generator = None
         if self.estimates:
             self.seed_generator = keras.random.SeedGenerator(seed)
@@ -119,8 +107,7 @@ class WordLosses(CheckedLayer):
                 vectors, targets, pad_id=self.pad_id
             )
         return self.projection.word_losses(
-            *(vectors, targets, self.label_smoothing, self.pad_id, True),
-            self.r_drop,
+            vectors, targets, self.label_smoothing, self.pad_id, True
         )
 
     def get_config(self):
@@ -131,7 +118,6 @@ class WordLosses(CheckedLayer):
             "pad_id": self.pad_id,
             "sampled": self.sampled,
             "seed": self.seed,
-            "r_drop": self.r_drop,
         }
 
     @classmethod

@@ -19,7 +19,6 @@ from luong_keras.layers import (
     LocalAttention,
     LuongAttention,
     OutputProjection,
-    RepeatBatch,
     WordLosses,
 )
 from luong_keras.layers.embedding import embedding_table
@@ -49,9 +48,6 @@ class TranslationModel:
         config: a `ModelConfig`.
         label_smoothing: of the losses in training.
         sampled_softmax: how many words they are estimated from, or None.
-        r_drop: the weight of the divergence between two passes of every
-            sentence, each with dropout of its own; 0 for one pass
-            (`ops.regularized_dropout`).
 
     Attributes:
         config: the `ModelConfig`, with what was chosen for
@@ -84,14 +80,12 @@ class TranslationModel:
         config: ModelConfig,
         label_smoothing: float = 0.0,
         sampled_softmax: int | None = None,
-        r_drop: float = 0.0,
     ):
         self.config = dataclasses.replace(
             config, precision=decided(config.precision)
         )
         self.label_smoothing = label_smoothing
         self.sampled_softmax = sampled_softmax
-        self.r_drop = r_drop
         self.folded_embedding = None
         self._make_layers()
         self._connect()
@@ -233,15 +227,11 @@ class TranslationModel:
         self.model = keras.Model(
             [*inputs, target_in], self.projection(vectors), name="translator"
         )
-        if self.r_drop:
-            repeat = RepeatBatch(name="r_drop")
-            vectors, *_ = self._read([*map(repeat, inputs), repeat(target_in)])
         losses = WordLosses(
             self.projection,
             self.label_smoothing,
             self.config.target_pad_id,
             self.sampled_softmax,
-            r_drop=self.r_drop,
             dtype=self.config.precision,
             name="word_losses",
         )(vectors, target_out)

@@ -10,8 +10,7 @@ e (see `cross_entropy.masked_cross_entropy`):
 
 so the gradients of x, W and b are known when the loss is, for an upstream
 gradient of 1. The objectives of this library give every word the same one,
-which then multiplies them; other weights take a second pass. Two passes of a
-word with other dropout (`regularized_dropout`) are projected together.
+which then multiplies them; other weights take a second pass.
 
 In float16 an optimizer scales the loss, so that small gradients are not lost.
 That comes with the upstream gradient, too late for d loss / d l, most of which
@@ -23,7 +22,6 @@ import operator
 
 from keras import backend, ops
 
-from luong_keras.ops import regularized_dropout
 from luong_keras.ops.devices import has_gpu
 from luong_keras.ops.loops import sequential_while_loop, with_custom_gradient
 from luong_keras.ops.products import product
@@ -37,24 +35,19 @@ _PARALLEL_CHUNKS = 2
 
 
 def chunked_word_losses(
-    vectors, kernel, bias, targets, label_smoothing=0.0, pad_id=0, r_drop=0.0
+    vectors, kernel, bias, targets, label_smoothing=0.0, pad_id=0
 ):
     """Losses and hits of words, (N,) each, 0 at padding.
 
     vectors (N, U), kernel (U, V), bias (V,) or None, targets (N,) ids. The
-    same as `cross_entropy.word_losses` of the logits. With `r_drop`, the
-    weight of their divergence, vectors (2 N, U) are of two passes in turn.
+    same as `cross_entropy.word_losses` of the logits.
     """
-    if r_drop:
-        width = regularized_dropout.PASSES * vectors.shape[-1]
-        vectors = ops.reshape(vectors, (-1, width))
     arguments = [vectors, kernel] if bias is None else [vectors, kernel, bias]
     words = _Words(
         [ops.stop_gradient(each) for each in arguments],
         ops.cast(targets, "int32"),
         label_smoothing,
         pad_id,
-        r_drop,
     )
     ones = ops.ones_like(targets, dtype=words.dtype)
     losses, hits, *unit_gradients = words.run(ones)
@@ -81,16 +74,13 @@ def chunked_word_losses(
 class _Words:
     """The words of a batch, real ones first, and what projects them."""
 
-    def __init__(self, arguments, targets, label_smoothing, pad_id, r_drop):
+    def __init__(self, arguments, targets, label_smoothing, pad_id):
         self.vectors, self.kernel, *biases = arguments
         self.bias = biases[0] if biases else None
         self.targets = targets
         self.label_smoothing = label_smoothing
-        self.r_drop = r_drop
-        self.units, self.vocabulary = self.kernel.shape
-        self.passes = self.vectors.shape[-1] // self.units
-        first = self.vectors[:1, : self.units]
-        self.dtype = product(first, self.kernel).dtype
+        self.vocabulary = self.kernel.shape[-1]
+        self.dtype = product(self.vectors[:1], self.kernel).dtype
         self.count = ops.shape(targets)[0]
         self.real = ops.not_equal(targets, pad_id)
         real = ops.cast(self.real, "int32")
@@ -101,7 +91,7 @@ class _Words:
     def _cut_chunks(self, real):
         """The number of chunks, and the words of each."""
         maximum = _MAX_LOGITS_ON_GPU if has_gpu() else _MAX_LOGITS
-        limit = max(maximum // (self.vocabulary * self.passes), 1)
+        limit = max(maximum // self.vocabulary, 1)
         self.parallel_chunks = 1
         if backend.backend() == "tensorflow":
             if not has_gpu():
@@ -129,11 +119,9 @@ class _Words:
         if backend.standardize_dtype(self.kernel.dtype) != "float16":
             return None
         sizes = ops.where(self.real[:, None], ops.abs(self.vectors), 0)
-        # The gradients are at most 1; those of a divergence have no bound.
-        largest = (1 + 64 * self.r_drop) * ops.maximum(
-            ops.cast(ops.max(sizes), self.dtype), 1
-        )
-        words = ops.cast(ops.maximum(self.size * self.passes, 1), self.dtype)
+        # The gradients are at most 1.
+        largest = ops.maximum(ops.cast(ops.max(sizes), self.dtype), 1)
+        words = ops.cast(ops.maximum(self.size, 1), self.dtype)
         return ops.minimum(2.0**15 / (words * largest), 2.0**10)
 
     def _rows(self, chunk):
@@ -205,15 +193,12 @@ class _Words:
         index = ops.minimum(rows, last)
         present = ops.logical_and(rows <= last, ops.take(self.real, index))
         weights = ops.where(present, ops.take(weights, index), 0.0)
-        if self.passes > 1:
-            weights = regularized_dropout.repeat_rows(weights)
         vectors = ops.take(self.vectors, index, axis=0)
-        vectors = ops.reshape(vectors, (-1, self.units))
         logits = product(vectors, self.kernel)
         if self.bias is not None:
             logits = logits + ops.cast(self.bias, logits.dtype)
-        losses, hits, d_logits = self._of_logits(
-            logits, ops.take(self.targets, index)
+        losses, hits, d_logits = losses_and_gradients(
+            logits, ops.take(self.targets, index), self.label_smoothing
         )
         # The rows are weighted on the narrow side of the products.
         if self.scale is not None:
@@ -227,29 +212,7 @@ class _Words:
             sums.append(product(row, d_logits)[0])
         # Transposed here, where TensorFlow makes it a part of the product.
         d_vectors = by_word * product(d_logits, ops.transpose(self.kernel))
-        d_vectors = ops.reshape(d_vectors, (-1, self.passes * self.units))
         return [losses, hits, d_vectors], sums
-
-    def _of_logits(self, logits, targets):
-        """Losses and hits of every word, and the losses' gradients."""
-        probabilities = ops.softmax(logits, axis=-1)
-        if self.passes == 1:
-            return losses_and_gradients(
-                logits, probabilities, targets, self.label_smoothing
-            )
-        losses, hits, d_logits = losses_and_gradients(
-            *(logits, probabilities, regularized_dropout.repeat_rows(targets)),
-            self.label_smoothing,
-        )
-        apart, d_apart = regularized_dropout.divergences_and_gradients(
-            logits, probabilities
-        )
-        losses = (
-            regularized_dropout.mean_over_passes(losses)
-            + self.r_drop / 2 * apart
-        )
-        d_logits = (d_logits + self.r_drop * d_apart) / 2
-        return losses, regularized_dropout.mean_over_passes(hits), d_logits
 
 
 def _written(found, rows, by_word):
@@ -261,8 +224,9 @@ def _written(found, rows, by_word):
     ]
 
 
-def losses_and_gradients(logits, probabilities, targets, label_smoothing):
+def losses_and_gradients(logits, targets, label_smoothing):
     """Losses and hits (N,), and the losses' gradients of logits (N, V)."""
+    probabilities = ops.softmax(logits, axis=-1)
     count, vocabulary = ops.shape(logits)[0], logits.shape[-1]
     highest = ops.max(logits, axis=-1, keepdims=True)
     # The softmax of the highest logit is 1 / sum exp(l - highest).

@@ -129,7 +129,6 @@ def _run(
             config.model,
             config.training.label_smoothing,
             config.training.sampled_softmax,
-            config.training.r_drop,
         )
         load_initial_weights(translation_model, run)
         freeze(translation_model.model, config.training.frozen)

@@ -1262,27 +1262,6 @@ MUTATIONS = [
         ("tests/ops/test_chunked_loss.py",),
     ),
     Mutation(
-        "the divergence of two passes without its own part",
-        "ops/regularized_dropout.py",
-        "(p * (gap + (1 - mean_p)) - q) / 2",
-        "(p * (gap - mean_p) + p - p) / 2",
-        ("tests/ops/test_regularized_dropout.py",),
-    ),
-    Mutation(
-        "two passes, one batch behind the other",
-        "ops/regularized_dropout.py",
-        "ops.repeat(rows, PASSES, axis=0)",
-        "ops.concatenate([rows] * PASSES)",
-        ("tests/ops/test_regularized_dropout.py",),
-    ),
-    Mutation(
-        "two passes whose divergence counts twice",
-        "ops/chunked_loss.py",
-        "+ self.r_drop / 2 * apart",
-        "+ self.r_drop * apart",
-        ("tests/ops/test_regularized_dropout.py",),
-    ),
-    Mutation(
         "the precision whose product is slower",
         "models/precision.py",
         "if seconds >= _PAYS * rounded",

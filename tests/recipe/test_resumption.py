@@ -52,7 +52,6 @@ def test_what_may_change(run, assignment):
     "assignment, said",
     [
         ("training.batch_size=64", "training.batch_size: 128 → 64"),
-        ("training.r_drop=1", "training.r_drop: 0.0 → 1.0"),
         ("training.seed=2", "training.seed: 1 → 2"),
         ("training.average_epochs=3", "training.average_epochs: None → 3"),
         ("training.average_decay=0.9", "training.average_decay: None → 0.9"),

@@ -66,7 +66,7 @@ def names_in(config):
 def model_of_every_layer():
     source = keras.Input((None, UNITS))
     words = keras.Input((None,), dtype="int32")
-    x = layers.Embedding(WORDS, UNITS)(layers.RepeatBatch()(words))
+    x = layers.Embedding(WORDS, UNITS)(words)
     memory, *states = layers.Encoder(UNITS)(source)
     states = layers.Bridge(UNITS, num_states=2)(states)
     x = layers.InputFeedingLSTM(UNITS, attention=layers.LocalAttention())(

@@ -165,7 +165,6 @@ ARGUMENTS = {
             "sampled": 4,
             "seed": 3,
         },
-        {"projection": lambda: lk.OutputProjection(7), "r_drop": 2.0},
     ],
     lk.Bridge: [
         {
@@ -197,7 +196,6 @@ ARGUMENTS = {
         },
     ],
     Embedding: [{"input_dim": 7, "output_dim": 3, **COMMON}],
-    lk.layers.RepeatBatch: [COMMON],
     lk.losses.TranslationLoss: [
         {
             "normalization": "sentence",

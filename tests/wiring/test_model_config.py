@@ -98,7 +98,6 @@ EXPECTED = {
     "projection.kernel_initializer": UNIFORM,
     "projection.dtype_policy": "float32",
     "losses.label_smoothing": 0.0,
-    "losses.r_drop": 0.0,
     "losses.sampled": None,
     "losses.seed": None,
     "losses.pad_id": 0,
@@ -413,9 +412,9 @@ class Parts:
         self.losses = model.get_layer("word_losses")
 
 
-def make(label_smoothing=0.0, sampled=None, r_drop=0.0, **changes):
+def make(label_smoothing=0.0, sampled=None, **changes):
     config = ModelConfig(**{**BASE, **changes})
-    return TranslationModel(config, label_smoothing, sampled, r_drop)
+    return TranslationModel(config, label_smoothing, sampled)
 
 
 def test_no_field_is_left_out():
@@ -462,10 +461,6 @@ def test_the_label_smoothing_is_that_of_the_losses():
 
 def test_the_sampled_words_are_those_of_the_losses():
     assert Parts(make(sampled=5)).losses.sampled == 5
-
-
-def test_the_weight_of_the_divergence_is_that_of_the_losses():
-    assert Parts(make(r_drop=2.0)).losses.r_drop == 2.0
 
 
 def test_the_parts_share_their_layers():

@@ -114,7 +114,6 @@ DEFAULTS = {
         "nominal_batch_size": False,
         "label_smoothing": 0.0,
         "sampled_softmax": None,
-        "r_drop": 0.0,
         "init_from": None,
         "frozen": (),
         "seed": 1,

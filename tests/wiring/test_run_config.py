@@ -225,7 +225,6 @@ TRAINING_ROWS = {
     ),
     "label_smoothing": ({"label_smoothing": 0.1}, {}),
     "sampled_softmax": ({"sampled_softmax": 4}, {}),
-    "r_drop": ({"r_drop": 2.0}, {}),
     "seed": ({"seed": 5}, {"data.seed": 5}),
     "snapshot_steps": ({"snapshot_steps": 17}, {"options.snapshot_steps": 17}),
     "samples": ({"samples": 2}, {"validation.samples": 2}),
@@ -820,7 +819,6 @@ def test_the_program_hands_its_settings_on(tmp_path, monkeypatch):
         "data.tokenizer": "words",
         "data.target_language": "fr",
         "training.label_smoothing": 0.125,
-        "training.r_drop": 2.5,
         "model.dropout": 0.25,
         "training.seed": 7,
         "model.units": 4,
@@ -846,7 +844,6 @@ def test_the_program_hands_its_settings_on(tmp_path, monkeypatch):
     translation_model, tokenizers, batches, datasets, config, run, _ = noted
     assert seeds == [7]
     assert translation_model.label_smoothing == 0.125
-    assert translation_model.r_drop == 2.5
     assert translation_model.config == config.model
     assert [t.vocabulary_size for t in tokenizers] == [6, 7]
     assert (config.model.source_vocabulary_size, config.model.units) == (6, 4)
