@@ -15,7 +15,7 @@ KNOWN = {
 
 
 def missing_package(
-    name: str, error: ImportError, extra: str = "train"
+    name: str, error: Exception, extra: str = "train"
 ) -> ImportError:
     """Builds the error that tells how to install an optional package.
 
@@ -38,7 +38,7 @@ def missing_package(
         line = f"pip install '{name}=={_version_of_tensorflow()}'"
     return ImportError(
         f"This needs the package `{name}`, which could not be imported "
-        f"({error}). Install it with `{line}`.",
+        f"({str(error).strip()}). Install it with `{line}`.",
         name=name,
     )
 

@@ -36,7 +36,7 @@ try:
 except ImportError as error:
     raise missing_package("tensorflow", error) from error
 # Registers the operations of SentencePiece; an export of words has none.
-with contextlib.suppress(ImportError):
+with contextlib.suppress(ImportError, tf.errors.NotFoundError):
     import tensorflow_text  # noqa: F401
 
 WARMUP_SENTENCES = 4

@@ -30,7 +30,7 @@ except ImportError as error:
     raise missing_package("tensorflow", error) from error
 
 # Registers the kernels of SentencePiece; an export of words needs none.
-with contextlib.suppress(ImportError):
+with contextlib.suppress(ImportError, tf.errors.NotFoundError):
     import tensorflow_text  # noqa: F401
 
 

@@ -34,7 +34,8 @@ except ImportError as error:
     raise missing_package("tensorflow", error) from error
 try:
     import tensorflow_text as tf_text
-except ImportError as error:
+except (ImportError, tf.errors.NotFoundError) as error:
+    # The latter is another minor version than TensorFlow's.
     raise missing_package("tensorflow-text", error) from error
 
 _SPACE = "\u2581"  # SentencePiece's mark of a space

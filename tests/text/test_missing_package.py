@@ -1,10 +1,13 @@
 """A missing package names the line that installs it."""
 
 import importlib.metadata
+import runpy
 import subprocess
 import sys
 
 import pytest
+
+from luong_keras.text import sentencepiece_tokenizer
 
 LINE = "pip install luong-keras[train]"
 TENSORFLOW = importlib.metadata.version("tensorflow").rpartition(".")[0]
@@ -48,3 +51,15 @@ def test_files_and_corpora_do_not_need_tensorflow():
     imports = ", ".join(f"luong_keras.data.{name}" for name in modules)
     program = f"import sys; sys.modules['tensorflow'] = None; import {imports}"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_another_minor_version_is_named_too(tmp_path, monkeypatch):
+    monkeypatch.delitem(sys.modules, "tensorflow_text", raising=False)
+    (tmp_path / "tensorflow_text.py").write_text(
+        "import tensorflow as tf\n"
+        "raise tf.errors.NotFoundError(None, None, 'undefined symbol: x')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ImportError, match=r"undefined symbol: x.*\.\*'") as e:
+        runpy.run_path(sentencepiece_tokenizer.__file__)
+    assert e.value.name == "tensorflow-text"

@@ -30,7 +30,7 @@ class AttentionCell(CellWeights):
     that what does not depend on the step is computed once:
     `loop_weights`, `project_inputs` and `project_memory` before the loop,
     `step` inside, `attend` for many steps at once. Subclasses give `num_gates`,
-    `states_per_layer` and `_recurrence`.
+    `states_per_layer` and `recurrence`.
     """
 
     # Parts of a step. B may be followed by K: the hypotheses of a beam.
@@ -135,7 +135,7 @@ class AttentionCell(CellWeights):
                     weights, layer, new_states[-size], dropout_masks
                 )
             old = states[layer * size : (layer + 1) * size]
-            new_states += self._recurrence(weights, layer, projected, *old)
+            new_states += self.recurrence(weights, layer, projected, *old)
         return new_states
 
     def project_below(self, weights, layer, hidden, dropout_masks):
@@ -237,7 +237,14 @@ class AttentionCell(CellWeights):
     def _input_bias(self, layer):
         return self.biases[layer]
 
-    def _recurrence(self, weights, layer, projected, *states):
+    def recurrence(self, weights, layer, projected, *states):
+        """One step of one layer, which a subclass defines.
+
+        weights from `loop_weights()`; layer its number; projected, the
+        inputs' share of the gates, (B, gates · U); states of the layer, (B, U)
+        each. In a beam all of them have the hypotheses as one more axis,
+        (B, K, U). Returns the new states, h first.
+        """
         raise NotImplementedError
 
     # One step, as a layer.

@@ -51,7 +51,7 @@ class InputFeedingGRUCell(AttentionCell):
         recurrent_biases = [self._ready(bias)[1] for bias in self.biases]
         return {**super().loop_weights(), "recurrent_biases": recurrent_biases}
 
-    def _recurrence(self, weights, layer, projected, hidden):
+    def recurrence(self, weights, layer, projected, hidden):
         bias = weights["recurrent_biases"][layer] if self.use_bias else None
         kernel = weights["recurrent_kernels"][layer]
         return [gru_step(projected, hidden, kernel, bias)]

@@ -141,7 +141,7 @@ class InputFeedingLSTMCell(AttentionCell):
             name=name, shape=(width,), initializer=initializer
         )
 
-    def _recurrence(self, weights, layer, projected, hidden, carry):
+    def recurrence(self, weights, layer, projected, hidden, carry):
         kernel = weights["recurrent_kernels"][layer]
         return list(
             lstm_step(

@@ -47,7 +47,7 @@ class Reset(AttentionCell):
             shape = (self.units, self.units)
             setattr(self, name, self.add_weight(name=name, shape=shape))
 
-    def _recurrence(self, weights, layer, projected, hidden):
+    def recurrence(self, weights, layer, projected, hidden):
         kernel = weights["recurrent_kernels"][layer]
         hidden = hidden * ops.sigmoid(ops.matmul(hidden, self.reset))
         inner = product(hidden, self.inner) + product(hidden, kernel)
@@ -67,7 +67,7 @@ class Inner(AttentionCell):
             name="inner", shape=(self.units, self.units)
         )
 
-    def _recurrence(self, weights, layer, projected, hidden):
+    def recurrence(self, weights, layer, projected, hidden):
         kernel = weights["recurrent_kernels"][layer]
         inner = product(hidden, self.inner, product(hidden, kernel))
         return [(hidden + ops.tanh(projected + inner)) / 2]
