@@ -2,7 +2,7 @@
 
 import copy
 
-from keras import ops, tree
+from keras import backend, ops, tree
 
 
 class PerSentence:
@@ -73,8 +73,13 @@ def take_rows(values, rows):
 def put_rows(values, rows, others):
     """A structure of tensors (B, ...) with other rows (R, ...) at `rows`."""
     index = ops.reshape(rows, (-1, 1))
-    return tree.map_structure(
-        lambda value, other: ops.scatter_update(value, index, other),
-        values,
-        others,
-    )
+
+    def put(value, other):
+        dtype = backend.standardize_dtype(value.dtype)
+        if dtype not in ("bool", "float16", "bfloat16"):
+            return ops.scatter_update(value, index, other)
+        # TensorFlow scatters these on the host alone.
+        value, other = (ops.cast(each, "float32") for each in (value, other))
+        return ops.cast(ops.scatter_update(value, index, other), dtype)
+
+    return tree.map_structure(put, values, others)

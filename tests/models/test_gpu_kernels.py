@@ -1,0 +1,205 @@
+"""Every operation on numbers has a kernel for a GPU, shown without one.
+
+The registry of TensorFlow's wheel lists the kernels for GPUs on machines that
+have none. Operations on strings, tables and sets of subwords run on the host by
+nature; all others must have a kernel of their types.
+"""
+
+from collections import Counter
+
+import keras
+import numpy as np
+import pytest
+
+from luong_keras.config import AttentionConfig, ModelConfig
+from luong_keras.models.translation_model import TranslationModel
+from luong_keras.training.losses import TranslationLoss
+from luong_keras.training.metrics import TokenPerplexity
+from luong_keras.training.optimizers import make_optimizer
+
+pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
+
+SIZES = {
+    "source_vocabulary_size": 40,
+    "target_vocabulary_size": 40,
+    "embedding_size": 8,
+    "units": 8,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "reverse_source": False,
+    "dropout": 0.2,
+}
+RAGGED = {
+    "DenseBincount",
+    "RaggedGather",
+    "RaggedRange",
+    "RaggedTensorToTensor",
+}
+GLOBAL = AttentionConfig(kind="global")
+CONFIGURATIONS = {
+    "global": {"attention": GLOBAL, "tied_embeddings": True},
+    "local-p": {"attention": AttentionConfig(half_width=2)},
+    "local-m": {"attention": AttentionConfig(alignment="monotonic")},
+    "location": {
+        "attention": AttentionConfig(kind="global", score_mode="location")
+    },
+    "none": {"attention": AttentionConfig(kind="none")},
+    "bahdanau": {
+        "decoder": "bahdanau",
+        "recurrence": "gru",
+        "attention": AttentionConfig(kind="global", score_mode="concat"),
+        "bidirectional": True,
+    },
+    "authors": {"cell_clip": 50.0, "gradient_clip": 1000.0, "use_bias": False},
+    "mixed_bfloat16": {"attention": GLOBAL, "precision": "mixed_bfloat16"},
+    "mixed_float16": {"attention": GLOBAL, "precision": "mixed_float16"},
+}
+
+
+def nodes_of(graph):
+    """All nodes of a graph and of its functions."""
+    yield from graph.node
+    for function in graph.library.function:
+        yield from function.node_def
+
+
+def types_of(node, attribute):
+    """The types that an attribute of a node names."""
+    from tensorflow.python.framework import op_def_registry
+
+    value = node.attr[attribute]
+    if not (value.type or value.list.type):
+        # A SavedModel leaves out what an operation has by default.
+        for each in op_def_registry.get(node.op).attr:
+            if each.name == attribute:
+                value = each.default_value
+    return list(value.list.type) or [value.type]
+
+
+def kernels_for(node):
+    """The kernels of a GPU that take the types of a node."""
+    from tensorflow.python.framework import kernels
+
+    return [
+        kernel
+        for kernel in kernels.get_registered_kernels_for_op(node.op).kernel
+        # A kernel for every device counts too.
+        if kernel.device_type in ("GPU", "DEFAULT")
+        and all(
+            set(types_of(node, constraint.name))
+            <= set(constraint.allowed_values.list.type)
+            for constraint in kernel.constraint
+        )
+    ]
+
+
+def has_strings(node):
+    """Whether a node is of strings, which no GPU has."""
+    import tensorflow as tf
+    from tensorflow.python.framework import op_def_registry
+
+    found = [kind for name in node.attr for kind in types_of(node, name)]
+    operation = op_def_registry.get(node.op)
+    if operation is not None:
+        arguments = [*operation.input_arg, *operation.output_arg]
+        found += [argument.type for argument in arguments]
+    return tf.string.as_datatype_enum in found
+
+
+def without_a_kernel(nodes):
+    """The operations that a GPU cannot compute, and how many nodes."""
+    nodes = list(nodes)
+    missing = Counter(
+        node.op
+        for node in nodes
+        if not has_strings(node) and not kernels_for(node)
+    )
+    return dict(missing), len(nodes)
+
+
+def nodes_in_loops(graph):
+    """All nodes of the bodies of loops, and of what these call."""
+    functions = {each.signature.name: each for each in graph.library.function}
+    names, found = set(), []
+    waiting = [
+        node.attr["body"].func.name
+        for node in nodes_of(graph)
+        if node.op in ("While", "StatelessWhile")
+    ]
+    while waiting:
+        name = waiting.pop()
+        if name in names:
+            continue
+        names.add(name)
+        for node in functions[name].node_def:
+            found.append(node)
+            for value in node.attr.values():
+                called = [value.func, *value.list.func]
+                waiting += [each.name for each in called if each.name]
+    return found
+
+
+def training_graph(**changes):
+    """The graph of a training step: forward, backward, clipping, update."""
+    import tensorflow as tf
+
+    config = ModelConfig(**{**SIZES, **changes})
+    model = TranslationModel(config, label_smoothing=0.1).training_model
+    optimizer = make_optimizer("adam", 1e-3, clip_norm=1.0)
+    if config.precision == "mixed_float16":
+        optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
+    model.compile(
+        optimizer,
+        {"word": TranslationLoss("word"), "hits": None},
+        metrics={"word": [TokenPerplexity()]},
+        jit_compile=False,
+    )
+    ids = np.full((4, 6), 5, "int32")
+    x = {"source": ids, "target_in": ids, "target_out": ids}
+    data = tf.nest.map_structure(
+        tf.convert_to_tensor, (x, {"word": ids, "hits": ids})
+    )
+    model._symbolic_build(data_batch=data)
+    step = tf.function(model.train_step, autograph=False)
+    return step.get_concrete_function(data).graph.as_graph_def()
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_a_training_step(name):
+    graph = training_graph(**CONFIGURATIONS[name])
+    missing, count = without_a_kernel(nodes_of(graph))
+    expected = {}
+    if name == "mixed_float16":
+        # Keras asks of both embeddings' sparse gradients whether they are
+        # finite.
+        expected = {"TensorScatterUpdate": 2}
+    assert missing == expected
+    assert count > 1000
+
+
+def test_an_operation_without_a_kernel_is_found():
+    import tensorflow as tf
+
+    @tf.function
+    def on_the_host(x):
+        return tf.raw_ops.ListDiff(x=x, y=x)[0], tf.strings.length(["a"])
+
+    graph = on_the_host.get_concrete_function(tf.TensorSpec([3], tf.float64))
+    missing, _ = without_a_kernel(nodes_of(graph.graph.as_graph_def()))
+    assert missing == {"ListDiff": 1}
+
+
+def test_an_export(tmp_path):
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    from tests.serving.tiny_translator import tiny_translator
+
+    tiny_translator().export(str(tmp_path / "1"))
+    saved = saved_model_pb2.SavedModel()
+    saved.ParseFromString((tmp_path / "1" / "saved_model.pb").read_bytes())
+    graph = saved.meta_graphs[0].graph_def
+    # The text is split and joined on the host, before and after the loops.
+    assert set(without_a_kernel(nodes_of(graph))[0]) <= RAGGED
+    missing, count = without_a_kernel(nodes_in_loops(graph))
+    assert missing == {}
+    assert count > 5000
