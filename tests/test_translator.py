@@ -8,6 +8,7 @@ from luong_keras.config.values import config_from_dict
 from luong_keras.data import phrasebook
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator
+from tests.test_files_and_environment import first_cells
 
 PAIRS = [(p.source, p.target) for p in phrasebook.split_pairs("train", 40)]
 SETTINGS = {
@@ -61,6 +62,8 @@ def test_pairs_become_a_translator(tmp_path, exports, eager, capsys):
     sources = [source for source, _ in PAIRS[:2]]
     assert translator.translate(sources) == again.translate(sources)
     assert len(exports) == 1
+    written = {path.name for path in folder.iterdir()}
+    assert len(written) > 20 and not written - first_cells("A run folder")
     # The dictionary is the run's own now.
     assert config.decoding.dictionary == "dictionary.txt"
     own = str(folder / "dictionary.txt")
