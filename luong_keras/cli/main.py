@@ -97,6 +97,8 @@ def _run(name: str, argv: list[str]) -> int:
                 "The command needs Keras' TensorFlow backend. Received: "
                 f"KERAS_BACKEND={backend}. Unset it."
             )
+        # It says what to install.
+        importlib.import_module("luong_keras.cli.parsing")
         command = importlib.import_module(f"luong_keras.cli.{name}")
         return command.run(command.parse(argv)) or 0
     except BrokenPipeError:

@@ -32,11 +32,6 @@ try:
     import tensorflow as tf
 except ImportError as error:
     raise missing_package("tensorflow", error) from error
-try:
-    import tensorflow_text as tf_text
-except (ImportError, tf.errors.NotFoundError) as error:
-    # The latter is another minor version than TensorFlow's.
-    raise missing_package("tensorflow-text", error) from error
 
 _SPACE = "\u2581"  # SentencePiece's mark of a space
 # In no valid UTF-8, so in no token.
@@ -96,13 +91,10 @@ class SentencePieceTokenizer(Tokenizer):
     def _restore(self, model: bytes, lowercase: bool, origin: str) -> None:
         super().__init__(lowercase)
         self._bytes = model
+        in_graph = _tensorflow_text().SentencepieceTokenizer
         try:
-            self._to_ids = tf_text.SentencepieceTokenizer(
-                model, out_type=tf.int32
-            )
-            self._to_pieces = tf_text.SentencepieceTokenizer(
-                model, out_type=tf.string
-            )
+            self._to_ids = in_graph(model, out_type=tf.int32)
+            self._to_pieces = in_graph(model, out_type=tf.string)
             self._size = int(self._to_ids.vocab_size())
         except tf.errors.OpError as error:
             raise ValueError(
@@ -309,3 +301,13 @@ def _training_error(vocabulary_size: int, error: RuntimeError) -> ValueError:
     if nearest:
         return VocabularySizeError(text, int(nearest[1] or nearest[2]))
     return ValueError(text)
+
+
+def _tensorflow_text() -> Any:
+    """The package, which words do without."""
+    try:
+        import tensorflow_text
+    except (ImportError, tf.errors.NotFoundError) as error:
+        # The latter is another minor version than TensorFlow's.
+        raise missing_package("tensorflow-text", error) from error
+    return tensorflow_text

@@ -1,13 +1,12 @@
 """A missing package names the line that installs it."""
 
 import importlib.metadata
-import runpy
 import subprocess
 import sys
 
 import pytest
 
-from luong_keras.text import sentencepiece_tokenizer
+from luong_keras.text.sentencepiece_tokenizer import SentencePieceTokenizer
 
 LINE = "pip install luong-keras[train]"
 TENSORFLOW = importlib.metadata.version("tensorflow").rpartition(".")[0]
@@ -25,12 +24,6 @@ except ImportError as error:
     ("blocked", "module", "line"),
     [
         ("tensorflow", "luong_keras.text.word_tokenizer", LINE),
-        (
-            "tensorflow_text",
-            "luong_keras.text.sentencepiece_tokenizer",
-            # Its minor version is TensorFlow's.
-            f"pip install 'tensorflow-text=={TENSORFLOW}.*'",
-        ),
         ("tensorflow", "luong_keras.data.batching", LINE),
     ],
 )
@@ -53,6 +46,33 @@ def test_files_and_corpora_do_not_need_tensorflow():
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+def test_words_do_without_tensorflow_text():
+    program = (
+        "import sys; sys.modules['tensorflow_text'] = None\n"
+        "import tempfile\n"
+        "import luong_keras\n"
+        "from luong_keras import Translator\n"
+        "from luong_keras.tokenizers import WordTokenizer, load_tokenizer\n"
+        "folder = tempfile.mkdtemp()\n"
+        "WordTokenizer.from_words(['a', 'b']).save(folder, 'source')\n"
+        "print(load_tokenizer(folder, 'source').encode(['b a']).to_list())\n"
+        "from luong_keras.tokenizers import SentencePieceTokenizer\n"
+        "try:\n"
+        "    SentencePieceTokenizer.train(['ab abc'] * 9, 12)\n"
+        "except ImportError as error:\n"
+        "    print(error)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    ids, error = run.stdout.splitlines()
+    assert ids == "[[5, 4]]"
+    assert f"pip install 'tensorflow-text=={TENSORFLOW}.*'" in error
+
+
 def test_another_minor_version_is_named_too(tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "tensorflow_text", raising=False)
     (tmp_path / "tensorflow_text.py").write_text(
@@ -61,5 +81,5 @@ def test_another_minor_version_is_named_too(tmp_path, monkeypatch):
     )
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ImportError, match=r"undefined symbol: x.*\.\*'") as e:
-        runpy.run_path(sentencepiece_tokenizer.__file__)
+        SentencePieceTokenizer.train(["ab abc"] * 9, 12)
     assert e.value.name == "tensorflow-text"
