@@ -139,14 +139,14 @@ def _write_generated_pages(app):
         if page.parent == GENERATED:
             text = document.read_text(encoding="utf-8")
             page.write_text(_with_links_of_the_site(text, document, page))
-    for page in DOCS.glob("*.md"):
+    for page in (*DOCS.glob("*.md"), *DOCS.glob("notebooks/*.ipynb")):
         _page_text(page)  # writes the pages that it links to
     (GENERATED / "settings.md").write_text(settings_page.text())
 
 
 def _read_page(app, name, content):
-    page = DOCS / f"{name}.md"
-    if page.parent == DOCS and page.exists():
+    page = Path(app.env.doc2path(name))
+    if not page.is_relative_to(GENERATED):
         content[0] = _page_text(page)
 
 
