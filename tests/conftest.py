@@ -20,7 +20,8 @@ TENSORFLOW_ONLY = (
     # their own, one run is enough.
     *("test_mutations.py", "test_architecture.py", "test_public_names.py"),
     *("test_distribution.py", "test_editors.py", "test_private_apis.py"),
-    "test_files_and_environment.py",
+    *("test_files_and_environment.py", "test_errors_page.py"),
+    "test_notebooks.py",
 )
 
 
