@@ -50,7 +50,7 @@ SERVING_API = "tensorflow-serving-api>=2.18"
 # The workflow in examples/reproduction.
 REPRODUCTION = ["snakemake>=9", "scipy>=1.15"]
 # `make docs`.
-DOCS = ["sphinx>=8.2", "furo", "myst-nb>=1.3", "sphinx-copybutton"]
+DOCS = ["sphinx>=8.2", "furo", "myst-nb>=1.3", "sphinx-copybutton", "scipy"]
 # `luong-keras ask`.
 CLIENT = ["luong-keras-client>=0.2", "matplotlib>=3.8", "tyro>=1.0"]
 
