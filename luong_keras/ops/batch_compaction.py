@@ -78,7 +78,7 @@ def put_rows(values, rows, others):
         dtype = backend.standardize_dtype(value.dtype)
         if dtype not in ("bool", "float16", "bfloat16"):
             return ops.scatter_update(value, index, other)
-        # TensorFlow scatters these on the host alone.
+        # TensorFlow scatters these only on the host.
         value, other = (ops.cast(each, "float32") for each in (value, other))
         return ops.cast(ops.scatter_update(value, index, other), dtype)
 
