@@ -50,7 +50,11 @@ SERVING_API = "tensorflow-serving-api>=2.18"
 # The workflow in examples/reproduction.
 REPRODUCTION = ["snakemake>=9", "scipy>=1.15"]
 # `make docs`.
-DOCS = ["sphinx>=8.2", "furo", "myst-nb>=1.3", "sphinx-copybutton", "scipy"]
+DOCS = [
+    *("sphinx>=8.2", "furo", "myst-nb>=1.3", "sphinx-copybutton"),
+    "latex2mathml>=3.77",
+    "scipy",  # in a notebook
+]
 # `luong-keras ask`.
 CLIENT = ["luong-keras-client>=0.2", "matplotlib>=3.8", "tyro>=1.0"]
 

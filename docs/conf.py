@@ -11,6 +11,9 @@ import re
 import sys
 from pathlib import Path
 
+from docutils import nodes
+from latex2mathml.converter import convert
+
 import luong_keras
 
 DOCS = Path(__file__).parent
@@ -57,6 +60,7 @@ html_title = f"luong_keras {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sphinx = False
+html_math_renderer = "mathml"
 html_show_sourcelink = False
 html_copy_source = False
 
@@ -176,6 +180,7 @@ def _signature(app, what, name, thing, options, signature, returned):
 ACCESSIBLE = {
     "<pre>": '<pre tabindex="0">',
     '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
+    '<div class="math-wrapper': '<div tabindex="0" class="math-wrapper',
     '<th class="head"><p></p></th>': "<td></td>",
     'class="caption" role="heading"><': (
         'class="caption" role="heading" aria-level="2"><'
@@ -193,6 +198,13 @@ def _make_accessible(app, error):
         path.write_text(html, encoding="utf-8")
 
 
+def _write_formula(translator, node):
+    """MathML, which browsers draw by themselves."""
+    display = "block" if isinstance(node, nodes.math_block) else "inline"
+    translator.body.append(convert(node.astext(), display=display))
+    raise nodes.SkipNode
+
+
 def setup(app):
     """Connects what is above."""
     app.connect("builder-inited", _write_generated_pages)
@@ -200,3 +212,5 @@ def setup(app):
     app.connect("autodoc-process-docstring", _as_restructured_text, 0)
     app.connect("autodoc-process-signature", _signature)
     app.connect("build-finished", _make_accessible)
+    renderer = (_write_formula, None)
+    app.add_html_math_renderer("mathml", renderer, renderer)
