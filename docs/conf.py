@@ -103,8 +103,10 @@ def _with_links_of_the_site(text, document, page):
         page: the path of the page.
 
     Returns:
-        The text with every relative link rewritten.
+        The text with every relative link rewritten, and pages named by their
+        titles.
     """
+    text = re.sub(r"\[[\w./]+\.md\]\((?=[\w./]+\.md)", "[](", text)
 
     def rewritten(match):
         target, _, anchor = match[1].partition("#")

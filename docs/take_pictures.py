@@ -38,7 +38,8 @@ def main() -> None:
         page.goto(arguments.page.resolve().as_uri())
         if arguments.start:
             page.evaluate(
-                "s => document.querySelector(s).scrollIntoView()",
+                "s => document.querySelector(s)"
+                ".scrollIntoView({behavior: 'instant'})",
                 arguments.start,
             )
         picture = page.screenshot()
