@@ -1,37 +1,125 @@
-"""The notebooks as they are committed; `make docs` runs them."""
+"""The notebooks as they are committed; `make docs` runs them.
 
-import json
+`ruff` finds names in them that nobody defines.
+"""
+
+import ast
+import importlib
 import re
 from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parents[1] / "docs" / "notebooks"
-NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+from tests.test_english import HABITS, lines_that_match
+from tests.test_readme import relative_links
+
+nbformat = pytest.importorskip("nbformat")
+
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
+INSTALL = """\
+import importlib.util
+
+if importlib.util.find_spec("luong_keras") is None:
+    %pip install --quiet "luong-keras[train] @ git+ADDRESS\""""
+
+
+@pytest.fixture(params=NOTEBOOKS, ids=lambda path: path.stem)
+def path(request):
+    return request.param
+
+
+@pytest.fixture
+def notebook(path):
+    return nbformat.read(path, as_version=nbformat.NO_CONVERT)
+
+
+def _cells(notebook, kind):
+    return [cell for cell in notebook.cells if cell.cell_type == kind]
+
+
+def _text(notebook):
+    return "\n\n".join(c.source for c in _cells(notebook, "markdown"))
+
+
+def unknown_names(source):
+    """Names of this library that a program takes and that do not exist."""
+    tree, found, unknown = ast.parse(source), {}, []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        if node.module.partition(".")[0] != "luong_keras":
+            continue
+        owner = importlib.import_module(node.module)
+        for name in node.names:
+            if hasattr(owner, name.name):
+                found[name.asname or name.name] = getattr(owner, name.name)
+            else:
+                unknown.append(name.name)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            owner = found.get(node.value.id)
+            if owner is not None and not hasattr(owner, node.attr):
+                unknown.append(f"{node.value.id}.{node.attr}")
+    return unknown
 
 
 def test_the_page_lists_them():
-    page = (FOLDER.parent / "notebooks.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "notebooks.md").read_text(encoding="utf-8")
     listed = re.findall(r"\]\(notebooks/(\w+\.ipynb)\)", page)
     assert sorted(listed) == [path.name for path in NOTEBOOKS]
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook(path):
-    notebook = json.loads(path.read_text(encoding="utf-8"))
-    kinds = [cell["cell_type"] for cell in notebook["cells"]]
-    assert kinds[:3] == ["markdown", "markdown", "code"]
-    assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
-    title, _, install = ("".join(c["source"]) for c in notebook["cells"][:3])
-    assert title.startswith("# ")
-    # It does nothing where the library is installed.
-    assert 'find_spec("luong_keras") is None' in install
-    for cell in notebook["cells"]:
-        if cell["cell_type"] == "code":
-            # Results are the site's, and would go stale here.
-            assert cell["outputs"] == [] and cell["execution_count"] is None
-        else:
-            text = "".join(cell["source"])
-            for target in re.findall(r"\]\(([^)#\s]+)", text):
-                if not re.match(r"[a-z]+:", target):
-                    assert (FOLDER / target).exists(), target
+def test_unknown_names_are_found():
+    source = "from luong_keras import Translator, Missing\nTranslator.fits()\n"
+    assert unknown_names(source) == ["Missing", "Translator.fits"]
+    assert unknown_names("from luong_keras import alignment as a\na.none") == [
+        "a.none"
+    ]
+    assert not unknown_names("from luong_keras import fit\nx.fits")
+
+
+def test_a_notebook_is_committed_as_it_was_written(notebook):
+    nbformat.validate(notebook)
+    assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)
+    assert notebook.metadata.kernelspec.name == "python3"
+    for cell in _cells(notebook, "code"):
+        assert cell.outputs == [] and cell.execution_count is None, cell.id
+    # Names, not the random ids that an editor gives.
+    assert notebook.cells[0].id == "title"
+
+
+def test_a_notebook_begins_with_its_purpose_and_installs(notebook):
+    kinds = [cell.cell_type for cell in notebook.cells]
+    first = kinds.index("code")
+    assert first > 0
+    assert notebook.cells[0].source.startswith("# ")
+    assert notebook.cells[first].source.startswith(INSTALL)
+    assert "on no index yet" in notebook.cells[first - 1].source
+    code = "\n".join(c.source for c in _cells(notebook, "code"))
+    imports = re.findall(r"^(?:import|from) (\w*keras|tensorflow)", code, re.M)
+    # Imported first, it keeps TensorFlow's start silent.
+    assert imports[0] == "luong_keras"
+
+
+def test_a_notebook_names_what_exists(notebook):
+    code = [c.source for c in _cells(notebook, "code") if c.id != "install"]
+    assert not unknown_names("\n".join(code))
+
+
+def test_links_of_a_notebook_lead_to_files(notebook, path):
+    missing = [
+        target
+        for target in relative_links(_text(notebook))
+        if not (path.parent / target.partition("#")[0]).exists()
+    ]
+    assert not missing
+
+
+def test_english_of_a_notebook(notebook):
+    lines = {
+        better: found
+        for pattern, better in HABITS.items()
+        if (found := lines_that_match(pattern, _text(notebook)))
+    }
+    assert not lines
