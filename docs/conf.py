@@ -79,7 +79,7 @@ PAGES = {ROOT / name: page for name, page in PAGES.items()}
 
 
 def _shown(path):
-    """The page that shows a file, or lists a folder, written where it lacks."""
+    """Writes the page that shows a file or lists a folder; returns its path."""
     name = path.relative_to(ROOT)
     page = GENERATED / "source" / f"{name}.md"
     if path.is_dir():
@@ -157,7 +157,7 @@ def _read_page(app, name, content):
 
 
 def _as_restructured_text(app, what, name, thing, options, lines):
-    """Rewrites what Sphinx would read otherwise than a person."""
+    """Rewrites our docstrings, which are Markdown, for reStructuredText."""
     text = "\n".join(lines)
     # Names of arguments on several lines.
     text = re.sub(r"(?<=[\w*],)\n +(?=[\w*, \n]+:\s)", " ", text)

@@ -5,9 +5,9 @@ import inspect
 import io
 import re
 import tokenize
-import typing
 
 from luong_keras.config import RunConfig
+from luong_keras.config.checks import choices_of
 from luong_keras.presets import PRESETS
 
 
@@ -49,13 +49,7 @@ def _code(value):
 
 
 def _description(kind, comment):
-    choices = [
-        choice
-        for part in (kind, *typing.get_args(kind))
-        if typing.get_origin(part) is typing.Literal
-        for choice in typing.get_args(part)
-    ]
-    values = ", ".join(map(_code, choices))
+    values = ", ".join(map(_code, choices_of(kind)))
     comment = re.sub(r"<(?=[^`]*(`[^`]*`[^`]*)*$)", "&lt;", comment)
     return "; ".join(filter(None, [values, comment]))
 

@@ -21,7 +21,9 @@ def in_one_line(text):
 
 def quoted_messages(text):
     """Every message of the page, without those of other libraries."""
-    text = re.sub(r"^<!-- from \w+ -->\n```\n.*?^```$", "", text, flags=16 | 8)
+    text = re.sub(
+        r"^<!-- from \w+ -->\n```\n.*?^```$", "", text, flags=re.S | re.M
+    )
     for block in re.findall(r"^```\n(.*?)^```$", text, re.DOTALL | re.M):
         if found := BEGIN.match(block):
             yield in_one_line(block[found.end() :])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from luong_keras.config.values import LEAVES
 from tests.browser_pages import (  # noqa: F401
     IN_BROWSER,
     browser,
@@ -80,7 +81,7 @@ def test_a_linked_source_file_has_a_page(site):
 
 def test_every_setting_is_on_the_page(site):
     page = (site / "generated/settings.html").read_text(encoding="utf-8")
-    for name in "half_width", "gradient_accumulation_steps", "no_repeat_ngram":
-        assert name in page
+    for name in LEAVES:
+        assert f">{name.rpartition('.')[2]}<" in page
     # The values of a choice, and the comment where it is declared.
     assert "stochastic_beam" in page and "Kool et al. 2019" in page

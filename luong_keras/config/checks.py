@@ -65,10 +65,24 @@ def _choices(kind: type) -> dict[str, tuple[Any, ...]]:
     """The choices of each setting that has some, by its annotation."""
     found = {}
     for name, hint in typing.get_type_hints(kind).items():
-        # `Literal[...]` or `Literal[...] | None`.
-        parts = typing.get_args(hint)
-        none = (None,) if type(None) in parts else ()
-        for part in parts[:1] if none else (hint,):
-            if typing.get_origin(part) is Literal:
-                found[name] = (*typing.get_args(part), *none)
+        if choices := choices_of(hint):
+            none = (None,) if type(None) in typing.get_args(hint) else ()
+            found[name] = (*choices, *none)
     return found
+
+
+def choices_of(annotation: Any) -> tuple[Any, ...]:
+    """Returns the values of `Literal[...]` or `Literal[...] | None`.
+
+    Example:
+        >>> choices_of(Literal["sgd", "adam"] | None)
+        ('sgd', 'adam')
+        >>> choices_of(float | None)
+        ()
+    """
+    return tuple(
+        choice
+        for part in (annotation, *typing.get_args(annotation))
+        if typing.get_origin(part) is Literal
+        for choice in typing.get_args(part)
+    )

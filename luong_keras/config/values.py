@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from luong_keras.config import RunConfig
+from luong_keras.config.checks import choices_of
 from luong_keras.missing_package import missing_package
 from luong_keras.suggestions import did_you_mean
 
@@ -371,13 +372,7 @@ def _wrong_value(name: str, value) -> str:
     annotation = LEAVES[name]
     near = ""
     if isinstance(value, str):
-        choices = [
-            choice
-            for part in (annotation, *typing.get_args(annotation))
-            if typing.get_origin(part) is typing.Literal
-            for choice in typing.get_args(part)
-        ]
-        near = did_you_mean(value, choices)
+        near = did_you_mean(value, choices_of(annotation))
     return (
         f"{name}: Expected {expected(annotation)}. Received: {value!r:.200}."
         f"{near}"

@@ -120,7 +120,7 @@ def shown_pair(pair: tuple) -> str:
 
 
 def is_filtered(reason: str) -> bool:
-    """Whether a filter, not an error, is the reason."""
+    """Returns whether a reason is that of a filter, not of an error."""
     return reason in FILTERED
 
 

@@ -309,7 +309,7 @@ class AllScorers(PerSentence):
 
     @property
     def reranks(self):
-        """Whether any of them does: a bool, or one for each sentence."""
+        """Whether any scorer reranks: a bool, or one for each sentence."""
         each = [scorer.reranks for scorer in self.scorers]
         if any(isinstance(x, bool) and x for x in each):
             return True

@@ -219,7 +219,11 @@ class _Loop(PerSentence):
         return ops.while_loop(self._continues, body, (t, running, history))
 
     def _continues(self, t, running, _):
-        """Whether any sentence does; of some, whether enough of them do."""
+        """Returns whether the loop continues.
+
+        It ends when all sentences have finished. Where finished ones can leave
+        the batch, it ends when enough of them have.
+        """
         unfinished = running.unfinished
         inside = t < self.max_steps
         if self.places is None:

@@ -67,7 +67,7 @@ class ModelEnsemble:
 
     @property
     def has_attention(self) -> bool:
-        """Whether there are alignments."""
+        """Whether the decoder attends, so that there are alignments."""
         return any(model.has_attention for model in self.models)
 
     def fold_embedding(self) -> None:

@@ -289,7 +289,7 @@ class TranslationModel:
 
     @property
     def has_attention(self) -> bool:
-        """Whether there are alignments."""
+        """Whether the decoder attends, so that there are alignments."""
         return self.decoder.cell.attention is not None
 
     @functools.cached_property

@@ -156,7 +156,7 @@ def _sources(text: Text, weighted: bool) -> list[Text]:
 
 
 def _is_source(thing: Any, files: bool) -> bool:
-    """Whether it is a whole source, and no pair of sentences or record."""
+    """Returns whether an object is a source, not a pair or a record."""
     if isinstance(thing, str | Path):
         return True
     if isinstance(thing, list | tuple):

@@ -56,7 +56,7 @@ class Devices:
             multihost_utils.sync_global_devices(what)
 
     def any(self, here: bool) -> bool:
-        """Whether it is so in any process; all must ask."""
+        """Returns whether `here` is True in any process; all must call it."""
         if self.world == 1:
             return here
         from jax.experimental import multihost_utils

@@ -250,7 +250,7 @@ def _all_finite(gradients):
 
 
 def _is_sparse(gradient):
-    """Whether it is TensorFlow's of a lookup, which has rows and indices.
+    """Returns whether a gradient is a `tf.IndexedSlices`, as of a lookup.
 
     Dense tensors of torch have methods `indices` and `values`.
     """

@@ -17,7 +17,7 @@ from luong_keras.data.sources.source_kinds import ObjectKind, is_of
 
 
 def _is_frame(thing: Any) -> bool:
-    """Whether it is a `pandas.DataFrame`."""
+    """Returns whether an object is a `pandas.DataFrame`."""
     return is_of(thing, "pandas", "DataFrame")
 
 
@@ -38,7 +38,7 @@ _ROWS_PER_CALL = 1000
 
 
 def _is_hugging_face(thing: Any) -> bool:
-    """Whether it is a `Dataset`, an `IterableDataset` or several splits."""
+    """Returns whether an object is of Hugging Face, one or several splits."""
     return any(
         is_of(thing, "datasets", name)
         for name in (
@@ -87,7 +87,7 @@ HUGGING_FACE = ObjectKind(_is_hugging_face, _read_hugging_face)
 
 
 def _is_tensorflow(thing: Any) -> bool:
-    """Whether it is a `tf.data.Dataset`."""
+    """Returns whether an object is a `tf.data.Dataset`."""
     return is_of(thing, "tensorflow", "DatasetV2")
 
 
@@ -140,7 +140,7 @@ TENSORFLOW = ObjectKind(_is_tensorflow, _read_tensorflow)
 
 
 def _is_list(thing: Any) -> bool:
-    """Whether it is an iterable other than a string."""
+    """Returns whether an object is iterable and not a string."""
     return isinstance(thing, Iterable) and not isinstance(thing, str | bytes)
 
 
