@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops, tree
 
-from luong_keras.decoding.scorers import AllScorers
+from luong_keras.decoding.scorers import AllScorers, Scorer
 from luong_keras.decoding.step_function import (
     call_step,
     first_states,
@@ -78,8 +78,8 @@ def search(
 
     Raises:
         ValueError: for lengths that are not one of each sentence, a model
-            that is no step function, a step that returns other shapes, or an
-            id outside the vocabulary.
+            that is no step function, a step that returns other shapes, an id
+            outside the vocabulary, or a strategy or scorer that is none.
 
     Example:
     >>> import numpy as np
@@ -94,6 +94,8 @@ def search(
     [[4, 4]]
     """
     refuse_model(step)
+    _check_kinds("strategy=Beam(4)", DecodingStrategy, [strategy])
+    _check_kinds("scorers=[NoRepeatedNgrams(3)]", Scorer, scorers)
     given = tree.flatten(states)
     batch = given[0].shape[0] if given else None
     max_lengths = _of_each_sentence("max_lengths", max_lengths, batch)
@@ -109,6 +111,15 @@ def search(
         (bos_id, eos_id, pad_id),
     )
     return loop.run(states)
+
+
+def _check_kinds(example, kind, objects):
+    """Refuses names, functions, and classes in the place of objects."""
+    if wrong := [each for each in objects if not isinstance(each, kind)]:
+        raise ValueError(
+            f"Expected: a {kind.__name__} of luong_keras.decoding, as in "
+            f"{example}. Received: {wrong[0]!r}."
+        )
 
 
 def _of_each_sentence(name, lengths, batch):

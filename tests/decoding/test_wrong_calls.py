@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from luong_keras.decoding import (
+    NoRepeatedNgrams,
     Sampling,
     beam_search,
     greedy_search,
@@ -51,6 +52,18 @@ def test_ids_outside_the_vocabulary(found, name, value):
     with refused(f"`{name}` in the vocabulary", "0 to 7", f"{name}={value}"):
         found(STEP, STATES, [5, 5], 5, **{name: value})
     found(STEP, STATES, [5, 5], 5, **{name: 7})
+
+
+@pytest.mark.parametrize("given", ["beam", Sampling, None])
+def test_a_strategy_that_is_none(given):
+    with refused("a DecodingStrategy", "strategy=Beam(4)", repr(given)):
+        search(STEP, STATES, given, [5, 5], 5)
+
+
+@pytest.mark.parametrize("given", ["prefix", NoRepeatedNgrams])
+def test_a_scorer_that_is_none(given):
+    with refused("a Scorer", "scorers=[NoRepeatedNgrams(3)]", repr(given)):
+        search(STEP, STATES, Sampling(2), [5, 5], 5, scorers=[given])
 
 
 @every_search
