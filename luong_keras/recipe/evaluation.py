@@ -190,7 +190,10 @@ def text_scores(
         try:
             metric = find_metric(setting, target)
         except (ValueError, ImportError, OSError) as error:
-            print(f"{setting} is left out of the scores. {error}")
+            print(
+                f"{setting} is left out of the scores. {error}",
+                file=sys.stderr,
+            )
             continue
         if metric.score is not None and metric.setting != f"bleu:{tokenizer}":
             others[metric.setting] = metric.scored(translations, references)

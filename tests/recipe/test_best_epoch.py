@@ -64,7 +64,7 @@ def chinese(count):
 def quick(monkeypatch):
     """Without graphs, of a few steps each, and without exports."""
 
-    def export(translator, folder, say):
+    def export(translator, folder, **_):
         folder.mkdir(parents=True)
         return folder
 
@@ -191,7 +191,7 @@ def test_a_metric_of_ones_own_chooses(tmp_path, quick, capsys):
     # Where nobody has registered it, the run can still be scored.
     del registry._MAKERS["mine"]
     assert main(["evaluate", "--run-dir", str(tmp_path)]) == 0
-    assert "mine is left out of the scores" in capsys.readouterr().out
+    assert "mine is left out of the scores" in capsys.readouterr().err
     assert "mine" not in results(tmp_path)
 
 
