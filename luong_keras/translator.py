@@ -21,6 +21,7 @@ from luong_keras.recipe.data_arguments import (
     starting_settings,
     text_settings,
 )
+from luong_keras.recipe.fine_tuning import parent_files
 from luong_keras.recipe.run import run_recipe
 from luong_keras.recipe.run_reading import load_run
 from luong_keras.serving.export import export_saved_model
@@ -46,6 +47,9 @@ class Translator(TextTranslator):
         strategy: what chooses the words, as there.
         scorers: what else changes the ranks, as there.
     """
+
+    # The run that an export keeps the settings of, for fine-tuning.
+    _run: str | Path | None = None
 
     @classmethod
     def from_run(
@@ -92,6 +96,12 @@ class Translator(TextTranslator):
         translator = cls(*parts, strategy=strategy, scorers=scorers)
         if fold_embedding:
             translator.translation_model.fold_embedding()
+        elif len(parts[0]) == 1:
+            [translator._run] = (
+                [run_folder]
+                if isinstance(run_folder, str | Path)
+                else run_folder
+            )
         return translator
 
     @classmethod
@@ -145,9 +155,10 @@ class Translator(TextTranslator):
                 in `**{"model.attention.kind": "global"}`, or by its section,
                 as in `model={"attention": {"kind": "global"}}`.
                 `init_from="runs/base"` begins with the weights of that run
-                (docs/fine_tuning.md). `metric` chooses the best epoch: a
-                name, or one of your own, a function of (translations,
-                references) or a `luong_keras.evaluation.Metric`.
+                or export (docs/fine_tuning.md). `metric` chooses the best
+                epoch: a name, or one of your own, a function of
+                (translations, references) or a
+                `luong_keras.evaluation.Metric`.
 
         Returns:
             The translator of the best epoch, or of what
@@ -210,6 +221,9 @@ class Translator(TextTranslator):
     ) -> Path:
         """Writes a SavedModel for TensorFlow Serving; `export_saved_model`.
 
+        One that is made of a run can be the parent of another one
+        (docs/fine_tuning.md).
+
         Args:
             folder: where; its name is the version, a number.
             weights_dtype: `"bfloat16"` or `"float16"` for rounded weights.
@@ -219,4 +233,9 @@ class Translator(TextTranslator):
         Returns:
             The folder.
         """
-        return export_saved_model(self, folder, weights_dtype, say, limits)
+        files = None
+        if self._run is not None:
+            files = parent_files(self._run, self.translation_model)
+        return export_saved_model(
+            self, folder, weights_dtype, say, limits, files
+        )

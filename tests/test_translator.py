@@ -33,7 +33,7 @@ def exports(monkeypatch):
     """Where models were exported, which other tests do in earnest."""
     folders = []
 
-    def export(translator, folder, say):
+    def export(translator, folder, **_):
         folders.append(folder)
         folder.mkdir(parents=True)
         return folder

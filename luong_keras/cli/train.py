@@ -102,7 +102,7 @@ class Train:
         UseAppendAction[tuple[str, ...]],
         arg(name="set", metavar="KEY=VALUE …", help_behavior_hint=""),
     ] = ()
-    # another run, or one of its weight files, to begin with (fine-tuning)
+    # another run, one of its weight files or its export, to begin with
     init_from: Annotated[str | None, DisallowNone, _SAID] = None
     # epochs in all, those of earlier calls included
     epochs: OwnInt = None

@@ -55,8 +55,8 @@ class TrainingConfig:
     # how many words of the target vocabulary a step estimates its losses from,
     # other ones every time; for large vocabularies. All when None
     sampled_softmax: int | None = None
-    # fine-tuning: the folder of another run, or one of its weight files, such
-    # as runs/base/checkpoints/epoch-007.weights.h5, whose weights,
+    # fine-tuning: the folder of another run, one of its weight files, such as
+    # runs/base/checkpoints/epoch-007.weights.h5, or its export, whose weights,
     # vocabularies and preparation of text this run begins with
     init_from: str | None = None
     # weights that are not trained: patterns of their paths, such as encoder or

@@ -10,6 +10,7 @@ import dataclasses
 import fnmatch
 import hashlib
 import itertools
+import json
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -66,6 +67,11 @@ _RESET = {
     "training.frozen": (),
 }
 _SIZES = ("source_vocabulary_size", "target_vocabulary_size")
+# The folder of an export, in `assets.extra`, that makes it a parent.
+_PARENT = "parent"
+_NAMES = "weights.json"
+# Paths of this machine, which an export does not keep.
+_PATHS = ("data.train", "data.dev", "data.test", "training.init_from")
 
 
 def inherited_settings(
@@ -74,7 +80,8 @@ def inherited_settings(
     """The initial settings of a run that begins with another run's weights.
 
     Args:
-        init_from: the folder of the parent, or one of its weight files.
+        init_from: the folder of the parent, one of its weight files, or its
+            export.
         base: the settings of training and search, those of the parent when
             None.
 
@@ -132,13 +139,46 @@ def prepare_initial_weights(config: RunConfig, run: RunFolder) -> None:
             **{name: old[f"model.{name}"] for name in _SIZES},
         },
     )
-    for file in itertools.chain(*map(parent.path.glob, _KEPT)):
-        if not file.is_file():  # a folder LICENSES
-            continue
+    for file in _kept_files(parent):
         with atomic_path(run.path / file.name) as temporary:
-            shutil.copyfile(no_link(file), temporary)
-    with atomic_path(run.initial_weights) as temporary:
-        shutil.copyfile(weights, temporary)
+            shutil.copyfile(file, temporary)
+    if weights.name.endswith(".weights.h5"):
+        with atomic_path(run.initial_weights) as temporary:
+            shutil.copyfile(weights, temporary)
+    else:
+        _copy_exported_weights(parent, run.initial_weights)
+
+
+def parent_files(
+    folder: str | Path, translation_model: TranslationModel
+) -> dict[str, bytes]:
+    """The files by which an export can be the parent of another run.
+
+    They are its settings without the paths of its text, its vocabularies and
+    its licences.
+
+    Args:
+        folder: of the run that is exported.
+        translation_model: its model, which names the weights.
+
+    Returns:
+        Contents by names in `assets.extra`, as `export_saved_model` takes
+        them.
+    """
+    run = RunFolder(folder)
+    config = with_values(
+        run_config(folder, own_files=False),
+        {**_RESET, **dict.fromkeys(_PATHS)},
+    )
+    names = [weight.path for weight in translation_model.model.weights]
+    files = {
+        run.config.name: json.dumps(config_to_dict(config)).encode(),
+        run.data.name: run.data.read_bytes(),
+        _NAMES: json.dumps({"paths": names}).encode(),
+    }
+    for file in _kept_files(run):
+        files[file.name] = file.read_bytes()
+    return {f"{_PARENT}/{name}": content for name, content in files.items()}
 
 
 def load_initial_weights(
@@ -215,14 +255,19 @@ def freeze(model: keras.Model, patterns: Sequence[str]) -> None:
 
 
 def _find_parent(init_from: str | Path) -> tuple[RunFolder, Path]:
-    """The folder of a run and the file of its weights."""
+    """The folder of a run, or of what its export keeps, and its weights."""
     path = Path(init_from)
     if (path / "saved_model.pb").exists():
-        raise ValueError(
-            "training.init_from is the folder of a training run, or a file of "
-            f"its weights. Received: {str(path)!r}, an export, which has no "
-            "training settings. Name the run that was exported."
-        )
+        run = RunFolder(path / "assets.extra" / _PARENT)
+        if not run.config.exists():
+            raise ValueError(
+                "training.init_from is the folder of a training run, a file "
+                "of its weights, or an export of one run. Received: "
+                f"{str(path)!r}, an export without its settings: that of an "
+                "ensemble, of a folded embedding or of an older version. "
+                "Name the run that was exported."
+            )
+        return run, path / "variables" / "variables.data-00000-of-00001"
     if not path.name.endswith(".weights.h5"):
         run = RunFolder(path)
         settings = run_config(path, own_files=False)
@@ -235,6 +280,26 @@ def _find_parent(init_from: str | Path) -> tuple[RunFolder, Path]:
     return RunFolder(
         folder.parent if folder.name == "checkpoints" else folder
     ), path
+
+
+def _kept_files(run: RunFolder) -> list[Path]:
+    """The vocabularies and licences of a run; no folder LICENSES."""
+    found = itertools.chain(*map(run.path.glob, _KEPT))
+    return [no_link(file) for file in found if file.is_file()]
+
+
+def _copy_exported_weights(parent: RunFolder, path: Path) -> None:
+    """Writes the weights of an export as Keras does."""
+    from luong_keras.models.translation_model import TranslationModel
+    from luong_keras.serving.export import exported_weights
+    from luong_keras.training.weight_files import save_weights
+
+    model = TranslationModel(run_config(parent.path, False).model).model
+    exported = exported_weights(parent.path.parents[1])
+    names = read_json(parent.path / _NAMES, "paths of weights", "Export anew.")
+    for weight, name in zip(model.weights, names["paths"], strict=True):
+        weight.assign(exported[name])
+    save_weights(model, path)
 
 
 def _model_names(values: Iterable[str]) -> list[str]:

@@ -38,6 +38,7 @@ from luong_keras.recipe.evaluation import Evaluation, write_results
 from luong_keras.recipe.fine_tuning import (
     freeze,
     load_initial_weights,
+    parent_files,
     prepare_initial_weights,
 )
 from luong_keras.recipe.preparation import prepare_text, read_text
@@ -244,5 +245,10 @@ def report(datasets: Datasets, config: RunConfig, run: RunFolder) -> None:
     print(json.dumps(results, indent=2, ensure_ascii=False))
     version = run.export / str(next_version(run.export))
     with bar_of_lines("writing and checking the export", CHECKS) as say:
-        folder = export_saved_model(translator, version, say=say)
+        folder = export_saved_model(
+            translator,
+            version,
+            say=say,
+            extra_files=parent_files(run.path, translator.translation_model),
+        )
     print("exported to", folder)

@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import keras
@@ -50,6 +50,7 @@ def export_saved_model(
     weights_dtype: str | None = None,
     say: Callable[[str], None] | None = None,
     limits: ServingLimits | None = None,
+    extra_files: Mapping[str, bytes] | None = None,
 ) -> Path:
     """Writes the translator's graph, weights and vocabularies.
 
@@ -73,6 +74,8 @@ def export_saved_model(
             the limits allow costs a server, for example `print`.
         limits: what one batch of the server may ask for; the default ones
             when None.
+        extra_files: further files of `assets.extra/`, which servers do not
+            read, by their names.
 
     Returns:
         The folder.
@@ -100,6 +103,10 @@ def export_saved_model(
         functions = _write(
             translator, temporary / "model", weights_dtype, limits
         )
+        for name, content in (extra_files or {}).items():
+            path = temporary / "model" / "assets.extra" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
         sentences = probe_sentences(translator)
         write_warmup(temporary / "model", probes(sentences[:WARMUP_SENTENCES]))
         measured = say is not None and sys.platform.startswith("linux")
@@ -260,6 +267,16 @@ def exported_translations(
     return found
 
 
+def exported_weights(folder: str | Path) -> dict[str, np.ndarray]:
+    """The weights of an export in float32, by their paths."""
+    loaded = tf.saved_model.load(str(folder))  # It holds the variables.
+    variables = loaded.signatures["serving_default"].variables
+    return {
+        variable.name.removesuffix(":0"): tf.cast(variable, "float32").numpy()
+        for variable in variables
+    }
+
+
 DTYPES = ("bfloat16", "float16")
 
 
@@ -292,7 +309,9 @@ class RoundedWeights:
                     f"A weight of {variable.path} is outside of the range of "
                     f"{dtype}. Use 'bfloat16', which has float32's range."
                 )
-            self.rounded.append(tf.Variable(rounded, trainable=False))
+            self.rounded.append(
+                tf.Variable(rounded, trainable=False, name=variable.path)
+            )
 
     def reading(self, function: Callable) -> Callable:
         """The same function, with the rounded weights."""

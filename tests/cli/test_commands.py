@@ -599,7 +599,8 @@ def test_an_export_has_the_search_that_was_asked_for(
 ):
     asked, computed = [], []
 
-    def export(translator, folder, weights_dtype, say, limits):
+    def export(translator, folder, weights_dtype, say, limits, extra_files):
+        assert "parent/config.json" in extra_files
         computed.append(translator.translation_model.config.precision)
         asked.append((translator.decoding, folder, weights_dtype, limits))
         return folder

@@ -171,7 +171,7 @@ def test_a_finished_run_goes_on_to_more_epochs(
 ):
     exported = []
 
-    def export(translator, folder, say):
+    def export(translator, folder, **_):
         exported.append(folder)
         return folder
 
@@ -222,7 +222,7 @@ def test_an_interrupted_run_ends_as_a_straight_one(straight, command, tmp_path):
 
 def test_the_averages_of_an_interrupted_run(command, tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "luong_keras.recipe.run.export_saved_model", lambda t, f, say: f
+        "luong_keras.recipe.run.export_saved_model", lambda t, f, **_: f
     )
     settings = [
         *("training.average_epochs=2", "training.average_decay=0.9"),

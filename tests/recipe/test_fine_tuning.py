@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from luong_keras.cli.main import main
 from luong_keras.recipe.run_settings import run_config
+from luong_keras.serving import export as export_module
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.translator import Translator
 
@@ -39,7 +40,7 @@ both = pytest.mark.parametrize("base", list(TOKENIZERS), indirect=True)
 def quick():
     """Without exports, and without graphs of a few steps each."""
 
-    def export(translator, folder, say):
+    def export(translator, folder, **_):
         folder.mkdir(parents=True)
         return folder
 
@@ -216,3 +217,68 @@ def test_by_the_command(base, tmp_path, capsys):
     (tmp_path / "nowhere" / "saved_model.pb").touch()
     assert main(call) == 2
     assert "Name the run that was exported." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "base, dtype",
+    [
+        ("words", None),
+        pytest.param("sentencepiece", "bfloat16", marks=pytest.mark.slow),
+    ],
+    indirect=["base"],
+)
+def test_an_export_is_a_parent_where_its_run_is_gone(
+    base, dtype, tmp_path, monkeypatch
+):
+    """Its weights, vocabularies and licence, rounded as they were written."""
+
+    def one_signature(*arguments, **options):
+        name = "serving_default"
+        return {name: functions(*arguments, **options)[name]}
+
+    functions = export_module.signatures
+    monkeypatch.setattr(export_module, "signatures", one_signature)
+    monkeypatch.setattr(export_module, "check_saved_model", lambda *_: None)
+    (base / "LICENSE").write_text("by the parent's terms")
+    tf.config.run_functions_eagerly(False)
+    translator = Translator.from_run(base)
+    export = translator.export(tmp_path / "served" / "1", dtype)
+    tf.config.run_functions_eagerly(True)
+    kept = export / "assets.extra" / "parent"
+    assert str(tmp_path) not in (kept / "config.json").read_text()
+    before = RunFolder(base).best_weights
+    rounding = 2**-8 if dtype else 0
+    expected = {
+        name: (array, rounding * np.abs(array).max())
+        for name, array in weights(before).items()
+    }
+    vocabulary = RunFolder(base).source_vocabulary.read_bytes()
+    shutil.rmtree(base)
+    folder = tmp_path / "tuned"
+    Translator.fit(
+        OTHER,
+        run_dir=folder,
+        init_from=str(export),
+        learning_rate=0.0,
+        epochs=1,
+    )
+    run = RunFolder(folder)
+    found = weights(run.initial_weights)
+    for name, (array, error) in expected.items():
+        np.testing.assert_allclose(found[name], array, rtol=0, atol=error)
+    assert run.source_vocabulary.read_bytes() == vocabulary
+    assert (run.path / "LICENSE").read_text() == "by the parent's terms"
+    assert same(run.last_weights, run.initial_weights)
+
+
+def test_an_export_of_several_runs_is_no_parent(base, tmp_path):
+    translator = Translator.from_run([base, base])
+    with pytest.MonkeyPatch.context() as patch:
+        given = []
+        patch.setattr(
+            "luong_keras.translator.export_saved_model",
+            lambda *arguments: given.append(arguments[-1]),
+        )
+        translator.export(tmp_path / "1")
+        Translator.from_run([base]).export(tmp_path / "2")
+    assert given[0] is None and "parent/config.json" in given[1]

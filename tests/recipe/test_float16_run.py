@@ -35,7 +35,7 @@ SETTINGS = {
 def quick(monkeypatch):
     """Without graphs, of a few steps each, and without exports."""
 
-    def export(translator, folder, say):
+    def export(translator, folder, **_):
         folder.mkdir(parents=True)
         return folder
 
