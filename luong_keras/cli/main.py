@@ -110,6 +110,7 @@ def _run(name: str, argv: list[str]) -> int:
             raise
         # A training that came to a NaN was no mistake of the command line.
         status = 1 if isinstance(error, ArithmeticError) else 2
+        status = getattr(error, "exit_status", status)
         return _fail(program, str(error), status)
 
 

@@ -68,13 +68,14 @@ def run(call: Call) -> int:
         given = devices.jax_devices(call.devices)
     else:
         given = devices.tensorflow_devices(call.strategy, call.devices)
-    # Stopped before its end, it has said so, and continues another time.
     trained = run_recipe(call.config, call.folder, call.stop_after, given)
     if given.on_jax:
         devices.leave_processes(given)
         if trained and given.writes:
             _go_on_with_tensorflow(call.folder)
-    return 0
+    # Stopped before its end, it has said so, and continues another time.
+    asked = trained or call.stop_after is not None
+    return 0 if asked else devices.EXIT_STOPPED
 
 
 def _check(call: Call) -> None:

@@ -22,6 +22,9 @@ _PROCESSES = "KERAS_DISTRIBUTION_NUM_PROCESSES"
 _PROCESS = "KERAS_DISTRIBUTION_PROCESS_ID"
 # A process that has said nothing for so long is dead.
 _HEARTBEAT_SECONDS = 30
+# The exit status of a training that the same command continues: EX_TEMPFAIL,
+# by which schedulers tell it from an error.
+EXIT_STOPPED = 75
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,8 @@ ONE_DEVICE = Devices()
 class LostProcessError(OSError):
     """Another process of the same training has ended."""
 
+    exit_status = EXIT_STOPPED
+
 
 @contextlib.contextmanager
 def told_of_lost_processes(devices: Devices) -> Iterator[None]:
@@ -115,9 +120,10 @@ def told_of_lost_processes(devices: Devices) -> Iterator[None]:
     except Exception as error:
         if devices.world == 1:
             raise
+        lost = _is_lost_connection(error)
         # At its end JAX would wait for the others, and abort.
-        atexit.register(_leave)
-        if not _is_lost_connection(error):
+        atexit.register(_leave, EXIT_STOPPED if lost else 1)
+        if not lost:
             raise
         raise LostProcessError(
             f"Process {devices.rank} of {devices.world} lost the others: one "
@@ -137,10 +143,10 @@ def _is_lost_connection(error: Exception) -> bool:
     )
 
 
-def _leave() -> None:
+def _leave(status: int) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(1)
+    os._exit(status)
 
 
 def device_names(devices: Devices) -> list[str]:
