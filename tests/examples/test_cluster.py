@@ -1,0 +1,132 @@
+"""The files for clusters, as far as they can be tried without one."""
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+yaml = pytest.importorskip("yaml")
+EXAMPLES = Path(__file__).parents[2] / "examples"
+CLUSTER = EXAMPLES / "cluster"
+VERSION = "1.31"  # of Kubernetes; its schemas come with the validator
+
+
+def documents(name):
+    return list(yaml.safe_load_all((CLUSTER / name).read_text()))
+
+
+def valid(document):
+    validator = pytest.importorskip("kubernetes_validate")
+    validator.validate(document, VERSION, strict=True)
+
+
+def test_the_job_that_trains():
+    """Its number of pods is one, and the address that of the first."""
+    service, job = documents("train.yaml")
+    valid(service)
+    valid(job)
+    spec = job["spec"]
+    pod = spec["template"]["spec"]
+    (container,) = pod["containers"]
+    values = {each["name"]: each["value"] for each in container["env"]}
+    count = int(values["KERAS_DISTRIBUTION_NUM_PROCESSES"])
+    assert count == spec["completions"] == spec["parallelism"]
+    address, _ = values["KERAS_DISTRIBUTION_JOB_ADDRESSES"].split(":")
+    name = job["metadata"]["name"]
+    assert address == f"{name}-0.{pod['subdomain']}"
+    assert pod["subdomain"] == service["metadata"]["name"]
+    assert service["spec"]["selector"] == {"job-name": name}
+    failing = spec["podFailurePolicy"]["rules"][-1]["onExitCodes"]
+    assert failing["containerName"] == container["name"]
+    assert failing["values"] == [1, 2]
+
+
+def test_the_pods_that_translate():
+    (job,) = documents("translate_with_ray.yaml")
+    cluster = job["spec"]["rayClusterSpec"]
+    groups = [cluster["headGroupSpec"], *cluster["workerGroupSpecs"]]
+    for group in groups:
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}}
+        valid(pod | {"spec": group["template"]["spec"]})
+
+
+@pytest.mark.parametrize(
+    "status, again",
+    [(0, False), (1, False), (2, False), (75, True), (137, True), (143, True)],
+)
+def test_a_job_of_slurm_returns_to_the_queue(tmp_path, status, again):
+    """Where another try can help, and nowhere else."""
+    for name, line in {
+        "srun": f'echo "$@" > {tmp_path}/srun.txt; exit {status}',
+        "scontrol": f'echo "$@" > {tmp_path}/scontrol.txt',
+    }.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / name).chmod(0o755)
+    done = subprocess.run(
+        ["bash", CLUSTER / "train.sbatch", "a b.tsv", "--preset", "paper"],
+        env={
+            "PATH": f"{tmp_path}:{os.environ['PATH']}",
+            "RUN_DIR": "/shared/my run",
+            "SLURM_JOB_ID": "7",
+        },
+    )
+    assert done.returncode == status
+    assert (tmp_path / "srun.txt").read_text() == (
+        "--kill-on-bad-exit=1 luong-keras train a b.tsv --preset paper "
+        "--run-dir /shared/my run --backend jax\n"
+    )
+    requeued = tmp_path / "scontrol.txt"
+    assert requeued.exists() == again
+    assert not again or requeued.read_text() == "requeue 7\n"
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+@pytest.mark.skipif(
+    importlib.util.find_spec("ray") is None, reason="Ray is not installed"
+)
+def test_ray_translates_as_one_process_though_a_worker_dies(tmp_path):
+    from luong_keras import Translator
+
+    pairs = [(f"a{i % 5} b{i % 7}", f"x{i % 7} y{i % 5}") for i in range(60)]
+    translator = Translator.fit(
+        pairs,
+        "small",
+        run_dir=tmp_path / "run",
+        train_only=True,
+        units=8,
+        epochs=2,
+        vocabulary_size=24,
+        beam_size=2,
+    )
+    sources = [source for source, _ in pairs] * 50 + ["", "ä ß", ""]
+    text, output = tmp_path / "text.txt", tmp_path / "translated.txt"
+    text.write_text("".join(f"{line}\n" for line in sources))
+    program = [sys.executable, EXAMPLES / "translate_with_ray.py"]
+    program += ["--run-dir", tmp_path / "run", "--lines", "50"]
+    process = subprocess.Popen([*program, text, output])
+    part = tmp_path / "translated.txt.part"
+    while not (part.exists() and part.stat().st_size):
+        assert process.poll() is None
+        time.sleep(0.05)
+    found = subprocess.check_output(["pgrep", "-f", "ray::MapWorker"])
+    os.kill(int(found.split()[0]), signal.SIGKILL)
+    assert process.wait() == 0
+    assert output.read_text().splitlines() == translator.translate(sources)
+
+    text.write_text("".join(f"{s}\t{t}\n" for s, t in pairs))
+    subprocess.run([*program, "--score", text, output], check=True)
+    np.testing.assert_allclose(
+        [float(line) for line in output.read_text().splitlines()],
+        [
+            scored.log_probability
+            for scored in translator.score(*zip(*pairs, strict=True))
+        ],
+        atol=1e-4,
+    )
