@@ -43,14 +43,14 @@ LEVELS = {
     "recipe": 9,
     "translator": 10,
     "report": 10,
-    "cli": 12,
-    "__main__": 13,
+    "cli": 11,
+    "__main__": 12,
     # Namespaces: names of other modules, which nothing imports.
-    "callbacks": 14,
-    "losses": 14,
-    "metrics": 14,
-    "optimizers": 14,
-    "tokenizers": 14,
+    "callbacks": 13,
+    "losses": 13,
+    "metrics": 13,
+    "optimizers": 13,
+    "tokenizers": 13,
 }
 # Those of `ops` import it inside of functions, where it has what `keras.ops`
 # has not: loops over several sequences, reading some rows of a variable, and
