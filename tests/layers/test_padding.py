@@ -126,6 +126,30 @@ def test_all_steps_at_once(name, source, float64):
     )
 
 
+@pytest.mark.parametrize("source", [7, 90])
+@pytest.mark.parametrize(
+    "name",
+    few_on_jax(
+        [name for name in ATTENTIONS if "location" not in name],
+        ["general", "monotonic-1-auto"],
+    ),
+)
+def test_a_sequence_that_attends_to_itself(name, source, float64):
+    """Queries are padded as the memory is, and the mask is said once."""
+    lengths = [source, *LENGTHS[1:]]
+    right, left = both_sides(random(BATCH, source, UNITS), lengths)
+    layer = attention_named(name)
+    layer.build(right[0].shape, right[0].shape)
+    randomize(layer)
+    expected, moved = (
+        to_numpy(layer(rows, query_mask=mask)) for rows, mask in (right, left)
+    )
+    assert np.abs(expected).max() > 1e-3
+    np.testing.assert_allclose(
+        at_the_left_rows(moved, lengths), expected, **EXACT
+    )
+
+
 def decoder(attention, deferred=False, **options):
     layer = lk.InputFeedingLSTM(
         UNITS,

@@ -59,10 +59,10 @@ class LocalAttention(LuongAttention):
             padding on either side gives the same numbers. A hole between
             them, a False inside a sentence, keeps its position and is never
             attended.
-        position: integer decoder step t for monotonic alignment, a scalar,
-            (B,) for a single step, or broadcastable to (B, T). None means
-            0 ... T - 1 for queries (B, T, U), and is an error for a single
-            step (B, U). Ignored by predictive alignment.
+        position: integer decoder step t for monotonic alignment alone, a
+            scalar, (B,) for a single step, or broadcastable to (B, T), of any
+            rate. None means 0 ... T - 1 for queries (B, T, U), from the first
+            True of `query_mask`, and is an error for a single step (B, U).
 
     Output:
         context (B, T, M); with `return_attention_scores` also the weights
@@ -174,7 +174,7 @@ class LocalAttention(LuongAttention):
         return self._call(
             *(query, value, query_mask, value_mask, keys, training),
             *(return_attention_scores, dropout_mask),
-            position=self._step_position(query, position),
+            position=self._step_position(query, position, query_mask),
             successive=successive,
         )
 
@@ -281,7 +281,7 @@ class LocalAttention(LuongAttention):
         context = ops.cast(context, value.dtype)
         return context, windows.spread(weights, positions, source_length)
 
-    def _step_position(self, query, position):
+    def _step_position(self, query, position, query_mask=None):
         """The decoder step as int32, broadcastable to (B, T)."""
         if self.alignment == "predictive":
             return None
@@ -291,7 +291,11 @@ class LocalAttention(LuongAttention):
                 position = ops.expand_dims(position, -1)
             return position
         check_single_step(query)
-        return ops.arange(ops.shape(query)[1], dtype="int32")
+        steps = ops.arange(ops.shape(query)[1], dtype="int32")
+        if query_mask is None:
+            return steps
+        first = masking.span(query_mask).first[:, None]
+        return ops.maximum(steps - first, 0)
 
     def window(self, query, value, value_mask=None, position=None):
         """The `Window` of every query, for plots and checks.

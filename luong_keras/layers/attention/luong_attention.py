@@ -64,8 +64,8 @@ class LuongAttention(CheckedLayer):
         query_mask: boolean (B, T) or (B,); rows with False give a context
             of zeros. Taken from the query's Keras mask when None.
         value_mask: boolean (B, S), True = may be attended, whichever side is
-            padded. Taken from the value's Keras mask when None. A sentence
-            with no True position gives zeros.
+            padded. When None, the value's Keras mask, or `query_mask` where
+            the value is the query. No True position gives zeros.
         keys: what `project_keys(value)` returned, to project once and use
             often; None projects here.
         training: whether dropout applies.
@@ -235,9 +235,6 @@ class LuongAttention(CheckedLayer):
         **where,
     ):
         """A call, with what `_context_and_weights` reads beside in `where`."""
-        if value is None:
-            value = query
-            value_mask = query_mask if value_mask is None else value_mask
         single_step = len(query.shape) == 2
         if single_step:
             query = ops.expand_dims(query, 1)
@@ -374,8 +371,12 @@ class LuongAttention(CheckedLayer):
                 f"`value_mask=`. Received: a {type(query).__name__} of "
                 f"{len(query)} as `query`."
             )
-        # Given twice, so that Keras fills in both masks.
-        value = query if value is None else value
+        if value is None:
+            # Given twice, so that Keras fills in both masks.
+            value = query
+            query_mask = args[0] if args else kwargs.get("query_mask")
+            if query_mask is not None and len(args) < 2:
+                kwargs = {"value_mask": query_mask, **kwargs}
         return super().__call__(query, value, *args, **kwargs)
 
     def get_config(self):
