@@ -40,6 +40,10 @@ class TokenIds:
         self._ids, self._offsets = ids, offsets
         self.lengths = np.diff(offsets).astype(np.int32)
 
+    def count(self, token_id: int) -> int:
+        """Returns the number of tokens with this id."""
+        return int(np.count_nonzero(self._ids == token_id))
+
     def rows(
         self, lines: np.ndarray, max_length: int, keep_end: bool = False
     ) -> list[np.ndarray]:

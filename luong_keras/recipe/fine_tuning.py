@@ -6,6 +6,7 @@ its text are kept, since the weights have a meaning only with them.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import fnmatch
 import hashlib
@@ -26,13 +27,16 @@ from luong_keras.files.atomic_file import atomic_path
 from luong_keras.files.json_file import read_json, write_json
 from luong_keras.files.path_checks import no_link
 from luong_keras.recipe.run_settings import run_config
+from luong_keras.special_tokens import UNK_ID
 from luong_keras.suggestions import did_you_mean
 from luong_keras.training.run_folder import RunFolder
 
 if TYPE_CHECKING:
     import keras
 
+    from luong_keras.data.corpus import Corpus
     from luong_keras.models.translation_model import TranslationModel
+    from luong_keras.text.tokenizer import Tokenizer
 
 # Settings of the text that the weights depend on.
 _TEXT = (
@@ -179,6 +183,38 @@ def parent_files(
     for file in _kept_files(run):
         files[file.name] = file.read_bytes()
     return {f"{_PARENT}/{name}": content for name, content in files.items()}
+
+
+def print_unknown_tokens(
+    corpus: Corpus, tokenizers: Sequence[Tokenizer], config: RunConfig
+) -> None:
+    """Prints how much of the text the vocabularies of the parent lack."""
+    import numpy as np
+
+    from luong_keras.data.corpus import SIDES
+    from luong_keras.data.token_ids import token_ids
+
+    if config.training.init_from is None:
+        return
+    subwords = config.data.tokenizer == "sentencepiece"
+    for side, tokenizer in zip(SIDES, tokenizers, strict=True):
+        ids = token_ids(corpus, side, tokenizer)
+        if not (count := ids.count(UNK_ID)):
+            continue
+        lines = corpus.side(side, np.arange(min(len(corpus), 10_000)))
+        unknown = tokenizer.encode(lines).flat_values.numpy() == UNK_ID
+        tokens = tokenizer.tokens(lines).flat_values.numpy()[unknown]
+        examples = collections.Counter(tokens.tolist()).most_common(5)
+        print(
+            f"{count / ids.lengths.sum():.1%} of the {side} tokens are unknown "
+            "to the parent, which can neither read nor write them: "
+            f"{', '.join(repr(token.decode()) for token, _ in examples)}. "
+            + (
+                "A parent with data.sentencepiece.byte_fallback knows all."
+                if subwords
+                else "data.new_words adds words."
+            )
+        )
 
 
 def load_initial_weights(

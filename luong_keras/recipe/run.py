@@ -40,6 +40,7 @@ from luong_keras.recipe.fine_tuning import (
     load_initial_weights,
     parent_files,
     prepare_initial_weights,
+    print_unknown_tokens,
 )
 from luong_keras.recipe.preparation import prepare_text, read_text
 from luong_keras.recipe.resumption import (
@@ -165,6 +166,7 @@ def _prepare(config: RunConfig, run: RunFolder):
     tokenizers = prepare_tokenizers(corpus, config, run)
     config = fit_vocabulary_sizes(config, *tokenizers)
     count_lengths(corpus, tokenizers, config)
+    print_unknown_tokens(corpus, tokenizers, config)
     config = fit_length_limit(config, corpus, tokenizers, run)
     write_config(config, run)
     batches = training_batches(corpus, tokenizers, config)

@@ -571,6 +571,18 @@ def test_a_first_pair_that_reads_as_a_header_is_kept(tmp_path):
     assert [tuple(pair) for pair in read_text(sources, False)] == pairs
 
 
+@pytest.mark.parametrize("name, mark", [("a.csv", ","), ("a.tsv", "\t")])
+def test_a_first_line_that_may_be_a_header_is_told(tmp_path, name, mark):
+    """It is a pair until its columns are named."""
+    text = f"words{mark}digits\none{mark}1\n".encode()
+    note, pairs = read(tmp_path / name, text)
+    assert "its first line is a pair, 'words' → 'digits'" in note
+    assert "--columns words digits" in note and len(pairs) == 2
+    named = RequestedColumns(columns=("words", "digits"))
+    _, pairs = read(tmp_path / name, text, named)
+    assert [tuple(pair) for pair in pairs] == [("one", "1")]
+
+
 def test_several_sources_are_one_text(tmp_path):
     two_files(".gz")(tmp_path)
     for name, rows in (("a.tsv", "a\tb\n"), ("c.csv", "c,d\n")):

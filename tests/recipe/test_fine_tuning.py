@@ -1,6 +1,7 @@
 """A run that begins with the weights of another one."""
 
 import json
+import re
 import shutil
 
 import h5py
@@ -168,6 +169,24 @@ def test_frozen_weights_stay(base):
 def test_what_does_not_fit_the_parent_is_refused(base, settings, message):
     with pytest.raises(ValueError, match=message.replace("?", r"\?")):
         tune(base, **settings)
+
+
+@both
+def test_unknown_tokens_are_reported(base, capsys):
+    """A parent of subwords lacks the letters that its text had not."""
+    pairs = [(f"{source} ÄÖ", target) for source, target in OTHER]
+    folder = base.parent / "tuned"
+    Translator.fit(pairs, run_dir=folder, init_from=str(base), epochs=1)
+    printed = capsys.readouterr().out
+    if run_config(base).data.tokenizer == "words":
+        # Of a, b, c, new and ÄÖ the last two, and a that was held out.
+        share = re.findall(r"([\d.]+)% of the source tokens are unk", printed)
+        assert 40 <= float(share[0]) < 45
+        assert "'ÄÖ', 'new" in printed and "data.new_words" in printed
+        assert "% of the target tokens are unknown" in printed
+    else:
+        assert "of the source tokens are unknown to the parent" in printed
+        assert "ÄÖ" in printed and "byte_fallback" in printed
 
 
 @both

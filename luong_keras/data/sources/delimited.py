@@ -74,7 +74,13 @@ def _first_two_or_named(
             "first: --columns NAME NAME (data.columns), or by their numbers "
             "from 1."
         )
-    return Columns(0, 1, count=2)
+    hint = None
+    if count == 2 and all(len(c) > 1 and c.isidentifier() for c in cells):
+        hint = (
+            f"{name}: no header, so its first line is a pair, {cells[0]!r} → "
+            f"{cells[1]!r}. If it is a header: --columns {' '.join(cells)}"
+        )
+    return Columns(0, 1, note=hint, count=2)
 
 
 def open_tsv(path: Path, requested: RequestedColumns) -> TextSource:

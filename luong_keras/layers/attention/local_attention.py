@@ -29,7 +29,7 @@ class LocalAttention(LuongAttention):
         c_t = sum_s a_t(s) h̄_s
 
     Use it where the right place is narrow and the source long; predictive
-    for translation, monotonic where both sides run in step (speech, OCR).
+    for translation, monotonic where both sides run in step (a label a frame).
 
     Args:
         alignment: `"predictive"` or `"monotonic"`.
