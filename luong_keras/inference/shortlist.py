@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from luong_keras.alignment.lexicon import read_lexicon
+from luong_keras.alignment.dictionary import read_lexicon
 from luong_keras.config import DecodingConfig, ModelConfig
 from luong_keras.inference.request_options import RequestOptions
 from luong_keras.missing_package import missing_package

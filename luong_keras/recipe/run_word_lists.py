@@ -6,8 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from luong_keras.alignment.dictionary import read_dictionary
-from luong_keras.alignment.lexicon import read_lexicon
+from luong_keras.alignment.dictionary import read_dictionary, read_lexicon
 from luong_keras.config import DecodingConfig, RunConfig
 from luong_keras.files.atomic_file import write_text
 from luong_keras.files.path_checks import safe_join

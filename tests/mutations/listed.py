@@ -1086,7 +1086,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a lexicon's least probable words",
-        "alignment/lexicon.py",
+        "alignment/dictionary.py",
         "key=lambda x: -x[0]",
         "key=lambda x: x[0]",
         SHORTLIST,
@@ -1114,10 +1114,10 @@ MUTATIONS = [
     ),
     Mutation(
         "a token of the word of its first character",
-        "alignment/word_positions.py",
+        "inference/word_links.py",
         "vote.most_common(1)[0][0] if vote",
         "next(iter(vote)) if vote",
-        ("tests/alignment/test_word_positions.py",),
+        ("tests/inference/test_word_links.py",),
     ),
     Mutation(
         "links of the other direction that are not reversed",
