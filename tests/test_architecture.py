@@ -57,17 +57,16 @@ LEVELS = {
 # the replicas of a strategy, which `training.mirrored` makes.
 WITH_TENSORFLOW = (
     *("text", "data", "inference", "serving"),
-    *("ops.loops", "ops.lookup", "ops.vector_jacobian"),
-    *("ops.replicas", "ops.devices", "training.mirrored"),
-    *("models.microbatches_tensorflow", "recipe.devices"),
+    *("ops.loops", "ops.backends", "ops.devices", "training.mirrored"),
+    *("models.microbatches", "recipe.devices"),
     "recipe.validation_callbacks",
 )
 # A gradient inside a loop, and float64: Keras has neither. A program on each
 # device, the processes of a run, and one that is compiled outside of `fit`. And
 # what a GPU can do.
 WITH_JAX = (
-    *("ops.vector_jacobian", "ops.double_precision", "ops.devices"),
-    *("models.microbatches_jax", "recipe.devices", "inference.jax_translator"),
+    *("ops.loops", "ops.backends", "ops.devices"),
+    *("models.microbatches", "recipe.devices", "inference.jax_translator"),
 )
 # Gradients of many results, which Keras has not there. And
 # what a GPU can do.

@@ -67,7 +67,7 @@ def run(arguments: Export) -> int:
         max_source_length=arguments.max_source_length,
     )
     from luong_keras.recipe.run import CHECKS
-    from luong_keras.serving.server_runtime import SavedModelError
+    from luong_keras.serving.saved_model_session import SavedModelError
     from luong_keras.translator import Translator
 
     translator = Translator.from_run(

@@ -62,7 +62,7 @@ def run(call: Call) -> int:
 
     if call.backend == "jax":
         if call.config.model.precision == "float64":
-            from luong_keras.ops.double_precision import enable_float64
+            from luong_keras.ops.backends import enable_float64
 
             enable_float64()
         given = devices.jax_devices(call.devices)

@@ -5,7 +5,7 @@ from keras import ops, tree
 from luong_keras.decoding.step_function import same_states, shape_of
 from luong_keras.ops import masking
 from luong_keras.ops.batch_compaction import PerSentence
-from luong_keras.ops.shapes import may_be_equal
+from luong_keras.ops.masking import may_be_equal
 from luong_keras.special_tokens import PAD_ID
 
 

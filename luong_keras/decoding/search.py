@@ -35,7 +35,7 @@ from luong_keras.decoding.strategy import (
 from luong_keras.decoding.top_words import gather_beams
 from luong_keras.ops import masking
 from luong_keras.ops.batch_compaction import PerSentence, put_rows, take_rows
-from luong_keras.ops.shapes import may_be_equal
+from luong_keras.ops.masking import may_be_equal
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
 # A smaller share of sentences that continue leaves the others behind.

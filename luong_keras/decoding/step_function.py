@@ -14,7 +14,7 @@ max_steps)`: it gets those given to the search, (B, ...), and returns all.
 import keras
 from keras import ops, tree
 
-from luong_keras.ops.shapes import may_be_equal
+from luong_keras.ops.masking import may_be_equal
 
 
 def refuse_model(step):

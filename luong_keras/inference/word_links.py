@@ -20,6 +20,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 
+_SPACE = "\u2581"  # what SentencePiece writes for a space
+
 
 class AlignedPair(NamedTuple):
     """The links of a sentence pair, `(source word, target word)`.
@@ -119,9 +121,6 @@ def refuse_without_attention(translation_model: Any) -> None:
             "config.attention.kind='none'. Take a run that was trained with "
             "attention, such as model.attention.kind=global."
         )
-
-
-_SPACE = "\u2581"  # what SentencePiece writes for a space
 
 
 def word_positions(tokens: Sequence[str], words: Sequence[str]) -> list[int]:

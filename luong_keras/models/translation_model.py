@@ -23,9 +23,9 @@ from luong_keras.layers import (
 )
 from luong_keras.layers.embedding import embedding_table
 from luong_keras.models.decoding_step import DecodingStep
-from luong_keras.models.precision import decided
 from luong_keras.models.training_model import TrainingModel, named_outputs
-from luong_keras.ops.lookup import rows
+from luong_keras.ops.backends import rows
+from luong_keras.ops.devices import decided
 
 _CELLS = {
     ("luong", "lstm"): InputFeedingLSTMCell,

@@ -7,7 +7,7 @@ import dataclasses
 from luong_keras.config import DecodingConfig, RunConfig
 from luong_keras.config.values import config_from_dict, config_to_dict
 from luong_keras.files.json_file import read_json, write_json
-from luong_keras.models.precision import decided
+from luong_keras.ops.devices import decided
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.recipe.run_word_lists import as_written
 from luong_keras.training.epoch_logs import JsonLinesLog

@@ -21,7 +21,7 @@ from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.missing_package import missing_package
 from luong_keras.serving.limits import ServingLimits
 from luong_keras.serving.saved_model_checks import check_saved_model
-from luong_keras.serving.server_runtime import Call
+from luong_keras.serving.saved_model_session import Call
 from luong_keras.serving.signatures import (
     as_it_is,
     probes,

@@ -15,7 +15,7 @@ import numpy as np
 from luong_keras.inference.translation import ABSENT_SCORE
 from luong_keras.missing_package import missing_package, private_name
 from luong_keras.serving import warmup
-from luong_keras.serving.server_runtime import (
+from luong_keras.serving.saved_model_session import (
     Answer,
     Call,
     RequestCost,

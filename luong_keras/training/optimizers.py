@@ -4,8 +4,8 @@ import keras
 from keras import ops
 
 from luong_keras.missing_package import private_name
-from luong_keras.ops.lookup import sum_equal_rows
-from luong_keras.ops.replicas import (
+from luong_keras.ops.backends import sum_equal_rows
+from luong_keras.ops.devices import (
     cond_of_replicas,
     replica_count,
     sum_over_replicas,

@@ -35,7 +35,7 @@ ACCESS = ("tests/client/test_access.py",)
 STREAMS = ("tests/client/test_line_streams.py",)
 COMPARISON = ("tests/reproduction/test_comparison.py",)
 REPRODUCED = "../examples/reproduction/"
-SAMPLED = ("tests/ops/test_sampled_loss.py",)
+SAMPLED = ("tests/ops/test_cross_entropy.py",)
 SYMMETRIZATION = ("tests/alignment/test_symmetrization.py",)
 
 
@@ -827,7 +827,7 @@ MUTATIONS = [
     ),
     Mutation(
         "the parts of a batch are not divided by its words",
-        "models/microbatches_tensorflow.py",
+        "models/microbatches.py",
         "share = 1 / tf.maximum(_total(numbers), 1)",
         "share = 1 / tf.maximum(numbers[0], 1)",
         PARTS,
@@ -835,7 +835,7 @@ MUTATIONS = [
     ),
     Mutation(
         "sparse gradients of the first part alone",
-        "models/microbatches_tensorflow.py",
+        "models/microbatches.py",
         "tf.concat([one.values, other.values], 0)",
         "tf.concat([one.values, one.values], 0)",
         PARTS,
@@ -851,7 +851,7 @@ MUTATIONS = [
     ),
     Mutation(
         "the gradients of the devices are not added up",
-        "models/microbatches_jax.py",
+        "models/microbatches.py",
         "sums, gradients = jax.lax.psum((sums, gradients), axis)",
         "sums = jax.lax.psum(sums, axis)",
         DEVICES,
@@ -860,7 +860,7 @@ MUTATIONS = [
     ),
     Mutation(
         "all devices draw the same numbers",
-        "models/microbatches_jax.py",
+        "models/microbatches.py",
         "np.uint32(0x9E3779B9)",
         "np.uint32(0)",
         DEVICES,
@@ -1144,28 +1144,28 @@ MUTATIONS = [
     ),
     Mutation(
         "sampled words with the threshold of one word more",
-        "ops/sampled_loss.py",
+        "ops/cross_entropy.py",
         "ops.take(log_q, ids) - keys[-1]",
         "ops.take(log_q, ids) - keys[-2]",
         SAMPLED,
     ),
     Mutation(
         "sampled words without their importance",
-        "ops/sampled_loss.py",
+        "ops/cross_entropy.py",
         "others - ops.cast(log_drawn, others.dtype)",
         "others",
         SAMPLED,
     ),
     Mutation(
         "a sampled word that is the target counted twice",
-        "ops/sampled_loss.py",
+        "ops/cross_entropy.py",
         "ops.where(is_own, _NEVER, logits)",
         "logits",
         SAMPLED,
     ),
     Mutation(
         "an evaluation by sampled words",
-        "layers/word_losses.py",
+        "layers/output_projection.py",
         "if training and self.estimates:",
         "if self.estimates:",
         SAMPLED,
@@ -1263,10 +1263,10 @@ MUTATIONS = [
     ),
     Mutation(
         "the precision whose product is slower",
-        "models/precision.py",
+        "ops/devices.py",
         "if seconds >= _PAYS * rounded",
         "if rounded >= _PAYS * seconds",
-        ("tests/models/test_precision.py",),
+        ("tests/ops/test_devices.py",),
     ),
     Mutation(
         "a run that continues measures its precision again",

@@ -30,7 +30,7 @@ from luong_keras.serving.saved_model_checks import (
     check_saved_model,
     compare_answers,
 )
-from luong_keras.serving.server_runtime import (
+from luong_keras.serving.saved_model_session import (
     SavedModelError,
     run_in_server_runtime,
 )
