@@ -11,7 +11,7 @@ from typing import Literal
 from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes
 
 from luong_keras.cli.parsing import Own, parse_arguments
-from luong_keras.cli.search_flags import SearchFlags, changed_search
+from luong_keras.cli.settings_flags import SearchFlags, changed_search
 from luong_keras.progress import bar_of_lines
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.serving.limits import ServingLimits

@@ -30,8 +30,7 @@ from luong_keras.data.pair_checks import (
     is_filtered,
     shown_pair,
 )
-from luong_keras.files.atomic_file import disk_errors_named
-from luong_keras.files.json_file import write_json
+from luong_keras.files.atomic_file import disk_errors_named, write_json
 from luong_keras.missing_package import missing_package
 from luong_keras.text.threads import available_cores, in_order
 

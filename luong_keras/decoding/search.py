@@ -1,6 +1,6 @@
 """The loop of every search, and the backtracking of its hypotheses.
 
-The step function is described in `step_function.py`; `ModelStep` makes one of
+The step function is described in `model_step.py`; `ModelStep` makes one of
 a Keras model.
 
 What chooses the words is a `DecodingStrategy` (`Greedy`, `Beam`, `Sampling`,
@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops, tree
 
-from luong_keras.decoding.scorers import AllScorers
-from luong_keras.decoding.step_function import (
+from luong_keras.decoding.model_step import (
     call_step,
     first_states,
     refuse_model,
 )
+from luong_keras.decoding.scorers import AllScorers
 from luong_keras.decoding.strategy import (
     DecodingStrategy,
     Hypotheses,

@@ -7,9 +7,11 @@ from typing import NamedTuple
 
 from luong_keras.config import DecodingConfig, ModelConfig
 from luong_keras.decoding.beam import Beam
-from luong_keras.decoding.constrained_beam import ConstrainedBeam
+from luong_keras.decoding.constrained_beam import (
+    ConstrainedBeam,
+    ForbiddenPhrases,
+)
 from luong_keras.decoding.greedy import Greedy
-from luong_keras.decoding.phrases import ForbiddenPhrases
 from luong_keras.decoding.sampling import Sampling
 from luong_keras.decoding.scorers import (
     CoveragePenalty,

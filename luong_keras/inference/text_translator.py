@@ -11,11 +11,11 @@ import numpy as np
 
 from luong_keras.alignment.links import Link
 from luong_keras.config import DecodingConfig
+from luong_keras.decoding.ensemble import ModelEnsemble
 from luong_keras.decoding.scorers import Scorer
 from luong_keras.decoding.strategy import DecodingStrategy
 from luong_keras.evaluation.minimum_bayes_risk import minimum_bayes_risk
 from luong_keras.inference.line_search import LineSearch
-from luong_keras.inference.model_ensemble import ModelEnsemble
 from luong_keras.inference.search_options import (
     NbestSettings,
     SearchSettings,

@@ -20,9 +20,10 @@ from luong_keras.files.atomic_file import write_text
 from luong_keras.missing_package import missing_package
 from luong_keras.progress import progress_bar
 from luong_keras.report.charts import Chart, Curve, bars, curves
-from luong_keras.report.examples import align, examples
 from luong_keras.report.run_record import (
     RunRecord,
+    align,
+    examples,
     read_run,
     sessions,
     settings,

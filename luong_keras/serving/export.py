@@ -14,9 +14,9 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from luong_keras.decoding.ensemble import ModelEnsemble
 from luong_keras.files.atomic_file import sync, sync_tree
 from luong_keras.files.path_checks import local, no_pattern
-from luong_keras.inference.model_ensemble import ModelEnsemble
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.missing_package import missing_package
 from luong_keras.serving.limits import ServingLimits

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from luong_keras.files.atomic_file import atomic_path
-from luong_keras.files.json_file import write_json
+from luong_keras.files.atomic_file import atomic_path, write_json
 from luong_keras.missing_package import missing_package
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 

@@ -25,7 +25,7 @@ TRAINING = ("tests/golden/test_training.py",)
 DECODE = ("tests/golden/test_decode.py",)
 FINISHED = ("tests/decoding/test_finished_sentences.py",)
 OWN_MODELS = ("tests/decoding/test_model_step.py",)
-SHORTLIST = ("tests/inference/test_shortlist.py",)
+SHORTLIST = ("tests/inference/test_word_lists.py",)
 WIRING = ("tests/wiring",)
 MIRRORED = ("tests/training/test_mirrored.py",)
 PARTS = ("tests/models/test_training_model.py",)
@@ -392,32 +392,32 @@ MUTATIONS = [
     ),
     Mutation(
         "a phrase that begins again from nothing",
-        "decoding/phrases.py",
+        "decoding/constrained_beam.py",
         "begun = ops.any(here & self.borders[:, None], axis=-2)",
         "begun = here[..., 0, :] | ops.any(here & ops.eye("
         "ops.shape(self.words)[2], dtype='bool'), axis=-2)",
-        ("tests/decoding/test_phrases.py",),
+        ("tests/decoding/test_constrained_beam.py",),
     ),
     Mutation(
         "an end before all phrases are there",
         "decoding/constrained_beam.py",
         "complete = self._missing(found.more[0]) == 0",
         "complete = self._missing(found.more[0]) >= 0",
-        ("tests/decoding/test_phrases.py",),
+        ("tests/decoding/test_constrained_beam.py",),
     ),
     Mutation(
         "phrases that are begun too late",
         "decoding/constrained_beam.py",
         "(self._missing(after) <= ops.maximum(room, 0))",
         "(self._missing(after) <= ops.maximum(room, 0) + 9)",
-        ("tests/decoding/test_phrases.py",),
+        ("tests/decoding/test_constrained_beam.py",),
     ),
     Mutation(
         "one bank for all hypotheses",
         "decoding/constrained_beam.py",
         "same = bank[:, :, None] == bank[:, None, :]",
         "same = (bank[:, :, None] >= 0) & (bank[:, None, :] >= 0)",
-        ("tests/decoding/test_phrases.py",),
+        ("tests/decoding/test_constrained_beam.py",),
     ),
     Mutation(
         "samples that are the same for every seed",
@@ -490,10 +490,10 @@ MUTATIONS = [
     ),
     Mutation(
         "unknown words always of the step that writes them",
-        "inference/unknown_words.py",
+        "inference/word_lists.py",
         "copied_positions(ids, alignments, self.alignment_step)",
         "copied_positions(ids, alignments)",
-        ("tests/inference/test_unknown_words.py",),
+        ("tests/inference/test_word_lists.py",),
     ),
     Mutation(
         "a first value of NaN is the best for ever",
@@ -619,7 +619,7 @@ MUTATIONS = [
     ),
     Mutation(
         "only the first of several references counts in exact match",
-        "evaluation/metrics/exact_match.py",
+        "evaluation/metrics/registry.py",
         "found in several for",
         "found == several[0] for",
         ("tests/cli/test_commands.py",),
@@ -1072,7 +1072,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a shortlist without what sentences ask for",
-        "inference/shortlist.py",
+        "inference/word_lists.py",
         "    return [request.prefix, *(",
         "    return [*(",
         SHORTLIST,
