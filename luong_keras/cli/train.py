@@ -34,7 +34,6 @@ from luong_keras.recipe.data_arguments import starting_settings, text_settings
 from luong_keras.text.threads import divide_cores
 from luong_keras.training.run_folder import RunFolder
 
-__all__ = ["parse", "run"]
 PROGRAM = "luong-keras train"
 _OWN = arg(help_behavior_hint="(default: the preset's)")
 OwnInt = Annotated[int | None, DisallowNone, _OWN]

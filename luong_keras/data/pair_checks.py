@@ -119,11 +119,6 @@ def shown_pair(pair: tuple) -> str:
     return " ||| ".join(repr(side and side[:80]) for side in pair)
 
 
-def is_filtered(reason: str) -> bool:
-    """Returns whether a reason is that of a filter, not of an error."""
-    return reason in FILTERED
-
-
 # By reason, what is left out, for the report.
 FILTERED = {
     "length ratio": "one side is too long for the other",

@@ -72,14 +72,18 @@ def ensemble_step(steps, state_counts, average="logits"):
 
 
 class _EnsembleStep(PerSentence):
-    """Calls the steps of all models."""
+    """Calls the steps of all models.
+
+    The mean of the attention weights is multiplied by `scale`.
+    """
 
     per_sentence = ("steps",)
 
-    def __init__(self, steps, state_counts, average):
+    def __init__(self, steps, state_counts, average, scale=1.0):
         self.steps = list(steps)
         self.state_counts = list(state_counts)
         self.average = average
+        self.scale = scale
 
     def __call__(self, ids, states, position):
         results, first = [], 0
@@ -92,7 +96,7 @@ class _EnsembleStep(PerSentence):
         return (
             _averaged(logits, self.average),
             [state for states in new_states for state in states],
-            _mean(weights) if weights else None,
+            _mean(weights) * self.scale if weights else None,
         )
 
 
@@ -183,27 +187,11 @@ class ModelEnsemble:
         counts = [len(model.decoder.cell.state_size) for model in self.models]
         # Those without attention give zeros.
         share = sum(model.has_attention for model in self.models)
-        return _MeanOfTheAttending(
-            ensemble_step(steps, counts, self.average),
-            len(self.models) / max(share, 1),
-        )
+        scale = len(self.models) / max(share, 1)
+        return _EnsembleStep(steps, counts, self.average, scale)
 
     @staticmethod
     def joined_memory(memories):
         """The memories side by side, (B, S, sum of M)."""
         memories = [masking.upcast(memory) for memory in memories]
         return ops.concatenate(memories, axis=-1)
-
-
-class _MeanOfTheAttending(PerSentence):
-    """The step of an ensemble, whose attention weights times a number."""
-
-    per_sentence = ("step",)
-
-    def __init__(self, step, scale):
-        self.step = step
-        self.scale = scale
-
-    def __call__(self, ids, states, position):
-        logits, states, weights = self.step(ids, states, position)
-        return logits, states, weights * self.scale

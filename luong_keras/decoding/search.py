@@ -309,9 +309,7 @@ class _Loop(PerSentence):
         rows = (output.words, weights)
         if self.strategy.reorders:
             states = gather_beams(states, output.parents)
-            scorer_states = self.scorers.reordered(
-                scorer_states, output.parents
-            )
+            scorer_states = gather_beams(scorer_states, output.parents)
             rows = (output.words, output.parents, weights)
         added = self.scorers.add(scorer_states, output.words, t)
         scorer_states = self.scorers.where(active_mask, added, scorer_states)

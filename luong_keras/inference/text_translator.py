@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Unpack
 
@@ -39,6 +38,7 @@ from luong_keras.missing_package import missing_package
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.tables import html_table
 from luong_keras.text.preprocessing import Preprocessor
+from luong_keras.text.threads import batches_of
 from luong_keras.text.tokenizer import Tokenizer
 from luong_keras.truncation import TruncationWarning as TruncationWarning
 from luong_keras.truncation import cut_pairs
@@ -233,7 +233,7 @@ class TextTranslator(TranslationGraph):
     def _in_parts(self, lines, options):
         size = _BATCHES_AHEAD * self.decoding.batch_size
         first, all_cut = 0, self._truncated_places()
-        while part := list(itertools.islice(lines, size)):
+        for part in batches_of(lines, size):
             cut = self._truncated_places()
             yield from self._best(part, options, cut, first)
             all_cut.extend(cut, range(first, first + len(part)))

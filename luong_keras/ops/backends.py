@@ -35,8 +35,7 @@ def enable_float64(enabled: bool = True) -> None:
         import jax
 
         jax.config.update("jax_enable_x64", enabled)
-    wide = "float64" if enabled else "float32"
-    table["float64"] = wide
+    table["float64"] = "float64" if enabled else "float32"
 
 
 def check_float64(layer) -> None:

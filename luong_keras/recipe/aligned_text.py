@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +23,7 @@ from luong_keras.inference.word_links import (
 )
 from luong_keras.progress import progress_bar
 from luong_keras.special_tokens import UNK
+from luong_keras.text.threads import batches_of
 from luong_keras.text.tokenizer import (
     Tokenizer,
     batches_of_lines,
@@ -73,8 +73,7 @@ def aligned_lines(
         ValueError: for a model without attention; for a pair with one empty
             side, with its place.
     """
-    pairs = iter(pairs)
-    while chunk := list(itertools.islice(pairs, CHUNK)):
+    for chunk in batches_of(pairs, CHUNK):
         words = [(len(s.split()), len(t.split())) for s, t in chunk]
         for pair, lengths in zip(chunk, words, strict=True):
             _refuse_half(pair, lengths)

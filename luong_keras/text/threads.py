@@ -1,10 +1,11 @@
-"""The same function of one batch after the other, on several threads.
+"""Batches, and the same function of one after the other, on several threads.
 
 TensorFlow's operations let other threads of Python run meanwhile.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -12,6 +13,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import TypeVar
 
 Batch = TypeVar("Batch")
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 _MAX_BATCHES = 8  # each has logits of the whole vocabulary
 
@@ -67,6 +69,25 @@ def in_order(
             yield waiting.popleft().result()
     for future in waiting:
         yield future.result()
+
+
+def batches_of(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Groups items for calls of many at a time.
+
+    Args:
+        items: The items.
+        size: How many a group has; the last one may have fewer.
+
+    Yields:
+        The groups, none of them empty.
+
+    Example:
+        >>> list(batches_of("abc", 2))
+        [['a', 'b'], ['c']]
+    """
+    items = iter(items)
+    while batch := list(itertools.islice(items, size)):
+        yield batch
 
 
 def divide_cores(computations: int) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from luong_keras.files.atomic_file import atomic_path, write_json
 from luong_keras.missing_package import missing_package
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
+from luong_keras.text.threads import batches_of
 
 try:
     import tensorflow as tf
@@ -207,11 +208,5 @@ def batches_of_lines(lines: Iterable[str]) -> Iterator[tf.Tensor]:
     Yields:
         Strings (n,), `LINES_PER_CALL` at a time.
     """
-    group: list[str] = []
-    for line in lines:
-        group.append(line)
-        if len(group) == LINES_PER_CALL:
-            yield tf.constant(group, tf.string)
-            group = []
-    if group:
+    for group in batches_of(lines, LINES_PER_CALL):
         yield tf.constant(group, tf.string)

@@ -363,8 +363,8 @@ MUTATIONS = [
     Mutation(
         "an ensemble that divides by models without attention too",
         "decoding/ensemble.py",
-        "_mean(weights) if weights else None",
-        "sum(weights) / len(results) if weights else None",
+        "_mean(weights) * self.scale if weights else None",
+        "sum(weights) / len(results) * self.scale if weights else None",
         OWN_MODELS,
         "ensemble",
     ),
