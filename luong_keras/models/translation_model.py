@@ -1,7 +1,6 @@
 """A sequence-to-sequence model with attention, from a configuration."""
 
 import dataclasses
-import functools
 
 import keras
 from keras import ops
@@ -235,8 +234,6 @@ class TranslationModel:
             dtype=self.config.precision,
             name="word_losses",
         )(vectors, target_out)
-        self._alignment_inputs = [*inputs, target_in]
-        self._alignment_tensors = (memory, mask, states)
         self.training_model = TrainingModel(
             [*inputs, target_in, target_out],
             named_outputs(word=losses[0], hits=losses[1]),
@@ -291,40 +288,6 @@ class TranslationModel:
     def has_attention(self) -> bool:
         """Whether the decoder attends, so that there are alignments."""
         return self.decoder.cell.attention is not None
-
-    @functools.cached_property
-    def alignment_model(self) -> keras.Model:
-        """From `source` and `target_in` to the alignments (B, T, S).
-
-        Row t has the weights of the step that reads word t of `target_in`
-        and produces word t of `target_out`.
-
-        Raises:
-            ValueError: for a model without attention.
-        """
-        if not self.has_attention:
-            raise ValueError(
-                "A model without attention has no alignments. Received: "
-                "config.attention.kind='none'. Check `has_attention` first."
-            )
-        memory, mask, states = self._alignment_tensors
-        *_, target_in = self._alignment_inputs
-        # A second driver of the same cell: Keras needs one number of outputs
-        # for all calls of a layer.
-        driver = AttentionRNN(
-            self.decoder.cell, dtype=self.config.precision, name="aligner"
-        )
-        _, alignments = driver(
-            self.target_embedding(target_in),
-            initial_state=states,
-            start_position=0,
-            memory=memory,
-            memory_mask=mask,
-            return_attention_scores=True,
-        )
-        return keras.Model(
-            self._alignment_inputs, alignments, name="translator_alignments"
-        )
 
     # Parts, for decoding.
 
