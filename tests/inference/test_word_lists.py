@@ -12,7 +12,7 @@ from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.inference.word_lists import Shortlist, UnknownWords
 from luong_keras.layers.embedding import Embedding
 from luong_keras.layers.output_projection import OutputProjection
-from luong_keras.models.decoding_step import DecodingStep
+from luong_keras.models.translation_model import DecodingStep
 from luong_keras.special_tokens import UNK_ID
 from tests.serving.tiny_translator import TARGET_WORDS, tiny_translator
 

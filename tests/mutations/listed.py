@@ -1065,7 +1065,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a shortlist reads places as ids",
-        "models/decoding_step.py",
+        "models/translation_model.py",
         "            ids = ops.take(self.words, ids)\n",
         "            pass\n",
         SHORTLIST,
