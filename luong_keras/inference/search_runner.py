@@ -28,13 +28,7 @@ from luong_keras.inference.search_options import (
     LEAST_TEMPERATURE,
     SEARCH_OPTIONS,
 )
-from luong_keras.missing_package import missing_package
-
-try:
-    import tensorflow as tf
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
-
+from luong_keras.with_tensorflow import tf
 
 # More than there are: every hypothesis that the search keeps.
 ALL = 2**31 - 1

@@ -34,7 +34,6 @@ from luong_keras.inference.word_links import (
     aligned_pairs,
     refuse_without_attention,
 )
-from luong_keras.missing_package import missing_package
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.tables import html_table
 from luong_keras.text.preprocessing import Preprocessor
@@ -42,12 +41,7 @@ from luong_keras.text.threads import batches_of
 from luong_keras.text.tokenizer import Tokenizer
 from luong_keras.truncation import TruncationWarning as TruncationWarning
 from luong_keras.truncation import cut_pairs
-
-try:
-    import tensorflow as tf
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
-
+from luong_keras.with_tensorflow import tf
 
 _BATCHES_AHEAD = 100  # that are sorted by length together
 

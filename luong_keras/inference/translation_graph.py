@@ -30,16 +30,11 @@ from luong_keras.inference.word_lists import (
     named_words,
     restrict_to_shortlist,
 )
-from luong_keras.missing_package import missing_package
 from luong_keras.special_tokens import EOS, UNK_ID
 from luong_keras.text.moses import MosesGraph
 from luong_keras.text.preprocessing import Preprocessor
 from luong_keras.truncation import TruncatedPlaces
-
-try:
-    import tensorflow as tf
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
+from luong_keras.with_tensorflow import tf
 
 # A text is cut at this many bytes for each token that may be read, so that
 # one line of megabytes costs no more than any other.

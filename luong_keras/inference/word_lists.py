@@ -9,13 +9,8 @@ from luong_keras.alignment.dictionary import read_dictionary, read_lexicon
 from luong_keras.config import DecodingConfig, ModelConfig
 from luong_keras.decoding.unk_replacement import copied_positions
 from luong_keras.inference.request_options import RequestOptions
-from luong_keras.missing_package import missing_package
 from luong_keras.text.tokenizer import Tokenizer, vocabulary_of
-
-try:
-    import tensorflow as tf
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
+from luong_keras.with_tensorflow import tf
 
 # Of every batch the first words of the vocabulary may occur, and of each
 # source word the most probable translations.

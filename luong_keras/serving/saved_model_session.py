@@ -26,13 +26,14 @@ from typing import NamedTuple
 import numpy as np
 
 from luong_keras.missing_package import missing_package, private_name
+from luong_keras.with_tensorflow import tf
 
 try:
-    import tensorflow as tf
+    from google.protobuf.message import DecodeError
 except ImportError as error:
     raise missing_package("tensorflow", error) from error
 
-# Registers the kernels of SentencePiece; an export of words needs none.
+# Registers the operations of SentencePiece; an export of words has none.
 with contextlib.suppress(ImportError, tf.errors.NotFoundError):
     import tensorflow_text  # noqa: F401
 
@@ -132,12 +133,6 @@ def _measure(session, call):
 def _write(answer):
     pickle.dump(answer, sys.stdout.buffer)
     sys.stdout.flush()
-
-
-try:
-    from google.protobuf.message import DecodeError
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
 
 
 class SavedModelError(RuntimeError):

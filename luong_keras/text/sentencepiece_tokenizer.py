@@ -27,11 +27,7 @@ from luong_keras.text.tokenizer import (
     batches_of_lines,
     clean_text,
 )
-
-try:
-    import tensorflow as tf
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
+from luong_keras.with_tensorflow import tf
 
 _SPACE = "\u2581"  # SentencePiece's mark of a space
 # In no valid UTF-8, so in no token.

@@ -10,14 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from luong_keras.files.atomic_file import atomic_path, write_json
-from luong_keras.missing_package import missing_package
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 from luong_keras.text.threads import batches_of
-
-try:
-    import tensorflow as tf
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
+from luong_keras.with_tensorflow import tf
 
 LINES_PER_CALL = 1024  # Batched calls are many times faster than single ones.
 

@@ -8,16 +8,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from luong_keras.missing_package import missing_package
 from luong_keras.special_tokens import SPECIAL_TOKENS, UNK, UNK_ID
 from luong_keras.text import word_splitting
 from luong_keras.text.threads import batches_of, in_threads
 from luong_keras.text.tokenizer import Tokenizer, clean_text
-
-try:
-    import tensorflow as tf
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
+from luong_keras.with_tensorflow import tf
 
 
 class WordTokenizer(Tokenizer):
