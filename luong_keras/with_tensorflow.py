@@ -1,10 +1,8 @@
 """TensorFlow, or the error that names the line which installs it."""
 
-from luong_keras.missing_package import missing_package
+from luong_keras.missing_package import needs
 
-try:
+with needs("tensorflow"):
     import tensorflow as tf
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
 
 __all__ = ["tf"]

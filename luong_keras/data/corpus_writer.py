@@ -31,7 +31,7 @@ from luong_keras.data.pair_checks import (
     shown_pair,
 )
 from luong_keras.files.atomic_file import disk_errors_named, write_json
-from luong_keras.missing_package import missing_package
+from luong_keras.missing_package import needs
 from luong_keras.text.threads import available_cores, batches_of, in_order
 
 _PAIRS_PER_CALL = 8192
@@ -323,12 +323,10 @@ def _end_with(parent: int) -> None:
 
 
 def _on_processes(function, chunks, processes):
-    try:
+    with needs("loky"):
         # Unlike the processes of the standard library, these do not run the
         # user's script again, which need not be written for that.
         import loky
-    except ImportError as error:
-        raise missing_package("loky", error) from error
     # They work only on text.
     try:
         pool = loky.ProcessPoolExecutor(

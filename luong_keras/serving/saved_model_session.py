@@ -25,13 +25,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from luong_keras.missing_package import missing_package, private_name
+from luong_keras.missing_package import needs, private_name
 from luong_keras.with_tensorflow import tf
 
-try:
+with needs("tensorflow"):
     from google.protobuf.message import DecodeError
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
 
 # Registers the operations of SentencePiece; an export of words has none.
 with contextlib.suppress(ImportError, tf.errors.NotFoundError):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from luong_keras.config.data import SentencePieceConfig
-from luong_keras.missing_package import missing_package
+from luong_keras.missing_package import missing_package, needs
 from luong_keras.special_tokens import (
     BOS,
     BOS_ID,
@@ -146,10 +146,8 @@ class SentencePieceTokenizer(Tokenizer):
                 and words for this size, or too many different characters.
             ValueError: An argument is unknown, or the text is empty.
         """
-        try:
+        with needs("sentencepiece"):
             import sentencepiece
-        except ImportError as error:
-            raise missing_package("sentencepiece", error) from error
         if isinstance(user_defined_symbols, str):
             raise ValueError(
                 "`user_defined_symbols` is a list of symbols. Received: one "

@@ -9,7 +9,7 @@ from typing import Any
 
 from luong_keras.evaluation.bleu import corpus_bleu
 from luong_keras.evaluation.metrics.metric import Metric, Target
-from luong_keras.missing_package import missing_package
+from luong_keras.missing_package import needs
 
 # By the first part of a language's code; of all others it is 13a.
 _TOKENIZERS = {
@@ -104,10 +104,8 @@ def tokenizer(name: str) -> Callable[[str], str]:
         ImportError: if its package is missing.
         FileNotFoundError: if its model is.
     """
-    try:
+    with needs("sacrebleu"):
         from sacrebleu.metrics.bleu import BLEU
-    except ImportError as error:
-        raise missing_package("sacrebleu", error) from error
     known = sorted(BLEU.TOKENIZERS)
     if name not in known:
         raise ValueError(
@@ -205,8 +203,6 @@ def _of_script(script: str) -> Any:
 
 
 def _regex() -> Any:
-    try:
+    with needs("regex"):
         import regex
-    except ImportError as error:
-        raise missing_package("regex", error) from error
     return regex
