@@ -5,7 +5,7 @@ step of one device has, the collectives that it waits for, and the seconds that
 compiling takes. The devices may be parts of a processor, since nothing here is
 timed but the compiler: `python benchmarks/devices.py --virtual 8`. With
 `--left-to-xla` the loss is not divided by hand, see
-`luong_keras/models/microbatches_jax.py`, to show what that would cost.
+`luong_keras/models/microbatches.py`, to show what that would cost.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import keras
 import numpy as np
 
 from luong_keras.config.values import with_values
-from luong_keras.models import microbatches_jax
+from luong_keras.models import microbatches
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.presets import PRESETS
 from luong_keras.recipe import devices
@@ -88,7 +88,7 @@ def main() -> None:
     if given.virtual:
         jax.config.update("jax_num_cpu_devices", given.virtual)
     if given.left_to_xla:
-        microbatches_jax.is_distributed = lambda: False
+        microbatches.is_distributed = lambda: False
     print(f"{given.preset}, {jax.devices()[0].device_kind}")
     count, first = 1, None
     while count <= len(jax.devices()):

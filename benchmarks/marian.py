@@ -29,7 +29,7 @@ import sys
 from speed import batches, driver, trained
 from speed.configurations import CONFIGURATIONS
 
-from luong_keras.inference.shortlist import FREQUENT, TRANSLATIONS
+from luong_keras.inference.word_lists import FREQUENT, TRANSLATIONS
 
 SEARCHES = {"beam 10": (10, 32), "beam 5, one": (5, 1), "greedy": (1, 32)}
 PARTS = ("training", "search")

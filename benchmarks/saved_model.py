@@ -27,7 +27,7 @@ from luong_keras.data import load_datasets
 from luong_keras.evaluation import corpus_bleu
 from luong_keras.serving import SavedModelSession, export_saved_model
 from luong_keras.serving.saved_model_checks import NEAR_TIE
-from luong_keras.serving.server_runtime import read_meta_graph
+from luong_keras.serving.saved_model_session import read_meta_graph
 from luong_keras.training import RunFolder
 
 

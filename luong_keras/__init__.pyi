@@ -35,15 +35,16 @@ from .layers.attention.luong_attention import LuongAttention as LuongAttention
 from .layers.bridge import Bridge as Bridge
 from .layers.encoder import Encoder as Encoder
 from .layers.output_projection import OutputProjection as OutputProjection
+from .layers.output_projection import WordLosses as WordLosses
 from .layers.rnn.attention_rnn import AttentionRNN as AttentionRNN
 from .layers.rnn.bahdanau_cells import BahdanauGRUCell as BahdanauGRUCell
 from .layers.rnn.bahdanau_cells import (
     BahdanauLSTMCell as BahdanauLSTMCell,
 )
-from .layers.rnn.input_feeding_gru_cell import (
+from .layers.rnn.input_feeding_cells import (
     InputFeedingGRUCell as InputFeedingGRUCell,
 )
-from .layers.rnn.input_feeding_lstm_cell import (
+from .layers.rnn.input_feeding_cells import (
     InputFeedingLSTMCell as InputFeedingLSTMCell,
 )
 from .layers.rnn.input_feeding_rnn import BahdanauGRU as BahdanauGRU
@@ -52,9 +53,8 @@ from .layers.rnn.input_feeding_rnn import InputFeedingGRU as InputFeedingGRU
 from .layers.rnn.input_feeding_rnn import (
     InputFeedingLSTM as InputFeedingLSTM,
 )
-from .layers.word_losses import WordLosses as WordLosses
 from .models.translation_model import TranslationModel as TranslationModel
-from .ops.double_precision import enable_float64 as enable_float64
+from .ops.backends import enable_float64 as enable_float64
 from .presets import PRESETS as PRESETS
 from .training.fit import fit as fit
 from .training.schedules import LearningRateHalving as LearningRateHalving

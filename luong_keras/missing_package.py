@@ -1,8 +1,10 @@
 """Errors for what other packages do not have here."""
 
+import contextlib
 import importlib.metadata
 import pkgutil
 import re
+from collections.abc import Iterator
 from typing import Any
 
 # The versions in which the private names have been found.
@@ -41,6 +43,32 @@ def missing_package(
         f"({str(error).strip()}). Install it with `{line}`.",
         name=name,
     )
+
+
+@contextlib.contextmanager
+def needs(name: str, extra: str = "train") -> Iterator[None]:
+    """Tells how to install an optional package where its import fails.
+
+    Args:
+        name: The package that is imported.
+        extra: The extra of this project that brings the package.
+
+    Raises:
+        ImportError: As `missing_package` builds it.
+
+    Example:
+        >>> with needs("xyz"):
+        ...     import xyz
+        Traceback (most recent call last):
+          ...
+        ImportError: This needs the package `xyz`, which could not be \
+imported (No module named 'xyz'). Install it with `pip install \
+luong-keras[train]`.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise missing_package(name, error, extra) from error
 
 
 def private_name(path: str, owner: Any = None, instead: str = "") -> Any:

@@ -5,17 +5,9 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Any
 
 _SHOWN = 10
-
-
-class ScoredText(Protocol):
-    """A scored translation."""
-
-    @property
-    def truncated(self) -> bool:
-        """Whether one of the two texts was cut."""
 
 
 class TruncationWarning(UserWarning):
@@ -172,11 +164,12 @@ class TruncationInParts(warnings.catch_warnings):
             self._others(message, *others, **named)
 
 
-def cut_pairs(scored: Iterable[ScoredText]) -> TruncatedPlaces:
+def cut_pairs(scored: Iterable[Any]) -> TruncatedPlaces:
     """The pairs that were cut before they were scored.
 
     Args:
-        scored: answers about given translations, in their order.
+        scored: scored translations in their order; `truncated` of each tells
+            whether one of the two texts was cut.
 
     Example:
         >>> from types import SimpleNamespace

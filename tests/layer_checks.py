@@ -8,7 +8,7 @@ import pytest
 from keras import ops
 
 import luong_keras as lk
-from luong_keras.ops.double_precision import enable_float64
+from luong_keras.ops.backends import enable_float64
 
 BACKEND = keras.backend.backend()
 KERAS = tuple(int(part) for part in keras.__version__.split(".")[:2])

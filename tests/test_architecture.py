@@ -23,6 +23,7 @@ LEVELS = {
     "config": 0,
     "presets": 0,
     "missing_package": 0,
+    "with_tensorflow": 0,
     "lazy_names": 0,
     "suggestions": 0,
     "progress": 0,
@@ -56,18 +57,17 @@ LEVELS = {
 # has not: loops over several sequences, reading some rows of a variable, and
 # the replicas of a strategy, which `training.mirrored` makes.
 WITH_TENSORFLOW = (
-    *("text", "data", "inference", "serving"),
-    *("ops.loops", "ops.lookup", "ops.vector_jacobian"),
-    *("ops.replicas", "ops.devices", "training.mirrored"),
-    *("models.microbatches_tensorflow", "recipe.devices"),
+    *("with_tensorflow", "text", "data", "inference", "serving"),
+    *("ops.loops", "ops.backends", "ops.devices", "training.mirrored"),
+    *("models.microbatches", "recipe.devices"),
     "recipe.validation_callbacks",
 )
 # A gradient inside a loop, and float64: Keras has neither. A program on each
 # device, the processes of a run, and one that is compiled outside of `fit`. And
 # what a GPU can do.
 WITH_JAX = (
-    *("ops.vector_jacobian", "ops.double_precision", "ops.devices"),
-    *("models.microbatches_jax", "recipe.devices", "inference.jax_translator"),
+    *("ops.loops", "ops.backends", "ops.devices"),
+    *("models.microbatches", "recipe.devices", "inference.jax_translator"),
 )
 # Gradients of many results, which Keras has not there. And
 # what a GPU can do.
@@ -146,6 +146,7 @@ def test_tensorflow_stays_in_its_places(module):
     top = {name.split(".")[0] for name in names}
     if not module.startswith(WITH_TENSORFLOW):
         assert not top.intersection(TENSORFLOW)
+        assert f"{PACKAGE}.with_tensorflow" not in names
     if module not in WITH_JAX:
         assert "jax" not in top
         assert not [name for name in names if name.startswith("keras.src")]

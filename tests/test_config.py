@@ -17,7 +17,7 @@ from luong_keras.presets import PRESETS
 
 # What checks the types comes with `pip install luong-keras[train]`.
 pytest.importorskip("pydantic", reason="settings are checked by pydantic")
-SearchFlags = pytest.importorskip("luong_keras.cli.search_flags").SearchFlags
+SearchFlags = pytest.importorskip("luong_keras.cli.settings_flags").SearchFlags
 
 
 def test_settings_are_overridden_one_by_one():

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 import luong_keras
-from luong_keras.files.atomic_file import write_text
-from luong_keras.files.json_file import write_json
+from luong_keras.files.atomic_file import write_json, write_text
 from luong_keras.report.charts import MAX_CURVES, Chart, Curve, curves
 from luong_keras.report.page import environment
 from reproduction import comparison

@@ -12,8 +12,7 @@ from typing import Any
 
 from luong_keras import RunConfig, config_to_dict
 from luong_keras.config.values import leaf_values
-from luong_keras.files.atomic_file import write_text
-from luong_keras.files.json_file import read_json
+from luong_keras.files.atomic_file import read_json, write_text
 
 _FORM = 1
 _DAMAGED = "Remove the file: the next call makes it again."

@@ -1,8 +1,11 @@
-"""Files of word translations, which replace unknown words.
+"""Files of word translations: dictionaries and lexicons.
 
-A line of a dictionary has three fields, `source target probability`.
+A line has three fields, `source target probability`. A dictionary replaces
+unknown words by the most probable translation of each source word; a lexicon
+has all translations of each token.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -117,3 +120,43 @@ def _number(text: str, number: int, path: Path) -> float:
             "The third field of a dictionary must be a number. Received: "
             f"{text!r} in line {number} of {path}. Correct the line."
         ) from None
+
+
+def read_lexicon(path: str | Path) -> dict[str, list[str]]:
+    r"""Reads the translations of each token.
+
+    Args:
+        path: UTF-8 text, `source target probability` a line, as of a
+            dictionary, but of tokens as the tokenizers show them; the command
+            `luong-keras lexicon` writes it.
+
+    Returns:
+        The translations of each source token, the most probable first, of
+        equally probable ones in the order of the file.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: A line has not three fields, or a probability is not a
+            number; with the line's number.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "en-de"
+        >>> size = path.write_text("door Tor 0.2\ndoor Tür 0.7\n", "utf-8")
+        >>> read_lexicon(path)
+        {'door': ['Tür', 'Tor']}
+    """
+    found: defaultdict[str, list[tuple[float, str]]] = defaultdict(list)
+    for number, entry in enumerate(read_entries(path), start=1):
+        if entry is None:
+            raise ValueError(
+                f"Line {number} of the lexicon {path} has not three fields. "
+                "Expected: `source target probability`. `luong-keras lexicon` "
+                "writes such a file."
+            )
+        source, target, probability = entry
+        found[source].append((probability, target))
+    return {
+        source: [target for _, target in sorted(targets, key=lambda x: -x[0])]
+        for source, targets in found.items()
+    }

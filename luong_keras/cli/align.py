@@ -14,9 +14,9 @@ from tyro.conf import FlagCreatePairsOff, Positional
 
 from luong_keras.alignment.links import format_links
 from luong_keras.alignment.symmetrization import Method, symmetrize
-from luong_keras.cli.parallel_files import check_files, given_pairs
 from luong_keras.cli.parsing import Own, parse_arguments
 from luong_keras.config import RunConfig
+from luong_keras.data.text_files import check_files, given_pairs
 from luong_keras.files.atomic_file import atomic_path
 from luong_keras.progress import with_bar
 from luong_keras.recipe.run_settings import run_config

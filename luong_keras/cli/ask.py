@@ -23,9 +23,9 @@ from luong_keras.cli.parsing import Own, parse_arguments
 from luong_keras.evaluation.plots import plot_alignment
 from luong_keras.inference.search_options import SEARCH_OPTIONS
 from luong_keras.inference.translation import ABSENT_SCORE
-from luong_keras.missing_package import missing_package
+from luong_keras.missing_package import needs
 
-try:
+with needs("luong-keras-client", "client"):
     from luong_keras_client import (
         ScoredTranslation,
         TextTooLongError,
@@ -36,8 +36,6 @@ try:
     )
     from luong_keras_client.address import without_user
     from luong_keras_client.errors import TruncatedPlaces
-except ImportError as error:
-    raise missing_package("luong-keras-client", error, "client") from error
 
 PROGRAM = "luong-keras ask"
 

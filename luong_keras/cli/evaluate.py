@@ -12,10 +12,10 @@ from typing import Annotated, Any, Literal
 
 from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes, Positional, arg
 
-from luong_keras.cli.parallel_files import check_files, given_pairs
 from luong_keras.cli.parsing import Own, parse_arguments
-from luong_keras.cli.search_flags import SearchFlags, changed_search
+from luong_keras.cli.settings_flags import SearchFlags, changed_search
 from luong_keras.config import DataConfig
+from luong_keras.data.text_files import check_files, given_pairs
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.tables import text_table
 

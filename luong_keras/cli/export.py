@@ -11,7 +11,7 @@ from typing import Literal
 from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes
 
 from luong_keras.cli.parsing import Own, parse_arguments
-from luong_keras.cli.search_flags import SearchFlags, changed_search
+from luong_keras.cli.settings_flags import SearchFlags, changed_search
 from luong_keras.progress import bar_of_lines
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.serving.limits import ServingLimits
@@ -67,7 +67,7 @@ def run(arguments: Export) -> int:
         max_source_length=arguments.max_source_length,
     )
     from luong_keras.recipe.run import CHECKS
-    from luong_keras.serving.server_runtime import SavedModelError
+    from luong_keras.serving.saved_model_session import SavedModelError
     from luong_keras.translator import Translator
 
     translator = Translator.from_run(

@@ -64,7 +64,7 @@ def run(arguments: Lexicon) -> int:
     from luong_keras.alignment.dictionary import write_dictionary
     from luong_keras.alignment.word_pairs import aligned_word_pairs
     from luong_keras.data.corpus import Corpus
-    from luong_keras.inference.token_links import given_links, model_links
+    from luong_keras.recipe.aligned_text import given_links, model_links
     from luong_keras.translator import Translator
 
     folder = RunFolder(arguments.run_dir)

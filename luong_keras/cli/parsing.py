@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from luong_keras.files.path_checks import local
-from luong_keras.missing_package import missing_package
+from luong_keras.missing_package import needs
 from luong_keras.suggestions import did_you_mean
 
-try:
+with needs("tyro"):
     import tyro
-except ImportError as error:
-    raise missing_package("tyro", error) from error
 
 Arguments = TypeVar("Arguments")
 # What tyro says of a value, to be said as the rest of the library does.

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from tyro.conf import Positional
 
-from luong_keras.cli.parallel_files import check_files, given_pairs
 from luong_keras.cli.parsing import Own, parse_arguments
+from luong_keras.data.text_files import check_files, given_pairs
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.truncation import cut_pairs
 

@@ -21,10 +21,10 @@ from tyro.conf import (
 )
 
 from luong_keras.cli.parsing import Own, parse_arguments
-from luong_keras.cli.search_flags import SearchFlags, changed_search
-from luong_keras.inference.sharing_cores import share_cores
+from luong_keras.cli.settings_flags import SearchFlags, changed_search
 from luong_keras.progress import Advance, progress_bar
 from luong_keras.recipe.run_settings import run_config
+from luong_keras.text.threads import share_cores
 from luong_keras.truncation import TruncationInParts
 
 BATCHES = 32  # that are sorted by length together, and printed

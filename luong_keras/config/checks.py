@@ -7,23 +7,13 @@ from typing import Any, Literal
 from luong_keras.suggestions import did_you_mean
 
 
-def check_at_least_one(config, *names: str) -> None:
-    """Raises where one of these settings is below 1; None may stand there."""
+def check_at_least(config, least: int, *names: str) -> None:
+    """Raises where one of these settings is below a number; None may stand."""
     for name in names:
         number = getattr(config, name)
-        if number is not None and number < 1:
+        if number is not None and number < least:
             raise ValueError(
-                f"{name} must be at least 1. Received: {name}={number}."
-            )
-
-
-def check_not_negative(config, *names: str) -> None:
-    """Raises where one of these settings is below 0; None may stand there."""
-    for name in names:
-        number = getattr(config, name)
-        if number is not None and number < 0:
-            raise ValueError(
-                f"{name} must be at least 0. Received: {name}={number}."
+                f"{name} must be at least {least}. Received: {name}={number}."
             )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from luong_keras.config.checks import (
-    check_at_least_one,
+    check_at_least,
     check_choices,
     check_share,
 )
@@ -172,7 +172,7 @@ class DataConfig:
 
     def __post_init__(self):
         check_choices(self)
-        check_at_least_one(self, "max_length", "train_size", "processes")
+        check_at_least(self, 1, "max_length", "train_size", "processes")
         check_text(self)
         check_share(self, "subword_dropout")
         check_tokenizer(self)

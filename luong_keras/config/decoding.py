@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from luong_keras.config.checks import check_at_least_one, check_choices
+from luong_keras.config.checks import check_at_least, check_choices
 
 # The maximum length where neither a run nor its user sets one.
 LIBRARY_RATIO, LIBRARY_OFFSET = 2.0, 20.0
@@ -72,8 +72,13 @@ class DecodingConfig:
 
     def __post_init__(self):
         check_choices(self)
-        check_at_least_one(
-            self, "beam_size", "stack_size", "batch_size", "max_source_length"
+        check_at_least(
+            self,
+            1,
+            "beam_size",
+            "stack_size",
+            "batch_size",
+            "max_source_length",
         )
         maximum = self.max_beam_size
         if maximum is not None and maximum < self.beam_size:
@@ -81,7 +86,7 @@ class DecodingConfig:
                 "max_beam_size must be at least beam_size. Received: "
                 f"max_beam_size={maximum} and beam_size={self.beam_size}."
             )
-        check_at_least_one(self, "top_k", "no_repeat_ngram")
+        check_at_least(self, 1, "top_k", "no_repeat_ngram")
         if (self.no_repeat_ngram or 1) > 8:
             raise ValueError(
                 "no_repeat_ngram must be 8 or less. Received: "

@@ -4,9 +4,8 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from luong_keras.config.checks import (
-    check_at_least_one,
+    check_at_least,
     check_choices,
-    check_not_negative,
     check_positive,
     check_share,
 )
@@ -50,7 +49,7 @@ class AttentionConfig:
 
     def __post_init__(self):
         check_choices(self)
-        check_at_least_one(self, "half_width", "max_length")
+        check_at_least(self, 1, "half_width", "max_length")
         if self.kind == "local" and self.score_mode == "location":
             raise ValueError(
                 "kind='local' looks at a window and score_mode='location' at "
@@ -105,8 +104,9 @@ class ModelConfig:
 
     def __post_init__(self):
         check_choices(self)
-        check_at_least_one(
+        check_at_least(
             self,
+            1,
             "source_vocabulary_size",
             "target_vocabulary_size",
             "embedding_size",
@@ -116,7 +116,7 @@ class ModelConfig:
             "source_features",
         )
         check_share(self, "dropout")
-        check_not_negative(self, "initial_range")
+        check_at_least(self, 0, "initial_range")
         check_positive(self, "cell_clip", "gradient_clip")
         check_shared_embeddings(self)
         if self.reverse_source and self.bidirectional:

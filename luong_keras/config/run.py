@@ -4,9 +4,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from luong_keras.config.checks import (
-    check_at_least_one,
+    check_at_least,
     check_choices,
-    check_not_negative,
     check_positive,
     check_share,
 )
@@ -91,8 +90,9 @@ class TrainingConfig:
 
     def __post_init__(self):
         check_choices(self)
-        check_at_least_one(
+        check_at_least(
             self,
+            1,
             "batch_size",
             "gradient_accumulation_steps",
             "parallel_microbatches",
@@ -106,8 +106,8 @@ class TrainingConfig:
             "patience",
         )
         check_share(self, "label_smoothing")
-        check_not_negative(
-            self, "learning_rate", "seed", "samples", "max_skipped"
+        check_at_least(
+            self, 0, "learning_rate", "seed", "samples", "max_skipped"
         )
         check_positive(self, "clip_norm")
         check_averages(self)

@@ -13,7 +13,7 @@ from typing import Any
 
 from luong_keras.config import RunConfig
 from luong_keras.config.checks import choices_of
-from luong_keras.missing_package import missing_package
+from luong_keras.missing_package import needs
 from luong_keras.suggestions import did_you_mean
 
 # What people change most, without the section; some are several settings.
@@ -220,10 +220,8 @@ def _parsed_json(path, text):
 
 
 def _parsed_yaml(path, text):
-    try:
+    with needs("pyyaml"):
         import yaml
-    except ImportError as error:
-        raise missing_package("pyyaml", error) from error
     try:
         # A few nested aliases of them could stand for more than memory holds.
         for event in yaml.parse(text):
@@ -311,10 +309,8 @@ def _as_meant(value, annotation):
 
 
 def _pydantic():
-    try:
+    with needs("pydantic"):
         import pydantic
-    except ImportError as error:
-        raise missing_package("pydantic", error) from error
     return pydantic
 
 

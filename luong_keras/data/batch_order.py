@@ -8,12 +8,7 @@ import numpy as np
 
 from luong_keras.data.padding import padded_width
 from luong_keras.data.token_ids import PairSelection
-from luong_keras.missing_package import missing_package
-
-try:
-    import tensorflow as tf
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
+from luong_keras.with_tensorflow import tf
 
 _POOL_BATCHES = {"sorted_pools": 64, "authors": 100}
 

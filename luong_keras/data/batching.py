@@ -17,14 +17,9 @@ from luong_keras.data.padding import (
     share_of_batch,
 )
 from luong_keras.data.token_ids import select_pairs
-from luong_keras.missing_package import missing_package
 from luong_keras.text.subword_sampling import SubwordSampler
 from luong_keras.text.tokenizer import Tokenizer
-
-try:
-    import tensorflow as tf
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
+from luong_keras.with_tensorflow import tf
 
 
 class TrainingBatches(BatchOrder):

@@ -22,18 +22,17 @@ from luong_keras.data.corpus import (
     text_path,
 )
 from luong_keras.data.pair_checks import (
+    FILTERED,
     REASONS,
     SHOWN,
     PairChecker,
     Preprocess,
     check_scripts,
-    is_filtered,
     shown_pair,
 )
-from luong_keras.files.atomic_file import disk_errors_named
-from luong_keras.files.json_file import write_json
-from luong_keras.missing_package import missing_package
-from luong_keras.text.threads import available_cores, in_order
+from luong_keras.files.atomic_file import disk_errors_named, write_json
+from luong_keras.missing_package import needs
+from luong_keras.text.threads import available_cores, batches_of, in_order
 
 _PAIRS_PER_CALL = 8192
 # So many are checked before other processes are started.
@@ -105,7 +104,7 @@ def write_corpus(
     parts: Counter[int] = Counter()
     seen: set[int] = set()
     number = 0
-    chunks, sent = itertools.tee(_chunks(pairs))
+    chunks, sent = itertools.tee(batches_of(pairs, _PAIRS_PER_CALL))
     # Other processes are sent no places.
     rows = (
         [(pair[0], pair[1], getattr(pair, "problem", None)) for pair in chunk]
@@ -189,12 +188,6 @@ def open_or_write_corpus(
     return write_corpus(make_pairs(), folder, key=key, **options)
 
 
-def _chunks(pairs: Iterable[tuple]) -> Iterator[list[tuple]]:
-    pairs = iter(pairs)
-    while chunk := list(itertools.islice(pairs, _PAIRS_PER_CALL)):
-        yield chunk
-
-
 class _LeftOut:
     """The pairs that are left out: by reason, their count and first places."""
 
@@ -206,7 +199,7 @@ class _LeftOut:
 
     def add(self, reason: str, place: Any, pair: tuple) -> None:
         """Counts a pair; a bad one is an error where it must be."""
-        on_purpose = is_filtered(reason)
+        on_purpose = reason in FILTERED
         if self.strict and not on_purpose:
             raise ValueError(
                 f"Pair {place} cannot be used: {REASONS[reason]}. "
@@ -330,12 +323,10 @@ def _end_with(parent: int) -> None:
 
 
 def _on_processes(function, chunks, processes):
-    try:
+    with needs("loky"):
         # Unlike the processes of the standard library, these do not run the
         # user's script again, which need not be written for that.
         import loky
-    except ImportError as error:
-        raise missing_package("loky", error) from error
     # They work only on text.
     try:
         pool = loky.ProcessPoolExecutor(

@@ -14,13 +14,8 @@ from luong_keras.data.padding import (
     share_of_batch,
 )
 from luong_keras.data.token_ids import encoder
-from luong_keras.missing_package import missing_package
 from luong_keras.text.tokenizer import Tokenizer, batches_of_lines
-
-try:
-    import tensorflow as tf
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
+from luong_keras.with_tensorflow import tf
 
 
 class EvaluationBatches:

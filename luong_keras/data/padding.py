@@ -6,13 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from luong_keras.missing_package import missing_package
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
-
-try:
-    import tensorflow as tf
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
+from luong_keras.with_tensorflow import tf
 
 
 def _widths(ratio: float) -> Iterator[int]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from luong_keras.config.data import FilterConfig
 from luong_keras.data.corpus import SIDES
 from luong_keras.data.sources.source_kinds import MORE_COLUMNS, one_line
-from luong_keras.missing_package import missing_package
+from luong_keras.missing_package import needs
 
 Preprocess = Callable[[str], str]
 Row = tuple[str, str | None, str | None]
@@ -119,11 +119,6 @@ def shown_pair(pair: tuple) -> str:
     return " ||| ".join(repr(side and side[:80]) for side in pair)
 
 
-def is_filtered(reason: str) -> bool:
-    """Returns whether a reason is that of a filter, not of an error."""
-    return reason in FILTERED
-
-
 # By reason, what is left out, for the report.
 FILTERED = {
     "length ratio": "one side is too long for the other",
@@ -203,10 +198,8 @@ def is_of_script(text: str, script: str) -> bool:
 @functools.cache
 def _letters(script: str) -> tuple[Callable, Callable]:
     """Finds all letters of a text, and those of a script."""
-    try:
+    with needs("regex"):
         import regex
-    except ImportError as error:
-        raise missing_package("regex", error) from error
     names = [name.strip() for name in script.split("+")]
     try:
         classes = "".join(rf"\p{{Script={name}}}" for name in names)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from luong_keras.missing_package import missing_package
+from luong_keras.missing_package import needs
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Test sets of WMT: a sentence a segment, and markup around it.
@@ -211,10 +211,8 @@ def _zstd() -> Any:
     if sys.version_info >= (3, 14):
         from compression import zstd
     else:
-        try:
+        with needs("backports.zstd"):
             from backports import zstd
-        except ImportError as error:
-            raise missing_package("backports.zstd", error) from error
     return zstd
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from luong_keras.data.parallel_text import read_lines
-from luong_keras.missing_package import missing_package
+from luong_keras.missing_package import needs
 
 _PAIRS_PER_CALL = 1024
 
@@ -32,10 +32,8 @@ def test_set(
         ConnectionError: The set is not on this machine and could not be
             downloaded.
     """
-    try:
+    with needs("sacrebleu"):
         import sacrebleu
-    except ImportError as error:
-        raise missing_package("sacrebleu", error) from error
     names = sacrebleu.get_available_testsets()
     if name not in names:
         near = difflib.get_close_matches(name, names, n=4, cutoff=0.3)
@@ -139,10 +137,8 @@ def _builder(
     data_dir: str | Path | None,
 ) -> Any:
     """Finds the configuration with both languages."""
-    try:
+    with needs("tensorflow-datasets"):
         import tensorflow_datasets as tfds
-    except ImportError as error:
-        raise missing_package("tensorflow-datasets", error) from error
     folder = {} if data_dir is None else {"data_dir": str(data_dir)}
     base, _, config = name.partition("/")
     try:

@@ -1,11 +1,13 @@
-"""Sentence pairs of the files that a setting names."""
+"""Sentence pairs of the files that a setting or a command names."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from luong_keras.config import DataConfig
 from luong_keras.data.parallel_text import SUFFIXES, read_pairs
 from luong_keras.data.sources.columns import RequestedColumns
 from luong_keras.data.sources.registry import (
@@ -168,3 +170,39 @@ def _with_language(prefix: str, language: str) -> Path:
             f"{', '.join(map(str, packed))}. Received: none of them exists."
         )
     return found
+
+
+def check_files(files: tuple[Path, ...]) -> None:
+    """Raises ValueError for other files than one or two of both sides."""
+    if len(files) != 2 and not (len(files) == 1 and is_columns(files[0])):
+        raise ValueError(
+            f"Expected: {ONE_OR_TWO}. Received: {' '.join(map(str, files))}."
+        )
+
+
+def given_pairs(
+    files: tuple[Path, ...], data: DataConfig
+) -> Iterator[PlacedPair]:
+    """Reads the pairs, with the columns of the run where a file has them.
+
+    Args:
+        files: Those that `check_files` has passed.
+        data: The settings of the run.
+
+    Raises:
+        FileNotFoundError: A file is missing; raised by the call.
+        ValueError: The columns cannot be guessed; or a line cannot be read,
+            raised when the reading gets there.
+    """
+    return read_text(_found(files, data), False)
+
+
+def _found(files: tuple[Path, ...], data: DataConfig) -> list[TextSource]:
+    given = [tuple(map(str, files))]
+    languages = data.languages
+    if data.columns is not None:
+        with contextlib.suppress(ValueError):
+            return text_sources(
+                given, RequestedColumns(languages, data.columns)
+            )
+    return text_sources(given, RequestedColumns(languages))

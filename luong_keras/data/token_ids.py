@@ -12,14 +12,9 @@ import numpy as np
 from luong_keras.data.corpus import Corpus
 from luong_keras.files.atomic_file import atomic_path
 from luong_keras.files.path_checks import no_link
-from luong_keras.missing_package import missing_package
 from luong_keras.text.threads import in_threads
 from luong_keras.text.tokenizer import Tokenizer
-
-try:
-    import tensorflow as tf
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
+from luong_keras.with_tensorflow import tf
 
 OVER_LONG = ("drop", "truncate", "truncate_source_left")
 _LINES_PER_CALL = 4096

@@ -1,12 +1,12 @@
 from .beam import Beam as Beam
 from .beam_search import beam_search as beam_search
 from .constrained_beam import ConstrainedBeam as ConstrainedBeam
+from .constrained_beam import ForbiddenPhrases as ForbiddenPhrases
 from .ensemble import ensemble_step as ensemble_step
 from .forced import forced_decoding as forced_decoding
 from .greedy import Greedy as Greedy
 from .greedy import greedy_search as greedy_search
 from .model_step import ModelStep as ModelStep
-from .phrases import ForbiddenPhrases as ForbiddenPhrases
 from .sampling import Sampling as Sampling
 from .scorers import CoveragePenalty as CoveragePenalty
 from .scorers import LengthPenalty as LengthPenalty

@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
+from luong_keras.decoding.model_step import call_step, first_states
 from luong_keras.decoding.search import write_rows
-from luong_keras.decoding.step_function import call_step, first_states
 from luong_keras.ops import masking
 from luong_keras.special_tokens import BOS_ID
 

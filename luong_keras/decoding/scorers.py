@@ -286,11 +286,6 @@ class AllScorers(PerSentence):
             for news, olds in zip(kept, before, strict=True)
         ]
 
-    @staticmethod
-    def reordered(kept, order):
-        """States of the hypotheses (B, N) at `order`."""
-        return gather_beams(kept, order)
-
     def suppressed(self, kept, position, vocabulary_size):
         found = [
             scorer.suppressed(states, position, vocabulary_size)

@@ -1,6 +1,6 @@
 """The loop of every search, and the backtracking of its hypotheses.
 
-The step function is described in `step_function.py`; `ModelStep` makes one of
+The step function is described in `model_step.py`; `ModelStep` makes one of
 a Keras model.
 
 What chooses the words is a `DecodingStrategy` (`Greedy`, `Beam`, `Sampling`,
@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops, tree
 
-from luong_keras.decoding.scorers import AllScorers, Scorer
-from luong_keras.decoding.step_function import (
+from luong_keras.decoding.model_step import (
     call_step,
     first_states,
     refuse_model,
 )
+from luong_keras.decoding.scorers import AllScorers, Scorer
 from luong_keras.decoding.strategy import (
     DecodingStrategy,
     Hypotheses,
@@ -35,7 +35,7 @@ from luong_keras.decoding.strategy import (
 from luong_keras.decoding.top_words import gather_beams
 from luong_keras.ops import masking
 from luong_keras.ops.batch_compaction import PerSentence, put_rows, take_rows
-from luong_keras.ops.shapes import may_be_equal
+from luong_keras.ops.masking import may_be_equal
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
 # A smaller share of sentences that continue leaves the others behind.
@@ -320,9 +320,7 @@ class _Loop(PerSentence):
         rows = (output.words, weights)
         if self.strategy.reorders:
             states = gather_beams(states, output.parents)
-            scorer_states = self.scorers.reordered(
-                scorer_states, output.parents
-            )
+            scorer_states = gather_beams(scorer_states, output.parents)
             rows = (output.words, output.parents, weights)
         added = self.scorers.add(scorer_states, output.words, t)
         scorer_states = self.scorers.where(active_mask, added, scorer_states)

@@ -12,7 +12,7 @@ from luong_keras.evaluation.bleu import (
     by_position,
     check_sentences,
 )
-from luong_keras.missing_package import missing_package, private_name
+from luong_keras.missing_package import needs, private_name
 
 
 class TranslationScore(NamedTuple):
@@ -253,12 +253,10 @@ def _randomisation_p(
 
 
 def _metrics(lowercase: bool, tokenize: str = "13a") -> dict[str, Any]:
-    try:
+    with needs("sacrebleu"):
         from sacrebleu.metrics.bleu import BLEU
         from sacrebleu.metrics.chrf import CHRF
         from sacrebleu.metrics.ter import TER
-    except ImportError as error:
-        raise missing_package("sacrebleu", error) from error
     return {
         # `force` silences the warning about tokenised-looking text.
         "BLEU": BLEU(lowercase=lowercase, tokenize=tokenize, force=True),

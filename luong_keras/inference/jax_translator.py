@@ -12,12 +12,7 @@ from luong_keras.decoding.greedy import greedy_search
 from luong_keras.decoding.strategy import Hypotheses
 from luong_keras.inference.translation import places_by_length
 from luong_keras.inference.translation_graph import TranslationGraph
-from luong_keras.missing_package import missing_package
-
-try:
-    import tensorflow as tf
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
+from luong_keras.with_tensorflow import tf
 
 
 class JaxTranslator(TranslationGraph):

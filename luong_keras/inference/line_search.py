@@ -13,16 +13,10 @@ from luong_keras.inference.search_options import (
     option_column,
 )
 from luong_keras.inference.search_runner import ALL
-from luong_keras.inference.sharing_cores import batches_at_once
 from luong_keras.inference.translation import places_by_length
 from luong_keras.inference.translation_graph import TranslationGraph
-from luong_keras.missing_package import missing_package
-from luong_keras.text.threads import in_threads
-
-try:
-    import tensorflow as tf
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
+from luong_keras.text.threads import batches_at_once, in_threads
+from luong_keras.with_tensorflow import tf
 
 
 class LineSearch:

@@ -5,12 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from luong_keras.inference.search_options import SEARCH_OPTIONS, option_column
-from luong_keras.missing_package import missing_package
-
-try:
-    import tensorflow as tf
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
+from luong_keras.with_tensorflow import tf
 
 
 class SearchOptions(NamedTuple):

@@ -7,9 +7,11 @@ from typing import NamedTuple
 
 from luong_keras.config import DecodingConfig, ModelConfig
 from luong_keras.decoding.beam import Beam
-from luong_keras.decoding.constrained_beam import ConstrainedBeam
+from luong_keras.decoding.constrained_beam import (
+    ConstrainedBeam,
+    ForbiddenPhrases,
+)
 from luong_keras.decoding.greedy import Greedy
-from luong_keras.decoding.phrases import ForbiddenPhrases
 from luong_keras.decoding.sampling import Sampling
 from luong_keras.decoding.scorers import (
     CoveragePenalty,
@@ -26,13 +28,7 @@ from luong_keras.inference.search_options import (
     LEAST_TEMPERATURE,
     SEARCH_OPTIONS,
 )
-from luong_keras.missing_package import missing_package
-
-try:
-    import tensorflow as tf
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
-
+from luong_keras.with_tensorflow import tf
 
 # More than there are: every hypothesis that the search keeps.
 ALL = 2**31 - 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Unpack
 
@@ -11,11 +10,11 @@ import numpy as np
 
 from luong_keras.alignment.links import Link
 from luong_keras.config import DecodingConfig
+from luong_keras.decoding.ensemble import ModelEnsemble
 from luong_keras.decoding.scorers import Scorer
 from luong_keras.decoding.strategy import DecodingStrategy
 from luong_keras.evaluation.minimum_bayes_risk import minimum_bayes_risk
 from luong_keras.inference.line_search import LineSearch
-from luong_keras.inference.model_ensemble import ModelEnsemble
 from luong_keras.inference.search_options import (
     NbestSettings,
     SearchSettings,
@@ -35,19 +34,14 @@ from luong_keras.inference.word_links import (
     aligned_pairs,
     refuse_without_attention,
 )
-from luong_keras.missing_package import missing_package
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.tables import html_table
 from luong_keras.text.preprocessing import Preprocessor
+from luong_keras.text.threads import batches_of
 from luong_keras.text.tokenizer import Tokenizer
 from luong_keras.truncation import TruncationWarning as TruncationWarning
 from luong_keras.truncation import cut_pairs
-
-try:
-    import tensorflow as tf
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
-
+from luong_keras.with_tensorflow import tf
 
 _BATCHES_AHEAD = 100  # that are sorted by length together
 
@@ -233,7 +227,7 @@ class TextTranslator(TranslationGraph):
     def _in_parts(self, lines, options):
         size = _BATCHES_AHEAD * self.decoding.batch_size
         first, all_cut = 0, self._truncated_places()
-        while part := list(itertools.islice(lines, size)):
+        for part in batches_of(lines, size):
             cut = self._truncated_places()
             yield from self._best(part, options, cut, first)
             all_cut.extend(cut, range(first, first + len(part)))

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from luong_keras.config import DecodingConfig
 from luong_keras.data.sources.source_kinds import CONTROL
+from luong_keras.decoding.ensemble import ModelEnsemble
 from luong_keras.decoding.forced import forced_decoding
 from luong_keras.decoding.scorers import Scorer
 from luong_keras.decoding.strategy import DecodingStrategy, Hypotheses
-from luong_keras.inference.model_ensemble import ModelEnsemble
 from luong_keras.inference.request_options import (
     Phrases,
     RequestOptions,
@@ -23,23 +23,18 @@ from luong_keras.inference.search_runner import (
     needed_room,
     text_seeds,
 )
-from luong_keras.inference.shortlist import (
+from luong_keras.inference.translation import ABSENT_SCORE
+from luong_keras.inference.word_lists import (
     Shortlist,
+    UnknownWords,
     named_words,
     restrict_to_shortlist,
 )
-from luong_keras.inference.translation import ABSENT_SCORE
-from luong_keras.inference.unknown_words import UnknownWords
-from luong_keras.missing_package import missing_package
 from luong_keras.special_tokens import EOS, UNK_ID
 from luong_keras.text.moses import MosesGraph
 from luong_keras.text.preprocessing import Preprocessor
 from luong_keras.truncation import TruncatedPlaces
-
-try:
-    import tensorflow as tf
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
+from luong_keras.with_tensorflow import tf
 
 # A text is cut at this many bytes for each token that may be read, so that
 # one line of megabytes costs no more than any other.

@@ -9,7 +9,7 @@ import numbers
 import numpy as np
 from keras import backend
 
-from luong_keras.ops.shapes import may_be_equal
+from luong_keras.ops.masking import may_be_equal
 
 _FORMS = {2: "(B, U)", 3: "(B, T, E)"}
 

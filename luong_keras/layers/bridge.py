@@ -7,9 +7,12 @@ from luong_keras.layers.argument_checks import (
     check_numbers,
     check_same_batch,
 )
-from luong_keras.layers.checked_layer import CheckedLayer
-from luong_keras.layers.weight_format import check_format, note_format
-from luong_keras.ops.double_precision import check_float64
+from luong_keras.layers.checked_layer import (
+    CheckedLayer,
+    check_format,
+    note_format,
+)
+from luong_keras.ops.backends import check_float64
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")

@@ -1,4 +1,4 @@
-"""Base layer that checks the arguments of a call before it is built."""
+"""Checks of layers: the arguments of a call, the format of a weights file."""
 
 import functools
 import inspect
@@ -6,7 +6,7 @@ import inspect
 import keras
 from keras import tree
 
-from luong_keras.ops.shapes import may_be_equal
+from luong_keras.ops.masking import may_be_equal
 
 # Arguments that hold several tensors; all others are one.
 STRUCTURES = ("states", "initial_state", "dropout_masks")
@@ -111,6 +111,7 @@ FOREIGN = {
     "encoder_outputs": "It is called `memory`.",
     "num_hidden": "It is called `units`.",
 }
+FORMAT = 2
 
 
 class CheckedLayer(keras.layers.Layer):
@@ -233,4 +234,33 @@ def _check_tensors(name, value):
         raise ValueError(
             f"`{name}` must be a dense tensor of numbers. Received: {kind} of "
             f"shape {tuple(value.shape)}. {fix}"
+        )
+
+
+def note_format(store):
+    """Write the format number into a layer's part of a weights file.
+
+    Args:
+        store: what `save_own_variables` receives.
+    """
+    store["format"] = FORMAT
+
+
+def check_format(layer, store):
+    """Raise unless a layer's part of a weights file has this format number.
+
+    Args:
+        layer: the layer that reads the file.
+        store: what `load_own_variables` receives.
+
+    Raises:
+        ValueError: if the number is missing or another one.
+    """
+    found = int(store["format"][()]) if "format" in set(store.keys()) else 1
+    if found != FORMAT:
+        raise ValueError(
+            f"`{type(layer).__name__}` {layer.name!r} reads weights of format "
+            f"{FORMAT}. Received: a file of format {found}, of another "
+            "version of luong_keras. Save the weights again with this one, or "
+            "read the file with the version that wrote it."
         )

@@ -3,14 +3,14 @@
 import keras
 from keras import ops
 
-from luong_keras.ops.lookup import rows
+from luong_keras.ops.backends import rows
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
 class Embedding(keras.layers.Embedding):
     """`keras.layers.Embedding` that reads only the rows of its words.
 
-    That of Keras reads the whole table (see `ops.lookup`), and in mixed
+    That of Keras reads the whole table (see `ops.backends`), and in mixed
     precision rounds it all. Arguments, results and saved weights are the
     same for dense ids from 0 to V - 1; other ids fail on TensorFlow.
 

@@ -10,19 +10,21 @@ from luong_keras.layers.argument_checks import (
     check_numbers,
     check_share,
 )
-from luong_keras.layers.checked_layer import CheckedLayer
+from luong_keras.layers.checked_layer import (
+    CheckedLayer,
+    check_format,
+    note_format,
+)
 from luong_keras.layers.rnn.attention_rnn import (
     DROPOUT_STYLES,
     AttentionRNN,
 )
 from luong_keras.layers.rnn.cell_weights import drawn_wide
-from luong_keras.layers.rnn.input_feeding_lstm_cell import (
+from luong_keras.layers.rnn.input_feeding_cells import (
     InputFeedingLSTMCell,
 )
-from luong_keras.layers.weight_format import check_format, note_format
+from luong_keras.ops.backends import check_float64, dropout
 from luong_keras.ops.devices import has_gpu
-from luong_keras.ops.double_precision import check_float64
-from luong_keras.ops.dropout import dropout
 from luong_keras.ops.masking import zero_where_masked
 from luong_keras.ops.products import product
 from luong_keras.ops.recurrence import lstm_step, reverse_within_mask

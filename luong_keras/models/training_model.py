@@ -2,7 +2,7 @@
 
 import keras
 
-from luong_keras.models import microbatches_jax, microbatches_tensorflow
+from luong_keras.models import microbatches
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
@@ -42,7 +42,7 @@ class TrainingModel(keras.Model):
         """Makes one step; see `keras.Model`."""
         backend = keras.backend.backend()
         if backend == "tensorflow" and self.microbatches > 1:
-            return microbatches_tensorflow.train_step(
+            return microbatches.train_step(
                 self, *data, self.microbatches, self.parallel_microbatches
             )
         self._check_parallel_microbatches()
@@ -77,9 +77,9 @@ class TrainingModel(keras.Model):
         )
         rows = (x, y, sample_weight)
         parts = self.microbatches if training else 1
-        if parts == 1 and not microbatches_jax.is_distributed():
+        if parts == 1 and not microbatches.is_distributed():
             return of_part(*state[:3], *rows, training, optimizer_variables)
-        return microbatches_jax.loss_and_updates(
+        return microbatches.loss_and_updates(
             self, of_part, state, rows, training, parts
         )
 

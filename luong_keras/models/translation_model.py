@@ -1,7 +1,6 @@
 """A sequence-to-sequence model with attention, from a configuration."""
 
 import dataclasses
-import functools
 
 import keras
 from keras import ops
@@ -22,10 +21,10 @@ from luong_keras.layers import (
     WordLosses,
 )
 from luong_keras.layers.embedding import embedding_table
-from luong_keras.models.decoding_step import DecodingStep
-from luong_keras.models.precision import decided
 from luong_keras.models.training_model import TrainingModel, named_outputs
-from luong_keras.ops.lookup import rows
+from luong_keras.ops.backends import rows
+from luong_keras.ops.batch_compaction import PerSentence
+from luong_keras.ops.devices import decided
 
 _CELLS = {
     ("luong", "lstm"): InputFeedingLSTMCell,
@@ -235,8 +234,6 @@ class TranslationModel:
             dtype=self.config.precision,
             name="word_losses",
         )(vectors, target_out)
-        self._alignment_inputs = [*inputs, target_in]
-        self._alignment_tensors = (memory, mask, states)
         self.training_model = TrainingModel(
             [*inputs, target_in, target_out],
             named_outputs(word=losses[0], hits=losses[1]),
@@ -292,40 +289,6 @@ class TranslationModel:
         """Whether the decoder attends, so that there are alignments."""
         return self.decoder.cell.attention is not None
 
-    @functools.cached_property
-    def alignment_model(self) -> keras.Model:
-        """From `source` and `target_in` to the alignments (B, T, S).
-
-        Row t has the weights of the step that reads word t of `target_in`
-        and produces word t of `target_out`.
-
-        Raises:
-            ValueError: for a model without attention.
-        """
-        if not self.has_attention:
-            raise ValueError(
-                "A model without attention has no alignments. Received: "
-                "config.attention.kind='none'. Check `has_attention` first."
-            )
-        memory, mask, states = self._alignment_tensors
-        *_, target_in = self._alignment_inputs
-        # A second driver of the same cell: Keras needs one number of outputs
-        # for all calls of a layer.
-        driver = AttentionRNN(
-            self.decoder.cell, dtype=self.config.precision, name="aligner"
-        )
-        _, alignments = driver(
-            self.target_embedding(target_in),
-            initial_state=states,
-            start_position=0,
-            memory=memory,
-            memory_mask=mask,
-            return_attention_scores=True,
-        )
-        return keras.Model(
-            self._alignment_inputs, alignments, name="translator_alignments"
-        )
-
     # Parts, for decoding.
 
     def encode(self, *source):
@@ -371,3 +334,49 @@ class TranslationModel:
         at their places.
         """
         return DecodingStep(self, memory, mask, words)
+
+
+class DecodingStep(PerSentence):
+    """The step function of a search, see `luong_keras.decoding.search`.
+
+    Args:
+        translation_model: whose decoder steps.
+        memory: (B, S, M).
+        mask: (B, S).
+        words: (C,) the ids of a shortlist, or None for all words. What the
+            step reads and gives are places among them then.
+    """
+
+    per_sentence = ("projected", "mask")
+
+    def __init__(self, translation_model, memory, mask, words=None):
+        self.translation_model = translation_model
+        cell = translation_model.decoder.cell
+        # Whatever a step reads is made ready here, once.
+        self.weights = cell.loop_weights()
+        self.output_weights = translation_model.projection.loop_weights(words)
+        self.words = words
+        projected = cell.project_memory(memory) or ()
+        # Keys and values; what multiplies the context belongs to no sentence.
+        self.projected, self.kernel = projected[:2], projected[2:]
+        self.mask = mask
+
+    def __call__(self, ids, states, position):
+        """Logits (B, K, V), new states and attention weights (B, K, S)."""
+        model = self.translation_model
+        if self.words is not None:
+            ids = ops.take(self.words, ids)
+        states, alignments = model.decoder.cell.step(
+            self.weights,
+            model.project_words(ids),
+            states,
+            (*self.projected, *self.kernel) or None,
+            self.mask,
+            position,
+        )
+        vectors = ops.cast(states[-1], model.decoder.compute_dtype)
+        if alignments is None:
+            shape = (*ops.shape(ids), ops.shape(self.mask)[1])
+            alignments = ops.zeros(shape, dtype=vectors.dtype)
+        logits = model.projection.logits(vectors, self.output_weights)
+        return logits, states, alignments

@@ -1,4 +1,4 @@
-"""Masks, and the softmax that respects them.
+"""Masks, the softmax that respects them, and shapes that may be unknown.
 
 A mask is boolean and True means "use". A sentence goes from its first True to
 its last, wherever it was padded. A False between them is a hole: it keeps its
@@ -83,3 +83,10 @@ def zero_where_masked(x, mask):
     if mask is None:
         return x
     return ops.where(ops.expand_dims(mask, -1), x, ops.zeros((), dtype=x.dtype))
+
+
+def may_be_equal(shape, wanted):
+    """Whether two shapes can be equal; a None in them is any size."""
+    return len(shape) == len(wanted) and all(
+        None in (a, b) or a == b for a, b in zip(shape, wanted, strict=True)
+    )

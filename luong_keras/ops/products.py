@@ -12,7 +12,7 @@ import keras
 from keras import backend, ops
 
 from luong_keras.ops import masking
-from luong_keras.ops.vector_jacobian import vector_jacobians
+from luong_keras.ops.loops import vector_jacobians
 
 _current = ContextVar("luong_keras_tape", default=None)
 

@@ -15,9 +15,14 @@ step by step.
 import keras
 from keras import ops, tree
 
-from luong_keras.ops.loops import carried, stacking_loop, with_custom_gradient
+from luong_keras.ops.loops import (
+    carried,
+    reads,
+    stacking_loop,
+    vector_jacobians,
+    with_custom_gradient,
+)
 from luong_keras.ops.products import Tape, shared_gradients
-from luong_keras.ops.vector_jacobian import reads, vector_jacobians
 
 # Elsewhere the backend differentiates loops.
 BACKENDS = ("tensorflow", "jax")

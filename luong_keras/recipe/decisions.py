@@ -10,6 +10,7 @@ from typing import Any
 from luong_keras.config import RunConfig
 from luong_keras.data.datasets import requested
 from luong_keras.data.text_files import is_columns, read_text, text_sources
+from luong_keras.evaluation.metrics.bleu import language_of_script
 from luong_keras.evaluation.metrics.metric import Metric, Target
 from luong_keras.evaluation.metrics.registry import (
     AUTO,
@@ -17,7 +18,6 @@ from luong_keras.evaluation.metrics.registry import (
     find_metric,
 )
 from luong_keras.recipe.run_settings import run_config
-from luong_keras.text.scripts import language_of_script
 from luong_keras.training.run_folder import RunFolder
 
 _LANGUAGES = ("source_language", "target_language")

@@ -23,8 +23,7 @@ from luong_keras.config.values import (
     leaf_values,
     with_values,
 )
-from luong_keras.files.atomic_file import atomic_path
-from luong_keras.files.json_file import read_json, write_json
+from luong_keras.files.atomic_file import atomic_path, read_json, write_json
 from luong_keras.files.path_checks import no_link
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.special_tokens import UNK_ID

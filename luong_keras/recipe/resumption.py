@@ -1,15 +1,29 @@
-"""Checks of the settings with which a run is resumed."""
+"""Checks of a run that continues, and a line for each of its calls."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import datetime
+import importlib.metadata
+import json
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
+import keras
+
+import luong_keras
 from luong_keras.config import DecodingConfig, RunConfig
 from luong_keras.config.values import config_from_dict, config_to_dict
-from luong_keras.files.json_file import read_json, write_json
-from luong_keras.models.precision import decided
-from luong_keras.recipe.run_settings import run_config
-from luong_keras.recipe.run_word_lists import as_written
+from luong_keras.files.atomic_file import read_json, write_json, write_text
+from luong_keras.files.path_checks import no_link
+from luong_keras.ops.devices import decided
+from luong_keras.recipe.devices import Devices, device_names
+from luong_keras.recipe.run_settings import as_written, run_config
+from luong_keras.text.threads import available_cores
 from luong_keras.training.epoch_logs import JsonLinesLog
 from luong_keras.training.run_folder import RunFolder
 
@@ -46,6 +60,7 @@ MAY_CHANGE = (
 
 # Of settings that a run does not have: they came later.
 _DEFAULTS = config_to_dict(RunConfig())
+_SECONDS = 10  # of a call that is killed, as many at most have no record
 
 
 def check_resumable(config: RunConfig, run: RunFolder) -> None:
@@ -137,3 +152,84 @@ def mark_finished(config: RunConfig, run: RunFolder) -> None:
         "decoding": config_to_dict(as_written(config, run).decoding),
     }
     write_json(run.finished, found)
+
+
+@contextlib.contextmanager
+def session(
+    path: Path, devices: Devices, steps: Callable[[], int]
+) -> Iterator[Callable[[], None]]:
+    """Adds a line about a training run in progress.
+
+    Args:
+        path: the file.
+        devices: those of the run.
+        steps: how many this call has made; without one there is no line.
+
+    Yields:
+        What writes the line so far, at most every ten seconds, to be called
+        after every step: a call that is killed has a line too.
+    """
+    no_link(path, in_place=True)
+    began, start = datetime.datetime.now(datetime.UTC), time.monotonic()
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    if before and not before.endswith("\n"):
+        before += "\n"
+    this_machine = machine(devices)
+    last = start - _SECONDS
+
+    def write(at_once: bool = False) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if steps() and (at_once or now - last >= _SECONDS):
+            last = now
+            line = {
+                "steps": steps(),
+                "began": began.isoformat(timespec="seconds"),
+                "seconds": round(now - start, 1),
+                "machine": this_machine,
+            }
+            text = json.dumps(line, ensure_ascii=False)
+            write_text(path, f"{before}{text}\n")
+
+    try:
+        yield write
+    finally:
+        write(at_once=True)
+
+
+def machine(devices: Devices) -> dict[str, str]:
+    """Hardware and software of this process, without host names."""
+    backend = keras.backend.backend()
+    names = ("keras", backend)
+    versions = [f"{name} {importlib.metadata.version(name)}" for name in names]
+    found = {
+        "processor": f"{_processor()}, {available_cores()} cores",
+        "memory": _memory(),
+        "devices": ", ".join(device_names(devices)),
+        "processes": str(devices.world),
+        "system": f"{platform.system()} {platform.machine()}",
+        "software": ", ".join(
+            [
+                f"luong_keras {luong_keras.__version__}",
+                *versions,
+                f"Python {platform.python_version()}",
+            ]
+        ),
+    }
+    return {name: text for name, text in found.items() if text}
+
+
+def _processor() -> str:
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == "model name":
+                return value.strip()
+    return platform.processor() or platform.machine()
+
+
+def _memory() -> str:
+    with contextlib.suppress(OSError, ValueError):
+        pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return f"{pages / 1e9:.0f} GB"
+    return ""

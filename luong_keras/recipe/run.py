@@ -51,7 +51,7 @@ from luong_keras.recipe.resumption import (
     write_config,
 )
 from luong_keras.recipe.run_reading import load_run
-from luong_keras.recipe.run_word_lists import bring_in
+from luong_keras.recipe.run_settings import bring_in
 from luong_keras.recipe.training import train, training_batches
 from luong_keras.recipe.vocabularies import (
     check_symbols,

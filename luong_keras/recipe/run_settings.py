@@ -1,14 +1,94 @@
-"""Reads the settings of a run, without Keras."""
+"""Reads the settings of a run and its word lists, without Keras.
+
+The dictionary and the shortlist of a run lie in its folder.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
-from luong_keras.config import RunConfig
+from luong_keras.alignment.dictionary import read_dictionary, read_lexicon
+from luong_keras.config import DecodingConfig, RunConfig
 from luong_keras.config.values import config_from_dict
-from luong_keras.recipe.run_word_lists import own_word_lists
+from luong_keras.files.atomic_file import write_text
+from luong_keras.files.path_checks import safe_join
 from luong_keras.training.run_folder import RunFolder
+
+# The settings of a search that name a file, and what reads it. A folder has
+# it under the same name.
+_READERS = {"dictionary": read_dictionary, "shortlist": read_lexicon}
+
+
+def bring_in(config: RunConfig, run: RunFolder) -> RunConfig:
+    """Copies the files that the search names into the folder.
+
+    Returns:
+        The settings, with the copies in their place.
+
+    Raises:
+        FileNotFoundError: where there is no such file.
+        ValueError: where it is not what it should be.
+    """
+    for name, read in _READERS.items():
+        given = getattr(config.decoding, name)
+        if given is None:
+            continue
+        path, own = Path(given), getattr(run, name)
+        # The settings of this very run, as they were written.
+        if given == own.name and not path.is_file():
+            path = safe_join(run.path, given)
+        read(path)
+        if path.resolve() != own.resolve():
+            run.path.mkdir(parents=True, exist_ok=True)
+            write_text(own, path.read_text(encoding="utf-8"))
+        decoding = _with_file(config.decoding, name, own)
+        config = dataclasses.replace(config, decoding=decoding)
+    return config
+
+
+def as_written(config: RunConfig, run: RunFolder) -> RunConfig:
+    """The settings with files of the folder named within it."""
+    for name in _READERS:
+        own = getattr(run, name)
+        if getattr(config.decoding, name) == str(own):
+            decoding = _with_file(config.decoding, name, own.name)
+            config = dataclasses.replace(config, decoding=decoding)
+    return config
+
+
+def own_word_lists(decoding: DecodingConfig, run: RunFolder) -> DecodingConfig:
+    """The search that the folder names, with files that are its own.
+
+    Raises:
+        ValueError: where one of them lies elsewhere.
+    """
+    for name in _READERS:
+        given = getattr(decoding, name)
+        if given is None:
+            continue
+        try:
+            path = safe_join(run.path, given)
+        except ValueError as error:
+            own = getattr(run, name)
+            raise ValueError(
+                f"{run.config}, decoding.{name}: {error} A run may read what "
+                "lies in its folder alone, for it may come from somebody "
+                f"else. If you know the file, copy it to {own} and write "
+                f'"{name}": "{own.name}" into {run.config}; or pass it in '
+                "Python: Translator.from_run(..., "
+                f"decoding=DecodingConfig({name}=...))."
+            ) from None
+        decoding = _with_file(decoding, name, path)
+    return decoding
+
+
+def _with_file(
+    decoding: DecodingConfig, name: str, path: str | Path
+) -> DecodingConfig:
+    change: dict[str, Any] = {name: str(path)}
+    return dataclasses.replace(decoding, **change)
 
 
 def run_config(folder: str | Path, own_files: bool = True) -> RunConfig:

@@ -18,20 +18,15 @@ from luong_keras.evaluation.plots import alignment_image
 from luong_keras.inference.jax_translator import JaxTranslator
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.inference.translation import Translation, translations_of
-from luong_keras.missing_package import missing_package
-from luong_keras.recipe.batched_progress import with_batched_progress
 from luong_keras.recipe.decisions import run_metric
 from luong_keras.recipe.devices import Devices
+from luong_keras.recipe.evaluation import with_batched_progress
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.training.epoch_logs import JsonLinesLog, TranslationValidation
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.training.training_progress import TrainingProgress
 from luong_keras.truncation import TruncationWarning
-
-try:
-    import tensorflow as tf
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
+from luong_keras.with_tensorflow import tf
 
 
 def validation(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from luong_keras.missing_package import missing_package
+from luong_keras.missing_package import needs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -157,11 +157,9 @@ class _style:
     """Axes of a figure of the page."""
 
     def __enter__(self) -> Axes:
-        try:
+        with needs("matplotlib"):
             import matplotlib
             from matplotlib.figure import Figure
-        except ImportError as error:
-            raise missing_package("matplotlib", error) from error
         self._context = matplotlib.rc_context(_RC)
         self._context.__enter__()
         axes = Figure(figsize=(4.6, 3.0), layout="constrained").add_subplot()

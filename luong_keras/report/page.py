@@ -17,12 +17,13 @@ from luong_keras.evaluation.translation_scores import (
     translation_scores,
 )
 from luong_keras.files.atomic_file import write_text
-from luong_keras.missing_package import missing_package
+from luong_keras.missing_package import needs
 from luong_keras.progress import progress_bar
 from luong_keras.report.charts import Chart, Curve, bars, curves
-from luong_keras.report.examples import align, examples
 from luong_keras.report.run_record import (
     RunRecord,
+    align,
+    examples,
     read_run,
     sessions,
     settings,
@@ -290,10 +291,8 @@ def environment(*packages: str) -> jinja2.Environment:
     Raises:
         ImportError: where Jinja2 is not installed.
     """
-    try:
+    with needs("jinja2"):
         import jinja2
-    except ImportError as error:
-        raise missing_package("jinja2", error) from error
     loaders = [
         jinja2.PackageLoader(package)
         for package in (*packages, "luong_keras.report")

@@ -14,14 +14,13 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from luong_keras.decoding.ensemble import ModelEnsemble
 from luong_keras.files.atomic_file import sync, sync_tree
 from luong_keras.files.path_checks import local, no_pattern
-from luong_keras.inference.model_ensemble import ModelEnsemble
 from luong_keras.inference.text_translator import TextTranslator
-from luong_keras.missing_package import missing_package
 from luong_keras.serving.limits import ServingLimits
 from luong_keras.serving.saved_model_checks import check_saved_model
-from luong_keras.serving.server_runtime import Call
+from luong_keras.serving.saved_model_session import Call
 from luong_keras.serving.signatures import (
     as_it_is,
     probes,
@@ -30,14 +29,7 @@ from luong_keras.serving.signatures import (
 )
 from luong_keras.serving.warmup import write_warmup
 from luong_keras.special_tokens import SPECIAL_TOKENS
-
-try:
-    import tensorflow as tf
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
-# Registers the operations of SentencePiece; an export of words has none.
-with contextlib.suppress(ImportError, tf.errors.NotFoundError):
-    import tensorflow_text  # noqa: F401
+from luong_keras.with_tensorflow import tf
 
 WARMUP_SENTENCES = 4
 # What every export is tried on beside words of its own vocabulary.

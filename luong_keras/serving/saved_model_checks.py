@@ -6,16 +6,15 @@ them all.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
 
 from luong_keras.inference.translation import ABSENT_SCORE
-from luong_keras.missing_package import missing_package, private_name
+from luong_keras.missing_package import private_name
 from luong_keras.serving import warmup
-from luong_keras.serving.server_runtime import (
+from luong_keras.serving.saved_model_session import (
     Answer,
     Call,
     RequestCost,
@@ -25,15 +24,7 @@ from luong_keras.serving.server_runtime import (
     run_in_server_runtime,
 )
 from luong_keras.serving.signatures import INPUTS
-
-try:
-    import tensorflow as tf
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
-
-# Registers the kernels of SentencePiece; an export of words needs none.
-with contextlib.suppress(ImportError, tf.errors.NotFoundError):
-    import tensorflow_text  # noqa: F401
+from luong_keras.with_tensorflow import tf
 
 # Operations with a kernel here that a server of another process has not.
 _REFUSED = {

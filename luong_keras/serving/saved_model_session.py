@@ -13,25 +13,32 @@ the seconds of CPU and the most bytes that it took.
 from __future__ import annotations
 
 import contextlib
+import os
 import pickle
 import re
+import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from luong_keras.missing_package import missing_package
+from luong_keras.missing_package import needs, private_name
+from luong_keras.with_tensorflow import tf
 
-try:
-    import tensorflow as tf
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
+with needs("tensorflow"):
+    from google.protobuf.message import DecodeError
 
-# Registers the kernels of SentencePiece; an export of words needs none.
+# Registers the operations of SentencePiece; an export of words has none.
 with contextlib.suppress(ImportError, tf.errors.NotFoundError):
     import tensorflow_text  # noqa: F401
+
+# A signature, and arrays by the names of its inputs.
+Call = tuple[str, Mapping[str, np.ndarray]]
+# Arrays by the names of outputs.
+Answer = Mapping[str, np.ndarray]
 
 
 class SavedModelSession:
@@ -124,6 +131,169 @@ def _measure(session, call):
 def _write(answer):
     pickle.dump(answer, sys.stdout.buffer)
     sys.stdout.flush()
+
+
+class SavedModelError(RuntimeError):
+    """A SavedModel that a server could not serve, and why."""
+
+
+class RequestCost(NamedTuple):
+    """The cost of a request.
+
+    Attributes:
+        megabytes: by how much the process rose over what the calls before took.
+        seconds: on one core.
+        finished: whether it came to an end in the time it was given; else
+            both are what it had taken until then.
+
+    Example:
+        >>> print(RequestCost(412.3, 7.94))
+        412 MB, 7.9 s on one core
+        >>> print(RequestCost(412.3, 60.0, finished=False))
+        more than 412 MB, more than 60.0 s on one core
+    """
+
+    megabytes: float
+    seconds: float
+    finished: bool = True
+
+    def __str__(self) -> str:
+        more = "" if self.finished else "more than "
+        return (
+            f"{more}{self.megabytes:,.0f} MB, {more}{self.seconds:.1f} s on "
+            "one core"
+        )
+
+
+def read_meta_graph(folder: Path):
+    """The graph that a server loads, a `MetaGraphDef`.
+
+    Raises:
+        SavedModelError: where there is none.
+    """
+    path = Path(folder) / "saved_model.pb"
+    messages = private_name("tensorflow.core.protobuf.saved_model_pb2")
+    saved = messages.SavedModel()
+    try:
+        saved.ParseFromString(path.read_bytes())
+    except (OSError, DecodeError) as error:
+        raise SavedModelError(
+            f"Expected: a SavedModel. Received: {path}, which cannot be read "
+            f"({error}). Export the model again."
+        ) from error
+    found = [g for g in saved.meta_graphs if "serve" in g.meta_info_def.tags]
+    if len(found) != 1:
+        raise SavedModelError(
+            "Expected: one graph tagged 'serve', which servers load. "
+            f"Received: {len(found)} in {path}."
+        )
+    return found[0]
+
+
+def run_in_server_runtime(
+    folder: str | Path, calls: Sequence[Call]
+) -> list[Answer]:
+    """Runs calls in a process that only loads TensorFlow and the SavedModel.
+
+    Args:
+        folder: the SavedModel.
+        calls: run in one process, one after the other.
+
+    Raises:
+        SavedModelError: where the runtime cannot load or run the model.
+    """
+    with session_process(folder, calls) as process:
+        return _read(process)
+
+
+def run_and_measure(
+    folder: str | Path, calls: Sequence[Call], last: Call, max_seconds: float
+) -> tuple[list[Answer], RequestCost]:
+    """Answers of some calls, and the cost of a last one.
+
+    Args:
+        folder: the SavedModel.
+        calls: as in `run_in_server_runtime`.
+        last: the call that is measured, on Linux.
+        max_seconds: what it may take.
+
+    Raises:
+        SavedModelError: where the runtime cannot load or run the model.
+    """
+    with session_process(folder, [*calls, last], "--cost") as process:
+        answers, before = _read(process), _read(process)
+        try:
+            process.wait(max_seconds)
+        except subprocess.TimeoutExpired:
+            peak = process_memory("VmHWM", process.pid)
+            process.kill()
+            cost = RequestCost((peak - before) / 1e6, max_seconds, False)
+            return answers, cost
+        try:
+            seconds, peak = _read(process)
+        except SavedModelError as error:
+            raise SavedModelError(
+                "Expected: an answer to the largest request that the limits "
+                f"allow. Received: {error} Where memory is short, export with "
+                "lower limits."
+            ) from error
+    return answers, RequestCost((peak - before) / 1e6, seconds)
+
+
+def session_process(
+    folder: str | Path, calls: Sequence[Call], *options: str
+) -> subprocess.Popen:
+    """The program `saved_model_session`, on the CPU as the stock server.
+
+    Raises:
+        SavedModelError: where the folder has no graph that a server loads.
+    """
+    found = read_meta_graph(Path(folder)).signature_def
+    jobs = [
+        (
+            {
+                found[name].inputs[key].name: np.asarray(array)
+                for key, array in inputs.items()
+            },
+            {key: info.name for key, info in found[name].outputs.items()},
+        )
+        for name, inputs in calls
+    ]
+    program = "luong_keras.serving.saved_model_session"
+    process = subprocess.Popen(
+        [sys.executable, "-m", program, str(folder), *options],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # This process may hold the GPU.
+        env={
+            **os.environ,
+            "LUONG_KERAS_LAZY": "1",
+            "TF_CPP_MIN_LOG_LEVEL": "3",
+            "CUDA_VISIBLE_DEVICES": "",
+        },
+    )
+    assert process.stdin is not None
+    with process.stdin, contextlib.suppress(BrokenPipeError):
+        pickle.dump(jobs, process.stdin)
+    return process
+
+
+def _read(process: subprocess.Popen):
+    """The next that a process writes."""
+    assert process.stdout is not None and process.stderr is not None
+    try:
+        return pickle.load(process.stdout)
+    except EOFError as error:
+        lines = process.stderr.read().decode(errors="replace").splitlines()
+        code = process.wait()
+        message = lines[-1] if lines else "no message"
+        if code < 0:
+            message = f"the process ended by signal {-code}"
+        raise SavedModelError(
+            "TensorFlow's runtime does not run the model in another process: "
+            f"{message.rstrip('.')}."
+        ) from error
 
 
 if __name__ == "__main__":

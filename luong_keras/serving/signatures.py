@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from luong_keras.inference.request_options import SearchOptions
 from luong_keras.inference.search_options import (
@@ -13,30 +13,18 @@ from luong_keras.inference.search_options import (
     SEARCH_OPTIONS,
 )
 from luong_keras.inference.search_runner import ALL
+from luong_keras.inference.translation import ABSENT_SCORE
 from luong_keras.inference.translation_graph import (
     BYTES_OF_A_TOKEN,
     TranslationGraph,
 )
-from luong_keras.missing_package import missing_package
-from luong_keras.serving.limits import ServingLimits
-
-try:
-    import tensorflow as tf
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
-
-
-from collections.abc import Mapping
-
-from luong_keras.inference.translation import ABSENT_SCORE
-from luong_keras.missing_package import missing_package
-from luong_keras.serving.limits import OK, TEXT_TOO_LONG, TOO_MANY_ROWS
-
-try:
-    import tensorflow as tf
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
-
+from luong_keras.serving.limits import (
+    OK,
+    TEXT_TOO_LONG,
+    TOO_MANY_ROWS,
+    ServingLimits,
+)
+from luong_keras.with_tensorflow import tf
 
 CONTRACT_VERSION = 3
 _OPTIONS = {

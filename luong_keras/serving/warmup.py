@@ -7,17 +7,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from luong_keras.missing_package import missing_package
+from luong_keras.missing_package import needs
 
-try:
+with needs("tensorflow"):
     import tensorflow as tf
     from google.protobuf import (
         descriptor_pb2,
         descriptor_pool,
         message_factory,
     )
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
 
 FILE = Path("assets.extra", "tf_serving_warmup_requests")
 # The part of TF Serving's messages that a request to predict needs: field ->

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from luong_keras.missing_package import missing_package
 from luong_keras.text.moses_rules import (
     character_class,
     normalizer_rules,
@@ -14,11 +13,7 @@ from luong_keras.text.moses_rules import (
 from luong_keras.text.preprocessing import Preprocessor, moses_tools
 from luong_keras.text.tokenizer import clean_text
 from luong_keras.text.word_splitting import split_at_spaces
-
-try:
-    import tensorflow as tf
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
+from luong_keras.with_tensorflow import tf
 
 
 class MosesGraph:

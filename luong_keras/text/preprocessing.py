@@ -7,7 +7,7 @@ import functools
 from typing import Any
 
 from luong_keras.config import DataConfig
-from luong_keras.missing_package import missing_package
+from luong_keras.missing_package import needs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,10 +109,8 @@ def preprocessors(
 def moses_tools(language: str | None) -> dict[str, Any]:
     """The normalizer, tokenizer and detokenizer of a language, loaded once."""
     language = language or "en"
-    try:
+    with needs("sacremoses"):
         import sacremoses
-    except ImportError as error:
-        raise missing_package("sacremoses", error) from error
     return {
         "normalizer": sacremoses.MosesPunctNormalizer(lang=language),
         "tokenizer": sacremoses.MosesTokenizer(lang=language),

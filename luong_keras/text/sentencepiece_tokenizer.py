@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from luong_keras.config.data import SentencePieceConfig
-from luong_keras.missing_package import missing_package
+from luong_keras.missing_package import missing_package, needs
 from luong_keras.special_tokens import (
     BOS,
     BOS_ID,
@@ -27,11 +27,7 @@ from luong_keras.text.tokenizer import (
     batches_of_lines,
     clean_text,
 )
-
-try:
-    import tensorflow as tf
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
+from luong_keras.with_tensorflow import tf
 
 _SPACE = "\u2581"  # SentencePiece's mark of a space
 # In no valid UTF-8, so in no token.
@@ -150,10 +146,8 @@ class SentencePieceTokenizer(Tokenizer):
                 and words for this size, or too many different characters.
             ValueError: An argument is unknown, or the text is empty.
         """
-        try:
+        with needs("sentencepiece"):
             import sentencepiece
-        except ImportError as error:
-            raise missing_package("sentencepiece", error) from error
         if isinstance(user_defined_symbols, str):
             raise ValueError(
                 "`user_defined_symbols` is a list of symbols. Received: one "

@@ -7,15 +7,13 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from luong_keras.missing_package import missing_package
+from luong_keras.missing_package import needs
 from luong_keras.text.tokenizer import Tokenizer
 
-try:
+with needs("tensorflow"):
     import tensorflow as tf
     from google.protobuf.empty_pb2 import Empty
     from google.protobuf.unknown_fields import UnknownFieldSet
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
 
 _SPACE = "\u2581"  # SentencePiece's mark of a space
 
@@ -164,10 +162,8 @@ class SubwordSampler:
 
 def _bpe_processor(tokenizer: Tokenizer):
     """The `sentencepiece` package's own reader of a tokenizer's model."""
-    try:
+    with needs("sentencepiece"):
         import sentencepiece
-    except ImportError as error:
-        raise missing_package("sentencepiece", error) from error
     kind = tokenizer.kind
     if kind == "sentencepiece":
         kind = _model_type(tokenizer.file_bytes())

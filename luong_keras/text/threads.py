@@ -1,10 +1,11 @@
-"""The same function of one batch after the other, on several threads.
+"""Batches, and the same function of one after the other, on several threads.
 
 TensorFlow's operations let other threads of Python run meanwhile.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -12,7 +13,9 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import TypeVar
 
 Batch = TypeVar("Batch")
+Item = TypeVar("Item")
 Result = TypeVar("Result")
+_MAX_BATCHES = 8  # each has logits of the whole vocabulary
 
 
 def in_threads(
@@ -68,6 +71,25 @@ def in_order(
         yield future.result()
 
 
+def batches_of(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Groups items for calls of many at a time.
+
+    Args:
+        items: The items.
+        size: How many a group has; the last one may have fewer.
+
+    Yields:
+        The groups, none of them empty.
+
+    Example:
+        >>> list(batches_of("abc", 2))
+        [['a', 'b'], ['c']]
+    """
+    items = iter(items)
+    while batch := list(itertools.islice(items, size)):
+        yield batch
+
+
 def divide_cores(computations: int) -> None:
     """Gives that many computations at once an equal share of the cores each.
 
@@ -88,3 +110,31 @@ def available_cores() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # Not on this system.
         return os.cpu_count() or 1
+
+
+def batches_at_once() -> int:
+    """The number of batches that run at the same time.
+
+    A search does much one after the other, which leaves cores to the batches
+    beside it.
+    """
+    return min(available_cores(), _MAX_BATCHES)
+
+
+def share_cores() -> None:
+    """Gives each batch its own share of the cores, to translate many.
+
+    For programs that do nothing else: TensorFlow then divides an operation
+    among that share of the cores, and no longer among all. It works before
+    TensorFlow computes for the first time; `TF_NUM_INTRAOP_THREADS` of the
+    environment has precedence.
+
+    Example:
+        >>> import os
+        >>> before = dict(os.environ)
+        >>> share_cores()
+        >>> int(os.environ["TF_NUM_INTRAOP_THREADS"]) >= 1
+        True
+        >>> os.environ.clear(); os.environ.update(before)
+    """
+    divide_cores(batches_at_once())

@@ -9,15 +9,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from luong_keras.files.atomic_file import atomic_path
-from luong_keras.files.json_file import write_json
-from luong_keras.missing_package import missing_package
+from luong_keras.files.atomic_file import atomic_path, write_json
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
-
-try:
-    import tensorflow as tf
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
+from luong_keras.text.threads import batches_of
+from luong_keras.with_tensorflow import tf
 
 LINES_PER_CALL = 1024  # Batched calls are many times faster than single ones.
 
@@ -208,11 +203,5 @@ def batches_of_lines(lines: Iterable[str]) -> Iterator[tf.Tensor]:
     Yields:
         Strings (n,), `LINES_PER_CALL` at a time.
     """
-    group: list[str] = []
-    for line in lines:
-        group.append(line)
-        if len(group) == LINES_PER_CALL:
-            yield tf.constant(group, tf.string)
-            group = []
-    if group:
+    for group in batches_of(lines, LINES_PER_CALL):
         yield tf.constant(group, tf.string)

@@ -6,12 +6,7 @@ counted, written as RE2 expressions.
 
 from __future__ import annotations
 
-from luong_keras.missing_package import missing_package
-
-try:
-    import tensorflow as tf
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
+from luong_keras.with_tensorflow import tf
 
 # Everything that `str.split()` of Python takes for white space.
 WHITE_SPACE = r"[\s\x{0b}\x{1c}-\x{1f}\x{85}\p{Z}]"

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from luong_keras.missing_package import missing_package
 from luong_keras.special_tokens import SPECIAL_TOKENS, UNK, UNK_ID
 from luong_keras.text import word_splitting
-from luong_keras.text.threads import in_threads
+from luong_keras.text.threads import batches_of, in_threads
 from luong_keras.text.tokenizer import Tokenizer, clean_text
-
-try:
-    import tensorflow as tf
-except ImportError as error:
-    raise missing_package("tensorflow", error) from error
+from luong_keras.with_tensorflow import tf
 
 
 class WordTokenizer(Tokenizer):
@@ -273,16 +267,11 @@ def count_words(
         return words.numpy().tolist(), counts.numpy().tolist()
 
     totals: Counter[bytes] = Counter()
-    for words, counts in in_threads(count, _batches(lines), threads):
+    batches = batches_of(lines, _LINES_PER_CALL)
+    for words, counts in in_threads(count, batches, threads):
         for word, times in zip(words, counts, strict=True):
             totals[word] += times
     return totals
-
-
-def _batches(lines: Iterable[str]) -> Iterator[list[str]]:
-    lines = iter(lines)
-    while batch := list(itertools.islice(lines, _LINES_PER_CALL)):
-        yield batch
 
 
 def read_vocabulary(path: str | Path) -> list[str]:

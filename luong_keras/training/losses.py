@@ -11,9 +11,9 @@ from luong_keras.ops.cross_entropy import (
     masked_cross_entropy,
     word_weights,
 )
+from luong_keras.ops.devices import replica_count, sum_over_replicas
 from luong_keras.ops.masking import wider_dtype
 from luong_keras.ops.microbatch_normalization import divisor
-from luong_keras.ops.replicas import replica_count, sum_over_replicas
 from luong_keras.special_tokens import PAD_ID
 
 NORMALIZATIONS = ("sentence", "word")

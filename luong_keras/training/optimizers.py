@@ -4,8 +4,8 @@ import keras
 from keras import ops
 
 from luong_keras.missing_package import private_name
-from luong_keras.ops.lookup import sum_equal_rows
-from luong_keras.ops.replicas import (
+from luong_keras.ops.backends import sum_equal_rows
+from luong_keras.ops.devices import (
     cond_of_replicas,
     replica_count,
     sum_over_replicas,
@@ -32,7 +32,11 @@ def gradient_norm(gradients, variables, count_embeddings=True):
         5.0
     """
     squares = [
-        ops.sum(ops.square(_summed_rows(gradient)))
+        ops.sum(
+            ops.square(
+                sum_equal_rows(gradient) if _is_sparse(gradient) else gradient
+            )
+        )
         for gradient, variable in zip(gradients, variables, strict=True)
         if gradient is not None
         and (count_embeddings or variable.name != "embeddings")
@@ -255,11 +259,6 @@ def _is_sparse(gradient):
     Dense tensors of torch have methods `indices` and `values`.
     """
     return hasattr(gradient, "dense_shape")
-
-
-def _summed_rows(gradient):
-    """The gradient; of a sparse one the rows, equal indices added up."""
-    return sum_equal_rows(gradient) if _is_sparse(gradient) else gradient
 
 
 def _scaled(gradient, scale):

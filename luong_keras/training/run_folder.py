@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from luong_keras.config.values import leaf_values
-from luong_keras.files.json_file import read_json, write_json
+from luong_keras.files.atomic_file import read_json, write_json
 from luong_keras.files.path_checks import local, no_link
 from luong_keras.suggestions import did_you_mean
 

@@ -8,6 +8,7 @@ from keras import ops
 
 from luong_keras.config import AttentionConfig, ModelConfig
 from luong_keras.decoding.beam_search import beam_search
+from luong_keras.decoding.forced import forced_decoding
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.special_tokens import EOS_ID
 from tests.decoding.toy_step import (
@@ -555,10 +556,12 @@ def test_a_translation_model_is_searched_by_its_own_probabilities(
             return log_softmax(logits)
 
         def alignment_rows(words, row=row):
-            target_in = np.array([[2, *words[:-1]]])
-            return translation_model.alignment_model(
-                [SOURCE[row : row + 1], target_in]
-            )[0]
+            memory, mask, states = translation_model.encode(
+                SOURCE[row : row + 1]
+            )
+            step = translation_model.decoding_step(memory, mask)
+            found = forced_decoding(step, states, [words], [len(words)])
+            return found.alignments[0]
 
         expected = reference_search(forced, longest, 1, 3, 4, 0.0)
         assert [words for _, words, _ in found[row]] == [

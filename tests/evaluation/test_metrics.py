@@ -7,13 +7,13 @@ import sacrebleu.utils
 
 from luong_keras.evaluation import Metric, register_metric
 from luong_keras.evaluation.metrics import bleu, registry
+from luong_keras.evaluation.metrics.bleu import language_of_script
 from luong_keras.evaluation.metrics.metric import Target
 from luong_keras.evaluation.metrics.registry import (
     BUILT_IN,
     choose_metric,
     find_metric,
 )
-from luong_keras.text.scripts import language_of_script
 
 LONG = {
     "en": "A man sees the old house.",

@@ -7,8 +7,12 @@ import sys
 import pytest
 
 from luong_keras.files import atomic_file
-from luong_keras.files.atomic_file import atomic_path, write_text
-from luong_keras.files.json_file import read_json, write_json
+from luong_keras.files.atomic_file import (
+    atomic_path,
+    read_json,
+    write_json,
+    write_text,
+)
 
 
 def names(folder):

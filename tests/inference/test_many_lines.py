@@ -8,13 +8,9 @@ import warnings
 import pytest
 import tensorflow as tf
 
-from luong_keras.inference import (
-    line_search,
-    sharing_cores,
-    text_translator,
-)
-from luong_keras.inference.sharing_cores import batches_at_once, share_cores
+from luong_keras.inference import line_search, text_translator
 from luong_keras.text import threads
+from luong_keras.text.threads import batches_at_once, share_cores
 from luong_keras.translator import Translator
 from luong_keras.truncation import TruncationWarning
 from tests.serving.tiny_translator import tiny_translator
@@ -127,8 +123,7 @@ def test_the_end_of_a_line_is_no_word(translator):
 )
 def test_cores_are_shared(monkeypatch, cores, batches, share):
     name = "TF_NUM_INTRAOP_THREADS"
-    for module in (sharing_cores, threads):
-        monkeypatch.setattr(module, "available_cores", lambda: cores)
+    monkeypatch.setattr(threads, "available_cores", lambda: cores)
     monkeypatch.delenv(name, raising=False)
     assert batches_at_once() == batches
     share_cores()

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from luong_keras.config import AttentionConfig
-from luong_keras.inference.model_ensemble import ModelEnsemble
+from luong_keras.decoding.ensemble import ModelEnsemble
 from luong_keras.inference.request_options import SearchOptions
 from luong_keras.inference.translation import ABSENT_SCORE
 from luong_keras.models.translation_model import TranslationModel

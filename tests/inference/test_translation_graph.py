@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from luong_keras.config import DecodingConfig
-from luong_keras.inference.model_ensemble import ModelEnsemble
+from luong_keras.decoding.ensemble import ModelEnsemble
 from luong_keras.special_tokens import EOS
 from luong_keras.translator import Translator
 from tests.inference.scripted_answers import (

@@ -6,7 +6,7 @@ import pytest
 
 from luong_keras import OutputProjection
 from luong_keras.layers.embedding import Embedding
-from luong_keras.layers.word_losses import WordLosses
+from luong_keras.layers.output_projection import WordLosses
 from tests.layer_checks import (
     EXACT,
     ROUNDOFF,

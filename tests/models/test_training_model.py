@@ -146,7 +146,7 @@ def test_a_part_waits_for_that_before_it_on_its_worker(
 ):
     import tensorflow as tf
 
-    from luong_keras.models import microbatches_tensorflow
+    from luong_keras.models import microbatches
 
     found, ends = [], []
 
@@ -157,16 +157,14 @@ def test_a_part_waits_for_that_before_it_on_its_worker(
         ends.append(total.op)
         return total, None, [total], {}
 
-    monkeypatch.setattr(microbatches_tensorflow, "_part", part)
+    monkeypatch.setattr(microbatches, "_part", part)
     model = types.SimpleNamespace(
         trainable_variables=["weight"],
         optimizer=types.SimpleNamespace(apply_gradients=list),
         metrics=[keras.metrics.Mean("loss")],
     )
     tf.function(
-        lambda rows: microbatches_tensorflow.train_step(
-            model, rows, 4, parallel
-        ),
+        lambda rows: microbatches.train_step(model, rows, 4, parallel),
         autograph=False,
     )(tf.ones((8, 1)))
     assert found == waits
@@ -178,7 +176,7 @@ def test_parts_are_added_up_in_one_order(monkeypatch, parallel):
     import tensorflow as tf
     from tensorflow.python.eager import context
 
-    from luong_keras.models import microbatches_tensorflow
+    from luong_keras.models import microbatches
 
     # As with the norm of the gradients: an AddN of three and more adds them
     # in another order now and then. TensorFlow makes them of additions when it
@@ -187,7 +185,7 @@ def test_parts_are_added_up_in_one_order(monkeypatch, parallel):
         total = tf.reduce_sum(rows)
         return total, tf.square(total), [tf.exp(total), tf.sin(rows)], {}
 
-    monkeypatch.setattr(microbatches_tensorflow, "_part", part)
+    monkeypatch.setattr(microbatches, "_part", part)
     applied = []
     model = types.SimpleNamespace(
         trainable_variables=["weight", "other"],
@@ -199,7 +197,7 @@ def test_parts_are_added_up_in_one_order(monkeypatch, parallel):
 
     @tf.function(autograph=False)
     def step(rows):
-        logs = microbatches_tensorflow.train_step(model, rows, 6, parallel)
+        logs = microbatches.train_step(model, rows, 6, parallel)
         return logs, *applied
 
     context.enable_run_metadata()

@@ -8,6 +8,7 @@ from keras import ops
 
 from luong_keras.config import AttentionConfig, ModelConfig
 from luong_keras.layers.encoder import Encoder
+from luong_keras.layers.rnn.attention_rnn import AttentionRNN
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.special_tokens import PAD_ID
 from luong_keras.training.losses import TranslationLoss
@@ -126,7 +127,16 @@ def test_training_form_equals_step_form(attention, changes):
         assert (weights == 0).all()
         return
     assert (weights[1, :, 3:] == 0).all() and (weights[2, :, 1:] == 0).all()
-    forced = to_numpy(translation_model.alignment_model([SOURCE, TARGET_IN]))
+    memory, mask, states = translation_model.encode(SOURCE)
+    _, forced = AttentionRNN(translation_model.decoder.cell)(
+        translation_model.target_embedding(TARGET_IN),
+        initial_state=states,
+        start_position=0,
+        memory=memory,
+        memory_mask=mask,
+        return_attention_scores=True,
+    )
+    forced = to_numpy(forced)
     np.testing.assert_allclose(forced[REAL], weights[REAL], atol=2e-5)
 
 

@@ -25,7 +25,7 @@ TRAINING = ("tests/golden/test_training.py",)
 DECODE = ("tests/golden/test_decode.py",)
 FINISHED = ("tests/decoding/test_finished_sentences.py",)
 OWN_MODELS = ("tests/decoding/test_model_step.py",)
-SHORTLIST = ("tests/inference/test_shortlist.py",)
+SHORTLIST = ("tests/inference/test_word_lists.py",)
 WIRING = ("tests/wiring",)
 MIRRORED = ("tests/training/test_mirrored.py",)
 PARTS = ("tests/models/test_training_model.py",)
@@ -35,7 +35,7 @@ ACCESS = ("tests/client/test_access.py",)
 STREAMS = ("tests/client/test_line_streams.py",)
 COMPARISON = ("tests/reproduction/test_comparison.py",)
 REPRODUCED = "../examples/reproduction/"
-SAMPLED = ("tests/ops/test_sampled_loss.py",)
+SAMPLED = ("tests/ops/test_cross_entropy.py",)
 SYMMETRIZATION = ("tests/alignment/test_symmetrization.py",)
 
 
@@ -363,8 +363,8 @@ MUTATIONS = [
     Mutation(
         "an ensemble that divides by models without attention too",
         "decoding/ensemble.py",
-        "_mean(weights) if weights else None",
-        "sum(weights) / len(results) if weights else None",
+        "_mean(weights) * self.scale if weights else None",
+        "sum(weights) / len(results) * self.scale if weights else None",
         OWN_MODELS,
         "ensemble",
     ),
@@ -392,32 +392,32 @@ MUTATIONS = [
     ),
     Mutation(
         "a phrase that begins again from nothing",
-        "decoding/phrases.py",
+        "decoding/constrained_beam.py",
         "begun = ops.any(here & self.borders[:, None], axis=-2)",
         "begun = here[..., 0, :] | ops.any(here & ops.eye("
         "ops.shape(self.words)[2], dtype='bool'), axis=-2)",
-        ("tests/decoding/test_phrases.py",),
+        ("tests/decoding/test_constrained_beam.py",),
     ),
     Mutation(
         "an end before all phrases are there",
         "decoding/constrained_beam.py",
         "complete = self._missing(found.more[0]) == 0",
         "complete = self._missing(found.more[0]) >= 0",
-        ("tests/decoding/test_phrases.py",),
+        ("tests/decoding/test_constrained_beam.py",),
     ),
     Mutation(
         "phrases that are begun too late",
         "decoding/constrained_beam.py",
         "(self._missing(after) <= ops.maximum(room, 0))",
         "(self._missing(after) <= ops.maximum(room, 0) + 9)",
-        ("tests/decoding/test_phrases.py",),
+        ("tests/decoding/test_constrained_beam.py",),
     ),
     Mutation(
         "one bank for all hypotheses",
         "decoding/constrained_beam.py",
         "same = bank[:, :, None] == bank[:, None, :]",
         "same = (bank[:, :, None] >= 0) & (bank[:, None, :] >= 0)",
-        ("tests/decoding/test_phrases.py",),
+        ("tests/decoding/test_constrained_beam.py",),
     ),
     Mutation(
         "samples that are the same for every seed",
@@ -490,10 +490,10 @@ MUTATIONS = [
     ),
     Mutation(
         "unknown words always of the step that writes them",
-        "inference/unknown_words.py",
+        "inference/word_lists.py",
         "copied_positions(ids, alignments, self.alignment_step)",
         "copied_positions(ids, alignments)",
-        ("tests/inference/test_unknown_words.py",),
+        ("tests/inference/test_word_lists.py",),
     ),
     Mutation(
         "a first value of NaN is the best for ever",
@@ -619,7 +619,7 @@ MUTATIONS = [
     ),
     Mutation(
         "only the first of several references counts in exact match",
-        "evaluation/metrics/exact_match.py",
+        "evaluation/metrics/registry.py",
         "found in several for",
         "found == several[0] for",
         ("tests/cli/test_commands.py",),
@@ -827,7 +827,7 @@ MUTATIONS = [
     ),
     Mutation(
         "the parts of a batch are not divided by its words",
-        "models/microbatches_tensorflow.py",
+        "models/microbatches.py",
         "share = 1 / tf.maximum(_total(numbers), 1)",
         "share = 1 / tf.maximum(numbers[0], 1)",
         PARTS,
@@ -835,7 +835,7 @@ MUTATIONS = [
     ),
     Mutation(
         "sparse gradients of the first part alone",
-        "models/microbatches_tensorflow.py",
+        "models/microbatches.py",
         "tf.concat([one.values, other.values], 0)",
         "tf.concat([one.values, one.values], 0)",
         PARTS,
@@ -851,7 +851,7 @@ MUTATIONS = [
     ),
     Mutation(
         "the gradients of the devices are not added up",
-        "models/microbatches_jax.py",
+        "models/microbatches.py",
         "sums, gradients = jax.lax.psum((sums, gradients), axis)",
         "sums = jax.lax.psum(sums, axis)",
         DEVICES,
@@ -860,7 +860,7 @@ MUTATIONS = [
     ),
     Mutation(
         "all devices draw the same numbers",
-        "models/microbatches_jax.py",
+        "models/microbatches.py",
         "np.uint32(0x9E3779B9)",
         "np.uint32(0)",
         DEVICES,
@@ -1065,14 +1065,14 @@ MUTATIONS = [
     ),
     Mutation(
         "a shortlist reads places as ids",
-        "models/decoding_step.py",
+        "models/translation_model.py",
         "            ids = ops.take(self.words, ids)\n",
         "            pass\n",
         SHORTLIST,
     ),
     Mutation(
         "a shortlist without what sentences ask for",
-        "inference/shortlist.py",
+        "inference/word_lists.py",
         "    return [request.prefix, *(",
         "    return [*(",
         SHORTLIST,
@@ -1086,7 +1086,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a lexicon's least probable words",
-        "alignment/lexicon.py",
+        "alignment/dictionary.py",
         "key=lambda x: -x[0]",
         "key=lambda x: x[0]",
         SHORTLIST,
@@ -1114,10 +1114,10 @@ MUTATIONS = [
     ),
     Mutation(
         "a token of the word of its first character",
-        "alignment/word_positions.py",
+        "inference/word_links.py",
         "vote.most_common(1)[0][0] if vote",
         "next(iter(vote)) if vote",
-        ("tests/alignment/test_word_positions.py",),
+        ("tests/inference/test_word_links.py",),
     ),
     Mutation(
         "links of the other direction that are not reversed",
@@ -1144,28 +1144,28 @@ MUTATIONS = [
     ),
     Mutation(
         "sampled words with the threshold of one word more",
-        "ops/sampled_loss.py",
+        "ops/cross_entropy.py",
         "ops.take(log_q, ids) - keys[-1]",
         "ops.take(log_q, ids) - keys[-2]",
         SAMPLED,
     ),
     Mutation(
         "sampled words without their importance",
-        "ops/sampled_loss.py",
+        "ops/cross_entropy.py",
         "others - ops.cast(log_drawn, others.dtype)",
         "others",
         SAMPLED,
     ),
     Mutation(
         "a sampled word that is the target counted twice",
-        "ops/sampled_loss.py",
+        "ops/cross_entropy.py",
         "ops.where(is_own, _NEVER, logits)",
         "logits",
         SAMPLED,
     ),
     Mutation(
         "an evaluation by sampled words",
-        "layers/word_losses.py",
+        "layers/output_projection.py",
         "if training and self.estimates:",
         "if self.estimates:",
         SAMPLED,
@@ -1263,10 +1263,10 @@ MUTATIONS = [
     ),
     Mutation(
         "the precision whose product is slower",
-        "models/precision.py",
+        "ops/devices.py",
         "if seconds >= _PAYS * rounded",
         "if rounded >= _PAYS * seconds",
-        ("tests/models/test_precision.py",),
+        ("tests/ops/test_devices.py",),
     ),
     Mutation(
         "a run that continues measures its precision again",

@@ -1,12 +1,30 @@
+"""The loss of words, and the one that a part of the vocabulary estimates."""
+
 import keras
 import numpy as np
 import pytest
 from keras import ops
 
-from luong_keras.ops.cross_entropy import word_losses
-from tests.layer_checks import EXACT, check_gradients, random, to_numpy
+import luong_keras as lk
+from luong_keras.ops.cross_entropy import (
+    draw_words,
+    sampled_word_losses,
+    word_losses,
+)
+from tests.layer_checks import (
+    EXACT,
+    check_gradients,
+    few_on_jax,
+    loss_and_gradients,
+    random,
+    randomize,
+    to_numpy,
+    weighted_sum,
+)
 
 TARGETS = np.array([[4, 5, 3], [2, 3, 0]])
+V, C, U, DRAWINGS = 12, 4, 5, 3000
+FEW_TARGETS = np.array([3, 0, 7, 1])
 
 
 def reference(logits, targets, smoothing):
@@ -60,3 +78,147 @@ def test_gradients(float64):
         return ops.sum(ops.square(losses))
 
     check_gradients(loss, [logits])
+
+
+@pytest.fixture(scope="module")
+def drawings():
+    """Many drawings: ids and log-probabilities, (D, C) both."""
+    generator = keras.random.SeedGenerator(1)
+    found = [draw_words(V, C, generator) for _ in range(DRAWINGS)]
+    ids, log_drawn = zip(*found, strict=True)
+    return np.array([to_numpy(x) for x in ids], int), np.array(
+        [to_numpy(x) for x in log_drawn]
+    )
+
+
+def test_words_are_drawn_once_and_frequent_ones_more_often(drawings):
+    ids, _ = drawings
+    assert all(len(set(row)) == C for row in ids)
+    counts = np.bincount(ids.ravel(), minlength=V)
+    assert counts.min() > 0 and counts[0] > 2 * counts[V - 1]
+
+
+def test_sums_over_the_drawn_words_are_unbiased(drawings):
+    ids, log_drawn = drawings
+    values = np.exp(random(V, seed=3))
+    estimates = (values[ids] / np.exp(log_drawn)).sum(axis=1)
+    error = estimates.std() / DRAWINGS**0.5
+    assert abs(estimates.mean() - values.sum()) < 4 * error
+    # And of every word by itself.
+    share = np.zeros(V)
+    np.add.at(share, ids.ravel(), np.exp(-log_drawn).ravel())
+    np.testing.assert_allclose(share / DRAWINGS, 1, atol=0.15)
+
+
+def test_the_formula(float64):
+    vectors, kernel, bias = (
+        random(4, U),
+        random(U, V, seed=1),
+        random(V, seed=2),
+    )
+    drawn, log_drawn = np.array([7, 2, 9]), np.log([0.9, 0.5, 0.2])
+    losses, hits = sampled_word_losses(
+        ops.convert_to_tensor(vectors),
+        ops.convert_to_tensor(drawn),
+        ops.convert_to_tensor(log_drawn),
+        tuple(map(ops.convert_to_tensor, (kernel[:, drawn], bias[drawn]))),
+        tuple(
+            map(
+                ops.convert_to_tensor,
+                (kernel[:, FEW_TARGETS], bias[FEW_TARGETS]),
+            )
+        ),
+        FEW_TARGETS,
+    )
+    logits = vectors @ kernel + bias
+    for row, target in enumerate(FEW_TARGETS):
+        others = [
+            (logits[row, i], p)
+            for i, p in zip(drawn, (0.9, 0.5, 0.2), strict=True)
+            if i != target
+        ]
+        own = logits[row, target]
+        total = np.exp(own) + sum(np.exp(x) / p for x, p in others)
+        expected = 0.0 if target == 0 else np.log(total) - own
+        assert float(losses[row]) == pytest.approx(expected, abs=1e-12)
+        hit = target != 0 and all(own >= x for x, _ in others)
+        assert float(hits[row]) == hit
+
+
+@pytest.mark.parametrize("tied", few_on_jax([None, U, 3], [3]))
+@pytest.mark.parametrize("use_bias", [False, True])
+def test_all_words_give_the_loss_of_all_words(tied, use_bias, float64):
+    """With every word among them, losses and gradients are exact."""
+    embedding = tied and keras.layers.Embedding(V, tied, dtype="float64")
+    projection = lk.OutputProjection(
+        V, embedding=embedding, use_bias=use_bias, dtype="float64"
+    )
+    projection.build((None, None, U))
+    randomize(projection)
+    vectors = keras.Variable(random(2, 2, U), dtype="float64")
+    targets = FEW_TARGETS.reshape(2, 2)
+
+    def drawn(size, count, seed):
+        return ops.arange(V), ops.zeros((V,), "float64")
+
+    def found(sampled):
+        def loss():
+            if sampled:
+                losses, _ = projection.sampled_losses(
+                    vectors + 0, targets, V, None
+                )
+            else:
+                losses, _ = projection.word_losses(vectors + 0, targets)
+            return weighted_sum(losses, random(2, 2, seed=4))
+
+        return loss_and_gradients(
+            loss, [vectors, *projection.trainable_variables]
+        )
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("luong_keras.layers.output_projection.draw_words", drawn)
+        estimated, gradients = found(True)
+    whole, expected = found(False)
+    np.testing.assert_allclose(estimated, whole, rtol=1e-12)
+    for one, other in zip(gradients, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)
+
+
+def test_a_training_step_estimates_and_an_evaluation_does_not():
+    projection = lk.OutputProjection(200)
+    estimated = lk.WordLosses(projection, sampled=60, seed=1)
+    exact = lk.WordLosses(projection)
+    vectors, targets = 3 * random(8, 16, U), np.full((8, 16), 5)
+    targets[0, 3:] = 0
+    losses, hits = exact(vectors, targets)
+    same, _ = estimated(vectors, targets)
+    np.testing.assert_array_equal(to_numpy(same), to_numpy(losses))
+    drawn = [
+        to_numpy(estimated(vectors, targets, training=True)[0])
+        for _ in range(40)
+    ]
+    # Other words every time, none at padding, near the loss of all.
+    assert not np.allclose(drawn[0], drawn[1])
+    assert not np.any(drawn[0][0, 3:])
+    np.testing.assert_allclose(
+        np.mean(drawn, axis=0)[1:], to_numpy(losses)[1:], atol=0.15
+    )
+    _, hits = estimated(vectors, targets, training=True)
+    assert set(np.unique(to_numpy(hits))) <= {0.0, 1.0}
+
+
+def test_the_whole_vocabulary_is_no_sample():
+    projection = lk.OutputProjection(20)
+    losses = lk.WordLosses(projection, sampled=20)
+    vectors, targets = random(2, 3, U), np.full((2, 3), 5)
+    one = losses(vectors, targets, training=True)[0]
+    np.testing.assert_allclose(
+        to_numpy(one), to_numpy(losses(vectors, targets)[0]), rtol=1e-5
+    )
+
+
+def test_smoothing_wants_all_words():
+    with pytest.raises(ValueError, match="needs the logits of all words"):
+        lk.WordLosses(lk.OutputProjection(20), label_smoothing=0.1, sampled=5)
+    with pytest.raises(ValueError, match="sampled_softmax=5"):
+        lk.config.TrainingConfig(label_smoothing=0.1, sampled_softmax=5)

@@ -6,9 +6,9 @@ import pytest
 from keras import ops
 
 from luong_keras.ops import products, windows
+from luong_keras.ops.loops import reads
 from luong_keras.ops.products import product
 from luong_keras.ops.scan import scan
-from luong_keras.ops.vector_jacobian import reads
 from tests.layer_checks import loss_and_gradients, random
 
 STEPS, BATCH, UNITS = 4, 3, 2

@@ -9,9 +9,14 @@ from luong_keras.cli.main import main
 from luong_keras.evaluation.bleu import corpus_bleu
 from luong_keras.evaluation.translation_scores import sentence_chrf
 from luong_keras.report import page as page_module
-from luong_keras.report.examples import Alignment, examples, pieces
 from luong_keras.report.page import write_page
-from luong_keras.report.run_record import read_run, settings
+from luong_keras.report.run_record import (
+    Alignment,
+    examples,
+    pieces,
+    read_run,
+    settings,
+)
 from tests.report.made_up_run import BAD, GOOD, PAIRS, made_up_run
 
 

@@ -17,7 +17,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from luong_keras.config import RunConfig
 from luong_keras.config.values import config_from_dict, config_to_dict
-from luong_keras.inference import shortlist
+from luong_keras.inference import word_lists
 from luong_keras.recipe.run import run_recipe
 from luong_keras.serving.export import (
     RoundedWeights,
@@ -30,7 +30,7 @@ from luong_keras.serving.saved_model_checks import (
     check_saved_model,
     compare_answers,
 )
-from luong_keras.serving.server_runtime import (
+from luong_keras.serving.saved_model_session import (
     SavedModelError,
     run_in_server_runtime,
 )
@@ -575,7 +575,7 @@ def test_a_path_that_is_a_pattern_is_refused(tmp_path):
 
 @pytest.mark.slow
 def test_a_shortlist_is_exported(tmp_path, monkeypatch):
-    monkeypatch.setattr(shortlist, "FREQUENT", 5)
+    monkeypatch.setattr(word_lists, "FREQUENT", 5)
     lexicon = tmp_path / "lexicon"
     lexicon.write_text("the die 0.6\ncat Katze 1\na einen 1\n. . 1\n")
     translator = tiny_translator(shortlist=str(lexicon), max_source_length=6)

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from luong_keras.config import DecodingConfig, ModelConfig
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.serving.export import export_saved_model
-from luong_keras.serving.saved_model_session import SavedModelSession
-from luong_keras.serving.server_runtime import read_meta_graph
+from luong_keras.serving.saved_model_session import (
+    SavedModelSession,
+    read_meta_graph,
+)
 from luong_keras.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from luong_keras.translator import Translator
 

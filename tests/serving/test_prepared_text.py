@@ -11,7 +11,7 @@ from luong_keras.config import DataConfig, RunConfig
 from luong_keras.config.values import config_to_dict
 from luong_keras.recipe.evaluation import Evaluation
 from luong_keras.serving.export import export_saved_model
-from luong_keras.serving.server_runtime import run_in_server_runtime
+from luong_keras.serving.saved_model_session import run_in_server_runtime
 from luong_keras.serving.signatures import INPUTS, signatures
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.text.word_tokenizer import WordTokenizer

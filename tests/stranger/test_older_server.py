@@ -13,7 +13,7 @@ import pytest
 
 from luong_keras.serving.export import probe_sentences
 from luong_keras.serving.saved_model_checks import compare_answers
-from luong_keras.serving.server_runtime import run_in_server_runtime
+from luong_keras.serving.saved_model_session import run_in_server_runtime
 from luong_keras.serving.signatures import INPUTS, probes
 from tests.serving.tiny_translator import tiny_translator
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 import luong_keras.inference.search_runner as search_runner
 import luong_keras.inference.translation_graph as translation_graph
 from luong_keras.config import AttentionConfig, DecodingConfig, ModelConfig
-from luong_keras.decoding.phrases import PhraseProgress
+from luong_keras.decoding.constrained_beam import PhraseProgress
 from luong_keras.inference.request_options import SearchOptions
 from luong_keras.inference.search_options import BEAM_OPTIONS
 from luong_keras.models.translation_model import TranslationModel

@@ -26,7 +26,7 @@ from luong_keras.data.sources.source_kinds import (
     checked_record,
     one_line,
 )
-from luong_keras.missing_package import missing_package
+from luong_keras.missing_package import needs
 
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 _LOOKED_AT = 100  # units, for the languages
@@ -89,10 +89,8 @@ def _is(name: str, language: str) -> bool:
 
 def _units(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     """The line and, by language, the texts of each unit or segment."""
-    try:
+    with needs("lxml"):
         from lxml import etree
-    except ImportError as error:
-        raise missing_package("lxml", error) from error
     with opened(path) as file:
         try:
             for _, unit in etree.iterparse(

@@ -1,1 +1,1 @@
-"""Metrics that select the best epoch, one module each."""
+"""Metrics that select the best epoch."""

@@ -1,28 +1,94 @@
-"""Registry of the metrics: a new one is a module and a line below."""
+"""The metrics of a run: a new one is a function and a line of the registry."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 
-from luong_keras.evaluation.metrics import (
-    bleu,
-    chrf,
-    exact_match,
-    loss,
-    ter,
-    token_accuracy,
+from luong_keras.evaluation.bleu import (
+    References,
+    by_position,
+    check_sentences,
 )
+from luong_keras.evaluation.metrics import bleu
 from luong_keras.evaluation.metrics.metric import Metric, Score, Target
+from luong_keras.evaluation.translation_scores import translation_score
 from luong_keras.suggestions import did_you_mean
+
+
+def exact_match(
+    translations: Sequence[str],
+    references: References,
+    lowercase: bool = False,
+) -> float:
+    """Percentage of translations that equal a reference of theirs.
+
+    Args:
+        translations: in the order of `references`.
+        references: one a translation, or a list of several for each.
+        lowercase: whether case is ignored. Runs of white space count as one
+            space.
+
+    Raises:
+        ValueError: if there are no sentences, or not equally many.
+
+    Example:
+        >>> exact_match(["ran ", "Ran"], ["ran", "ran"])
+        50.0
+    """
+    check_sentences(translations, references)
+
+    def plain(texts: Sequence[str]) -> list[str]:
+        return [
+            " ".join((t.lower() if lowercase else t).split()) for t in texts
+        ]
+
+    positions = [plain(texts) for texts in by_position(references)]
+    rows = zip(plain(translations), *positions, strict=True)
+    right = sum(found in several for found, *several in rows)
+    return 100 * right / len(references)
+
+
+def exact_match_metric(target: Target) -> Metric:
+    """The share of translations equal to their reference."""
+    score = functools.partial(exact_match, lowercase=target.lowercase)
+    return Metric("exact_match", score, title="exact match")
+
+
+def chrf_metric(target: Target) -> Metric:
+    """ChrF: the n-grams of characters that translation and reference share."""
+    score = functools.partial(
+        translation_score, metric="chrF", lowercase=target.lowercase
+    )
+    return Metric("chrf", score, title="chrF")
+
+
+def ter_metric(target: Target) -> Metric:
+    """TER: edits between a translation and its reference, per word."""
+    score = functools.partial(translation_score, metric="TER")
+    return Metric("ter", score, "min", title="TER")
+
+
+def token_accuracy_metric(target: Target) -> Metric:
+    """Reference tokens that the model ranks first, as the validation counts."""
+    return Metric(
+        "token_accuracy", title="token accuracy", logged="val_hits_accuracy"
+    )
+
+
+def loss_metric(target: Target) -> Metric:
+    """The loss of the validation text, which the validation computes."""
+    return Metric("loss", mode="min", title="loss", logged="val_loss")
+
 
 AUTO = "auto"
 _MAKERS: dict[str, Callable[[Target], Metric]] = {
     "bleu": bleu.metric,
-    "chrf": chrf.metric,
-    "ter": ter.metric,
-    "exact_match": exact_match.metric,
-    "token_accuracy": token_accuracy.metric,
-    "loss": loss.metric,
+    "chrf": chrf_metric,
+    "ter": ter_metric,
+    "exact_match": exact_match_metric,
+    "token_accuracy": token_accuracy_metric,
+    "loss": loss_metric,
 }
 
 

@@ -11,8 +11,7 @@ from luong_keras.layers.argument_checks import (
 from luong_keras.layers.attention import scores
 from luong_keras.layers.checked_layer import CheckedLayer
 from luong_keras.ops import masking
-from luong_keras.ops.double_precision import check_float64
-from luong_keras.ops.dropout import dropout
+from luong_keras.ops.backends import check_float64, dropout
 from luong_keras.ops.products import weighted_sums
 
 

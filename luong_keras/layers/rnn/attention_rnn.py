@@ -20,8 +20,7 @@ from luong_keras.layers.rnn.attention_cell import (
     pad_empty_memory,
 )
 from luong_keras.ops import masking
-from luong_keras.ops.double_precision import check_float64
-from luong_keras.ops.dropout import dropout
+from luong_keras.ops.backends import check_float64, dropout
 from luong_keras.ops.scan import BACKENDS
 
 DROPOUT_STYLES = ("zaremba", "authors", "sequence")

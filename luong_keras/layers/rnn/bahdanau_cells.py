@@ -3,10 +3,8 @@
 import keras
 from keras import ops
 
-from luong_keras.layers.rnn.input_feeding_gru_cell import (
+from luong_keras.layers.rnn.input_feeding_cells import (
     InputFeedingGRUCell,
-)
-from luong_keras.layers.rnn.input_feeding_lstm_cell import (
     InputFeedingLSTMCell,
 )
 

@@ -11,7 +11,7 @@ from luong_keras.layers.attention.score import Score
 from luong_keras.layers.attention.scores import OTHER_NAMES, SCORES
 from luong_keras.layers.checked_layer import CheckedLayer
 from luong_keras.ops import masking
-from luong_keras.ops.double_precision import check_float64
+from luong_keras.ops.backends import check_float64
 from luong_keras.suggestions import did_you_mean
 
 

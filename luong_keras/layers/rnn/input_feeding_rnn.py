@@ -10,10 +10,8 @@ from luong_keras.layers.rnn.bahdanau_cells import (
     BahdanauGRUCell,
     BahdanauLSTMCell,
 )
-from luong_keras.layers.rnn.input_feeding_gru_cell import (
+from luong_keras.layers.rnn.input_feeding_cells import (
     InputFeedingGRUCell,
-)
-from luong_keras.layers.rnn.input_feeding_lstm_cell import (
     InputFeedingLSTMCell,
 )
 

@@ -2,9 +2,12 @@ import numpy as np
 import pytest
 
 from luong_keras.decoding.beam import Beam
-from luong_keras.decoding.constrained_beam import ConstrainedBeam
+from luong_keras.decoding.constrained_beam import (
+    ConstrainedBeam,
+    ForbiddenPhrases,
+    PhraseProgress,
+)
 from luong_keras.decoding.greedy import Greedy
-from luong_keras.decoding.phrases import ForbiddenPhrases, PhraseProgress
 from luong_keras.decoding.sampling import Sampling
 from luong_keras.decoding.scorers import LengthPenalty, Prefix
 from luong_keras.decoding.search import search

@@ -14,8 +14,7 @@ from luong_keras.recipe.resumption import (
     mark_finished,
     write_config,
 )
-from luong_keras.recipe.run_settings import run_config
-from luong_keras.recipe.run_word_lists import bring_in
+from luong_keras.recipe.run_settings import bring_in, run_config
 from luong_keras.text.loading import load_tokenizer
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder

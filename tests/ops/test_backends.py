@@ -2,7 +2,7 @@ import numpy as np
 from keras import ops
 from keras.random import SeedGenerator
 
-from luong_keras.ops.dropout import dropout
+from luong_keras.ops.backends import dropout
 
 
 def test_what_is_dropped_is_a_function_of_the_seeds_state():

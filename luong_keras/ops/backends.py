@@ -1,9 +1,7 @@
-"""float64, which Keras rounds to float32 by default.
+"""Float64, dropout and rows of a table, as Keras has them not everywhere."""
 
-On TensorFlow alone it does not.
-"""
-
-from keras import backend
+import keras
+from keras import backend, ops
 
 from luong_keras.missing_package import private_name
 
@@ -37,8 +35,7 @@ def enable_float64(enabled: bool = True) -> None:
         import jax
 
         jax.config.update("jax_enable_x64", enabled)
-    wide = "float64" if enabled else "float32"
-    table["float64"] = wide
+    table["float64"] = "float64" if enabled else "float32"
 
 
 def check_float64(layer) -> None:
@@ -56,3 +53,46 @@ def check_float64(layer) -> None:
             "`luong_keras.enable_float64()` first, use the TensorFlow "
             "backend, or another dtype."
         )
+
+
+def dropout(x, rate, seed_generator, noise_shape=None):
+    """`keras.random.dropout`, drawn from the generator on every backend.
+
+    On torch Keras asks torch's own generator, which no snapshot has, unless
+    the generator was made of a number or a shape is given.
+
+    Example:
+        >>> from keras.random import SeedGenerator
+        >>> dropout(ops.ones((2, 3)), 0.5, SeedGenerator()).shape[1]
+        3
+    """
+    if noise_shape is None and backend.backend() == "torch":
+        noise_shape = ops.shape(x)
+    return keras.random.dropout(
+        x, rate, noise_shape=noise_shape, seed=seed_generator
+    )
+
+
+def rows(table, places):
+    """The rows of `table` (V, E) at `places` (...), int: (..., E).
+
+    `keras.ops.take` reads a variable as a whole: on TensorFlow that is a copy
+    of it, once an optimizer has changed only some of its rows.
+    """
+    if backend.backend() != "tensorflow":
+        return ops.take(table, places, axis=0)
+    import tensorflow as tf
+
+    value = table.value if isinstance(table, keras.Variable) else table
+    return tf.gather(value, places)
+
+
+def sum_equal_rows(slices):
+    """The rows of TensorFlow's `IndexedSlices`, equal indices added up.
+
+    The result is (R, ...), a row for each of R different indices.
+    """
+    import tensorflow as tf
+
+    found, places = tf.unique(slices.indices)
+    return tf.math.unsorted_segment_sum(slices.values, places, tf.size(found))

@@ -6,7 +6,7 @@ import keras
 import pytest
 
 from luong_keras import ModelConfig, TranslationModel
-from luong_keras.models import precision
+from luong_keras.ops import devices
 
 TINY = {
     "source_vocabulary_size": 9,
@@ -28,12 +28,12 @@ def machine(monkeypatch):
             timed.append((size, dtype))
             return seconds[dtype]
 
-        precision._faster.cache_clear()
-        monkeypatch.setattr(precision, "product_seconds", product_seconds)
+        devices._faster.cache_clear()
+        monkeypatch.setattr(devices, "product_seconds", product_seconds)
         return timed
 
     yield of
-    precision._faster.cache_clear()
+    devices._faster.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_bfloat16_is_taken_where_its_product_pays(
     machine, capsys, float32, bfloat16, chosen
 ):
     machine(float32=float32, bfloat16=bfloat16)
-    assert precision.decided("auto") == chosen
+    assert devices.decided("auto") == chosen
     said = capsys.readouterr().err
     assert said.startswith(f"precision: {chosen}, for a product of 512 x 512")
     assert f"{1000 * float32:.1f} ms in float32" in said
@@ -89,16 +89,16 @@ def test_an_older_gpu_takes_float16(machine, monkeypatch, capability, half):
     else:
         pytest.skip("of torch on a CPU nothing is asked")
     timed = machine(float32=0.02, **{half: 0.01})
-    assert precision.decided("auto") == f"mixed_{half}"
+    assert devices.decided("auto") == f"mixed_{half}"
     assert timed == [(512, "float32"), (512, half)]
 
 
 def test_a_process_measures_once_and_only_for_auto(machine, capsys):
     timed = machine(float32=0.02, bfloat16=0.01)
     for given in ("float32", "float64", "mixed_float16"):
-        assert precision.decided(given) == given
+        assert devices.decided(given) == given
     assert timed == []
-    assert {precision.decided("auto") for _ in range(3)} == {"mixed_bfloat16"}
+    assert {devices.decided("auto") for _ in range(3)} == {"mixed_bfloat16"}
     assert timed == [(512, "float32"), (512, "bfloat16")]
     assert capsys.readouterr().err.count("precision:") == 1
 
@@ -111,8 +111,8 @@ def test_products_grow_until_they_can_be_timed(machine, monkeypatch):
         timed.append((size, dtype))
         return size / 2048 * 0.005
 
-    monkeypatch.setattr(precision, "product_seconds", product_seconds)
-    assert precision.decided("auto") == "float32"
+    monkeypatch.setattr(devices, "product_seconds", product_seconds)
+    assert devices.decided("auto") == "float32"
     sizes = [(512, "float32"), (1024, "float32"), (2048, "float32")]
     assert timed == [*sizes, (2048, "bfloat16")]
 
@@ -125,8 +125,8 @@ def test_a_product_is_timed_in_its_precision(monkeypatch):
         multiplied.append((left.dtype, tuple(left.shape)))
         return matmul(left, right)
 
-    monkeypatch.setattr(precision.ops, "matmul", watched)
-    seconds = precision.product_seconds(16, "bfloat16")
+    monkeypatch.setattr(devices.ops, "matmul", watched)
+    seconds = devices.product_seconds(16, "bfloat16")
     assert 0 < seconds < 10
     assert {keras.backend.standardize_dtype(d) for d, _ in multiplied} == {
         "bfloat16"

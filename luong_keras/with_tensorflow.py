@@ -1,0 +1,8 @@
+"""TensorFlow, or the error that names the line which installs it."""
+
+from luong_keras.missing_package import needs
+
+with needs("tensorflow"):
+    import tensorflow as tf
+
+__all__ = ["tf"]
