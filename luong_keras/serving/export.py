@@ -206,7 +206,12 @@ def _write(translator, folder, weights_dtype, limits):
     archive.track(translator.unknown_words)
     for name, function in signatures(translator, limits, reading).items():
         archive.add_endpoint(name, function, input_signature=specs(name))
-    archive.write_out(str(folder), verbose=False)
+    logger, level = tf.get_logger(), tf.get_logger().level
+    logger.setLevel("WARNING")  # It names the folder, which is a temporary one.
+    try:
+        archive.write_out(str(folder), verbose=False)
+    finally:
+        logger.setLevel(level)
     return signatures(translator, limits, reading, traced=False)
 
 

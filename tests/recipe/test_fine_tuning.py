@@ -1,6 +1,7 @@
 """A run that begins with the weights of another one."""
 
 import json
+import logging
 import re
 import shutil
 
@@ -238,6 +239,18 @@ def test_by_the_command(base, tmp_path, capsys):
     assert "Name the run that was exported." in capsys.readouterr().err
 
 
+@pytest.fixture
+def records():
+    """What TensorFlow logs at the level of a notebook."""
+    logger, found = tf.get_logger(), []
+    level = logger.level
+    logger.setLevel(logging.INFO)
+    logger.addFilter(found.append)  # Returns None: it is shown nowhere.
+    yield found
+    logger.removeFilter(found.append)
+    logger.setLevel(level)
+
+
 @pytest.mark.parametrize(
     "base, dtype",
     [
@@ -247,7 +260,7 @@ def test_by_the_command(base, tmp_path, capsys):
     indirect=["base"],
 )
 def test_an_export_is_a_parent_where_its_run_is_gone(
-    base, dtype, tmp_path, monkeypatch
+    base, dtype, tmp_path, monkeypatch, records
 ):
     """Its weights, vocabularies and licence, rounded as they were written."""
 
@@ -262,6 +275,8 @@ def test_an_export_is_a_parent_where_its_run_is_gone(
     tf.config.run_functions_eagerly(False)
     translator = Translator.from_run(base)
     export = translator.export(tmp_path / "served" / "1", dtype)
+    assert not [r for r in records if "written to" in r.getMessage()]
+    assert tf.get_logger().level == logging.INFO
     tf.config.run_functions_eagerly(True)
     kept = export / "assets.extra" / "parent"
     assert str(tmp_path) not in (kept / "config.json").read_text()
