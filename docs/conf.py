@@ -159,6 +159,8 @@ def _read_page(app, name, content):
 def _as_restructured_text(app, what, name, thing, options, lines):
     """Rewrites our docstrings, which are Markdown, for reStructuredText."""
     text = "\n".join(lines)
+    # An example that is not indented is no part of its heading.
+    text = re.sub(r"(?m)^(Examples?:)\n(?=>>> )", r"\1\n\n", text)
     # Names of arguments on several lines.
     text = re.sub(r"(?<=[\w*],)\n +(?=[\w*, \n]+:\s)", " ", text)
     # Formulas and code, indented.
