@@ -27,9 +27,8 @@ examples: $(INSTALLED)
 		echo "== $$name"; time -p $(BIN)/python examples/$$name.py; \
 	done
 
-# One more than two cores: some tests wait for servers and processes.
-PYTEST_3 := bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
-PYTEST := .venv/$(PYTEST_3)
+PYTEST_2 := bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+PYTEST := .venv/$(PYTEST_2)
 
 # Half of a test's time is compilation; without these emitters it is shorter.
 test: export XLA_FLAGS = --xla_cpu_use_fusion_emitters=false
@@ -58,8 +57,8 @@ test-optimized: $(INSTALLED)
 # every decoder.
 test-torch: export KERAS_BACKEND = torch
 test-torch: $(TORCH)/installed
-	$(TORCH)/$(PYTEST_3) -m "not slow and not tensorflow"
-	$(TORCH)/$(PYTEST_3) -m "slow and not tensorflow" \
+	$(TORCH)/$(PYTEST_2) -m "not slow and not tensorflow"
+	$(TORCH)/$(PYTEST_2) -m "slow and not tensorflow" \
 		tests/layers/rnn tests/golden/test_training.py
 
 # The oldest versions that setup.py allows, and those of a hosted notebook,
@@ -82,9 +81,9 @@ test-versions: $(VERSIONS:%=.venv-%/installed)
 			build/versions/$$other; \
 	done; done
 	set -e; for name in $(VERSIONS); do \
-		KERAS_BACKEND=tensorflow .venv-$$name/$(PYTEST_3) \
+		KERAS_BACKEND=tensorflow .venv-$$name/$(PYTEST_2) \
 			-m "not slow" $(VERSION_TESTS); \
-		KERAS_BACKEND=jax .venv-$$name/$(PYTEST_3) \
+		KERAS_BACKEND=jax .venv-$$name/$(PYTEST_2) \
 			-m "not slow and not tensorflow" \
 			tests/layers tests/ops tests/models tests/decoding; \
 	done

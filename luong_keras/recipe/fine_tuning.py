@@ -176,10 +176,9 @@ def parent_files(
     names = [weight.path for weight in translation_model.model.weights]
     files = {
         run.config.name: json.dumps(config_to_dict(config)).encode(),
-        run.data.name: run.data.read_bytes(),
         _NAMES: json.dumps({"paths": names}).encode(),
     }
-    for file in _kept_files(run):
+    for file in filter(Path.is_file, (run.data, *_kept_files(run))):
         files[file.name] = file.read_bytes()
     return {f"{_PARENT}/{name}": content for name, content in files.items()}
 

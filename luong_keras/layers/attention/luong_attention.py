@@ -3,11 +3,7 @@
 import keras
 from keras import ops
 
-from luong_keras.layers.argument_checks import (
-    check_call,
-    check_numbers,
-    check_share,
-)
+from luong_keras.layers import argument_checks
 from luong_keras.layers.attention import scores
 from luong_keras.layers.checked_layer import CheckedLayer
 from luong_keras.ops import masking
@@ -129,8 +125,8 @@ class LuongAttention(CheckedLayer):
                 "mask_location": None if mask_location else False,
             },
         )
-        check_numbers(units=units, max_length=max_length)
-        check_share(dropout=dropout)
+        argument_checks.check_numbers(units=units, max_length=max_length)
+        argument_checks.check_share(dropout=dropout)
         super().__init__(name=name, dtype=dtype, trainable=trainable)
         check_float64(self)
         self.supports_masking = True
@@ -234,6 +230,9 @@ class LuongAttention(CheckedLayer):
         **where,
     ):
         """A call, with what `_context_and_weights` reads beside in `where`."""
+        if value is None:  # Keras' TimeDistributed calls `call`.
+            value = query
+            value_mask = query_mask if value_mask is None else value_mask
         single_step = len(query.shape) == 2
         if single_step:
             query = ops.expand_dims(query, 1)
@@ -330,7 +329,9 @@ class LuongAttention(CheckedLayer):
         **others,
     ):
         value = query if value is None else value
-        check_call(self, query, value, query_mask, value_mask, keys, position)
+        argument_checks.check_call(
+            self, query, value, query_mask, value_mask, keys, position
+        )
 
     def _check_widths(self, keys=None, **arguments):
         if keys is not None:
@@ -373,9 +374,9 @@ class LuongAttention(CheckedLayer):
         if value is None:
             # Given twice, so that Keras fills in both masks.
             value = query
-            query_mask = args[0] if args else kwargs.get("query_mask")
-            if query_mask is not None and len(args) < 2:
-                kwargs = {"value_mask": query_mask, **kwargs}
+            mask = args[0] if args else kwargs.get("query_mask")
+            if mask is not None and len(args) < 2:
+                kwargs = {"value_mask": mask, **kwargs}
         return super().__call__(query, value, *args, **kwargs)
 
     def get_config(self):
