@@ -8,6 +8,7 @@ to one that shows the file.
 import inspect
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -140,6 +141,8 @@ def _write_generated_pages(app):
     sys.path.insert(0, str(DOCS))
     import settings_page
 
+    # Pages of files that are gone would stay, and fail the build.
+    shutil.rmtree(GENERATED / "source", ignore_errors=True)
     GENERATED.mkdir(exist_ok=True)
     for document, page in PAGES.items():
         if page.parent == GENERATED:
