@@ -20,13 +20,13 @@ import luong_keras_command  # noqa: F401  (before the package)
 from luong_keras.cli.train import parse, run
 
 
-def main() -> None:
-    """Runs what the command line asks for."""
+def main() -> int:
+    """Runs what the command line asks for; returns the exit status."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     call = parse(sys.argv[1:])
     # Here, the settings are Python: call._replace(config=...).
-    run(call)
+    return run(call)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

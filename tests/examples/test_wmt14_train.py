@@ -60,9 +60,11 @@ def run_here(command, folder):
     """The program in this process, which has loaded TensorFlow already."""
     before, sys.argv = sys.argv, [*command, str(folder)]
     try:
-        runpy.run_path(command[0], run_name="__main__")
+        with pytest.raises(SystemExit) as ended:
+            runpy.run_path(command[0], run_name="__main__")
     finally:
         sys.argv = before
+    assert ended.value.code == 0
 
 
 def interrupt(command, folder):
