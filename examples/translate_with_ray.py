@@ -46,7 +46,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("text", type=Path)
     parser.add_argument("output", type=Path)
-    parser.add_argument("--run-dir", type=Path, nargs="+", required=True)
+    parser.add_argument("--run-dir", type=Path, action="append", required=True)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--cores", type=int, default=1, help="of a worker")
     parser.add_argument("--lines", type=int, default=1024, help="of a batch")

@@ -109,7 +109,7 @@ def test_ray_translates_as_one_process_though_a_worker_dies(tmp_path):
     text, output = tmp_path / "text.txt", tmp_path / "translated.txt"
     text.write_text("".join(f"{line}\n" for line in sources))
     program = [sys.executable, EXAMPLES / "translate_with_ray.py"]
-    program += ["--run-dir", tmp_path / "run", "--lines", "50"]
+    program += ["--lines", "50", "--run-dir", tmp_path / "run"]
     process = subprocess.Popen([*program, text, output])
     part = tmp_path / "translated.txt.part"
     while not (part.exists() and part.stat().st_size):
