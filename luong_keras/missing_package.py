@@ -1,4 +1,4 @@
-"""Errors for what other packages do not have here."""
+"""Errors for packages and private names that are missing."""
 
 import contextlib
 import importlib.metadata

@@ -96,12 +96,10 @@ class Translator(TextTranslator):
         translator = cls(*parts, strategy=strategy, scorers=scorers)
         if fold_embedding:
             translator.translation_model.fold_embedding()
-        elif len(parts[0]) == 1:
-            [translator._run] = (
-                [run_folder]
-                if isinstance(run_folder, str | Path)
-                else run_folder
-            )
+        elif isinstance(run_folder, str | Path):
+            translator._run = run_folder
+        elif len(run_folder) == 1:
+            translator._run = run_folder[0]
         return translator
 
     @classmethod

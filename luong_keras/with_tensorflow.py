@@ -1,4 +1,4 @@
-"""TensorFlow, or the error that names the line which installs it."""
+"""TensorFlow, or the error that says how to install it."""
 
 from luong_keras.missing_package import needs
 

@@ -36,8 +36,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the arguments; those of the process when None.
 
     Returns:
-        The exit status: 2 for what the user can put right, and 1 where what
-        was asked for came to another end.
+        The exit status: 2 for what the user can put right, 1 where what was
+        asked for came to another end, and 75 where the same command
+        continues.
     """
     try:
         try:

@@ -1,4 +1,4 @@
-"""Phrases that a translation must not have, and a beam with those it must."""
+"""Forbidden phrases, and a beam search with required ones."""
 
 from keras import ops
 

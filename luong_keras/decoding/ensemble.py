@@ -155,7 +155,7 @@ class ModelEnsemble:
 
     @property
     def has_attention(self) -> bool:
-        """Whether the decoder attends, so that there are alignments."""
+        """True if the decoder has attention, and so alignments."""
         return any(model.has_attention for model in self.models)
 
     def fold_embedding(self) -> None:

@@ -94,7 +94,7 @@ class Sampling(IndependentSampler):
 
     @property
     def _is_whole(self):
-        """Whether every sentence samples from the whole vocabulary."""
+        """True if no sentence restricts the words that it samples from."""
         if self.top_k is not None and not isinstance(self.top_k, int):
             return False
         return isinstance(self.top_p, int | float) and (

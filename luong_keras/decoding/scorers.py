@@ -304,7 +304,7 @@ class AllScorers(PerSentence):
 
     @property
     def reranks(self):
-        """Whether any scorer reranks: a bool, or one for each sentence."""
+        """True if any scorer reranks; (B,) booleans if sentences differ."""
         each = [scorer.reranks for scorer in self.scorers]
         if any(isinstance(x, bool) and x for x in each):
             return True

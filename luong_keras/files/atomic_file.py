@@ -1,4 +1,4 @@
-"""Files that are the old ones or the new ones, never half written; and JSON."""
+"""Atomic writing of files, JSON among them."""
 
 import contextlib
 import errno

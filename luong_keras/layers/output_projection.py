@@ -1,4 +1,4 @@
-"""The last layer of a translator, and the losses right behind it."""
+"""The output projection of a translator, and the losses of its words."""
 
 import keras
 from keras import backend, ops
@@ -329,7 +329,7 @@ class WordLosses(CheckedLayer):
 
     @property
     def estimates(self):
-        """Whether the training loss samples the vocabulary."""
+        """True if the training loss uses a sampled softmax."""
         size = self.projection.vocabulary_size
         return self.sampled is not None and self.sampled < size - 1
 

@@ -1,4 +1,4 @@
-"""A batch in parts: one after the other, a few at once, one on each device.
+"""Micro-batches: in sequence, in parallel, and one for each device.
 
 `train_step` is for TensorFlow, `loss_and_updates` for JAX. Left to itself
 XLA does not divide the work of a batch over devices: every weight's gradient is

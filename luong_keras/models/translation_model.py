@@ -286,7 +286,7 @@ class TranslationModel:
 
     @property
     def has_attention(self) -> bool:
-        """Whether the decoder attends, so that there are alignments."""
+        """True if the decoder has attention, and so alignments."""
         return self.decoder.cell.attention is not None
 
     # Parts, for decoding.

@@ -1,4 +1,4 @@
-"""Float64, dropout and rows of a table, as Keras has them not everywhere."""
+"""Operations that some backends of Keras lack: float64, dropout, rows."""
 
 import keras
 from keras import backend, ops

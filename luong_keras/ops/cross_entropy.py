@@ -1,4 +1,4 @@
-"""The loss of every target word, of all logits or of a part of them.
+"""Cross-entropy of target words, over the vocabulary or a sample of it.
 
 The normaliser of the softmax (eq. 6) is a sum over V words. In
 `sampled_word_losses` it is the word itself and an estimate of the rest from C

@@ -1,4 +1,4 @@
-"""The devices of the backend: what they can do, replicas, the faster precision.
+"""The backend's devices: their abilities, replicas, the faster precision.
 
 Replicas are those of a `tf.distribute` strategy. Everywhere else, and on other
 backends, there is one replica.

@@ -86,7 +86,7 @@ def zero_where_masked(x, mask):
 
 
 def may_be_equal(shape, wanted):
-    """Whether two shapes can be equal; a None in them is any size."""
+    """Returns whether two shapes may be equal; None is any size."""
     return len(shape) == len(wanted) and all(
         None in (a, b) or a == b for a, b in zip(shape, wanted, strict=True)
     )

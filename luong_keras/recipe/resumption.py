@@ -1,4 +1,4 @@
-"""Checks of a run that continues, and a line for each of its calls."""
+"""Resumption of a run: its checks, and the record of its sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The record of a run, read from its folder, and its examples of sentences."""
+"""The record of a run, read from its folder, and its example sentences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches, and the same function of one after the other, on several threads.
+"""Batches of items, and functions that run on batches in threads.
 
 TensorFlow's operations let other threads of Python run meanwhile.
 """

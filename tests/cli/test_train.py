@@ -9,7 +9,7 @@ from luong_keras.cli.parsing import spread_assignments
 from luong_keras.cli.train import Train, parse
 from luong_keras.config.values import SHORT_NAMES, config_to_dict, override
 from luong_keras.presets import PRESETS
-from luong_keras.recipe.devices import Devices
+from luong_keras.recipe.devices import Devices, LostProcessError
 
 SIZES = "model.source_vocabulary_size=700 model.target_vocabulary_size=700"
 
@@ -262,6 +262,31 @@ def test_the_settings_reach_the_recipe(monkeypatch):
     assert folder == Path("here")
     assert stop_after == 5400.0
     assert devices == Devices()
+
+
+@pytest.mark.parametrize(
+    "ended, flags, status",
+    [
+        (True, [], 0),
+        (False, [], 75),
+        (False, ["--stop-after", "1h"], 0),
+        (LostProcessError("it broke off"), [], 75),
+        (ValueError("no such file"), [], 2),
+    ],
+)
+def test_the_status_tells_what_the_same_command_continues(
+    ended, flags, status, monkeypatch
+):
+    from luong_keras.recipe import run
+
+    def run_recipe(*given):
+        if isinstance(ended, Exception):
+            raise ended
+        return ended
+
+    monkeypatch.setattr(run, "run_recipe", run_recipe)
+    argv = ["train", "pairs.tsv", "--run-dir", "here", *flags]
+    assert main(argv) == status
 
 
 def test_lanes_share_the_cores(monkeypatch):

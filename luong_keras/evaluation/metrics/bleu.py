@@ -1,4 +1,4 @@
-"""BLEU in the tokenization of the target language, which a script may tell."""
+"""BLEU in the tokenization of the target language or script."""
 
 from __future__ import annotations
 
