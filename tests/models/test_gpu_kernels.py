@@ -2,7 +2,8 @@
 
 The registry of TensorFlow's wheel lists the kernels for GPUs on machines that
 have none. Operations on strings, tables and sets of subwords run on the host by
-nature; all others must have a kernel of their types.
+nature; all others must have a kernel of their types. JAX lowers a program for
+CUDA on any machine.
 """
 
 from collections import Counter
@@ -12,12 +13,16 @@ import numpy as np
 import pytest
 
 from luong_keras.config import AttentionConfig, ModelConfig
+from luong_keras.decoding import beam_search
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.training.losses import TranslationLoss
 from luong_keras.training.metrics import TokenPerplexity
 from luong_keras.training.optimizers import make_optimizer
 
-pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
+pytestmark = pytest.mark.slow
+on_jax = pytest.mark.skipif(
+    keras.backend.backend() != "jax", reason="lowers programs of JAX"
+)
 
 SIZES = {
     "source_vocabulary_size": 40,
@@ -139,10 +144,8 @@ def nodes_in_loops(graph):
     return found
 
 
-def training_graph(**changes):
-    """The graph of a training step: forward, backward, clipping, update."""
-    import tensorflow as tf
-
+def compiled_model(**changes):
+    """A training model with its optimizer, and a batch, as NumPy arrays."""
     config = ModelConfig(**{**SIZES, **changes})
     model = TranslationModel(config, label_smoothing=0.1).training_model
     optimizer = make_optimizer("adam", 1e-3, clip_norm=1.0)
@@ -156,14 +159,21 @@ def training_graph(**changes):
     )
     ids = np.full((4, 6), 5, "int32")
     x = {"source": ids, "target_in": ids, "target_out": ids}
-    data = tf.nest.map_structure(
-        tf.convert_to_tensor, (x, {"word": ids, "hits": ids})
-    )
+    return model, (x, {"word": ids, "hits": ids})
+
+
+def training_graph(**changes):
+    """The graph of a training step: forward, backward, clipping, update."""
+    import tensorflow as tf
+
+    model, data = compiled_model(**changes)
+    data = tf.nest.map_structure(tf.convert_to_tensor, data)
     model._symbolic_build(data_batch=data)
     step = tf.function(model.train_step, autograph=False)
     return step.get_concrete_function(data).graph.as_graph_def()
 
 
+@pytest.mark.tensorflow
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_a_training_step(name):
     graph = training_graph(**CONFIGURATIONS[name])
@@ -177,6 +187,7 @@ def test_a_training_step(name):
     assert count > 1000
 
 
+@pytest.mark.tensorflow
 def test_an_operation_without_a_kernel_is_found():
     import tensorflow as tf
 
@@ -189,6 +200,7 @@ def test_an_operation_without_a_kernel_is_found():
     assert missing == {"ListDiff": 1}
 
 
+@pytest.mark.tensorflow
 def test_an_export(tmp_path):
     from tensorflow.core.protobuf import saved_model_pb2
 
@@ -203,3 +215,55 @@ def test_an_export(tmp_path):
     missing, count = without_a_kernel(nodes_in_loops(graph))
     assert missing == {}
     assert count > 5000
+
+
+def lowered_for_cuda(function, *arguments):
+    """The program that JAX would compile on a GPU, as text."""
+    import jax
+
+    exported = jax.export.export(jax.jit(function), platforms=["cuda"])
+    return exported(*arguments).mlir_module()
+
+
+@on_jax
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_a_training_step_is_lowered_for_cuda(name):
+    model, data = compiled_model(**CONFIGURATIONS[name])
+    model._symbolic_build(data_batch=data)
+    model.optimizer.build(model.trainable_variables)
+    state = model._get_jax_state(
+        trainable_variables=True,
+        non_trainable_variables=True,
+        optimizer_variables=True,
+        metrics_variables=True,
+    )
+    program = lowered_for_cuda(model.train_step, state, data)
+    # Nothing that a GPU leaves to a library or to Python.
+    assert "custom_call" not in program
+    assert program.count("stablehlo.dot_general") > 10
+
+
+@on_jax
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_search_is_lowered_for_cuda(beam_size):
+    model = TranslationModel(ModelConfig(**{**SIZES, "attention": GLOBAL}))
+
+    def search(ids):
+        memory, mask, states = model.encode(ids)
+        step = model.decoding_step(memory, mask)
+        found = beam_search(step, states, [8, 6], 8, beam_size=beam_size)
+        return found.ids, found.scores
+
+    program = lowered_for_cuda(search, np.full((2, 5), 7, "int32"))
+    assert "custom_call" not in program
+    assert "stablehlo.while" in program
+
+
+@on_jax
+def test_a_program_that_leaves_the_gpu_is_found():
+    import jax
+
+    matrix = np.eye(3, dtype="float32")
+    assert "custom_call" in lowered_for_cuda(jax.numpy.linalg.cholesky, matrix)
+    with pytest.raises(NotImplementedError, match="cuda"):
+        lowered_for_cuda(jax.scipy.linalg.schur, matrix)
