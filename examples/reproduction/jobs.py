@@ -5,6 +5,7 @@ python -m reproduction.jobs train|distill|score NAME PLAN OUTPUT [FILES]
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -56,8 +57,10 @@ class Jobs:
         """Trains a run, from its snapshot where it was interrupted."""
         row, (seed,) = self.plan.trial(name)
         config = with_values(self._config(row), {"training.seed": seed})
-        if not run_recipe(config, self._runs(name)[0], train_only=True):
-            sys.exit("Stopped with a snapshot; the same command continues.")
+        with contextlib.suppress(KeyboardInterrupt):  # It has saved.
+            if run_recipe(config, self._runs(name)[0], train_only=True):
+                return
+        sys.exit("Stopped with a snapshot; the same command continues.")
 
     def distill(self, name: str) -> None:
         """Translates a row's training text with its models.

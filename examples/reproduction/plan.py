@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from luong_keras import PRESETS, RunConfig, config_from_dict, config_to_dict
-from luong_keras.config.values import read_yaml, with_values
+from luong_keras.config.values import with_values
+from luong_keras.config.yaml_files import read_yaml
 from luong_keras.suggestions import did_you_mean
 
 _PLANS = Path(__file__).parent / "plans"

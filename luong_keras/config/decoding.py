@@ -93,15 +93,20 @@ class DecodingConfig:
                 f"no_repeat_ngram={self.no_repeat_ngram}."
             )
         for name in ("temperature", "top_p"):
-            if not getattr(self, name) > 0:
+            if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(
                     f"{name} must be positive. Received: {name}="
                     f"{getattr(self, name)}."
                 )
-        if self.coverage_penalty < 0:
+        if not 0 <= self.coverage_penalty < math.inf:
             raise ValueError(
                 "coverage_penalty must be 0 or more. Received: "
                 f"coverage_penalty={self.coverage_penalty}."
+            )
+        if not math.isfinite(self.length_penalty):
+            raise ValueError(
+                "length_penalty must be a finite number. Received: "
+                f"length_penalty={self.length_penalty}."
             )
         self._check_lengths()
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from luong_keras.config import RunConfig
 from luong_keras.config.checks import choices_of
+from luong_keras.config.yaml_files import read_yaml
 from luong_keras.missing_package import needs
 from luong_keras.suggestions import did_you_mean
 
@@ -191,52 +192,6 @@ def read_values(path: str | Path) -> dict[str, Any]:
     return leaves
 
 
-def read_yaml(path: Path) -> Any:
-    """The content of a YAML or JSON file.
-
-    Raises:
-        FileNotFoundError: where there is no such file.
-        ValueError: where it is neither.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise FileNotFoundError(
-            f"Expected: a file of settings, YAML or JSON. Received: {path}, "
-            "which does not exist."
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} cannot be read: {error}.") from None
-    if path.suffix == ".json":
-        return _parsed_json(path, text)
-    return _parsed_yaml(path, text)
-
-
-def _parsed_json(path, text):
-    try:
-        return json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"{path} is not JSON: {error}.") from None
-
-
-def _parsed_yaml(path, text):
-    with needs("pyyaml"):
-        import yaml
-    try:
-        # A few nested aliases of them could stand for more than memory holds.
-        for event in yaml.parse(text):
-            if isinstance(event, yaml.CollectionStartEvent) and event.anchor:
-                raise ValueError(
-                    f"Expected: in {path} only anchors of single values. "
-                    f"Received: `&{event.anchor:.80}` of a list or section, in "
-                    f"line {event.start_mark.line + 1}. Write it out."
-                )
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
-        message = " ".join(str(error).split())
-        raise ValueError(f"{path} is not YAML: {message}.") from None
-
-
 # Names and types.
 
 
@@ -329,10 +284,11 @@ def _fits(value, annotation) -> bool:
     if annotation is None:
         return False
     try:
-        _validated(value, annotation)
+        found = _validated(value, annotation)
     except _pydantic().ValidationError:
         return False
-    return True
+    # To pydantic true is a 1 as well.
+    return not isinstance(value, bool) or found is value
 
 
 def expected(annotation) -> str:

@@ -6,11 +6,20 @@ import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from luong_keras.config import DataConfig, FilterConfig
 from luong_keras.data import phrasebook
-from luong_keras.data.pair_checks import filtered, pair_hash
+from luong_keras.data.pair_checks import (
+    FILTERED,
+    REASONS,
+    PairChecker,
+    check_scripts,
+    pair_hash,
+    shown_pair,
+)
 from luong_keras.data.sources.columns import RequestedColumns
+from luong_keras.data.sources.source_kinds import PlacedPair
 
 Pairs = list[tuple[str, str]]
 
@@ -115,7 +124,9 @@ def _files(
     def whole(part: str) -> Pairs:
         if part not in sources:
             return []
-        return [tuple(pair) for pair in read_text(sources[part], False)]
+        return [
+            _checked(pair, part) for pair in read_text(sources[part], False)
+        ]
 
     # Of the training text bad lines may be skipped, and are counted.
     skip = config.max_skipped > 0
@@ -133,6 +144,18 @@ def _files(
     none = config.filters == FilterConfig()
     filters = None if none else config.filters
     return _with_held_out(found, absent, filters, progress)
+
+
+def _checked(pair: PlacedPair, part: str) -> tuple[str, str]:
+    """A development or test pair."""
+    (found,) = PairChecker()([(*pair, None)])
+    if isinstance(found, str):
+        raise ValueError(
+            f"Pair {pair.place} of data.{part} cannot be used: "
+            f"{REASONS[found]}. Received: {shown_pair(pair)}. Correct it, or "
+            "remove it."
+        )
+    return pair[0], pair[1]
 
 
 def requested(config: DataConfig) -> RequestedColumns:
@@ -293,6 +316,10 @@ def held_out_pairs(
         >>> len(dev), len(test), len(dev.keys() & test.keys())
         (20, 20, 0)
     """
+    filters = filters or FilterConfig()
+    check_scripts(filters)
+    checker = PairChecker(filters=filters)
+    left_out: dict[str, list[Any]] = {}
     maximum = parts * MAX_PAIRS
     # Of more different pairs than this no more are held out.
     enough = MAX_PAIRS / SHARE
@@ -301,7 +328,10 @@ def held_out_pairs(
     candidates: dict[int, tuple[int, tuple[str, str]]] = {}
     limit = 1 << 64
     for place, pair in enumerate(pairs):
-        if not _usable(pair, filters):
+        (result,) = checker([(*pair, getattr(pair, "problem", None))])
+        if isinstance(result, str):
+            first = getattr(pair, "place", place + 1), shown_pair(pair)
+            left_out.setdefault(result, [0, *first])[0] += 1
             continue
         number = pair_hash(*pair)
         if len(different) < enough:
@@ -317,9 +347,8 @@ def held_out_pairs(
     if count <= parts:
         raise ValueError(
             f"Expected: at least {parts + 1} different sentence pairs, to "
-            f"hold {parts} out of them. Received: {count}; a pair is "
-            "two sentences that are not empty, in one file with a tab between "
-            "them. Give more, or give data.dev and data.test."
+            f"hold {parts} out of them. Received: {count}{_reasons(left_out)}. "
+            "Give more, or give data.dev and data.test."
         )
     few = min(round(SMALL_SHARE * count), FEW)
     size = min(max(round(SHARE * count), few, 1), MAX_PAIRS)
@@ -332,11 +361,10 @@ def held_out_pairs(
     return found
 
 
-def _usable(pair, filters: FilterConfig | None) -> bool:
-    try:
-        whole = all(side and side.strip() and side.encode() for side in pair)
-    except UnicodeEncodeError:
-        return False
-    if filters is None or not whole:
-        return whole
-    return filtered(pair[0], pair[1], filters) is None
+def _reasons(left_out: dict[str, list[Any]]) -> str:
+    """The numbers of pairs that cannot be used, by reason."""
+    return "".join(
+        f", and {count:,} that cannot be used, since "
+        f"{(REASONS | FILTERED)[reason]}, such as {place}: {shown}"
+        for reason, (count, place, shown) in left_out.items()
+    )

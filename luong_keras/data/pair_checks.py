@@ -103,15 +103,18 @@ class PairChecker:
             text = one_line(text)
             if prepare is not None:
                 text = prepare(text)
-            # Only ASCII spaces are cut off, but any white space counts as
-            # empty.
-            text = one_line(text).strip(" ")
+            text = _stripped(text)
             if not text or text.isspace():
                 return texts, f"empty {side}"
             texts.append(text)
         if self.filters is NO_FILTERS:
             return texts, None
         return texts, filtered(texts[0], texts[1], self.filters)
+
+
+def _stripped(text: str) -> str:
+    # Only ASCII spaces are cut off, but any white space counts as empty.
+    return one_line(text).strip(" ")
 
 
 def shown_pair(pair: tuple) -> str:
@@ -220,6 +223,7 @@ def check_scripts(filters: FilterConfig) -> None:
 
 
 def pair_hash(source: str, target: str) -> int:
-    """A number that depends on nothing but the pair."""
-    text = f"{source}\t{target}".encode("utf-8", "surrogateescape")
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest())
+    """A number that depends on nothing but the pair, without spaces around."""
+    text = f"{_stripped(source)}\t{_stripped(target)}"
+    data = text.encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest())

@@ -143,8 +143,10 @@ def raw_lines(path: Path) -> Iterator[bytes]:
 
 
 def _check_encoding(start: bytes, path: Path) -> None:
-    """Refuses UTF-16 and UTF-32, which most programs mark at the start."""
-    if start.startswith((b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")):
+    """Refuses UTF-16 and UTF-32, with a mark at the start or without."""
+    marks = b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff"
+    # Of Latin letters, without a mark, every other byte is 0.
+    if start.startswith(marks) or 3 * start.count(b"\0") > len(start):
         raise ValueError(
             f"{path} is written in UTF-16 or UTF-32. Expected: UTF-8. Convert "
             f"it: iconv -f UTF-16 -t UTF-8 {path}"

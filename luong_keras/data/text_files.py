@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from luong_keras.config import DataConfig
 from luong_keras.data.parallel_text import SUFFIXES, read_pairs
-from luong_keras.data.sources.columns import RequestedColumns
+from luong_keras.data.sources.columns import RequestedColumns, column_language
 from luong_keras.data.sources.registry import (
     FILE_NAMES,
     PACKED_NAMES,
@@ -144,9 +144,10 @@ def _two_files(
 def _existing(name: str) -> Path:
     path = local(name)
     if not path.is_file():
+        what = "is no file" if path.exists() else "does not exist"
         raise FileNotFoundError(
             "Expected: a text file of one sentence a line, or one of both "
-            f"sides ({FILE_NAMES}). Received: {path}, which does not exist."
+            f"sides ({FILE_NAMES}). Received: {path}, which {what}."
         )
     return path
 
@@ -185,6 +186,9 @@ def given_pairs(
 ) -> Iterator[PlacedPair]:
     """Reads the pairs, with the columns of the run where a file has them.
 
+    Where it has not, they are guessed, in the direction of the run, and told
+    on standard error.
+
     Args:
         files: Those that `check_files` has passed.
         data: The settings of the run.
@@ -199,10 +203,15 @@ def given_pairs(
 
 def _found(files: tuple[Path, ...], data: DataConfig) -> list[TextSource]:
     given = [tuple(map(str, files))]
-    languages = data.languages
-    if data.columns is not None:
-        with contextlib.suppress(ValueError):
-            return text_sources(
-                given, RequestedColumns(languages, data.columns)
-            )
-    return text_sources(given, RequestedColumns(languages))
+    languages, columns = data.languages, data.columns
+    if columns is None:
+        return text_sources(given, RequestedColumns(languages))
+    try:
+        return text_sources(given, RequestedColumns(languages, columns))
+    except ValueError:
+        source, target = map(column_language, columns)
+        if source is not None and target is not None:
+            languages = source, target
+        found = text_sources(given, RequestedColumns(languages))
+        print(*(one.note for one in found if one.note), file=sys.stderr)
+        return found

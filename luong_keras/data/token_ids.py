@@ -224,6 +224,6 @@ def select_pairs(
             f"No pair is left to train on. Received: {len(corpus)} pairs, "
             f"{selection.empty} with a side of no tokens, "
             f"{selection.dropped} with more than {max_length} tokens. Give a "
-            "larger `max_length`, or `over_long='cut'`."
+            "larger `max_length`, or `over_long='truncate'`."
         )
     return selection

@@ -215,12 +215,29 @@ def _written(
     return str(path)
 
 
+def _cell(value: Any, number: int) -> str:
+    """A sentence as a cell, which is read again as it is."""
+    text = text_or_none(value)
+    if text is None:
+        # None and NaN are a sentence that is missing.
+        if value is not None and value == value:
+            raise ValueError(
+                f"Expected: sentences, as text. Received: {value!r:.200}, of "
+                f"type {type(value).__name__}, in pair {number}. Convert it "
+                "to str first."
+            )
+        return ""
+    if text.startswith('"'):
+        text = '"' + text.replace('"', '""') + '"'
+    return text
+
+
 def _lines(
     pairs: Iterable[tuple[Any, Any]], requested: RequestedColumns
 ) -> Iterator[bytes]:
     """The lines of a file of two columns."""
     for number, pair in enumerate(pairs, start=1):
-        cells = [text_or_none(text) or "" for text in pair]
+        cells = [_cell(text, number) for text in pair]
         if number == 1:
             # A header where the columns are looked for by their names, or
             # where the first pair would be taken for one.

@@ -18,7 +18,7 @@ SIZES = "model.source_vocabulary_size=700 model.target_vocabulary_size=700"
 def places(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("pairs.tsv", "dev.tsv", "text.en", "text.de"):
-        (tmp_path / name).write_text("a\tb\n")
+        (tmp_path / name).write_text("a\tb\nc\td\n")
     (tmp_path / "some.yaml").write_text(
         "training: {epochs: 7, batch_size: 7}\nmodel: {units: 8}\n"
     )

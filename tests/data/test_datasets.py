@@ -7,6 +7,7 @@ import pytest
 from luong_keras.config import DataConfig
 from luong_keras.data import phrasebook
 from luong_keras.data.datasets import corpus_key, load_datasets
+from luong_keras.data.text_files import given_pairs
 
 SMALL = {"dataset": "phrasebook", "train_size": 20}
 
@@ -230,6 +231,48 @@ def test_files_without_languages_and_the_pairs_held_out(columns, names):
     assert again.dev == pairs and len(list(again.train())) == 180
     assert len(again.test) == 20
     assert again.train_key != found.train_key
+
+
+def test_copies_with_other_spaces_are_held_out_together(columns):
+    folder, pairs = columns
+    (folder / "twice.tsv").write_text(
+        "".join(f"{s}\t{t}\n{s} \t {t}\n" for s, t in pairs)
+    )
+    found = load_datasets(DataConfig("files", train=str(folder / "twice.tsv")))
+    train = {(s.strip(), t.strip()) for s, t in found.train()}
+    for pair in [*found.dev, *found.test]:
+        assert tuple(side.strip() for side in pair) not in train
+
+
+@pytest.mark.parametrize("bad", ["a\t \n", "\tb\n", f"{'x' * 20_001}\tb\n"])
+@pytest.mark.parametrize("part", ["dev", "test"])
+def test_pairs_of_a_small_part_are_all_good(columns, part, bad):
+    folder, _ = columns
+    train, path = folder / "pairs.tsv", folder / "part.tsv"
+    path.write_text(f"a\tb\n{bad}")
+    config = DataConfig("files", train=str(train), **{part: str(path)})
+    message = rf"Pair part\.tsv:2 of data\.{part} cannot be used: .*sentence"
+    with pytest.raises(ValueError, match=message):
+        load_datasets(config)
+
+
+@pytest.mark.parametrize(
+    "header, expected, told",
+    [
+        ("German\tEnglish", ("x", "y"), ""),
+        ("en\tde", ("y", "x"), "source = 'de', target = 'en' (guessed"),
+        ("source\ttarget", ("x", "y"), "source = 'source'"),
+    ],
+)
+def test_another_file_has_the_direction_of_the_run(
+    tmp_path, capsys, header, expected, told
+):
+    path = tmp_path / "a.tsv"
+    path.write_text(f"{header}\nx\ty\n")
+    # A run keeps no languages where only columns were named.
+    data = DataConfig("files", train="t.tsv", columns=("German", "English"))
+    assert [tuple(p) for p in given_pairs((path,), data)] == [expected]
+    assert told in capsys.readouterr().err
 
 
 def test_a_bad_line_is_told_with_its_file(columns):

@@ -2,6 +2,7 @@ import random
 
 import pytest
 
+from luong_keras.config import FilterConfig
 from luong_keras.data.datasets import MAX_PAIRS, held_out_pairs, pair_hash
 
 
@@ -42,6 +43,34 @@ def test_a_hash_knows_which_side_a_word_is_on():
     assert pair_hash("a", "b") != pair_hash("b", "a")
 
 
+def test_spaces_around_a_sentence_make_no_other_pair():
+    assert pair_hash(" a", "b  ") == pair_hash("a", "b")
+    assert pair_hash("a\ud83d", "b") != pair_hash("a", "b")
+
+
 def test_too_few_pairs_are_refused():
     with pytest.raises(ValueError, match="at least 3 .* Received: 2"):
         held_out_pairs(pairs_of(2) * 5, 2)
+
+
+@pytest.mark.parametrize(
+    "pair, filters, message",
+    [
+        (("x\udcff", "y"), None, "be written as UTF-8, such as 1: 'x"),
+        (("x", None), None, "no tab between source and target, such as 1"),
+        (("", "y"), None, "10 that cannot .* the source sentence is empty"),
+        (
+            ("x", "y"),
+            FilterConfig(scripts=("Cyrillic", "Latin")),
+            "fewer than half of the source's letters are of its script",
+        ),
+        (
+            ("x", "y"),
+            FilterConfig(scripts=("Klingon", "Latin")),
+            "names scripts of Unicode.*Received: 'Klingon'",
+        ),
+    ],
+)
+def test_too_few_pairs_have_a_reason(pair, filters, message):
+    with pytest.raises(ValueError, match=message):
+        held_out_pairs([pair] * 10, 2, filters)

@@ -332,6 +332,22 @@ def read(path, content, requested=None, skip=False):
         ("a.tsv", b"de\ten\nx\ty\n", None, [("y", "x")]),
         ("a.tsv", b"x\ty\tz\n", ("3", "1"), [("z", "x")]),
         ("a.tsv", b"p\tq\tr\nx\ty\tz\n", ("r", "p"), [("z", "x")]),
+        # The number of a column is no name of one in a line of data.
+        ("a.tsv", b"x\ty\t1\nz\tw\t2\n", ("1", "2"), XYZW),
+        ("a.tsv", b"3\tx\ty\n4\tz\tw\n", ("2", "3"), XYZW),
+        ("a.tsv", b"2\ty\n3\tw\n", ("1", "2"), [("2", "y"), ("3", "w")]),
+        ("a.csv", b"1,x\n", ("2", "1"), [("x", "1")]),
+        # Behind empty lines.
+        ("a.csv", b"\nid,en,de\n1,x,y\n", None, [("x", "y")]),
+        ("a.csv", b"sep=;\n\nen;de\n\nx;y\n", None, [("x", "y")]),
+        # Every cell in quotes.
+        (
+            "a.tsv",
+            b'"en"\t"de"\n"x"\t"y ""q"" r"\n"two\nlines"\t"w"\n',
+            None,
+            [("x", 'y "q" r'), ("two lines", "w")],
+        ),
+        ("a.tsv", b'"x"\t"y"\n"z"\tw\n', None, [('"x"', '"y"'), ('"z"', "w")]),
         ("a.csv", b"x,y\n", None, [("x", "y")]),
         ("a.csv", b'id;en;de\n1;"x ""q""; 1";y\n', None, [('x "q"; 1', "y")]),
         ("a.csv", b'en,de\n"two\nlines",y\n', None, [("two lines", "y")]),
@@ -343,9 +359,7 @@ def test_columns_of_a_file(tmp_path, name, content, columns, pairs):
     requested = RequestedColumns(columns=columns)
     note, found = read(tmp_path / name, content, requested)
     assert [tuple(pair) for pair in found] == pairs
-    assert (note is None) == (
-        name != "a.csv" and columns is None and b"x" in content.split(b"\n")[0]
-    )
+    assert (note is None) == (name == "a.jsonl" and columns is None)
 
 
 @pytest.mark.parametrize(
@@ -383,8 +397,8 @@ def test_columns_of_a_file(tmp_path, name, content, columns, pairs):
         ("a.jsonl", b'{\n["x", "y"]\n', "Line 1 of .* is no JSON", "no record"),
         (
             "a.jsonl",
-            b'{"en": "x", "de": "y"}\n{"en": "x", "de": 3}\n',
-            "Line 2 of .* has no target sentence.*Received: 3",
+            b'{"en": "x", "de": "y"}\n{"en": "x", "de": 3.5}\n',
+            "Line 2 of .* has no target sentence.*Received: 3.5",
             "no target",
         ),
         (
@@ -564,11 +578,62 @@ def test_columns_named_for_objects_and_files_together(tmp_path):
     assert (datasets.dev, datasets.test) == ([("c", "d")], [("e", "f")])
 
 
-def test_a_first_pair_that_reads_as_a_header_is_kept(tmp_path):
-    pairs = [("Source", "Target"), ("a", "b")]
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        [("Source", "Target"), ("a", "b")],
+        # Quotes stay as they are.
+        [('"Yes""No"', '"Ja"'), ('"a', "b")],
+        [('"Yes"', '"Ja" "'), ('"a', '"b'), ("c", 'd"e"')],
+    ],
+)
+def test_pairs_are_kept_as_they_are(tmp_path, pairs):
     settings = text_settings(RunFolder(tmp_path), pairs)
     sources = text_sources(settings["data.train"], RequestedColumns())
     assert [tuple(pair) for pair in read_text(sources, False)] == pairs
+
+
+NUMBERS = [("998", "nine hundred and ninety eight"), ("7", "seven")]
+
+
+def test_whole_numbers_are_text(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    path = tmp_path / "a.jsonl"
+    content = b'{"n": 998, "words": "%b"}\n{"n": 7, "words": "seven"}\n'
+    note, found = read(path, content % NUMBERS[0][1].encode())
+    assert "source = 'n', target = 'words'" in note
+    assert [tuple(pair) for pair in found] == NUMBERS
+    frame = pandas.DataFrame(NUMBERS, columns=["n", "words"])
+    frame["n"] = frame["n"].astype(int)
+    run = RunFolder(tmp_path / "run")
+    settings = text_settings(run, frame)
+    sources = text_sources(settings["data.train"], RequestedColumns())
+    assert [tuple(pair) for pair in read_text(sources, False)] == NUMBERS
+    frame["n"] = frame["n"] / 2
+    with pytest.raises(ValueError, match="Received: 499.0, of type float, in"):
+        text_settings(run, frame)
+
+
+@pytest.mark.parametrize(
+    "name, content",
+    [
+        ("a.csv", b""),
+        ("a.csv", b"en,de\n"),
+        ("a.csv", b"sep=;\n"),
+        ("a.tsv", b""),
+        ("a.tsv", b"en\tde\n"),
+        ("a.tsv", b'"en"\t"de"\n'),
+    ],
+)
+def test_a_file_without_pairs_is_named(tmp_path, name, content):
+    with pytest.raises(ValueError, match=f"no sentence: .*{name} is empty"):
+        read(tmp_path / name, content)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-16"])
+def test_two_bytes_a_letter_are_refused(tmp_path, encoding):
+    with pytest.raises(ValueError, match="UTF-16 or UTF-32. Expected: UTF-8"):
+        read(tmp_path / "a.tsv", "a cat\teine Katze\n".encode(encoding))
 
 
 @pytest.mark.parametrize("name, mark", [("a.csv", ","), ("a.tsv", "\t")])

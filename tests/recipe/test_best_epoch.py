@@ -236,7 +236,7 @@ def test_an_unknown_metric_is_told_before_the_text_is_read(tmp_path, quick):
 @pytest.mark.parametrize("text", [chinese, inflected])
 def test_the_command_exports_the_best_epoch(tmp_path, text):
     """Trained in earnest: what is exported scores as the best epoch did."""
-    pairs = text(600)
+    pairs = text(720)  # of which 144 are held out
     path = tmp_path / "pairs.tsv"
     path.write_text("".join(f"{s}\t{t}\n" for s, t in pairs))
     command = f"train {path} --run-dir {tmp_path}/run --preset small-fast"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from luong_keras.suggestions import did_you_mean
 
@@ -82,11 +83,14 @@ def named_columns(
         (2, 1)
     """
     places = []
+    # The names may be a line of data, with one of the numbers in it.
+    all_named = {*columns} <= {*names}
     for column in columns:
-        if column in names:
-            places.append(list(names).index(column))
-        elif column.isdecimal() and 1 <= int(column) <= len(names):
+        counted = column.isdecimal() and 1 <= int(column) <= len(names)
+        if counted and not all_named:
             places.append(int(column) - 1)
+        elif column in names:
+            places.append(list(names).index(column))
         else:
             hint = did_you_mean(column, names)
             raise ValueError(
@@ -133,10 +137,7 @@ def guessed_columns(
         if all(len(places) == 1 for places in found):
             return found[0][0], found[1][0]
     # Two other languages, in their order.
-    known = [
-        next((code for code in _LANGUAGES if word in _of_language(code)), None)
-        for word in words
-    ]
+    known = list(map(column_language, names))
     if len(known) == 2 and None not in known and known[0] != known[1]:
         return 0, 1
     return None
@@ -182,6 +183,17 @@ def chosen_note(
     """Says which columns were chosen, and how."""
     source, target = (names[place] for place in found)
     return f"{what}: source = {source!r}, target = {target!r} ({how})"
+
+
+def column_language(name: str) -> str | None:
+    """The code of the language that a column is named for, if it is.
+
+    Example:
+        >>> column_language("German"), column_language("id")
+        ('de', None)
+    """
+    word = _words(name)
+    return next((c for c in _LANGUAGES if word in _of_language(c)), None)
 
 
 def _of_language(language: str) -> set[str]:
@@ -258,7 +270,19 @@ def chosen_fields(
             f"Expected: in {what}, records with named fields, or pairs of "
             f"source and target. Received: {record!r:.80}."
         )
-    paths = list(_paths(record))
+    paths = list(_paths(record, str | bytes | None))
+    try:
+        return _fields(paths, requested, what)
+    except ValueError:
+        # A number may be a sentence, where nothing else is.
+        return _fields(
+            list(_paths(record, str | bytes | None | int)), requested, what
+        )
+
+
+def _fields(
+    paths: Sequence[tuple[str, ...]], requested: RequestedColumns, what: str
+) -> Fields:
     names = [".".join(path) for path in paths]
     source, target, note = chosen_columns(names, requested, what)
     return Fields(paths[source], paths[target], note)
@@ -284,10 +308,10 @@ def field(record: object, keys: tuple[str | int, ...]) -> object:
     return value
 
 
-def _paths(record: Mapping):
-    """The keys that lead to each value that may be a sentence."""
+def _paths(record: Mapping, kinds: Any):
+    """The keys that lead to each value of some types."""
     for name, value in record.items():
         if isinstance(value, Mapping):
-            yield from ((name, *inner) for inner in _paths(value))
-        elif value is None or isinstance(value, str | bytes):
+            yield from ((name, *inner) for inner in _paths(value, kinds))
+        elif isinstance(value, kinds):
             yield (name,)

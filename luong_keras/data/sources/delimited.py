@@ -32,6 +32,8 @@ from luong_keras.data.sources.source_kinds import (
 # Quotes around all of it and none alone inside, as pandas and spreadsheets
 # write a cell with quotes; other text with quotes stays as it is.
 _QUOTED = re.compile(r'"(?:[^"]|"")*""(?:[^"]|"")*"')
+_CELL = r'"(?:[^"\t]|"")*'
+_ALL_IN_QUOTES = re.compile(rf'(?:{_CELL}"(?:\t{_CELL}")+\n+)+(?:{_CELL})?')
 
 
 def _first_two_or_named(
@@ -56,11 +58,15 @@ def _first_two_or_named(
     """
     name, count = path.name, len(cells)
     guess = guessed_columns(cells, requested.languages)
-    if requested.columns is not None:
-        found = named_columns(cells, requested.columns, name)
-        header = bool({*requested.columns} & {*cells}) or guess is not None
+    if (columns := requested.columns) is not None:
+        found = named_columns(cells, columns, name)
+        # A number of a column in one cell makes no header.
+        numbers = all(map(str.isdecimal, columns))
+        header = not numbers or {*columns} <= {*cells} or guess is not None
         names = cells if header else [str(i + 1) for i in range(count)]
         note = chosen_note(names, found, name, "as data.columns says")
+        if not header:
+            note += f"; {_first_pair(cells, found)}"
         return Columns(*found, header, note, count)
     if guess is not None:
         note = chosen_note(cells, guess, name, "guessed by the first line")
@@ -74,28 +80,40 @@ def _first_two_or_named(
             "first: --columns NAME NAME (data.columns), or by their numbers "
             "from 1."
         )
-    hint = None
-    if count == 2 and all(len(c) > 1 and c.isidentifier() for c in cells):
-        hint = (
-            f"{name}: no header, so its first line is a pair, {cells[0]!r} → "
-            f"{cells[1]!r}. If it is a header: --columns {' '.join(cells)}"
-        )
-    return Columns(0, 1, note=hint, count=2)
+    told = None
+    if count == 2:
+        told = f"{name}: {_first_pair(cells, (0, 1))}"
+        if all(len(c) > 1 and c.isidentifier() for c in cells):
+            told += f". If it is a header: --columns {' '.join(cells)}"
+    return Columns(0, 1, note=told, count=2)
+
+
+def _first_pair(cells: list[str], found: tuple[int, int]) -> str:
+    source, target = (cells[place][:40] for place in found)
+    return f"no header, so its first line is a pair, {source!r} → {target!r}"
 
 
 def open_tsv(path: Path, requested: RequestedColumns) -> TextSource:
-    """Finds the columns of a file by its first line."""
+    """Finds the columns of a file by its first lines."""
     check_is_file(path)
-    first = next(raw_lines(path), b"")
-    line = decode_line(first, 1, path, "surrogateescape")
-    columns = _first_two_or_named(line.split("\t"), requested, path)
-    return TextSource(functools.partial(_read_tsv, path, columns), columns.note)
+    lines = [
+        decode_line(raw, number, path, "surrogateescape")
+        for number, raw in enumerate(itertools.islice(raw_lines(path), _FIRST))
+    ]
+    if _ALL_IN_QUOTES.fullmatch("\n".join([*lines, ""])):
+        return _open_records(path, requested, "\t")
+    first = next(filter(None, lines), "")
+    columns = _first_two_or_named(first.split("\t"), requested, path)
+    skipped = lines.index(first) + 1 if columns.header else 0
+    return TextSource(
+        functools.partial(_read_tsv, path, columns, skipped), columns.note
+    )
 
 
 def _read_tsv(
-    path: Path, columns: Columns, skip_bad_lines: bool
+    path: Path, columns: Columns, skipped: int, skip_bad_lines: bool
 ) -> Iterator[PlacedPair]:
-    """Reads the pairs of a file.
+    """Reads the pairs of a file, behind the lines with the header.
 
     Lines with fewer columns than need be, or with more than the first one,
     are marked, or errors.
@@ -104,14 +122,18 @@ def _read_tsv(
     number = 0
     for number, raw in enumerate(raw_lines(path), start=1):
         line = decode_line(raw, number, path, errors)
-        if columns.header and number == 1:
+        if number <= skipped:
             continue
         yield _pair_of_cells(
             [one_line(_unquoted(cell)) for cell in line.split("\t")],
             *(columns, path, number, "a tab", skip_bad_lines),
         )
-    if not number:
-        raise ValueError(f"The parallel text has no sentence: {path} is empty.")
+    if number <= skipped:
+        raise _empty(path)
+
+
+def _empty(path: Path) -> ValueError:
+    return ValueError(f"The parallel text has no sentence: {path} is empty.")
 
 
 def _pair_of_cells(
@@ -164,14 +186,21 @@ def open_csv(path: Path, requested: RequestedColumns) -> TextSource:
     """Finds the columns and what is between them by the first records."""
     check_is_file(path)
     stated = _stated_delimiter(path)
-    delimiter, cells = _first_record(path, stated or _DELIMITERS)
+    return _open_records(path, requested, stated or _DELIMITERS, bool(stated))
+
+
+def _open_records(
+    path: Path,
+    requested: RequestedColumns,
+    delimiters: str,
+    stated: bool = False,
+) -> TextSource:
+    delimiter, cells = _first_record(path, delimiters, stated)
     columns = _first_two_or_named(cells, requested, path)
     note = columns.note
-    if note is None:
-        note = f"{path.name}: no header, the first column is the source"
-    if delimiter != ",":
+    if note is not None and delimiter != "," and delimiters != "\t":
         note += f", {delimiter!r} between columns"
-    left_out = columns.header + (stated is not None)
+    left_out = columns.header + stated
     return TextSource(
         functools.partial(_read_csv, path, columns, delimiter, left_out), note
     )
@@ -186,14 +215,16 @@ def _read_csv(
 ) -> Iterator[PlacedPair]:
     """Reads the pairs of a file; line ends inside of quotes become spaces."""
     errors = "surrogateescape" if skip_bad_lines else "strict"
-    records = _records(path, delimiter, errors)
+    # An empty line is no record.
+    records = filter(lambda found: found[1], _records(path, delimiter, errors))
+    number = 0
     for number, cells in itertools.islice(records, left_out, None):
-        if not cells:
-            continue  # An empty line is no record.
         yield _pair_of_cells(
             [one_line(cell) for cell in cells],
             *(columns, path, number, repr(delimiter), skip_bad_lines),
         )
+    if not number:
+        raise _empty(path)
 
 
 def _stated_delimiter(path: Path) -> str | None:
@@ -203,7 +234,9 @@ def _stated_delimiter(path: Path) -> str | None:
     return found and found[1]
 
 
-def _first_record(path: Path, delimiters: str) -> tuple[str, list[str]]:
+def _first_record(
+    path: Path, delimiters: str, stated: bool
+) -> tuple[str, list[str]]:
     """The delimiter of a file, and its first record.
 
     It gives all of the first records the same number of cells, two or more;
@@ -216,8 +249,8 @@ def _first_record(path: Path, delimiters: str) -> tuple[str, list[str]]:
         # A delimiter with which the quotes do not close is no candidate.
         with contextlib.suppress(ValueError):
             first = [r for _, r in itertools.islice(records, _FIRST) if r]
-            if len(delimiters) == 1:
-                del first[:1]
+            if stated:
+                del first[:1]  # which states it
             counts = set(map(len, first))
             alike = len(counts) == 1 and counts != {1}
             cells = first[0] if first else []

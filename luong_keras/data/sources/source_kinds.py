@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -57,10 +58,13 @@ def one_line(text: str) -> str:
 def text_or_none(value: object) -> str | None:
     """The cell of a record, as text of one line.
 
-    Bytes are taken for UTF-8; what is neither is no sentence.
+    Bytes are taken for UTF-8, and whole numbers as they are written; what is
+    nothing of that is no sentence.
     """
     if isinstance(value, bytes):
         value = value.decode("utf-8", "surrogateescape")
+    elif isinstance(value, numbers.Integral) and not isinstance(value, bool):
+        value = str(value)
     return one_line(value) if isinstance(value, str) else None
 
 

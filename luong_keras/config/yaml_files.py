@@ -1,0 +1,74 @@
+"""Files of settings, YAML or JSON."""
+
+import functools
+import json
+from pathlib import Path
+from typing import Any
+
+from luong_keras.missing_package import needs
+
+
+def read_yaml(path: Path) -> Any:
+    """The content of a YAML or JSON file.
+
+    Raises:
+        FileNotFoundError: where there is no such file.
+        ValueError: where it is neither.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"Expected: a file of settings, YAML or JSON. Received: {path}, "
+            "which does not exist."
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} cannot be read: {error}.") from None
+    if path.suffix == ".json":
+        return _parsed_json(path, text)
+    return _parsed_yaml(path, text)
+
+
+def _parsed_json(path, text):
+    try:
+        return json.loads(
+            text, object_pairs_hook=functools.partial(_unique, path)
+        )
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"{path} is not JSON: {error}.") from None
+
+
+def _unique(path: Path, pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
+    """A section, in which no name may stand twice."""
+    names = [name for name, _ in pairs]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(
+            f"Expected: in {path}, each name once in its section. Received: "
+            f"{twice!r} twice. Leave one out."
+        )
+    return dict(pairs)
+
+
+def _parsed_yaml(path, text):
+    with needs("pyyaml"):
+        import yaml
+
+    class Loader(yaml.SafeLoader):
+        def construct_mapping(self, node, deep=False):
+            super().construct_mapping(node, deep=True)
+            return _unique(path, self.construct_pairs(node, deep=True))
+
+    try:
+        # A few nested aliases of them could stand for more than memory holds.
+        for event in yaml.parse(text):
+            if isinstance(event, yaml.CollectionStartEvent) and event.anchor:
+                raise ValueError(
+                    f"Expected: in {path} only anchors of single values. "
+                    f"Received: `&{event.anchor:.80}` of a list or section, in "
+                    f"line {event.start_mark.line + 1}. Write it out."
+                )
+        return yaml.load(text, Loader)
+    except (yaml.YAMLError, RecursionError) as error:
+        message = " ".join(str(error).split())
+        raise ValueError(f"{path} is not YAML: {message}.") from None
