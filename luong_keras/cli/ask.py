@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -24,6 +24,7 @@ from luong_keras.evaluation.plots import plot_alignment
 from luong_keras.inference.search_options import SEARCH_OPTIONS
 from luong_keras.inference.translation import ABSENT_SCORE
 from luong_keras.missing_package import needs
+from luong_keras.progress import progress_bar
 
 with needs("luong-keras-client", "client"):
     from luong_keras_client import (
@@ -242,11 +243,13 @@ def print_answers(
         size = arguments.batch_size * arguments.concurrency
         parts = iter(lambda: list(itertools.islice(pairs, size)), [])
         answers = _answers_in_parts(client, parts, arguments)
-    with counted_lines() as count:
+    # A terminal that shows the lines shows how far they are.
+    quiet = contextlib.nullcontext(lambda count: None)
+    with quiet if sys.stdout.isatty() else progress_bar("asking") as advance:
         for answer in answers:
             # Whoever reads them has each as soon as it is there.
             print(answer, flush=True)
-            count()
+            advance(1)
 
 
 def draw_first(
@@ -270,30 +273,6 @@ def draw_first(
             arguments.plot,
         )
     return itertools.chain([first], pairs)
-
-
-@contextmanager
-def counted_lines(console: Any = None) -> Iterator[Callable[[], None]]:
-    """Shows how many lines are done, where that disturbs nothing.
-
-    That is at a terminal, unless it shows the lines themselves.
-
-    Args:
-        console: where to show it, instead.
-    """
-    shown = sys.stderr.isatty() and not sys.stdout.isatty()
-    if console is None and not shown:
-        yield lambda: None
-        return
-    # It comes with Keras.
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
-
-    columns = SpinnerColumn(), "{task.completed} lines", TimeElapsedColumn()
-    console = console or Console(stderr=True)
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("", total=None)
-        yield lambda: progress.advance(task)
 
 
 def _answers_in_parts(

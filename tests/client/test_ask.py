@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from luong_keras.cli.ask import Ask, counted_lines
+from luong_keras.cli.ask import Ask
 from luong_keras.cli.main import main
 from luong_keras_client import AsyncTranslationClient, TranslationClient
 from tests.client.fake_servers import Refusal, answered, shout
@@ -198,17 +198,13 @@ def test_a_server_that_refuses_is_one_line(ask, model):
     assert status == 2 and "LUONG_KERAS_TOKEN" in line
 
 
-def test_it_counts_where_it_is_looked_at():
-    from rich.console import Console
-
-    shown = io.StringIO()
-    console = Console(file=shown, force_terminal=True, width=80)
-    with counted_lines(console) as count:
-        for _ in range(12):
-            count()
-    assert "12 lines" in shown.getvalue()
-    with counted_lines() as count:  # Not in tests.
-        count()
+def test_it_tells_how_far_it_is(ask, monkeypatch):
+    monkeypatch.setattr("luong_keras.progress.SECONDS_A_LINE", 0)
+    _, lines, told = ask("a", "b")
+    assert len(lines) == 2 and told == ["asking: 1", "asking: 2"]
+    # A terminal shows the lines themselves.
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    assert ask("a", "b")[2] == []
 
 
 def command(*arguments, **options):
