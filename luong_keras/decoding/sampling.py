@@ -74,7 +74,8 @@ class Sampling(IndependentSampler):
         if bonus is not None:
             gains = gains + bonus
         gain = ops.take_along_axis(gains, words[..., None], axis=-1)[..., 0]
-        return gain, words
+        possible = ops.max(allowed, axis=-1) > NEVER / 2
+        return ops.where(possible, gain, NEVER), words
 
     def _allowed(self, state, logits, bonus, barred):
         """Logits at the temperature, `NEVER` where nothing is drawn."""

@@ -109,8 +109,10 @@ class StochasticBeam(Beam):
         scores = ops.where(empty, -float("inf"), scores)
         scores, order = largest(scores, self.num_hypotheses)
         slots, lengths = gather_beams(merged[1:3], order)
-        lengths = ops.where(scores == -float("inf"), 0, lengths)
-        ends = ops.where(lengths < state.max_lengths[:, None], lengths, -1)
+        found = scores > -float("inf")
+        lengths = ops.where(found, lengths, 0)
+        ended = found & (lengths < state.max_lengths[:, None])
+        ends = ops.where(ended, lengths, -1)
         return FinalHypotheses(scores, slots, lengths, ends)
 
     def _candidates(self, state, strategy_state):
@@ -141,7 +143,9 @@ class StochasticBeam(Beam):
             NEVER,
             gains / self.temperature,
         )
-        drawn = ops.log_softmax(drawn, axis=-1) + tempered[..., None]
+        possible = ops.max(drawn, axis=-1, keepdims=True) > NEVER / 2
+        drawn = ops.where(possible, ops.log_softmax(drawn, axis=-1), NEVER)
+        drawn = drawn + tempered[..., None]
         noisy = self._perturbed(state, drawn, perturbed[..., None])
         size = at_most(max(self.num_hypotheses, 2), state.vocabulary_size)
         noisy, words = top_k(noisy, size)

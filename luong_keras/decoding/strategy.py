@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from luong_keras.decoding.top_words import largest
+from luong_keras.decoding.top_words import NEVER, largest
 from luong_keras.ops.batch_compaction import PerSentence, column
 
 
@@ -183,7 +183,8 @@ class IndependentSampler(DecodingStrategy):
             barred: (B, 1) where `</s>` is not allowed yet.
 
         Returns:
-            What is added to the scores and the words, (B, K) each.
+            What is added to the scores and the words, (B, K) each. Where no
+            word is allowed, `NEVER` is added.
         """
         raise NotImplementedError
 
@@ -210,9 +211,8 @@ class IndependentSampler(DecodingStrategy):
         # As in beam search, the first word is never `</s>`.
         least = ops.maximum(state.min_lengths, 1)
         gains, words = self.pick(state, (state.position < least)[:, None])
-        ends = words == state.eos_id
         scores = state.scores + ops.where(unfinished, gains, 0.0)
-        writes = unfinished & ~ends
+        writes = unfinished & (words != state.eos_id) & (scores > NEVER / 2)
         lengths = lengths + ops.cast(writes, "int32")
         room = (state.position + 1 < state.max_lengths)[:, None]
         unfinished = writes & room
@@ -235,16 +235,18 @@ class IndependentSampler(DecodingStrategy):
             state.scores, symbols, state.scorer_states, slots
         )
         ends = ops.where(lengths < maximum, lengths, -1)
-        if self._single:
-            return FinalHypotheses(ranking, slots, lengths, ends)
-        counts = self.num_hypotheses
-        if self.counts is not None:
-            counts = ops.cast(self.counts, "int32")[:, None]
-        # Of a sentence without room for a word there is one.
-        counted = places < ops.where(maximum > 0, counts, 1)
+        counted = state.scores > NEVER / 2
+        if not self._single:
+            counts = self.num_hypotheses
+            if self.counts is not None:
+                counts = ops.cast(self.counts, "int32")[:, None]
+            # Of a sentence without room for a word there is one.
+            counted = counted & (places < ops.where(maximum > 0, counts, 1))
         ranking = ops.where(counted, ranking, -float("inf"))
         lengths = ops.where(counted, lengths, 0)
         ends = ops.where(counted, ends, -1)
+        if self._single:
+            return FinalHypotheses(ranking, slots, lengths, ends)
         ranking, order = largest(ranking, self.num_hypotheses)
         order = ops.cast(order, "int32")
         return FinalHypotheses(
