@@ -1,4 +1,8 @@
-"""Checks of the arguments of a search."""
+"""Checks of the arguments of a search.
+
+In a compiled function tensors have no values: what is known of them is their
+shapes.
+"""
 
 from keras import ops
 
@@ -36,4 +40,25 @@ def check_ids(size, special_ids):
                 f"Expected: `{name}` in the vocabulary of the logits, 0 to "
                 f"{size - 1}. Received: {name}={each}. Give the id that the "
                 "model was trained with."
+            )
+
+
+def known_values(value):
+    """A NumPy array, or None of what has no value yet."""
+    try:
+        return ops.convert_to_numpy(value)
+    except (NotImplementedError, TypeError, ValueError):
+        return None
+
+
+def check_positive(**settings):
+    """Refuses numbers, or arrays of them, that are not all positive."""
+    for name, value in settings.items():
+        values = known_values(value)
+        if values is not None and (
+            values.dtype.kind in "OSU" or not (values > 0).all()
+        ):
+            raise ValueError(
+                f"`{name}` must be positive. Received: {name}={value}. For "
+                "the most probable words search greedily or with a beam."
             )

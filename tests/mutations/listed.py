@@ -281,7 +281,7 @@ MUTATIONS = [
     Mutation(
         "a sample that does not see its temperature",
         "decoding/sampling.py",
-        "logits = logits / _of_each(self.temperature, logits.dtype)",
+        "logits = logits / of_each(self.temperature, logits.dtype)",
         "pass",
         ("tests/decoding/test_sampling.py",),
     ),
