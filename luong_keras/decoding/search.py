@@ -24,7 +24,9 @@ from keras import ops, tree
 from luong_keras.decoding.argument_checks import (
     check_ids,
     check_kinds,
+    check_rows,
     of_each_sentence,
+    whole_number,
 )
 from luong_keras.decoding.model_step import (
     call_step,
@@ -107,11 +109,15 @@ def search(
     if min_lengths is None:
         min_lengths = ops.ones_like(max_lengths)
     min_lengths = of_each_sentence("min_lengths", min_lengths, batch)
+    max_steps = whole_number("max_steps", max_steps, least=0)
     max_lengths = ops.minimum(max_lengths, ops.cast(max_steps, "int32"))
+    scorers = AllScorers(scorers)
+    for each in (strategy, scorers):
+        check_rows(each, max_lengths.shape[0])
     loop = _Loop(
         step,
         strategy,
-        AllScorers(scorers),
+        scorers,
         (min_lengths, max_lengths),
         max_steps,
         (bos_id, eos_id, pad_id),

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
+from luong_keras.decoding.argument_checks import whole_number
 from luong_keras.decoding.top_words import NEVER, largest
 from luong_keras.ops.batch_compaction import PerSentence, column
 
@@ -172,7 +173,7 @@ class IndependentSampler(DecodingStrategy):
     """
 
     def __init__(self, count=1, counts=None):
-        self.num_hypotheses = count
+        self.num_hypotheses = whole_number("count", count)
         self.counts = column(counts)
 
     def pick(self, state: StepState, barred):
@@ -211,8 +212,9 @@ class IndependentSampler(DecodingStrategy):
         # As in beam search, the first word is never `</s>`.
         least = ops.maximum(state.min_lengths, 1)
         gains, words = self.pick(state, (state.position < least)[:, None])
+        ends = words == state.eos_id
         scores = state.scores + ops.where(unfinished, gains, 0.0)
-        writes = unfinished & (words != state.eos_id) & (scores > NEVER / 2)
+        writes = unfinished & ~ends
         lengths = lengths + ops.cast(writes, "int32")
         room = (state.position + 1 < state.max_lengths)[:, None]
         unfinished = writes & room
@@ -235,6 +237,7 @@ class IndependentSampler(DecodingStrategy):
             state.scores, symbols, state.scorer_states, slots
         )
         ends = ops.where(lengths < maximum, lengths, -1)
+        # Not where a step allowed no word.
         counted = state.scores > NEVER / 2
         if not self._single:
             counts = self.num_hypotheses

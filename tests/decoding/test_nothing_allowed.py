@@ -21,7 +21,7 @@ from tests.decoding.every_translation import SIZE, WORDS
 from tests.decoding.toy_step import ConstantStep, ToyStep, as_lists
 
 pytestmark = pytest.mark.slow_on_jax
-SENTENCES, LONGEST = [3, 5, 7], 7
+SENTENCES, LONGEST = [3, 5, 7], 6
 NO_PHRASE = np.zeros((3, 1, 1), "int32"), np.zeros((3, 1), "int32")
 
 every_strategy = pytest.mark.parametrize(
