@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
+from luong_keras.decoding.argument_checks import counts_between, whole_number
 from luong_keras.decoding.strategy import (
     DecodingStrategy,
     FinalHypotheses,
@@ -102,13 +103,15 @@ class Beam(DecodingStrategy):
                 f"`stack_keeps` must be one of {STACK_KEEPS}. Received: "
                 f"stack_keeps={stack_keeps!r}"
             )
+        size = whole_number("size", size)
+        stack_size = whole_number("stack_size", stack_size)
         self.num_hypotheses = size
         self.stack_size = size if stack_size is None else stack_size
         self.max_size = size if max_size is None else max_size
         self.stack_keeps = stack_keeps
-        self.sizes, self.stack_sizes = (
-            None if each is None else ops.cast(each, "int32")
-            for each in (sizes, stack_sizes)
+        self.sizes = counts_between("sizes", sizes, 1, size, "the beam's size")
+        self.stack_sizes = counts_between(
+            "stack_sizes", stack_sizes, 1, self.stack_size, "`stack_size`"
         )
         self.num_return_sequences = column(num_return_sequences)
 

@@ -1,5 +1,6 @@
 """Beam search as one function."""
 
+from luong_keras.decoding.argument_checks import whole_number
 from luong_keras.decoding.beam import Beam
 from luong_keras.decoding.scorers import LengthPenalty, Prefix
 from luong_keras.decoding.search import search
@@ -60,6 +61,7 @@ def beam_search(
         `Hypotheses` with N = `stack_size`, or K where nothing finished, the
         best first.
     """
+    beam_size = whole_number("beam_size", beam_size)
     own = [] if prefix is None else [Prefix(prefix, prefix_lengths)]
     return search(
         step,

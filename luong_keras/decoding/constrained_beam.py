@@ -2,6 +2,7 @@
 
 from keras import ops
 
+from luong_keras.decoding.argument_checks import check_words, counts_between
 from luong_keras.decoding.beam import (
     Beam,
     Candidates,
@@ -38,7 +39,9 @@ class PhraseProgress(PerSentence):
 
     def __init__(self, words, lengths):
         words = ops.cast(words, "int32")
-        self.lengths = ops.cast(lengths, "int32")
+        self.lengths = counts_between(
+            "lengths", lengths, 0, ops.shape(words)[2], "those of `words`"
+        )
         places = ops.arange(ops.shape(words)[2], dtype="int32")
         inside = places < self.lengths[..., None]
         self.words = ops.where(inside, words, -1)
@@ -57,6 +60,11 @@ class PhraseProgress(PerSentence):
         ends = ops.reshape(ends, (batch, count, size, size, size))
         same = (ends == words[:, :, None, None]) | (places >= m)
         return ops.all(same, axis=-1) & (i >= m)[..., 0]
+
+    def check(self, position, vocabulary_size):
+        """Refuses words outside the vocabulary, at the first step."""
+        if isinstance(position, int):
+            check_words("words", self.words, vocabulary_size)
 
     def after(self, progress, words):
         """The progress (B, K, P) of hypotheses continued by words (B, K)."""
@@ -97,6 +105,7 @@ class ForbiddenPhrases(Scorer):
         return [self.phrases.after(states[0], words)]
 
     def suppressed(self, states, position, vocabulary_size):
+        self.phrases.check(position, vocabulary_size)
         (progress,) = states
         last = progress + 1 == self.phrases.lengths[:, None]
         words = ops.where(last, self.phrases.next_words(progress), -1)
@@ -191,6 +200,7 @@ class ConstrainedBeam(Beam):
 
         Gains and words, (B, K, N + P) each.
         """
+        self.phrases.check(state.position, state.vocabulary_size)
         k = self.max_size
         suppressed, bonus = state.suppressed, state.bonus
         # One of them may be `</s>`.

@@ -210,7 +210,7 @@ class ModelStep(PerSentence):
         if inputs is None or len(inputs) == len(arguments) == 1:
             outputs = self.decoder(*arguments)
         else:
-            _check_inputs(inputs, arguments, len(tree.flatten(states)))
+            _check_inputs(self.decoder, arguments, len(tree.flatten(states)))
             outputs = self.decoder(arguments)
         outputs = tree.flatten(outputs)
         count = len(tree.flatten(states))
@@ -263,9 +263,15 @@ def _rows(x):
     return ops.reshape(x, (-1, *ops.shape(x)[2:]))
 
 
-def _check_inputs(inputs, arguments, states):
+def _check_inputs(decoder, arguments, states):
     """Refuses a functional model of other inputs."""
-    expected = [tuple(each.shape) for each in inputs]
+    if isinstance(named := getattr(decoder, "input", None), dict):
+        raise ValueError(
+            "Expected: a decoder whose inputs are a list in the order ids, "
+            f"states, constants. Received: inputs by name, {list(named)}. "
+            "Pass a function: `lambda ids, *others: decoder({...})`."
+        )
+    expected = [tuple(each.shape) for each in decoder.inputs]
     received = [shape_of(each) for each in tree.flatten(arguments)]
     if len(expected) != len(received) or not all(
         len(a) != len(b) or may_be_equal(a, b)

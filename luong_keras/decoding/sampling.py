@@ -8,6 +8,7 @@ where every word has one, the word.
 
 from keras import backend, ops
 
+from luong_keras.decoding.argument_checks import check_positive
 from luong_keras.decoding.strategy import IndependentSampler
 from luong_keras.decoding.top_words import NEVER, largest
 from luong_keras.ops import masking
@@ -74,7 +75,8 @@ class Sampling(IndependentSampler):
         if bonus is not None:
             gains = gains + bonus
         gain = ops.take_along_axis(gains, words[..., None], axis=-1)[..., 0]
-        return gain, words
+        possible = ops.max(allowed, axis=-1) > NEVER / 2
+        return ops.where(possible, gain, NEVER), words
 
     def _allowed(self, state, logits, bonus, barred):
         """Logits at the temperature, `NEVER` where nothing is drawn."""
@@ -85,7 +87,7 @@ class Sampling(IndependentSampler):
         suppressed = state.suppressed
         if suppressed is not None:
             forbidden = forbidden | suppressed
-        logits = logits / _of_each(self.temperature, logits.dtype)
+        logits = logits / of_each(self.temperature, logits.dtype)
         logits = ops.where(forbidden, NEVER, logits)
         if self._is_whole:
             return logits
@@ -108,13 +110,13 @@ class Sampling(IndependentSampler):
         ranks = ops.arange(size, dtype="int32")
         scorer_states = ranks >= 0
         if self.top_k is not None:
-            top_k = _of_each(self.top_k, "int32")
+            top_k = of_each(self.top_k, "int32")
             scorer_states = scorer_states & ((ranks < top_k) | (top_k < 1))
             ranked = ops.where(scorer_states, ranked, NEVER)
         weights = ops.softmax(ranked, axis=-1)
         before = ops.cumsum(weights, axis=-1) - weights
         scorer_states = scorer_states & (
-            before < _of_each(self.top_p, logits.dtype)
+            before < of_each(self.top_p, logits.dtype)
         )
         last = (
             ops.sum(ops.cast(scorer_states, "int32"), axis=-1, keepdims=True)
@@ -123,9 +125,9 @@ class Sampling(IndependentSampler):
         least = ops.take_along_axis(ranked, ops.maximum(last, 0), axis=-1)
         # Rounding of the sum must not leave out a word of a sentence that
         # draws from all.
-        every = _of_each(self.top_p, logits.dtype) >= 1
+        every = of_each(self.top_p, logits.dtype) >= 1
         if self.top_k is not None:
-            every = every & (_of_each(self.top_k, "int32") < 1)
+            every = every & (of_each(self.top_k, "int32") < 1)
         return ops.where(every, NEVER, least)
 
     def _drawn(self, state, logits):
@@ -148,17 +150,7 @@ def seed_column(seeds):
     return ops.cast(ops.reshape(seeds, (-1, 1)), "int32")
 
 
-def check_positive(**numbers):
-    """Raises where a setting is a number that is not positive."""
-    for name, value in numbers.items():
-        if isinstance(value, int | float) and not value > 0:
-            raise ValueError(
-                f"`{name}` must be positive. Received: {name}={value}. For "
-                "the most probable words search greedily or with a beam."
-            )
-
-
-def _of_each(value, dtype):
+def of_each(value, dtype):
     """A number, or one for each sentence, to fit (B, K, V)."""
     return ops.reshape(ops.cast(value, dtype), (-1, 1, 1))
 

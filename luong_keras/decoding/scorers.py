@@ -7,6 +7,7 @@ object of it to `search`, `beam_search` or a translator.
 
 from keras import ops
 
+from luong_keras.decoding.argument_checks import counts_between
 from luong_keras.decoding.top_words import gather_beams
 from luong_keras.ops.batch_compaction import PerSentence, column
 
@@ -186,10 +187,17 @@ class Prefix(Scorer):
 
     def __init__(self, words, lengths=None):
         self.words = ops.convert_to_tensor(words, dtype="int32")
+        if len(self.words.shape) != 2:
+            raise ValueError(
+                "Expected: the words of a prefix for each sentence, (B, P). "
+                f"Received: shape {tuple(self.words.shape)}."
+            )
+        batch, size = ops.shape(self.words)
         if lengths is None:
-            batch, size = ops.shape(self.words)
-            lengths = ops.full((batch,), size)
-        self.lengths = ops.cast(lengths, "int32")
+            lengths = ops.full((batch,), size, dtype="int32")
+        self.lengths = counts_between(
+            "lengths", lengths, 0, size, "the width of the prefix"
+        )
 
     def suppressed(self, states, position, vocabulary_size):
         last = ops.shape(self.words)[1] - 1

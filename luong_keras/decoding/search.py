@@ -21,6 +21,13 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops, tree
 
+from luong_keras.decoding.argument_checks import (
+    check_ids,
+    check_kinds,
+    check_rows,
+    of_each_sentence,
+    whole_number,
+)
 from luong_keras.decoding.model_step import (
     call_step,
     first_states,
@@ -35,7 +42,6 @@ from luong_keras.decoding.strategy import (
 from luong_keras.decoding.top_words import gather_beams
 from luong_keras.ops import masking
 from luong_keras.ops.batch_compaction import PerSentence, put_rows, take_rows
-from luong_keras.ops.masking import may_be_equal
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
 # A smaller share of sentences that continue leaves the others behind.
@@ -65,7 +71,8 @@ def search(
             which the step gets as (B, K, ...); [] for none.
         strategy: what chooses the words.
         max_lengths: (B,) most symbols of each sentence, `</s>` counted.
-        max_steps: the largest of them, the length of the result.
+        max_steps: the largest of them, the length of the result; a smaller
+            number cuts longer translations, as `max_lengths` does.
         min_lengths: (B,) fewest words before `</s>` is allowed; 1 when None.
         scorers: `Scorer`s; what they add is summed, their ranks follow each
             other in the given order.
@@ -94,57 +101,28 @@ def search(
     [[4, 4]]
     """
     refuse_model(step)
-    _check_kinds("strategy=Beam(4)", DecodingStrategy, [strategy])
-    _check_kinds("scorers=[NoRepeatedNgrams(3)]", Scorer, scorers)
+    check_kinds("strategy=Beam(4)", DecodingStrategy, [strategy])
+    check_kinds("scorers=[NoRepeatedNgrams(3)]", Scorer, scorers)
     given = tree.flatten(states)
     batch = given[0].shape[0] if given else None
-    max_lengths = _of_each_sentence("max_lengths", max_lengths, batch)
+    max_lengths = of_each_sentence("max_lengths", max_lengths, batch)
     if min_lengths is None:
         min_lengths = ops.ones_like(max_lengths)
-    min_lengths = _of_each_sentence("min_lengths", min_lengths, batch)
+    min_lengths = of_each_sentence("min_lengths", min_lengths, batch)
+    max_steps = whole_number("max_steps", max_steps, least=0)
+    max_lengths = ops.minimum(max_lengths, ops.cast(max_steps, "int32"))
+    scorers = AllScorers(scorers)
+    for each in (strategy, scorers):
+        check_rows(each, max_lengths.shape[0])
     loop = _Loop(
         step,
         strategy,
-        AllScorers(scorers),
+        scorers,
         (min_lengths, max_lengths),
         max_steps,
         (bos_id, eos_id, pad_id),
     )
     return loop.run(states)
-
-
-def _check_kinds(example, kind, objects):
-    """Refuses names, functions, and classes in the place of objects."""
-    if wrong := [each for each in objects if not isinstance(each, kind)]:
-        raise ValueError(
-            f"Expected: a {kind.__name__} of luong_keras.decoding, as in "
-            f"{example}. Received: {wrong[0]!r}."
-        )
-
-
-def _of_each_sentence(name, lengths, batch):
-    """Lengths (B,) as int32."""
-    lengths = ops.cast(lengths, "int32")
-    shape = tuple(lengths.shape)
-    if not may_be_equal(shape, (batch,)):
-        raise ValueError(
-            f"`{name}` is one number of each sentence, (B,) = ({batch},). "
-            f"Received: shape {shape}. For one number for all, "
-            f"keras.ops.full(({batch},), number)."
-        )
-    return lengths
-
-
-def _check_ids(size, special_ids):
-    """Refuses ids outside the vocabulary of the logits."""
-    names = ("bos_id", "eos_id", "pad_id")
-    for name, each in zip(names, special_ids, strict=True):
-        if isinstance(size, int) and not 0 <= each < size:
-            raise ValueError(
-                f"Expected: `{name}` in the vocabulary of the logits, 0 to "
-                f"{size - 1}. Received: {name}={each}. Give the id that the "
-                "model was trained with."
-            )
 
 
 class _Running(NamedTuple):
@@ -272,7 +250,7 @@ class _Loop(PerSentence):
         first = ops.full((batch, 1), self.bos_id, dtype="int32")
         logits, states, weights = call_step(self.step, first, states, 0)
         special_ids = (self.bos_id, self.eos_id, self.pad_id)
-        _check_ids(logits.shape[-1], special_ids)
+        check_ids(logits.shape[-1], special_ids)
         scorer_states = self.scorers.start(
             batch, ops.shape(weights)[-1], self.max_steps
         )

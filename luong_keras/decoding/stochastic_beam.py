@@ -2,6 +2,7 @@
 
 from keras import ops
 
+from luong_keras.decoding.argument_checks import check_positive
 from luong_keras.decoding.beam import (
     Beam,
     Candidates,
@@ -10,7 +11,7 @@ from luong_keras.decoding.beam import (
     best_of,
     no_finished_hypotheses,
 )
-from luong_keras.decoding.sampling import check_positive, gumbel, seed_column
+from luong_keras.decoding.sampling import gumbel, of_each, seed_column
 from luong_keras.decoding.strategy import FinalHypotheses, StepOutput, StepState
 from luong_keras.decoding.top_words import (
     NEVER,
@@ -38,16 +39,17 @@ class StochasticBeam(Beam):
 
     Args:
         size: K.
-        temperature: what logits are divided by before they are drawn from.
+        temperature: what logits are divided by before they are drawn from,
+            a number, or one for each sentence, (B,).
         seeds: (B,) int32; 0 for all sentences when None.
     """
 
-    per_sentence = ("seeds",)
+    per_sentence = ("temperature", "seeds")
 
     def __init__(self, size, temperature=1.0, seeds=None):
         super().__init__(size)
         check_positive(temperature=temperature)
-        self.temperature = temperature
+        self.temperature = column(temperature)
         self.seeds = column(seeds)
 
     def initialize(self, state: StepState) -> StepOutput:
@@ -109,8 +111,10 @@ class StochasticBeam(Beam):
         scores = ops.where(empty, -float("inf"), scores)
         scores, order = largest(scores, self.num_hypotheses)
         slots, lengths = gather_beams(merged[1:3], order)
-        lengths = ops.where(scores == -float("inf"), 0, lengths)
-        ends = ops.where(lengths < state.max_lengths[:, None], lengths, -1)
+        found = scores > -float("inf")
+        lengths = ops.where(found, lengths, 0)
+        ended = found & (lengths < state.max_lengths[:, None])
+        ends = ops.where(ended, lengths, -1)
         return FinalHypotheses(scores, slots, lengths, ends)
 
     def _candidates(self, state, strategy_state):
@@ -139,9 +143,11 @@ class StochasticBeam(Beam):
         drawn = ops.where(
             self._forbidden(state, state.vocabulary_size),
             NEVER,
-            gains / self.temperature,
+            gains / of_each(self.temperature, gains.dtype),
         )
-        drawn = ops.log_softmax(drawn, axis=-1) + tempered[..., None]
+        possible = ops.max(drawn, axis=-1, keepdims=True) > NEVER / 2
+        drawn = ops.where(possible, ops.log_softmax(drawn, axis=-1), NEVER)
+        drawn = drawn + tempered[..., None]
         noisy = self._perturbed(state, drawn, perturbed[..., None])
         size = at_most(max(self.num_hypotheses, 2), state.vocabulary_size)
         noisy, words = top_k(noisy, size)

@@ -4,7 +4,8 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from luong_keras.decoding.top_words import largest
+from luong_keras.decoding.argument_checks import whole_number
+from luong_keras.decoding.top_words import NEVER, largest
 from luong_keras.ops.batch_compaction import PerSentence, column
 
 
@@ -172,7 +173,7 @@ class IndependentSampler(DecodingStrategy):
     """
 
     def __init__(self, count=1, counts=None):
-        self.num_hypotheses = count
+        self.num_hypotheses = whole_number("count", count)
         self.counts = column(counts)
 
     def pick(self, state: StepState, barred):
@@ -183,7 +184,8 @@ class IndependentSampler(DecodingStrategy):
             barred: (B, 1) where `</s>` is not allowed yet.
 
         Returns:
-            What is added to the scores and the words, (B, K) each.
+            What is added to the scores and the words, (B, K) each. Where no
+            word is allowed, `NEVER` is added.
         """
         raise NotImplementedError
 
@@ -235,16 +237,19 @@ class IndependentSampler(DecodingStrategy):
             state.scores, symbols, state.scorer_states, slots
         )
         ends = ops.where(lengths < maximum, lengths, -1)
-        if self._single:
-            return FinalHypotheses(ranking, slots, lengths, ends)
-        counts = self.num_hypotheses
-        if self.counts is not None:
-            counts = ops.cast(self.counts, "int32")[:, None]
-        # Of a sentence without room for a word there is one.
-        counted = places < ops.where(maximum > 0, counts, 1)
+        # Not where a step allowed no word.
+        counted = state.scores > NEVER / 2
+        if not self._single:
+            counts = self.num_hypotheses
+            if self.counts is not None:
+                counts = ops.cast(self.counts, "int32")[:, None]
+            # Of a sentence without room for a word there is one.
+            counted = counted & (places < ops.where(maximum > 0, counts, 1))
         ranking = ops.where(counted, ranking, -float("inf"))
         lengths = ops.where(counted, lengths, 0)
         ends = ops.where(counted, ends, -1)
+        if self._single:
+            return FinalHypotheses(ranking, slots, lengths, ends)
         ranking, order = largest(ranking, self.num_hypotheses)
         order = ops.cast(order, "int32")
         return FinalHypotheses(

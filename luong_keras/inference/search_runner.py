@@ -221,11 +221,11 @@ class SearchRunner:
 
     def _beams(self, options, limits):
         """The settings of a beam as wide as one of the sentences needs."""
-        beams, stack_size = options["beam_size"], self.decoding.stack_size
-        n_best = options["n_best"]
+        stack_size, n_best = self.decoding.stack_size, options["n_best"]
         rows = limits["max_lengths"] > 0
+        beams = tf.where(rows, options["beam_size"], 1)
         return {
-            "size": tf.reduce_max(tf.where(rows, beams, 1)),
+            "size": tf.reduce_max(beams),
             "stack_size": stack_size,
             "stack_keeps": self.decoding.stack_keeps,
             "sizes": beams,

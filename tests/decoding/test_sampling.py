@@ -210,7 +210,43 @@ def test_scorers_change_what_is_drawn(kind):
         np.testing.assert_allclose(score, total, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["temperature", "top_p"])
-def test_what_cannot_be_drawn_by(name):
-    with pytest.raises(ValueError, match=f"`{name}` must be positive"):
-        Sampling(1, **{name: -1.0})
+@pytest.mark.parametrize("kind", [Sampling, StochasticBeam])
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(0, -1.0, float("nan"), None, "0.5"),
+        *(np.float32(0), np.int64(0), np.array([-1.0]), np.array([0.5, 0.0])),
+        [1.0, -1.0],
+        ops.convert_to_tensor([1.0, np.nan]),
+        ops.convert_to_tensor(0),
+    ],
+    ids=repr,
+)
+def test_what_cannot_be_drawn_by(kind, value):
+    with pytest.raises(ValueError, match="`temperature` must be positive"):
+        kind(1, temperature=value)
+    if kind is Sampling:
+        with pytest.raises(ValueError, match="`top_p` must be positive"):
+            kind(1, top_p=value)
+
+
+def test_a_stochastic_beam_has_a_temperature_for_each_sentence():
+    step, temperatures = ToyStep(40, seed=2), [0.3, 1.0, 3.0]
+    together = as_lists(
+        search(
+            step,
+            step.states(3, 5, 7),
+            StochasticBeam(2, np.array(temperatures), seeds=[4, 1, 9]),
+            [6, 4, 6],
+            6,
+        )
+    )
+    for row, sentence in enumerate([3, 5, 7]):
+        strategy = StochasticBeam(2, temperatures[row], [[4, 1, 9][row]])
+        longest = [6, 4, 6][row]
+        (alone,) = as_lists(
+            search(step, step.states(sentence), strategy, [longest], longest)
+        )
+        assert [words for _, words, _ in together[row]] == [
+            words for _, words, _ in alone
+        ]

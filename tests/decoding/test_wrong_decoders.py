@@ -51,6 +51,27 @@ def test_the_inputs_of_a_functional_model():
         beam(step, [STATE, np.zeros((B, 9), "float32")])
 
 
+def test_inputs_by_name():
+    # In the order of their names the ids would be the source.
+    source = keras.Input((4,), dtype="int32", name="source")
+    target = keras.Input((4,), dtype="int32", name="target")
+    read = layers.Embedding(V, 8)(source)[:, :1] * 3
+    logits = layers.Dense(V)(read + layers.Embedding(V, 8)(target))
+    listed = keras.Model([target, source], logits)
+    by_name = keras.Model({"source": source, "target": target}, logits)
+    sources = [np.arange(4 * B).reshape(B, 4) % V]
+    with refused("order ids, states, constants", "['source', 'target']"):
+        beam(ModelStep(by_name, sources, reads_prefix=True), [])
+    found, expected = (
+        beam(ModelStep(decoder, sources, reads_prefix=True), [])
+        for decoder in (
+            lambda ids, x: by_name({"target": ids, "source": x}),
+            listed,
+        )
+    )
+    np.testing.assert_array_equal(*map(np.array, (found.ids, expected.ids)))
+
+
 @pytest.mark.parametrize(
     "decoder, received",
     [

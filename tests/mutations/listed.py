@@ -24,6 +24,7 @@ SCAN = ("tests/ops/test_scan.py",)
 TRAINING = ("tests/golden/test_training.py",)
 DECODE = ("tests/golden/test_decode.py",)
 FINISHED = ("tests/decoding/test_finished_sentences.py",)
+NOTHING = ("tests/decoding/test_nothing_allowed.py",)
 OWN_MODELS = ("tests/decoding/test_model_step.py",)
 SHORTLIST = ("tests/inference/test_word_lists.py",)
 WIRING = ("tests/wiring",)
@@ -281,7 +282,7 @@ MUTATIONS = [
     Mutation(
         "a sample that does not see its temperature",
         "decoding/sampling.py",
-        "logits = logits / _of_each(self.temperature, logits.dtype)",
+        "logits = logits / of_each(self.temperature, logits.dtype)",
         "pass",
         ("tests/decoding/test_sampling.py",),
     ),
@@ -312,6 +313,64 @@ MUTATIONS = [
         "return (worst > NEVER / 2) & (worst >= scores[:, 0])",
         "return worst > NEVER / 2",
         ("tests/decoding/test_sampling.py",),
+    ),
+    Mutation(
+        "a translation that is cut has the length of its limit",
+        "decoding/search.py",
+        'max_lengths = ops.minimum(max_lengths, ops.cast(max_steps, "int32"))',
+        "pass",
+        ("tests/decoding/test_max_steps.py",),
+    ),
+    Mutation(
+        "the score of a translation that nothing allows",
+        "decoding/strategy.py",
+        "counted = state.scores > NEVER / 2",
+        "counted = state.scores > NEVER * 99",
+        NOTHING,
+    ),
+    Mutation(
+        "a sample of forbidden words",
+        "decoding/sampling.py",
+        "possible = ops.max(allowed, axis=-1) > NEVER / 2",
+        "possible = words >= 0",
+        NOTHING,
+    ),
+    Mutation(
+        "a sample without putting back of forbidden words",
+        "decoding/stochastic_beam.py",
+        "possible = ops.max(drawn, axis=-1, keepdims=True) > NEVER / 2",
+        "possible = drawn > NEVER * 2",
+        NOTHING,
+    ),
+    Mutation(
+        "one temperature that is positive is enough",
+        "decoding/argument_checks.py",
+        "not (values > 0).all()",
+        "not (values > 0).any()",
+        ("tests/decoding/test_sampling.py",),
+        "cannot_be_drawn",
+    ),
+    Mutation(
+        "sizes above the size of the beam",
+        "decoding/argument_checks.py",
+        "(values < least) | (values > limit)",
+        "(values < least)",
+        ("tests/decoding/test_wrong_numbers.py",),
+    ),
+    Mutation(
+        "columns of another batch",
+        "decoding/argument_checks.py",
+        "if rows and rows != (1,) and not may_be_equal(rows, (batch,)):",
+        "if False:",
+        ("tests/decoding/test_wrong_numbers.py",),
+    ),
+    Mutation(
+        "inputs in the order of their names",
+        "decoding/model_step.py",
+        'getattr(decoder, "input", None), dict)',
+        "None, dict)",
+        ("tests/decoding/test_wrong_decoders.py",),
+        "by_name",
     ),
     Mutation(
         "constants repeated sentence by sentence in the wrong order",

@@ -1,0 +1,126 @@
+"""Checks of the arguments of a search.
+
+In a compiled function tensors have no values: what is known of them is their
+shapes.
+"""
+
+import numpy as np
+from keras import ops, tree
+
+from luong_keras.layers.argument_checks import check_numbers
+from luong_keras.ops.batch_compaction import PerSentence
+from luong_keras.ops.masking import may_be_equal
+
+
+def check_kinds(example, kind, objects):
+    """Refuses names, functions, and classes in the place of objects."""
+    if wrong := [each for each in objects if not isinstance(each, kind)]:
+        raise ValueError(
+            f"Expected: a {kind.__name__} of luong_keras.decoding, as in "
+            f"{example}. Received: {wrong[0]!r}."
+        )
+
+
+def of_each_sentence(name, lengths, batch):
+    """Lengths (B,) as int32."""
+    lengths = ops.cast(lengths, "int32")
+    shape = tuple(lengths.shape)
+    if not may_be_equal(shape, (batch,)):
+        raise ValueError(
+            f"`{name}` is one number of each sentence, (B,) = ({batch},). "
+            f"Received: shape {shape}. For one number for all, "
+            f"keras.ops.full(({batch},), number)."
+        )
+    return lengths
+
+
+def check_ids(size, special_ids):
+    """Refuses ids outside the vocabulary of the logits."""
+    names = ("bos_id", "eos_id", "pad_id")
+    for name, each in zip(names, special_ids, strict=True):
+        if isinstance(size, int) and not 0 <= each < size:
+            raise ValueError(
+                f"Expected: `{name}` in the vocabulary of the logits, 0 to "
+                f"{size - 1}. Received: {name}={each}. Give the id that the "
+                "model was trained with."
+            )
+
+
+def known_values(value):
+    """A NumPy array, or None of what has no value yet."""
+    # That of NumPy warns of a graph's tensors before it refuses them.
+    read = getattr(value, "__array__", lambda: np.array(value))
+    try:
+        return read()
+    except (RuntimeError, TypeError, ValueError):
+        return None
+
+
+def check_positive(**settings):
+    """Refuses numbers, or arrays of them, that are not all positive."""
+    for name, value in settings.items():
+        values = known_values(value)
+        if values is not None and (
+            values.dtype.kind in "OSU" or not (values > 0).all()
+        ):
+            raise ValueError(
+                f"`{name}` must be positive. Received: {name}={value}. For "
+                "the most probable words search greedily or with a beam."
+            )
+
+
+def whole_number(name, value, least=1):
+    """Python's number where it is known, else the tensor; or None."""
+    values = known_values(value)
+    if values is None:
+        return value
+    number = values.item() if values.ndim == 0 else value
+    check_numbers(least, **{name: number})
+    return number
+
+
+def counts_between(name, counts, least, most, means):
+    """Counts (B, ...) as int32, refused above `most`, or clipped if unknown.
+
+    `means`: what `most` is.
+    """
+    if counts is None:
+        return None
+    values, limit = known_values(counts), known_values(most)
+    known = values is not None and limit is not None
+    if known and ((values < least) | (values > limit) | (values % 1 > 0)).any():
+        raise ValueError(
+            f"Expected: `{name}` of integers from {least} to {most}, {means}. "
+            f"Received: {name}={counts}."
+        )
+    return ops.minimum(ops.cast(counts, "int32"), ops.cast(most, "int32"))
+
+
+def check_rows(owner, batch):
+    """Refuses what has rows of another number of sentences.
+
+    One row stands for all.
+    """
+    for name in owner.per_sentence or ():
+        for each in tree.flatten(getattr(owner, name)):
+            if isinstance(each, PerSentence):
+                check_rows(each, batch)
+                continue
+            rows = tuple(getattr(each, "shape", ()))[:1]
+            if rows and rows != (1,) and not may_be_equal(rows, (batch,)):
+                raise ValueError(
+                    f"Expected: `{name}` of {type(owner).__name__} with one "
+                    f"row for each of {batch} sentences, or one for all. "
+                    f"Received: shape {tuple(each.shape)}."
+                )
+
+
+def check_words(name, words, vocabulary_size):
+    """Refuses words outside the vocabulary of the logits."""
+    values = known_values(words)
+    known = values is not None and isinstance(vocabulary_size, int)
+    if known and (values >= vocabulary_size).any():
+        raise ValueError(
+            f"Expected: `{name}` in the vocabulary of the logits, 0 to "
+            f"{vocabulary_size - 1}. Received: {values.max()}."
+        )

@@ -1,0 +1,60 @@
+"""Fewer steps than the maximum lengths: translations are cut there."""
+
+import numpy as np
+import pytest
+
+from luong_keras.decoding import (
+    Beam,
+    ConstrainedBeam,
+    Greedy,
+    LengthPenalty,
+    Sampling,
+    StochasticBeam,
+    search,
+)
+from luong_keras.special_tokens import EOS_ID
+from tests.decoding.toy_step import ToyStep, as_lists
+
+pytestmark = pytest.mark.slow_on_jax
+SENTENCES, LONGEST, STEPS = [3, 5], [9, 2], 3
+
+every_strategy = pytest.mark.parametrize(
+    "strategy",
+    [
+        Greedy(),
+        Beam(2),
+        Sampling(3),
+        StochasticBeam(2),
+        ConstrainedBeam(2, np.zeros((2, 1, 1)), np.zeros((2, 1))),
+    ],
+    ids=lambda strategy: type(strategy).__name__,
+)
+
+
+@every_strategy
+@pytest.mark.parametrize("end_logit", [1.0, -30.0])
+def test_translations_are_cut_at_the_last_step(strategy, end_logit):
+    step = ToyStep(6, end_logit=end_logit)
+    found = search(
+        step,
+        step.states(*SENTENCES),
+        strategy,
+        LONGEST,
+        np.int64(STEPS),
+        scorers=[LengthPenalty(1.0)],
+    )
+    assert found.ids.shape[-1] == found.alignments.shape[-2] == STEPS
+    for sentence, longest, ranks in zip(
+        SENTENCES, LONGEST, as_lists(found), strict=True
+    ):
+        assert ranks
+        longest = min(longest, STEPS)
+        for score, words, _ in ranks:
+            # What is cut has no `</s>`, neither in its score nor its length.
+            symbols = (*words, EOS_ID)[:longest]
+            total = sum(
+                step.log_probabilities(sentence, words[:t])[word]
+                for t, word in enumerate(symbols)
+            )
+            assert score == pytest.approx(total / len(symbols), rel=1e-5)
+            assert end_logit > 0 or len(words) == longest

@@ -1,0 +1,183 @@
+"""Sizes, lengths and columns that a search refuses, and those it takes."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from keras import ops
+
+from luong_keras.decoding import (
+    Beam,
+    ConstrainedBeam,
+    CoveragePenalty,
+    ForbiddenPhrases,
+    Greedy,
+    LengthPenalty,
+    NoRepeatedNgrams,
+    Prefix,
+    Sampling,
+    StochasticBeam,
+    beam_search,
+    search,
+)
+from tests.decoding.toy_step import ToyStep
+
+STEP = ToyStep()
+STATES = STEP.states(1, 2)
+
+
+def refused(*parts):
+    return pytest.raises(ValueError, match=".*".join(map(re.escape, parts)))
+
+
+def beam(**options):
+    return beam_search(STEP, STATES, [5, 5], 5, **options)
+
+
+def found(strategy, *scorers):
+    return search(STEP, STATES, strategy, [5, 5], 5, scorers=scorers)
+
+
+@pytest.mark.parametrize(
+    "value", [0, -1, 2.0, np.float32(2), "2", True, [2], np.array([2])]
+)
+def test_sizes(value):
+    def said(name):
+        return refused(
+            f"`{name}` must be an integer and at least 1. Received: {name}="
+        )
+
+    with said("beam_size"):
+        beam(beam_size=value)
+    for kind in (Beam, StochasticBeam):
+        with said("size"):
+            kind(value)
+    with said("stack_size"):
+        beam(stack_size=value)
+    with said("count"):
+        Sampling(value)
+    with refused("`max_steps` must be an integer and at least 0"):
+        beam_search(STEP, STATES, [5, 5], -1 if value == 0 else value)
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int32, ops.convert_to_tensor])
+def test_numbers_of_numpy_and_tensors(kind):
+    two, five = kind(2), kind(5)
+    for strategy in (Beam, Sampling, StochasticBeam):
+        expected = found(strategy(2))
+        same = search(STEP, STATES, strategy(two), [5, 5], five)
+        np.testing.assert_array_equal(*map(np.array, (same.ids, expected.ids)))
+    same = beam(beam_size=two, stack_size=five)
+    expected = beam(beam_size=2, stack_size=5)
+    np.testing.assert_array_equal(*map(np.array, (same.ids, expected.ids)))
+
+
+def test_sizes_of_sentences():
+    with refused("`stack_sizes`", "1 to 2, `stack_size`. Received:", "[5, 1]"):
+        beam(beam_size=2, stack_sizes=[5, 1])
+    with refused("`stack_sizes`", "1 to 4", "[2, 0]"):
+        beam(beam_size=2, stack_size=4, stack_sizes=[2, 0])
+    with refused("`sizes`", "1 to 2, the beam's size", "[1 3]"):
+        beam(beam_size=2, beam_sizes=np.array([1, 3]))
+    with refused("`sizes`", "integers", "[1.5, 2.0]"):
+        beam(beam_size=2, beam_sizes=[1.5, 2.0])
+    beam(beam_size=2, stack_size=4, stack_sizes=[4, 1], beam_sizes=[1, 2])
+
+
+def test_prefixes():
+    with refused("a prefix for each sentence, (B, P)", "shape (2,)"):
+        beam(prefix=[4, 5])
+    with refused("`lengths`", "0 to 1, the width of the prefix", "[3, 1]"):
+        beam(prefix=[[4], [5]], prefix_lengths=[3, 1])
+    ids = beam(prefix=[[4, 5], [5, 1]], prefix_lengths=[2, 1]).ids
+    assert np.array(ids)[0, 0, :2].tolist() == [4, 5]
+    assert np.array(ids)[1, 0, 0] == 5
+
+
+@pytest.mark.tensorflow
+def test_what_a_graph_does_not_know_is_clipped():
+    import tensorflow as tf
+
+    def run(sizes, stack_sizes, lengths, temperatures):
+        prefix = [[4, 5], [5, 1]]
+        beams = beam(
+            beam_size=2,
+            beam_sizes=sizes,
+            stack_sizes=stack_sizes,
+            prefix=prefix,
+            prefix_lengths=lengths,
+        )
+        return beams.ids, beams.scores, found(Sampling(2, temperatures)).ids
+
+    temperatures = np.array([0.5, 2.0], "float32")
+    expected = run([1, 2], [2, 1], [2, 1], temperatures)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clipped = tf.function(run)(
+            *map(tf.constant, ([1, 9], [5, 1], [7, 1], temperatures))
+        )
+    for one, other in zip(clipped, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+three = np.ones(3, "int32")
+
+
+@pytest.mark.parametrize(
+    "name, strategy, scorers",
+    [
+        ("`temperature` of Sampling", lambda: Sampling(1, three), ()),
+        ("`seeds` of Sampling", lambda: Sampling(1, seeds=[1, 2, 3]), ()),
+        ("`top_p` of Sampling", lambda: Sampling(1, top_p=three), ()),
+        ("`counts` of Sampling", lambda: Sampling(2, counts=three), ()),
+        ("`seeds` of Stochastic", lambda: StochasticBeam(2, seeds=three), ()),
+        ("`sizes` of Beam", lambda: Beam(2, sizes=three), ()),
+        ("`stack_sizes` of Beam", lambda: Beam(2, stack_sizes=three), ()),
+        (
+            "`words` of PhraseProgress",
+            lambda: ConstrainedBeam(2, np.ones((3, 1, 1)), np.ones((3, 1))),
+            (),
+        ),
+        ("`exponent` of LengthPenalty", Greedy, [LengthPenalty(three)]),
+        ("`strength` of CoveragePenalty", Greedy, [CoveragePenalty(three)]),
+        ("`words` of Prefix", Greedy, [Prefix(three[:, None])]),
+        ("`lengths` of Prefix", Greedy, [Prefix([[4], [4]], three)]),
+        ("`size` of NoRepeatedNgrams", Greedy, [NoRepeatedNgrams(three)]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_columns_of_other_sentences(name, strategy, scorers):
+    with refused(name, "each of 2 sentences", "Received: shape (3,"):
+        found(strategy(), *scorers)
+
+
+def test_one_row_for_all():
+    one = np.ones(1, "int32")
+    phrase = np.full((1, 1, 1), 4), one[:, None]
+    for strategy in (
+        Sampling(2, one, one, one, one, one),
+        StochasticBeam(2, one, one),
+        Beam(2, sizes=one, stack_sizes=one, num_return_sequences=one),
+        ConstrainedBeam(2, *phrase),
+    ):
+        found(strategy, LengthPenalty(one), CoveragePenalty(one), Prefix([[4]]))
+
+
+@pytest.mark.parametrize("word", [8, 100])
+def test_phrases_outside_the_vocabulary(word):
+    phrases = np.full((2, 1, 1), word), np.ones((2, 1), "int32")
+    said = f"`words` in the vocabulary of the logits, 0 to 7. Received: {word}"
+    with refused(said):
+        found(ConstrainedBeam(2, *phrases))
+    # A mark there would forbid a word of the next hypothesis.
+    with refused(said):
+        found(Beam(2), ForbiddenPhrases(*phrases))
+    # Behind its length stands padding of any kind.
+    found(ConstrainedBeam(2, phrases[0], np.zeros((2, 1), "int32")))
+
+
+def test_lengths_of_phrases():
+    for kind in (lambda *given: ConstrainedBeam(2, *given), ForbiddenPhrases):
+        with refused("`lengths`", "0 to 1, those of `words`", "[[2], [1]]"):
+            kind(np.full((2, 1, 1), 4), [[2], [1]])
