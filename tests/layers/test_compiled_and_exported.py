@@ -86,6 +86,23 @@ def test_xla_trains_it_at_changing_lengths(name):
     np.testing.assert_allclose(losses[True], losses[False], rtol=1e-4)
 
 
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("name", ["AttentionRNN", "InputFeedingLSTM"])
+def test_a_graph_of_unknown_sizes_takes_an_empty_batch(name, training):
+    import tensorflow as tf
+
+    model, _ = model_of(name)
+    shapes = [(None, None, UNITS)] * 2 + [(None, None)]
+    types = [tf.float32, tf.float32, tf.bool]
+    run = tf.function(
+        lambda *inputs: model(list(inputs), training=training),
+        input_signature=[*map(tf.TensorSpec, shapes, types)],
+    )
+    for batch in (0, 2):
+        given = [x[:batch] for x in inputs_of(3, 5)]
+        assert tuple(run(*given).shape) == (batch, 3, UNITS)
+
+
 @every_layer
 def test_onnx_runs_it_at_any_length(name, tmp_path):
     if name == "WordLosses":
