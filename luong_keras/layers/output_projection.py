@@ -14,6 +14,7 @@ from luong_keras.ops.cross_entropy import (
     check_smoothing,
     draw_words,
     of_real_words,
+    real_ids,
     sampled_word_losses,
     word_losses,
 )
@@ -204,7 +205,8 @@ class OutputProjection(CheckedLayer):
         def losses_of(vectors, targets):
             for between in first:
                 vectors = product(vectors, between)
-            (*_, own_kernel), own_bias = self.loop_weights(targets)
+            words = real_ids(targets, pad_id)
+            (*_, own_kernel), own_bias = self.loop_weights(words)
             return sampled_word_losses(
                 *(vectors, drawn, log_drawn, (kernel, bias)),
                 *((own_kernel, own_bias), targets, pad_id),
@@ -282,7 +284,8 @@ class WordLosses(CheckedLayer):
         targets: (B, T) ids.
 
     Output:
-        losses and hits, both (B, T), 0 at padding.
+        losses and hits, both (B, T), 0 at padding. A hit is 1 where no word
+        has a higher logit than the target.
 
     Example:
 

@@ -85,6 +85,29 @@ def test_smoothing_is_for_training(float64):
         )
 
 
+@pytest.mark.parametrize("sampled", [None, 3])
+@pytest.mark.parametrize("pad_id", [-1, -100, 999])
+def test_padding_need_not_be_in_the_vocabulary(sampled, pad_id):
+    found = []
+    for pad in (0, pad_id):
+        keras.utils.set_random_seed(1)
+        projection = OutputProjection(7)
+        layer = WordLosses(projection, pad_id=pad, sampled=sampled, seed=1)
+        layer.build(VECTORS.shape, TARGETS.shape)
+        targets = np.where(TARGETS == 0, pad, TARGETS)
+        vectors = keras.Variable(VECTORS)
+
+        def loss(layer=layer, vectors=vectors, targets=targets):
+            losses, hits = layer(vectors + 0, targets, training=True)
+            return weighted_sum(losses, 0.3) + weighted_sum(hits, 1.0)
+
+        value, changes = loss_and_gradients(loss, [vectors, projection.kernel])
+        found.append((value, *changes))
+    for of_0, of_pad in zip(*found, strict=True):
+        assert np.isfinite(to_numpy(of_pad)).all()
+        np.testing.assert_array_equal(of_0, of_pad)
+
+
 def test_half_precision_gives_logits_in_float32():
     layer = OutputProjection(7, dtype="mixed_bfloat16")
     logits = layer(VECTORS)
