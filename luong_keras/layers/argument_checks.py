@@ -126,11 +126,11 @@ def check_states(name, states, widths, rows):
     if not isinstance(states, (list, tuple)) or not (
         count - 1 <= len(states) <= count
     ):
-        received = f"{len(states)} tensors"
-        if not isinstance(states, (list, tuple)):
+        received = repr(states)
+        if isinstance(states, (list, tuple)):
+            received = f"{len(states)} tensors"
+        elif hasattr(states, "shape"):
             received = f"one tensor of shape {tuple(states.shape)}"
-            if not hasattr(states, "shape"):
-                received = f"{states!r}"
         raise ValueError(
             f"`{name}` must hold {count} tensors (or all but the last, the "
             "attentional vector), one for each of the cell's states, in a "
