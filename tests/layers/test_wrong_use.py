@@ -114,6 +114,19 @@ WRONG = {
         lambda: decode(initial_state=[np.zeros((2, 4))]),
         "`initial_state` must hold 3 tensors.*Received: 1 tensors",
     ),
+    "an unknown dropout mask": (
+        lambda: decode(dropout_masks={"input": np.zeros((3, 2, 6))}),
+        r"\['inputs', 'feeding', 'outputs', 'attention'\].*\['input'\]",
+    ),
+    "a dropout mask that this cell does not read": (
+        lambda: lk.InputFeedingLSTMCell(4, input_feeding=False)(
+            INPUTS[:, 0],
+            [np.zeros((2, 4))] * 3,
+            memory=MEMORY,
+            dropout_masks={"feeding": np.zeros((2, 4))},
+        ),
+        r"some of \['inputs', 'attention'\].*\['feeding'\]",
+    ),
     "keys of another memory": (
         lambda: attend(keys=MEMORY[:, :4]),
         "`keys` must be `project_keys",
