@@ -32,6 +32,12 @@ def look(**options):
     return lk.LocalAttention(half_width=1)(**arguments)
 
 
+def look_at(position):
+    return lk.LocalAttention("monotonic", half_width=1)(
+        QUERY[:, 0], MEMORY, position=position
+    )
+
+
 def decode(layer=None, **options):
     layer = layer or lk.InputFeedingLSTM(4)
     return layer(INPUTS, **{"memory": MEMORY, **options})
@@ -126,6 +132,28 @@ WRONG = {
             dropout_masks={"feeding": np.zeros((2, 4))},
         ),
         r"some of \['inputs', 'attention'\].*\['feeding'\]",
+    ),
+    "a position between steps": (
+        lambda: look_at(1.9),
+        "`position` must be an integer.*Received: position=1.9",
+    ),
+    "a position before the first": (
+        lambda: look_at(-3),
+        "`position` must be an integer and at least 0.*-3",
+    ),
+    "positions between steps": (
+        lambda: look_at(np.array([0.5, 1.0])),
+        "`position` must be an integer.*0.5",
+    ),
+    "positions before the first": (
+        lambda: look_at(np.array([-1, 1])),
+        "`position` counts from 0.*-1",
+    ),
+    "a position between steps in a cell": (
+        lambda: lk.InputFeedingLSTMCell(4, attention="local-m")(
+            INPUTS[:, 0], [np.zeros((2, 4))] * 3, memory=MEMORY, position=0.5
+        ),
+        "`position` must be an integer.*0.5",
     ),
     "keys of another memory": (
         lambda: attend(keys=MEMORY[:, :4]),
