@@ -6,7 +6,7 @@ import pytest
 
 from luong_keras import OutputProjection
 from luong_keras.layers.embedding import Embedding
-from luong_keras.layers.output_projection import WordLosses
+from luong_keras.layers.word_losses import WordLosses
 from tests.layer_checks import (
     EXACT,
     ROUNDOFF,
@@ -202,6 +202,31 @@ def test_a_copy_of_a_tied_model_is_tied(copied, losses, tmp_path):
     tied = (layer.projection if losses else layer).embedding
     (inner,) = again.get_layer("read").layers
     assert tied is inner and tied is not embedding
+
+
+@pytest.mark.parametrize("losses_first", [False, True])
+@pytest.mark.parametrize("copied", COPIES.values(), ids=list(COPIES))
+def test_a_copy_shares_the_projection_of_losses_and_logits(
+    copied, losses_first, tmp_path
+):
+    vectors = keras.Input((None, 4))
+    targets = keras.Input((None,), dtype="int32")
+    projection = OutputProjection(7, use_bias=True, name="logits")
+    losses = WordLosses(projection, name="losses")
+    outputs = [losses(vectors, targets)[0], projection(vectors)]
+    if not losses_first:
+        vectors = keras.Input((None, 4))
+        outputs = [projection(vectors), losses(vectors, targets)[0]]
+    model = keras.Model([vectors, targets], outputs)
+    again = copied(model, tmp_path)
+    assert len(again.weights) == len(model.weights) == 2
+    again.set_weights(model.get_weights())
+    for found, expected in zip(
+        again([VECTORS, TARGETS]), model([VECTORS, TARGETS]), strict=True
+    ):
+        np.testing.assert_array_equal(found, expected)
+    shared = again.get_layer("losses").projection
+    assert shared is again.get_layer("logits") and shared is not projection
 
 
 def test_a_projection_with_an_embedding_of_its_own_keeps_it(tmp_path):

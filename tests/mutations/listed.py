@@ -1165,7 +1165,7 @@ MUTATIONS = [
     ),
     Mutation(
         "an evaluation by sampled words",
-        "layers/output_projection.py",
+        "layers/word_losses.py",
         "if training and self.estimates:",
         "if self.estimates:",
         SAMPLED,
