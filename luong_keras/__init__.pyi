@@ -35,7 +35,6 @@ from .layers.attention.luong_attention import LuongAttention as LuongAttention
 from .layers.bridge import Bridge as Bridge
 from .layers.encoder import Encoder as Encoder
 from .layers.output_projection import OutputProjection as OutputProjection
-from .layers.output_projection import WordLosses as WordLosses
 from .layers.rnn.attention_rnn import AttentionRNN as AttentionRNN
 from .layers.rnn.bahdanau_cells import BahdanauGRUCell as BahdanauGRUCell
 from .layers.rnn.bahdanau_cells import (
@@ -53,6 +52,7 @@ from .layers.rnn.input_feeding_rnn import InputFeedingGRU as InputFeedingGRU
 from .layers.rnn.input_feeding_rnn import (
     InputFeedingLSTM as InputFeedingLSTM,
 )
+from .layers.word_losses import WordLosses as WordLosses
 from .models.translation_model import TranslationModel as TranslationModel
 from .ops.backends import enable_float64 as enable_float64
 from .presets import PRESETS as PRESETS

@@ -7,7 +7,7 @@ from luong_keras.layers.attention.score import Score
 from luong_keras.layers.bridge import Bridge
 from luong_keras.layers.embedding import Embedding
 from luong_keras.layers.encoder import Encoder
-from luong_keras.layers.output_projection import OutputProjection, WordLosses
+from luong_keras.layers.output_projection import OutputProjection
 from luong_keras.layers.rnn.attention_cell import AttentionCell
 from luong_keras.layers.rnn.attention_rnn import AttentionRNN
 from luong_keras.layers.rnn.bahdanau_cells import (
@@ -24,6 +24,7 @@ from luong_keras.layers.rnn.input_feeding_rnn import (
     InputFeedingGRU,
     InputFeedingLSTM,
 )
+from luong_keras.layers.word_losses import WordLosses
 
 __all__ = [
     "BahdanauAttention",

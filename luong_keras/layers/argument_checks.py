@@ -126,11 +126,11 @@ def check_states(name, states, widths, rows):
     if not isinstance(states, (list, tuple)) or not (
         count - 1 <= len(states) <= count
     ):
-        received = f"{len(states)} tensors"
-        if not isinstance(states, (list, tuple)):
+        received = repr(states)
+        if isinstance(states, (list, tuple)):
+            received = f"{len(states)} tensors"
+        elif hasattr(states, "shape"):
             received = f"one tensor of shape {tuple(states.shape)}"
-            if not hasattr(states, "shape"):
-                received = f"{states!r}"
         raise ValueError(
             f"`{name}` must hold {count} tensors (or all but the last, the "
             "attentional vector), one for each of the cell's states, in a "
@@ -169,21 +169,29 @@ def check_single_step(query):
 
 def check_step(name, step, inputs):
     """Raises unless a decoder step is an integer, () or one a sentence."""
-    if isinstance(step, numbers.Integral):
-        check_numbers(least=0, **{name: step})
-        return
-    shape = tuple(getattr(step, "shape", (None, None)))
-    dtype = backend.standardize_dtype(getattr(step, "dtype", "float32"))
-    if "int" not in dtype or not (
-        shape == () or may_be_equal(shape, tuple(inputs.shape[:1]))
-    ):
+    check_steps(name, step)
+    shape = tuple(getattr(step, "shape", ()))
+    if shape and not may_be_equal(shape, tuple(inputs.shape[:1])):
         raise ValueError(
-            f"`{name}` must be an integer, or an integer tensor () or (B,). "
-            f"Expected: () or {tuple(inputs.shape[:1])}. Received: "
+            f"`{name}` must be one decoder step, or one a sentence. Expected: "
+            f"shape () or {tuple(inputs.shape[:1])}. Received: "
             f"{name}={step!r}."
         )
-    if isinstance(step, np.ndarray) and (step < 0).any():
-        raise ValueError(f"`{name}` counts from 0. Received: {name}={step!r}.")
+
+
+def check_steps(name, steps):
+    """Raises unless decoder steps are integers, those that are known from 0."""
+    if isinstance(steps, numbers.Integral):
+        check_numbers(least=0, **{name: steps})
+        return
+    dtype = backend.standardize_dtype(getattr(steps, "dtype", "float32"))
+    if "int" not in dtype:
+        raise ValueError(
+            f"`{name}` must be an integer, or a tensor of integers: decoder "
+            f"steps, counted from 0. Received: {name}={steps!r}."
+        )
+    if isinstance(steps, np.ndarray) and (steps < 0).any():
+        raise ValueError(f"`{name}` counts from 0. Received: {name}={steps!r}.")
 
 
 def check_same_batch(**tensors):
@@ -210,8 +218,11 @@ def check_call(layer, query, value, query_mask, value_mask, keys, position):
             f"value.shape={tuple(value.shape)}. A recurrent layer returns one "
             "vector a word with `return_sequences=True`."
         )
-    if position is None and counts_steps(layer):
-        check_single_step(query)
+    if counts_steps(layer):
+        if position is None:
+            check_single_step(query)
+        else:
+            check_steps("position", position)
     check_same_batch(query=query, value=value, keys=keys)
     check_mask("query_mask", query_mask, "query", query)
     check_mask("value_mask", value_mask, "value", value)

@@ -119,7 +119,8 @@ class CheckedLayer(keras.layers.Layer):
 
     Argument names of other libraries, and ragged, sparse or nested values in
     place of a tensor, raise a `ValueError`. A subclass checks the rest in
-    `_check_call`, which receives the arguments of a call by name.
+    `_check_call`, which receives the arguments of a call by name. Of a
+    variable the layer gets the value.
     """
 
     def __new__(cls, *args, **kwargs):
@@ -128,6 +129,7 @@ class CheckedLayer(keras.layers.Layer):
 
     def __call__(self, *args, **kwargs):
         _refuse_foreign(type(self), type(self).call, kwargs)
+        args, kwargs = tree.map_structure(_read, (args, kwargs))
         try:
             given = _parameters(type(self).call).bind(self, *args, **kwargs)
         except TypeError:
@@ -156,6 +158,13 @@ class CheckedLayer(keras.layers.Layer):
             }
         for name, value in arguments.items():
             _check_width(name, value, shapes.get(f"{name}_shape"))
+
+
+def _read(x):
+    """The value of a variable, or the argument itself."""
+    x = x.value if isinstance(x, keras.Variable) else x
+    # TensorFlow's, which `ops` takes for a tensor.
+    return x.read_value() if hasattr(x, "read_value") else x
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""The output projection of a translator, and the losses of its words."""
+"""The output projection of a translator."""
 
 import keras
 from keras import backend, ops
@@ -14,6 +14,7 @@ from luong_keras.ops.cross_entropy import (
     check_smoothing,
     draw_words,
     of_real_words,
+    real_ids,
     sampled_word_losses,
     word_losses,
 )
@@ -103,6 +104,7 @@ class OutputProjection(CheckedLayer):
 
     def _check_call(self, vectors):
         check_floats("vectors", vectors)
+        share_again(self, vectors)
         if self._tie_may_be_lost:
             self._tie_may_be_lost = False
             self._tie_again(vectors)
@@ -119,12 +121,7 @@ class OutputProjection(CheckedLayer):
                 isinstance(layer, keras.layers.Embedding)
                 and layer.name == self.embedding.name
             ):
-                tracker = private_name("keras.Layer._tracker", self)
-                tracker.unlock()
-                tracker.untrack(self.embedding)
-                self.embedding = layer
-                if self.built:
-                    tracker.lock()
+                _replace_layer(self, "embedding", layer)
                 return
 
     def call(self, vectors):
@@ -204,7 +201,8 @@ class OutputProjection(CheckedLayer):
         def losses_of(vectors, targets):
             for between in first:
                 vectors = product(vectors, between)
-            (*_, own_kernel), own_bias = self.loop_weights(targets)
+            words = real_ids(targets, pad_id)
+            (*_, own_kernel), own_bias = self.loop_weights(words)
             return sampled_word_losses(
                 *(vectors, drawn, log_drawn, (kernel, bias)),
                 *((own_kernel, own_bias), targets, pad_id),
@@ -241,6 +239,40 @@ class OutputProjection(CheckedLayer):
         return layer
 
 
+def _replace_layer(layer, name, other):
+    """Puts another layer in the place of one that a layer holds."""
+    tracker = private_name("keras.Layer._tracker", layer)
+    tracker.unlock()
+    tracker.untrack(getattr(layer, name))
+    setattr(layer, name, other)
+    if layer.built:
+        tracker.lock()
+
+
+def share_again(layer, vectors):
+    """Gives losses of a copied model the projection of its logits.
+
+    A copy makes both of their configurations, with two projections of one
+    name. `layer`, the losses or the projection, is about to read `vectors`.
+    """
+    operation, *_ = getattr(vectors, "_keras_history", (None,))
+    if operation is None:
+        return
+    nodes = private_name("keras.Operation._outbound_nodes", operation)
+    readers = [layer, *(node.operation for node in nodes)]
+    projections = {
+        each.name: each
+        for each in readers
+        if isinstance(each, OutputProjection)
+    }
+    for losses in readers:
+        if getattr(losses, "sharing_may_be_lost", False):
+            shared = projections.get(losses.projection.name)
+            if shared is not None:
+                losses.sharing_may_be_lost = False
+                _replace_layer(losses, "projection", shared)
+
+
 def layers_before(tensor):
     """The layers, inner ones included, that a symbolic tensor comes from."""
     if not isinstance(tensor, keras.KerasTensor):
@@ -260,120 +292,3 @@ def layers_before(tensor):
             yield from private_name("keras.Layer._flatten_layers", operation)()
         nodes = private_name("keras.Operation._inbound_nodes", operation)
         waiting += nodes[place].input_tensors
-
-
-@keras.saving.register_keras_serializable(package="luong_keras")
-class WordLosses(CheckedLayer):
-    """`OutputProjection.word_losses` as a step of a functional model.
-
-    Args:
-        projection: the `OutputProjection` of the model, shared with it.
-        label_smoothing: applied in training only, so that a validation
-            perplexity is that of the words.
-        pad_id: the padding id of the targets.
-        sampled: in training, how many words of the vocabulary the losses are
-            estimated from (`ops.cross_entropy`); all where None, and where
-            there are no more. The vocabulary is to be sorted by frequency.
-        seed: of these words.
-        name, dtype, trainable: as in every Keras layer.
-
-    Call arguments:
-        vectors: h̃, (B, T, U).
-        targets: (B, T) ids.
-
-    Output:
-        losses and hits, both (B, T), 0 at padding.
-
-    Example:
-
-    >>> import numpy as np
-    >>> from luong_keras.layers import OutputProjection, WordLosses
-    >>> losses, hits = WordLosses(OutputProjection(20))(
-    ...     np.ones((2, 3, 8)), np.array([[5, 3, 0], [7, 8, 3]])
-    ... )
-    >>> tuple(losses.shape), float(losses[0, 2])
-    ((2, 3), 0.0)
-    """
-
-    def __init__(
-        self,
-        projection,
-        label_smoothing=0.0,
-        pad_id=PAD_ID,
-        sampled=None,
-        seed=None,
-        name=None,
-        dtype=None,
-        trainable=True,
-    ):
-        check_smoothing(label_smoothing)
-        if sampled is not None:
-            check_numbers(sampled=sampled)
-            if label_smoothing:
-                raise ValueError(
-                    "The smoothed loss needs the logits of all words. "
-                    f"Received: sampled={sampled}, "
-                    f"label_smoothing={label_smoothing}. Leave one of them out."
-                )
-        super().__init__(name=name, dtype=dtype, trainable=trainable)
-        check_float64(self)
-        self.supports_masking = True
-        self.projection = projection
-        self.label_smoothing = label_smoothing
-        self.pad_id = pad_id
-        self.sampled = sampled
-        self.seed = seed
-        self.seed_generator = None
-        if self.estimates:
-            self.seed_generator = keras.random.SeedGenerator(seed)
-
-    @property
-    def estimates(self):
-        """True if the training loss uses a sampled softmax."""
-        size = self.projection.vocabulary_size
-        return self.sampled is not None and self.sampled < size - 1
-
-    def build(self, vectors_shape, targets_shape=None):
-        if not self.projection.built:
-            self.projection.build(vectors_shape)
-        self.built = True
-
-    def _check_widths(self, vectors, **others):
-        super()._check_widths(vectors=vectors)  # targets are as long as these
-
-    def _check_call(self, vectors, **others):
-        self.projection._check_call(vectors)
-        self.projection._check_widths(vectors=vectors)
-
-    def compute_mask(self, inputs, previous_mask):
-        # What comes out is zero at padding and needs no mask.
-        return None
-
-    def call(self, vectors, targets, training=False):
-        if training and self.estimates:
-            return self.projection.sampled_losses(
-                *(vectors, targets, self.sampled, self.seed_generator),
-                self.pad_id,
-            )
-        if not training:
-            return self.projection.word_losses(
-                vectors, targets, pad_id=self.pad_id
-            )
-        return self.projection.word_losses(
-            vectors, targets, self.label_smoothing, self.pad_id, True
-        )
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "projection": keras.saving.serialize_keras_object(self.projection),
-            "label_smoothing": self.label_smoothing,
-            "pad_id": self.pad_id,
-            "sampled": self.sampled,
-            "seed": self.seed,
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        projection = keras.saving.deserialize_keras_object(config["projection"])
-        return cls(**{**config, "projection": projection})

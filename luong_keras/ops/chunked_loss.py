@@ -22,6 +22,7 @@ import operator
 
 from keras import backend, ops
 
+from luong_keras.ops.cross_entropy import real_ids
 from luong_keras.ops.devices import has_gpu
 from luong_keras.ops.loops import sequential_while_loop, with_custom_gradient
 from luong_keras.ops.products import product
@@ -77,12 +78,12 @@ class _Words:
     def __init__(self, arguments, targets, label_smoothing, pad_id):
         self.vectors, self.kernel, *biases = arguments
         self.bias = biases[0] if biases else None
-        self.targets = targets
         self.label_smoothing = label_smoothing
         self.vocabulary = self.kernel.shape[-1]
         self.dtype = product(self.vectors[:1], self.kernel).dtype
         self.count = ops.shape(targets)[0]
         self.real = ops.not_equal(targets, pad_id)
+        self.targets = real_ids(targets, pad_id)
         real = ops.cast(self.real, "int32")
         self.order = ops.cast(ops.argsort(1 - real), "int32")
         self._cut_chunks(ops.sum(real))

@@ -68,23 +68,28 @@ def masked_cross_entropy(logits, targets, label_smoothing=0.0, pad_id=PAD_ID):
     check_smoothing(label_smoothing)
     logits = masking.upcast(ops.convert_to_tensor(logits))
     targets = ops.cast(targets, "int32")
+    words = real_ids(targets, pad_id)
     losses = ops.sparse_categorical_crossentropy(
-        targets, logits, from_logits=True
+        words, logits, from_logits=True
     )
     if label_smoothing:
         # (1 - e) loss + e (normaliser - mean), where the loss is
         # normaliser - logit of the target: no second normaliser is needed.
-        surplus = _of_target(logits, targets) - ops.mean(logits, axis=-1)
+        surplus = _of_target(logits, words) - ops.mean(logits, axis=-1)
         losses = losses + label_smoothing * surplus
     return _zero_padding(losses, targets, pad_id)
 
 
 def word_hits(logits, targets, pad_id=PAD_ID):
-    """1.0 where the most probable word is the target, (B, T), 0 at padding."""
+    """1.0 where no word is more probable than the target, 0 at padding: (B, T).
+
+    So a word that ties with the most probable one is a hit.
+    """
     logits = masking.upcast(ops.convert_to_tensor(logits))
     targets = ops.cast(targets, "int32")
     # No argmax: a maximum is several times cheaper.
-    hits = _of_target(logits, targets) >= ops.max(logits, axis=-1)
+    own = _of_target(logits, real_ids(targets, pad_id))
+    hits = own >= ops.max(logits, axis=-1)
     return _zero_padding(ops.cast(hits, logits.dtype), targets, pad_id)
 
 
@@ -131,6 +136,11 @@ def check_smoothing(label_smoothing):
             "at least 0 and less than 1. Received: "
             f"label_smoothing={label_smoothing}. Use 0.1, for example."
         )
+
+
+def real_ids(targets, pad_id):
+    """The ids with 0 at padding, whose id need not be in the vocabulary."""
+    return ops.where(ops.equal(targets, pad_id), 0, targets)
 
 
 def _of_target(logits, targets):

@@ -92,8 +92,9 @@ def _product(x, kernel, bias=None):
     flat = ops.matmul(ops.reshape(x, (-1, width)), kernel)
     of_all = bias is None or len(bias.shape) == 1
     flat = _plus(masking.upcast(flat), bias if of_all else None)
-    steps = ops.shape(x)[1] if rows[1] is None else rows[1]
-    found = ops.reshape(flat, (-1, steps, ops.shape(kernel)[-1]))
+    # No -1 beside an axis that may be empty.
+    sizes = (-1, rows[1]) if rows[1] else ops.shape(x)[:2]
+    found = ops.reshape(flat, (*sizes, ops.shape(kernel)[-1]))
     return found if of_all else _plus(found, bias)
 
 

@@ -141,7 +141,8 @@ def _gather(x, positions):
     width = ops.shape(x)[-1]
     rows = _rows_in_batch(x, positions)
     found = ops.take(ops.reshape(x, (-1, width)), rows, axis=0)
-    return ops.reshape(found, (-1, ops.shape(positions)[-1], width))
+    batch, blocks, places = ops.shape(positions)
+    return ops.reshape(found, (batch * blocks, places, width))
 
 
 def gather_mask(mask, positions):
@@ -166,7 +167,8 @@ def in_blocks(x, size):
     if size > 1:
         zeros = ops.zeros((batch, _missing(steps, size), width), dtype=x.dtype)
         x = ops.concatenate([x, zeros], axis=1)
-    return ops.reshape(x, (-1, size, width))
+        steps = ops.shape(x)[1] // size
+    return ops.reshape(x, (batch * steps, size, width))
 
 
 def out_of_blocks(x, batch, steps):

@@ -4,7 +4,7 @@ import contextlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import keras
 
@@ -14,6 +14,7 @@ from luong_keras.training.mirrored import check_strategy
 from luong_keras.training.monitoring import StopOnPlateau
 
 
+@runtime_checkable
 class Batches(Protocol):
     """Training data that can start at any batch.
 
@@ -86,11 +87,11 @@ def fit(
         The history of the epochs that ended in this call.
 
     Raises:
-        ValueError: If the snapshot does not fit the model or has epochs of
-            another length, if the batches run out early (nothing is saved at
-            the end of that epoch), for an optimizer whose weights are replaced
-            by averages at the end of a `fit`, or under another strategy of
-            `tf.distribute`.
+        ValueError: If `batches` are arrays or a data set, if the snapshot does
+            not fit the model or has epochs of another length, if the batches
+            run out early (nothing is saved at the end of that epoch), for an
+            optimizer whose weights are replaced by averages at the end of a
+            `fit`, or under another strategy of `tf.distribute`.
         FolderInUseError: If another process trains with this snapshot.
 
     Example:
@@ -105,8 +106,7 @@ def fit(
         >>> fit(model, Rows(), epochs=3, verbose=0).epoch
         [0, 1, 2]
     """
-    steps = batches.steps_per_epoch
-    _check_arguments(training_model, steps)
+    steps = _checked_steps(training_model, batches)
     callbacks = list(callbacks)
     with contextlib.ExitStack() as stack:
         position = 0
@@ -317,8 +317,17 @@ def _legs(position: int, steps: int, end: int) -> list[tuple[int, int]]:
     return [(start, stop) for start, stop in legs if start < stop <= end]
 
 
-def _check_arguments(model: keras.Model, steps: int) -> None:
-    together = model.steps_per_execution
+def _checked_steps(model: keras.Model, batches: Batches) -> int:
+    """The batches of an epoch, once the arguments are checked."""
+    if not isinstance(batches, Batches):
+        raise ValueError(
+            "`batches` must be an object with `steps_per_epoch` and "
+            "`dataset(start_step, stop_step)`, since a run may be resumed at "
+            f"any batch. Received: a {type(batches).__name__}. Use "
+            "`model.fit`, which takes arrays and data sets, for runs that "
+            "need no snapshots."
+        )
+    steps, together = batches.steps_per_epoch, model.steps_per_execution
     if steps < 1 or steps % together:
         raise ValueError(
             "An epoch must have at least one batch and be a multiple of "
@@ -333,3 +342,4 @@ def _check_arguments(model: keras.Model, steps: int) -> None:
             "every `fit`, so such a run cannot be resumed exactly. Received: "
             f"{type(optimizer).__name__}(use_ema=True). Use use_ema=False."
         )
+    return steps

@@ -130,6 +130,9 @@ class TokenPerplexity(_TokenMean):
 class TokenAccuracy(_TokenMean):
     """Compute the fraction of target tokens that got the highest score.
 
+    A token that shares the highest score with others counts as well: where
+    all logits are equal, the accuracy is 1.
+
     Args:
         from_logits: Whether `y_pred` are logits, (B, T, V), and not hits,
             (B, T), 1 where the best token is the target and 0 elsewhere.

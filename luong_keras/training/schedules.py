@@ -132,14 +132,16 @@ class LearningRateHalving(keras.callbacks.Callback):
         first_halved_epoch: See `halved_rate`.
         halvings_per_epoch: See `halved_rate`.
         initial_rate: The rate of the first epoch; `None` takes the one that
-            the optimizer has when the run begins.
+            the optimizer has when epoch 0 begins. A `fit` with an
+            `initial_epoch` continues this callback's run before.
         steps_per_epoch: The batches of an epoch; `None` takes what `fit`
             tells its callbacks.
         factor: See `halved_rate`.
 
     Raises:
         ValueError: If an argument is out of range; when the training begins,
-            for an optimizer whose rate is a schedule.
+            for an optimizer whose rate is a schedule, and in a later epoch
+            than the first if the rate of the first is not known.
 
     Example:
         >>> schedule = LearningRateHalving(first_halved_epoch=9)
@@ -172,7 +174,8 @@ class LearningRateHalving(keras.callbacks.Callback):
             halvings_per_epoch=halvings_per_epoch,
             factor=factor,
         )
-        self._epoch = 0
+        self._first_rate, self._restored = initial_rate, False
+        self._epoch = self._steps = 0
         self._rate: float | None = None
 
     @classmethod
@@ -248,16 +251,13 @@ class LearningRateHalving(keras.callbacks.Callback):
         return schedule
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Read what was not given."""
+        """Read the length of an epoch, unless one was given."""
         refuse_schedule(self.model.optimizer, self)
-        if self.initial_rate is None:
-            self.initial_rate = current_rate(self.model.optimizer)
-        if self.steps_per_epoch is None:
-            self.steps_per_epoch = self.params["steps"]
-        if not self.steps_per_epoch:
+        self._steps = self.steps_per_epoch or self.params["steps"]
+        if not self._steps:
             raise ValueError(
                 "The length of an epoch is not known before its end. "
-                f"Received: steps_per_epoch={self.steps_per_epoch}. Give "
+                f"Received: steps_per_epoch={self._steps}. Give "
                 "`steps_per_epoch` to the callback or to `fit`."
             )
         self._rate = None
@@ -265,19 +265,28 @@ class LearningRateHalving(keras.callbacks.Callback):
     def on_epoch_begin(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Remember the epoch."""
+        """Remember the epoch; in epoch 0 read the rate that was not given."""
         self._epoch = epoch
+        if self._rate is not None or self.initial_rate is not None:
+            return
+        if epoch == 0 and not self._restored:
+            self._first_rate = current_rate(self.model.optimizer)
+        if self._first_rate is None:
+            raise ValueError(
+                "The rate of the first epoch is not known: by now the "
+                "optimizer may have a smaller one. Received: initial_epoch="
+                f"{epoch}, initial_rate=None. Give `initial_rate=`, or "
+                "train by `luong_keras.fit`, whose snapshots have it."
+            )
+        self._restored = False
 
     def on_train_batch_begin(
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Set the rate of this batch."""
-        assert self.initial_rate is not None  # since `on_train_begin`
-        assert self.steps_per_epoch is not None
+        assert self._first_rate is not None  # since `on_epoch_begin`
         rate = self._rule(
-            self.initial_rate,
-            self._epoch * self.steps_per_epoch + batch,
-            self.steps_per_epoch,
+            self._first_rate, self._epoch * self._steps + batch, self._steps
         )
         # `self.model` copies the state back on JAX, so only when it changes.
         if rate != self._rate:
@@ -293,12 +302,13 @@ class LearningRateHalving(keras.callbacks.Callback):
 
     def get_state(self) -> dict[str, Any]:
         """Return the initial rate, which the optimizer forgets."""
-        return {"initial_rate": self.initial_rate}
+        return {"initial_rate": self._first_rate}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Take the initial rate of the run, unless one was given."""
         if self.initial_rate is None:
-            self.initial_rate = state["initial_rate"]
+            self._first_rate = state["initial_rate"]
+            self._restored = self._first_rate is not None
 
 
 def current_rate(optimizer: keras.optimizers.Optimizer) -> float:

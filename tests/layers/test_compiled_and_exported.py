@@ -86,6 +86,31 @@ def test_xla_trains_it_at_changing_lengths(name):
     np.testing.assert_allclose(losses[True], losses[False], rtol=1e-4)
 
 
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize(
+    "name, batch, source",
+    [
+        ("AttentionRNN", 0, 5),
+        ("InputFeedingLSTM", 0, 5),
+        ("LocalAttention monotonic", 2, 0),
+        ("LocalAttention predictive", 2, 0),
+    ],
+)
+def test_a_graph_of_unknown_sizes_takes_nothing(name, batch, source, training):
+    import tensorflow as tf
+
+    model, _ = model_of(name)
+    shapes = [(None, None, UNITS)] * 2 + [(None, None)]
+    types = [tf.float32, tf.float32, tf.bool]
+    run = tf.function(
+        lambda *inputs: model(list(inputs), training=training),
+        input_signature=[*map(tf.TensorSpec, shapes, types)],
+    )
+    run(*inputs_of(3, 5))
+    found = run(*(x[:batch] for x in inputs_of(3, source)))
+    np.testing.assert_array_equal(found, np.zeros((batch, 3, UNITS)))
+
+
 @every_layer
 def test_onnx_runs_it_at_any_length(name, tmp_path):
     if name == "WordLosses":

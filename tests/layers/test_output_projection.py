@@ -6,7 +6,7 @@ import pytest
 
 from luong_keras import OutputProjection
 from luong_keras.layers.embedding import Embedding
-from luong_keras.layers.output_projection import WordLosses
+from luong_keras.layers.word_losses import WordLosses
 from tests.layer_checks import (
     EXACT,
     ROUNDOFF,
@@ -83,6 +83,29 @@ def test_smoothing_is_for_training(float64):
         np.testing.assert_allclose(
             losses, reference_losses(logits, smoothing), **EXACT
         )
+
+
+@pytest.mark.parametrize("sampled", [None, 3])
+@pytest.mark.parametrize("pad_id", [-1, -100, 999])
+def test_padding_need_not_be_in_the_vocabulary(sampled, pad_id):
+    found = []
+    for pad in (0, pad_id):
+        keras.utils.set_random_seed(1)
+        projection = OutputProjection(7)
+        layer = WordLosses(projection, pad_id=pad, sampled=sampled, seed=1)
+        layer.build(VECTORS.shape, TARGETS.shape)
+        targets = np.where(TARGETS == 0, pad, TARGETS)
+        vectors = keras.Variable(VECTORS)
+
+        def loss(layer=layer, vectors=vectors, targets=targets):
+            losses, hits = layer(vectors + 0, targets, training=True)
+            return weighted_sum(losses, 0.3) + weighted_sum(hits, 1.0)
+
+        value, changes = loss_and_gradients(loss, [vectors, projection.kernel])
+        found.append((value, *changes))
+    for of_0, of_pad in zip(*found, strict=True):
+        assert np.isfinite(to_numpy(of_pad)).all()
+        np.testing.assert_array_equal(of_0, of_pad)
 
 
 def test_half_precision_gives_logits_in_float32():
@@ -179,6 +202,31 @@ def test_a_copy_of_a_tied_model_is_tied(copied, losses, tmp_path):
     tied = (layer.projection if losses else layer).embedding
     (inner,) = again.get_layer("read").layers
     assert tied is inner and tied is not embedding
+
+
+@pytest.mark.parametrize("losses_first", [False, True])
+@pytest.mark.parametrize("copied", COPIES.values(), ids=list(COPIES))
+def test_a_copy_shares_the_projection_of_losses_and_logits(
+    copied, losses_first, tmp_path
+):
+    vectors = keras.Input((None, 4))
+    targets = keras.Input((None,), dtype="int32")
+    projection = OutputProjection(7, use_bias=True, name="logits")
+    losses = WordLosses(projection, name="losses")
+    outputs = [losses(vectors, targets)[0], projection(vectors)]
+    if not losses_first:
+        vectors = keras.Input((None, 4))
+        outputs = [projection(vectors), losses(vectors, targets)[0]]
+    model = keras.Model([vectors, targets], outputs)
+    again = copied(model, tmp_path)
+    assert len(again.weights) == len(model.weights) == 2
+    again.set_weights(model.get_weights())
+    for found, expected in zip(
+        again([VECTORS, TARGETS]), model([VECTORS, TARGETS]), strict=True
+    ):
+        np.testing.assert_array_equal(found, expected)
+    shared = again.get_layer("losses").projection
+    assert shared is again.get_layer("logits") and shared is not projection
 
 
 def test_a_projection_with_an_embedding_of_its_own_keeps_it(tmp_path):

@@ -32,6 +32,12 @@ def look(**options):
     return lk.LocalAttention(half_width=1)(**arguments)
 
 
+def look_at(position):
+    return lk.LocalAttention("monotonic", half_width=1)(
+        QUERY[:, 0], MEMORY, position=position
+    )
+
+
 def decode(layer=None, **options):
     layer = layer or lk.InputFeedingLSTM(4)
     return layer(INPUTS, **{"memory": MEMORY, **options})
@@ -102,9 +108,52 @@ WRONG = {
         lambda: decode(initial_state=np.zeros((3, 4))),
         r"`initial_state` must hold 3 tensors.*one tensor of shape \(3, 4\)",
     ),
+    "a number as states": (
+        lambda: decode(initial_state=5),
+        "`initial_state` must hold 3 tensors.*Received: 5",
+    ),
+    "states by name": (
+        lambda: decode(initial_state={"h": 5}),
+        "`initial_state` must hold 3 tensors.*Received: {'h': 5}",
+    ),
     "too few states": (
         lambda: decode(initial_state=[np.zeros((2, 4))]),
         "`initial_state` must hold 3 tensors.*Received: 1 tensors",
+    ),
+    "an unknown dropout mask": (
+        lambda: decode(dropout_masks={"input": np.zeros((3, 2, 6))}),
+        r"\['inputs', 'feeding', 'outputs', 'attention'\].*\['input'\]",
+    ),
+    "a dropout mask that this cell does not read": (
+        lambda: lk.InputFeedingLSTMCell(4, input_feeding=False)(
+            INPUTS[:, 0],
+            [np.zeros((2, 4))] * 3,
+            memory=MEMORY,
+            dropout_masks={"feeding": np.zeros((2, 4))},
+        ),
+        r"some of \['inputs', 'attention'\].*\['feeding'\]",
+    ),
+    "a position between steps": (
+        lambda: look_at(1.9),
+        "`position` must be an integer.*Received: position=1.9",
+    ),
+    "a position before the first": (
+        lambda: look_at(-3),
+        "`position` must be an integer and at least 0.*-3",
+    ),
+    "positions between steps": (
+        lambda: look_at(np.array([0.5, 1.0])),
+        "`position` must be an integer.*0.5",
+    ),
+    "positions before the first": (
+        lambda: look_at(np.array([-1, 1])),
+        "`position` counts from 0.*-1",
+    ),
+    "a position between steps in a cell": (
+        lambda: lk.InputFeedingLSTMCell(4, attention="local-m")(
+            INPUTS[:, 0], [np.zeros((2, 4))] * 3, memory=MEMORY, position=0.5
+        ),
+        "`position` must be an integer.*0.5",
     ),
     "keys of another memory": (
         lambda: attend(keys=MEMORY[:, :4]),
@@ -333,6 +382,47 @@ def test_nothing_gives_nothing(batch, steps, source, training):
     assert tuple(memory.shape) == (batch, source, 4)
     if source == 0:
         assert not any(to_numpy(state).any() for state in states)
+
+
+# What stands for a tensor.
+
+
+VARIABLES = [keras.Variable]
+if BACKEND == "tensorflow":
+    import tensorflow as tf
+
+    VARIABLES.append(tf.Variable)
+
+
+@pytest.mark.parametrize("variable", VARIABLES)
+@pytest.mark.parametrize("training", [False, True])
+def test_a_variable_is_as_good_as_its_value(variable, training):
+    def made(x):
+        return variable(np.asarray(x))
+
+    query, memory = QUERY.astype("float32"), MEMORY.astype("float32")
+    real, hidden = np.ones((2, 5), bool), query[:, 0]
+    encoder, decoder = lk.Encoder(4), lk.InputFeedingLSTM(4, attention="dot")
+    for layer in (lk.LuongAttention("dot"), lk.LocalAttention(half_width=1)):
+        expected = layer(query, memory, value_mask=real)
+        found = layer(made(query), made(memory), value_mask=made(real))
+        np.testing.assert_array_equal(found, expected)
+    expected, found = (
+        decoder(
+            of(query),
+            memory=encoder(of(memory), training=training)[0],
+            initial_state=[of(hidden), of(hidden)],
+            memory_mask=of(real),
+            training=training,
+        )
+        for of in (np.asarray, made)
+    )
+    np.testing.assert_array_equal(found, expected)
+    states = [hidden, hidden]
+    expected, _ = decoder.cell(hidden, states, memory=memory)
+    states = [made(hidden), made(hidden)]
+    found, _ = decoder.cell(made(hidden), states, memory=made(memory))
+    np.testing.assert_array_equal(found, expected)
 
 
 # What may be left out, and what hypotheses share.

@@ -1224,7 +1224,7 @@ MUTATIONS = [
     ),
     Mutation(
         "an evaluation by sampled words",
-        "layers/output_projection.py",
+        "layers/word_losses.py",
         "if training and self.estimates:",
         "if self.estimates:",
         SAMPLED,
@@ -1340,6 +1340,37 @@ MUTATIONS = [
         'where need be."""\n    config = decide_precision(config, run)',
         'where need be."""',
         ("tests/test_translator.py",),
+    ),
+    Mutation(
+        "the rate of a run resumed in its first epoch read anew",
+        "training/schedules.py",
+        "if epoch == 0 and not self._restored:",
+        "if epoch == 0:",
+        ("tests/training/test_schedules.py",),
+    ),
+    Mutation(
+        "a product of no rows with one step",
+        "ops/products.py",
+        "sizes = (-1, rows[1]) if rows[1] else ops.shape(x)[:2]",
+        "sizes = (-1, ops.shape(x)[1])",
+        ("tests/layers/test_compiled_and_exported.py",),
+        "takes_nothing",
+    ),
+    Mutation(
+        "padding looked up by its id",
+        "ops/cross_entropy.py",
+        "return ops.where(ops.equal(targets, pad_id), 0, targets)",
+        "return targets",
+        ("tests/training/test_metrics.py",),
+        "vocabulary",
+    ),
+    Mutation(
+        "copied losses with a projection of their own",
+        "layers/word_losses.py",
+        "layer.sharing_may_be_lost = True",
+        "layer.sharing_may_be_lost = False",
+        ("tests/layers/test_output_projection.py",),
+        "shares",
     ),
 ]
 

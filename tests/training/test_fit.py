@@ -198,6 +198,20 @@ def test_one_process_at_a_time_trains_with_a_snapshot(tmp_path):
     assert path.exists() and run() == []
 
 
+@pytest.mark.parametrize(
+    "batches, received",
+    [
+        ((np.ones((4, 2)), np.ones((4, 1))), "a tuple"),
+        (np.ones((4, 2)), "a ndarray"),
+        (iter([]), "a list_iterator"),
+    ],
+)
+def test_data_without_a_position_are_refused(batches, received):
+    message = rf"`dataset\(start_step, stop_step\)`.*{received}.*`model.fit`"
+    with pytest.raises(ValueError, match=message):
+        fit(small_model(), batches, epochs=1, verbose=0)
+
+
 def test_too_few_batches_are_an_error():
     with (
         pytest.warns(UserWarning, match="ran out of data"),

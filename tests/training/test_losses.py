@@ -121,6 +121,21 @@ def test_fit_descends_exactly_this_number(options, expected, scaled):
     assert float(kernel[0, 0]) == pytest.approx(1 - wanted)
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("pad_id", [-1, -100, 999])
+def test_padding_need_not_be_in_the_vocabulary(smoothing, pad_id):
+    logits = np.random.default_rng(1).normal(size=(2, 3, 7)).astype("float32")
+    values = [
+        float(
+            MaskedSparseCategoricalCrossentropy(
+                label_smoothing=smoothing, pad_id=pad
+            )(np.where(TARGETS == 0, pad, TARGETS), logits)
+        )
+        for pad in (0, pad_id)
+    ]
+    assert values[0] == values[1]
+
+
 def test_the_loss_over_logits_is_the_same_objective():
     logits = np.random.default_rng(1).normal(size=(2, 3, 7)).astype("float32")
     for options, _ in CASES:

@@ -42,6 +42,23 @@ def test_from_logits():
     assert float(accuracy.result()) == pytest.approx(hits.mean())
 
 
+def test_a_tie_is_a_hit():
+    accuracy = TokenAccuracy(from_logits=True)
+    accuracy.update_state(TARGETS, np.zeros((2, 3, 7)))
+    assert float(accuracy.result()) == 1.0
+
+
+@pytest.mark.parametrize("metric", [TokenPerplexity, TokenAccuracy])
+@pytest.mark.parametrize("pad_id", [-1, -100, 999])
+def test_padding_need_not_be_in_the_vocabulary(metric, pad_id):
+    values = []
+    for pad in (0, pad_id):
+        made = metric(from_logits=True, pad_id=pad)
+        made.update_state(np.where(TARGETS == 0, pad, TARGETS), LOGITS)
+        values.append(float(made.result()))
+    assert values[0] == values[1]
+
+
 def test_tokens_can_be_weighted():
     for weights in ([1.0, 0.5], [[1.0] * 3, [0.5] * 3]):
         accuracy = TokenAccuracy()

@@ -78,15 +78,45 @@ def test_the_callback_sets_the_rate_before_each_batch():
     assert seen.rates == [0.0625, 0.03125]
 
 
-def test_a_schedule_of_two_fits_sets_the_rate_of_either():
-    """A new optimizer has not the rate that the old one was given."""
-    schedule, x = LearningRateHalving(first_halved_epoch=1), np.zeros((4, 1))
-    for initial in (1.0, 7.0):
-        seen = Rates()
-        small_model(initial).fit(
-            x, x, batch_size=2, callbacks=[schedule, seen], verbose=0
-        )
-        assert seen.rates == [0.5, 0.5]
+def rates_of_fit(model, schedule, batch_size=2, **options):
+    seen, x = Rates(), np.zeros((4, 1))
+    model.fit(
+        x,
+        x,
+        batch_size=batch_size,
+        callbacks=[schedule, seen],
+        verbose=0,
+        **options,
+    )
+    return seen.rates
+
+
+def test_a_schedule_of_two_fits_reads_what_each_of_them_has():
+    """The rate of the new optimizer, and the length of its epoch."""
+    schedule = LearningRateHalving(2)
+    first = rates_of_fit(small_model(1.0), schedule, 1, epochs=2)
+    assert first == [1.0] * 4 + [0.5] * 4
+    second = rates_of_fit(small_model(8.0), schedule, 2, epochs=2)
+    assert second == [8.0] * 2 + [4.0] * 2
+
+
+def test_a_later_epoch_begins_with_the_rate_of_its_own_run():
+    schedule, model = LearningRateHalving(2), small_model(8.0)
+    rates_of_fit(model, schedule, epochs=2)
+    # The optimizer has 4.0, the callback knows better.
+    later = {"initial_epoch": 2, "epochs": 3}
+    assert rates_of_fit(model, schedule, **later) == [2.0] * 2
+    given = LearningRateHalving(2, initial_rate=8.0)
+    assert rates_of_fit(model, given, **later) == [2.0] * 2
+    with pytest.raises(ValueError, match="initial_epoch=2.*`initial_rate=`"):
+        rates_of_fit(model, LearningRateHalving(2), **later)
+
+
+def test_a_run_resumed_within_its_first_epoch_has_its_initial_rate():
+    schedule = LearningRateHalving(1)
+    schedule.set_state({"initial_rate": 8.0})
+    # The first half of the epoch has left 4.0 in the optimizer.
+    assert rates_of_fit(small_model(4.0), schedule) == [4.0] * 2
 
 
 def test_a_halving_before_the_first_epoch_is_refused():

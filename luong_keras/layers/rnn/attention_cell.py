@@ -223,6 +223,18 @@ class AttentionCell(CellWeights):
             shapes["attention"] = (steps, batch, source_length)
         return shapes
 
+    def check_dropout_masks(self, masks, *others):
+        """Raises for a mask that no step reads; `others` are read beside."""
+        known = [*self.dropout_mask_shapes(1, 1, 1, 1), *others]
+        if self.attention is not None and "attention" not in known:
+            known.append("attention")
+        for name in masks or {}:
+            if name not in known:
+                raise ValueError(
+                    "`dropout_masks` has a mask that nothing reads. Expected: "
+                    f"some of {known}. Received: dropout_masks[{name!r}]."
+                )
+
     @property
     def needs_context(self):
         """Whether the recurrence of a step depends on attention."""
@@ -297,9 +309,11 @@ class AttentionCell(CellWeights):
         memory=None,
         memory_mask=None,
         position=None,
+        dropout_masks=None,
         **others,
     ):
         self._check_memory(memory)
+        self.check_dropout_masks(dropout_masks)
         check_floats("inputs", inputs, ranks=(2, 3))
         check_states("states", states, self.state_size, inputs.shape[:-1])
         if memory is not None:

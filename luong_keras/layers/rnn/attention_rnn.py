@@ -244,10 +244,12 @@ class AttentionRNN(CheckedLayer):
         inputs_mask=None,
         memory_mask=None,
         return_attention_scores=False,
+        dropout_masks=None,
         start_position=None,
         **others,
     ):
         self.cell._check_memory(memory)
+        self.cell.check_dropout_masks(dropout_masks, "outputs")
         check_floats("inputs", inputs, ranks=(3,))
         check_mask("mask", mask, "inputs", inputs)
         check_mask("inputs_mask", inputs_mask, "inputs", inputs)

@@ -1,0 +1,132 @@
+"""The losses of words as a layer, over an output projection."""
+
+import keras
+
+from luong_keras.layers.argument_checks import check_numbers
+from luong_keras.layers.checked_layer import CheckedLayer
+from luong_keras.layers.output_projection import share_again
+from luong_keras.ops.backends import check_float64
+from luong_keras.ops.cross_entropy import check_smoothing
+from luong_keras.special_tokens import PAD_ID
+
+
+@keras.saving.register_keras_serializable(package="luong_keras")
+class WordLosses(CheckedLayer):
+    """`OutputProjection.word_losses` as a step of a functional model.
+
+    Args:
+        projection: the `OutputProjection` of the model, shared with it.
+        label_smoothing: applied in training only, so that a validation
+            perplexity is that of the words.
+        pad_id: the padding id of the targets.
+        sampled: in training, how many words of the vocabulary the losses are
+            estimated from (`ops.cross_entropy`); all where None, and where
+            there are no more. The vocabulary is to be sorted by frequency.
+        seed: of these words.
+        name, dtype, trainable: as in every Keras layer.
+
+    Call arguments:
+        vectors: h̃, (B, T, U).
+        targets: (B, T) ids.
+
+    Output:
+        losses and hits, both (B, T), 0 at padding. A hit is 1 where no word
+        has a higher logit than the target.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from luong_keras.layers import OutputProjection, WordLosses
+    >>> losses, hits = WordLosses(OutputProjection(20))(
+    ...     np.ones((2, 3, 8)), np.array([[5, 3, 0], [7, 8, 3]])
+    ... )
+    >>> tuple(losses.shape), float(losses[0, 2])
+    ((2, 3), 0.0)
+    """
+
+    def __init__(
+        self,
+        projection,
+        label_smoothing=0.0,
+        pad_id=PAD_ID,
+        sampled=None,
+        seed=None,
+        name=None,
+        dtype=None,
+        trainable=True,
+    ):
+        check_smoothing(label_smoothing)
+        if sampled is not None:
+            check_numbers(sampled=sampled)
+            if label_smoothing:
+                raise ValueError(
+                    "The smoothed loss needs the logits of all words. "
+                    f"Received: sampled={sampled}, "
+                    f"label_smoothing={label_smoothing}. Leave one of them out."
+                )
+        super().__init__(name=name, dtype=dtype, trainable=trainable)
+        check_float64(self)
+        self.supports_masking = True
+        self.projection = projection
+        self.sharing_may_be_lost = False
+        self.label_smoothing = label_smoothing
+        self.pad_id = pad_id
+        self.sampled = sampled
+        self.seed = seed
+        self.seed_generator = None
+        if self.estimates:
+            self.seed_generator = keras.random.SeedGenerator(seed)
+
+    @property
+    def estimates(self):
+        """True if the training loss uses a sampled softmax."""
+        size = self.projection.vocabulary_size
+        return self.sampled is not None and self.sampled < size - 1
+
+    def build(self, vectors_shape, targets_shape=None):
+        if not self.projection.built:
+            self.projection.build(vectors_shape)
+        self.built = True
+
+    def _check_widths(self, vectors, **others):
+        super()._check_widths(vectors=vectors)  # targets are as long as these
+
+    def _check_call(self, vectors, **others):
+        share_again(self, vectors)
+        self.projection._check_call(vectors)
+        self.projection._check_widths(vectors=vectors)
+
+    def compute_mask(self, inputs, previous_mask):
+        # What comes out is zero at padding and needs no mask.
+        return None
+
+    def call(self, vectors, targets, training=False):
+        if training and self.estimates:
+            return self.projection.sampled_losses(
+                *(vectors, targets, self.sampled, self.seed_generator),
+                self.pad_id,
+            )
+        if not training:
+            return self.projection.word_losses(
+                vectors, targets, pad_id=self.pad_id
+            )
+        return self.projection.word_losses(
+            vectors, targets, self.label_smoothing, self.pad_id, True
+        )
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "projection": keras.saving.serialize_keras_object(self.projection),
+            "label_smoothing": self.label_smoothing,
+            "pad_id": self.pad_id,
+            "sampled": self.sampled,
+            "seed": self.seed,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        projection = keras.saving.deserialize_keras_object(config["projection"])
+        layer = cls(**{**config, "projection": projection})
+        layer.sharing_may_be_lost = True
+        return layer
