@@ -29,7 +29,7 @@ REASONS = {
     "empty source": "the source sentence is empty",
     "empty target": "the target sentence is empty",
     "not UTF-8": "a sentence cannot be written as UTF-8",
-    "no second column": "there is no tab between source and target",
+    "no second column": "there is no second column",
     MORE_COLUMNS: "there is a tab or comma too many",
     "no source": "the record has no source sentence",
     "no target": "the record has no target sentence",
