@@ -209,6 +209,16 @@ def test_flags_of_the_search_have_the_types_of_its_settings():
         assert hint in (settings[name] | None, settings[name]), name
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize(
+    "name", ["length_penalty", "coverage_penalty", "temperature", "top_p"]
+)
+def test_a_search_has_finite_settings(name, value):
+    """Flags and Python give them without the checks of files."""
+    with pytest.raises(ValueError, match=f"Received: {name}={value}"):
+        DecodingConfig(**{name: value})
+
+
 def test_settings_cannot_be_changed_in_place():
     with pytest.raises(dataclasses.FrozenInstanceError):
         PRESETS["demo"].model.units = 3
@@ -239,6 +249,8 @@ def test_settings_cannot_be_changed_in_place():
         (["training.learning_rate=-1"], "learning_rate must be at least 0"),
         (["training.learning_rate=nan"], "Expected float. Received: 'nan'"),
         (["training.learning_rate=Infinity"], "float. Received: inf"),
+        (["training.learning_rate=true"], "Expected float. Received: True"),
+        (["model.units=false"], "Expected int. Received: False"),
         (["training.seed=-1"], "seed must be at least 0"),
         (["training.samples=-1"], "samples must be at least 0"),
         (["training.clip_norm=0"], "clip_norm must be positive, or null"),

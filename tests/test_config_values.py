@@ -175,6 +175,10 @@ def test_a_file_of_settings(tmp_path, name, text):
             "model:\n  a: {&a x: 1, <<: &b {units: 3}}\n  <<: *b",
             "`&b` .* line 2",
         ),
+        ("a.yaml", "seed: 1\nmodel: {}\nseed: 2\n", "a.yaml, .* 'seed' twice"),
+        ("a.yaml", "model: {units: 3, units: 4}", "'units' twice"),
+        ("a.yaml", "model: {[a]: 3}", "is not YAML"),
+        ("a.json", '{"model": {"units": 3, "units": 3}}', "'units' twice"),
     ],
 )
 def test_a_damaged_file_of_settings(tmp_path, name, text, message):
