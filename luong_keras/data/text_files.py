@@ -213,5 +213,7 @@ def _found(files: tuple[Path, ...], data: DataConfig) -> list[TextSource]:
         if source is not None and target is not None:
             languages = source, target
         found = text_sources(given, RequestedColumns(languages))
-        print(*(one.note for one in found if one.note), file=sys.stderr)
+        for source_of_pairs in found:
+            if source_of_pairs.note is not None:
+                print(source_of_pairs.note, file=sys.stderr)
         return found
