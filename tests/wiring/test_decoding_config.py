@@ -327,8 +327,9 @@ def test_what_a_request_chooses(translators, searches):
         "num_hypotheses": 5,
         "stack_size": 5,
         "stack_keeps": "first",
-        "sizes": [2, 1, 4, 5],
-        "stack_sizes": [2, 1, 4, 5],
+        # The third sentence has no room for a word, and so for no beam.
+        "sizes": [2, 1, 1, 5],
+        "stack_sizes": [2, 1, 1, 5],
         "max_size": 5,
         "num_return_sequences": [search_runner.ALL, 1, 3, 9],
     }
