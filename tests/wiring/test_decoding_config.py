@@ -352,7 +352,7 @@ def test_what_a_request_chooses(translators, searches):
     translators(fixed).translate_batch(tf.constant(LINES), chosen)
     _, found = searches[1]["strategy"]
     assert (found["num_hypotheses"], found["stack_size"]) == (2, 3)
-    assert found["sizes"] == [2, 1, 2, 2]
+    assert found["sizes"] == [2, 1, 1, 2]
     assert found["stack_sizes"] is None
 
 
