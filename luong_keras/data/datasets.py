@@ -141,9 +141,7 @@ def _files(
     absent = _held_out_parts(config)
     if not absent:
         return found
-    none = config.filters == FilterConfig()
-    filters = None if none else config.filters
-    return _with_held_out(found, absent, filters, progress)
+    return _with_held_out(found, absent, config.filters, progress)
 
 
 def _checked(pair: PlacedPair, part: str) -> tuple[str, str]:
@@ -170,7 +168,7 @@ def _weighted(config: DataConfig, part: str) -> bool:
 def _with_held_out(
     datasets: Datasets,
     absent: list[str],
-    filters: FilterConfig | None,
+    filters: FilterConfig,
     progress: Callable[[Iterable], Iterable],
 ) -> Datasets:
     """With pairs of the training text in the parts that are absent."""

@@ -186,8 +186,8 @@ def given_pairs(
 ) -> Iterator[PlacedPair]:
     """Reads the pairs, with the columns of the run where a file has them.
 
-    Where it has not, they are guessed, in the direction of the run, and told
-    on standard error.
+    Other columns are guessed in the direction of the run, and the guess is
+    printed on standard error.
 
     Args:
         files: Those that `check_files` has passed.
@@ -213,7 +213,7 @@ def _found(files: tuple[Path, ...], data: DataConfig) -> list[TextSource]:
         if source is not None and target is not None:
             languages = source, target
         found = text_sources(given, RequestedColumns(languages))
-        for source_of_pairs in found:
-            if source_of_pairs.note is not None:
-                print(source_of_pairs.note, file=sys.stderr)
+        for one in found:
+            if one.note is not None:
+                print(one.note, file=sys.stderr)
         return found

@@ -1,7 +1,6 @@
 """Checks of the arguments of a search.
 
-In a compiled function tensors have no values: what is known of them is their
-shapes.
+In a compiled function only the shapes of tensors are known.
 """
 
 import numpy as np
@@ -47,8 +46,8 @@ def check_ids(size, special_ids):
 
 
 def known_values(value):
-    """A NumPy array, or None of what has no value yet."""
-    # That of NumPy warns of a graph's tensors before it refuses them.
+    """The values as a NumPy array, or None for a symbolic tensor."""
+    # `np.array` warns before it refuses the tensors of a graph.
     read = getattr(value, "__array__", lambda: np.array(value))
     try:
         return read()
@@ -70,7 +69,7 @@ def check_positive(**settings):
 
 
 def whole_number(name, value, least=1):
-    """Python's number where it is known, else the tensor; or None."""
+    """A checked Python integer; a symbolic tensor or None as it is."""
     values = known_values(value)
     if values is None:
         return value
@@ -97,10 +96,7 @@ def counts_between(name, counts, least, most, means):
 
 
 def check_rows(owner, batch):
-    """Refuses what has rows of another number of sentences.
-
-    One row stands for all.
-    """
+    """Refuses arguments of another batch size; one row stands for all."""
     for name in owner.per_sentence or ():
         for each in tree.flatten(getattr(owner, name)):
             if isinstance(each, PerSentence):

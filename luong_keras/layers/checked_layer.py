@@ -119,8 +119,8 @@ class CheckedLayer(keras.layers.Layer):
 
     Argument names of other libraries, and ragged, sparse or nested values in
     place of a tensor, raise a `ValueError`. A subclass checks the rest in
-    `_check_call`, which receives the arguments of a call by name. Of a
-    variable the layer gets the value.
+    `_check_call`, which receives the arguments of a call by name. A
+    variable is replaced by its value.
     """
 
     def __new__(cls, *args, **kwargs):

@@ -219,8 +219,7 @@ def _cell(value: Any, number: int) -> str:
     """A sentence as a cell, which is read again as it is."""
     text = text_or_none(value)
     if text is None:
-        # None and NaN are a sentence that is missing.
-        if value is not None and value == value:
+        if not _is_missing(value):
             raise ValueError(
                 f"Expected: sentences, as text. Received: {value!r:.200}, of "
                 f"type {type(value).__name__}, in pair {number}. Convert it "
@@ -230,6 +229,14 @@ def _cell(value: Any, number: int) -> str:
     if text.startswith('"'):
         text = '"' + text.replace('"', '""') + '"'
     return text
+
+
+def _is_missing(value: Any) -> bool:
+    """Tests for None, NaN, and the NA of pandas, which is neither."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:
+        return True
 
 
 def _lines(

@@ -133,15 +133,15 @@ class LearningRateHalving(keras.callbacks.Callback):
         halvings_per_epoch: See `halved_rate`.
         initial_rate: The rate of the first epoch; `None` takes the one that
             the optimizer has when epoch 0 begins. A `fit` with an
-            `initial_epoch` continues this callback's run before.
+            `initial_epoch` continues the former run of this callback.
         steps_per_epoch: The batches of an epoch; `None` takes what `fit`
             tells its callbacks.
         factor: See `halved_rate`.
 
     Raises:
         ValueError: If an argument is out of range; when the training begins,
-            for an optimizer whose rate is a schedule, and in a later epoch
-            than the first if the rate of the first is not known.
+            for an optimizer whose rate is a schedule, and if `fit` begins in
+            a later epoch and the initial rate is not known.
 
     Example:
         >>> schedule = LearningRateHalving(first_halved_epoch=9)

@@ -609,6 +609,17 @@ def test_whole_numbers_are_text(tmp_path):
     settings = text_settings(run, frame)
     sources = text_sources(settings["data.train"], RequestedColumns())
     assert [tuple(pair) for pair in read_text(sources, False)] == NUMBERS
+    # What is missing is counted, in each of pandas' ways to say so.
+    missing = pandas.DataFrame({"n": ["7", None, "8"], "words": list("abc")})
+    for kind in ("object", "string", "Int64"):
+        settings = text_settings(
+            RunFolder(tmp_path / kind), missing.astype({"n": kind})
+        )
+        sources = text_sources(settings["data.train"], RequestedColumns())
+        found = [tuple(pair) for pair in read_text(sources, False)]
+        assert found == [("7", "a"), ("", "b"), ("8", "c")]
+    with pytest.raises(ValueError, match="cannot be guessed"):
+        read(path, b'{"seen": true, "words": "seven"}\n')
     frame["n"] = frame["n"] / 2
     with pytest.raises(ValueError, match="Received: 499.0, of type float, in"):
         text_settings(run, frame)

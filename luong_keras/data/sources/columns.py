@@ -313,5 +313,5 @@ def _paths(record: Mapping, kinds: Any):
     for name, value in record.items():
         if isinstance(value, Mapping):
             yield from ((name, *inner) for inner in _paths(value, kinds))
-        elif isinstance(value, kinds):
+        elif isinstance(value, kinds) and not isinstance(value, bool):
             yield (name,)

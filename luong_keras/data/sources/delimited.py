@@ -32,8 +32,9 @@ from luong_keras.data.sources.source_kinds import (
 # Quotes around all of it and none alone inside, as pandas and spreadsheets
 # write a cell with quotes; other text with quotes stays as it is.
 _QUOTED = re.compile(r'"(?:[^"]|"")*""(?:[^"]|"")*"')
-_CELL = r'"(?:[^"\t]|"")*'
-_ALL_IN_QUOTES = re.compile(rf'(?:{_CELL}"(?:\t{_CELL}")+\n+)+(?:{_CELL})?')
+# Lines of cells that are all in quotes; the last one may be cut in a cell.
+_OPEN = r'"(?:[^"\t]|"")*'
+_ALL_IN_QUOTES = re.compile(rf'(?:{_OPEN}"(?:\t{_OPEN}")+\n+)+(?:{_OPEN})?')
 
 
 def _first_two_or_named(
