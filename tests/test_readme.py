@@ -94,6 +94,13 @@ def test_relative_links_lead_to_files(document):
     assert not missing
 
 
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_no_line_is_a_comment_of_the_site(document):
+    """The site leaves out a line that begins with a percent sign."""
+    text = document.read_text(encoding="utf-8")
+    assert re.findall(r"(?m)^[ \t]*%.*", text) == []
+
+
 def test_every_benchmark_is_in_the_tables():
     folder = ROOT / "benchmarks"
     text = (folder / "README.md").read_text(encoding="utf-8")
