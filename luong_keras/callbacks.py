@@ -17,13 +17,11 @@ from luong_keras.training.training_progress import TrainingProgress
 from luong_keras.training.weight_callbacks import (
     BestWeights,
     EpochWeights,
-    ExponentialWeights,
 )
 
 __all__ = [
     "BestWeights",
     "EpochWeights",
-    "ExponentialWeights",
     "JsonLinesLog",
     "LearningRateHalving",
     "NonFiniteError",

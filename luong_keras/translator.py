@@ -67,7 +67,7 @@ class Translator(TextTranslator):
         Args:
             run_folder: the folder of the run, or those of several runs with
                 the same vocabularies, which translate together.
-            weights: `"best"`, `"last"`, `"average"`, `"exponential"` or an
+            weights: `"best"`, `"last"`, `"average"` or an
                 epoch such as `"epoch-7"`, of which the run has a file; what
                 it scored and exported, `training.final_weights`, when None.
             decoding: the search; that of the first run when None.

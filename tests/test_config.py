@@ -259,14 +259,9 @@ def test_settings_cannot_be_changed_in_place():
         (["model.source_features=0"], "source_features must be at least 1"),
         (["training.patience=0"], "patience must be at least 1"),
         (["training.average_epochs=0"], "average_epochs must be at least 1"),
-        (["training.average_decay=1"], "average_decay=1.0"),
         (
             ["training.final_weights=average"],
             "needs average_epochs, .* Received: average_epochs=None",
-        ),
-        (
-            ["training.final_weights=exponential"],
-            "needs average_decay, .* Received: average_decay=None",
         ),
         (["decoding.beam_size=0"], "beam_size must be at least 1"),
         (["decoding.min_length_ratio=3"], "Received: 3.0 and None, which is 2"),
@@ -294,21 +289,6 @@ def test_settings_cannot_be_changed_in_place():
         (
             ["model.shared_embeddings=true", "model.source_features=3"],
             "words on both sides. Received: source_features=3",
-        ),
-        (["data.subword_dropout=1"], "subword_dropout must be at least 0"),
-        (
-            ["data.subword_dropout=0.1"],
-            "Expected: tokenizer='sentencepiece'. Received: "
-            "subword_dropout=0.1 with tokenizer='words'",
-        ),
-        (
-            [
-                "data.subword_dropout=0.1",
-                "data.tokenizer=sentencepiece",
-                "data.sentencepiece.model_type=char",
-            ],
-            "Expected: sentencepiece.model_type='bpe'. Received: "
-            "subword_dropout=0.1 with 'char'",
         ),
         (
             ["data.sentencepiece.byte_fallback=true"],

@@ -35,10 +35,11 @@ _FORMER_NAMES = {
 }
 # Settings that are none any more.
 _FORMER_SETTINGS = (
-    *("data.dev_set", "data.on_bad_line", "data.subword_lines"),
-    *("data.test_set", "data.test_subset", "decoding.shortlist_frequent"),
-    *("decoding.shortlist_translations", "model.attention.dropout"),
-    *("model.word_dropout", "training.average_by", "training.averaged"),
+    *("data.dev_set", "data.on_bad_line", "data.subword_dropout"),
+    *("data.subword_lines", "data.test_set", "data.test_subset"),
+    *("decoding.shortlist_frequent", "decoding.shortlist_translations"),
+    *("model.attention.dropout", "model.word_dropout"),
+    *("training.average_by", "training.average_decay", "training.averaged"),
     *("training.halving_factor", "training.histograms"),
     *("training.jit_compile", "training.on_nonfinite", "training.r_drop"),
 )

@@ -58,7 +58,7 @@ class Align:
     # words or subwords that are read of a side; default: each run's
     # decoding.max_source_length
     max_source_length: Own[int | None] = None
-    # best, last, average, exponential, or an epoch such as epoch-7; default:
+    # best, last, average, or an epoch such as epoch-7; default:
     # what a run scored and exported, the best unless set otherwise
     weights: Own[str | None] = None
 

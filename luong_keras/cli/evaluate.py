@@ -43,7 +43,7 @@ class Evaluate:
     # what to compare with, by a paired test: another run, or a file of
     # translations
     baseline: Own[Path | None] = None
-    # best, last, average, exponential, or an epoch such as epoch-7; default:
+    # best, last, average, or an epoch such as epoch-7; default:
     # what the run scored and exported, the best unless set otherwise
     weights: Own[str | None] = None
     # scores beside BLEU: chrf, ter, exact_match, or BLEU in a tokenization, as

@@ -29,7 +29,7 @@ class Export:
     run_dir: tuple[Path, ...]
     # folder to make; its name is the version, a number
     output: Path
-    # best, last, average, exponential, or an epoch such as epoch-7; default:
+    # best, last, average, or an epoch such as epoch-7; default:
     # what the run scored and exported, the best unless set otherwise
     weights: Own[str | None] = None
     # the search; default: the run's

@@ -36,7 +36,7 @@ class Lexicon:
     pairs: int = 100_000
     # how often two words must be aligned
     min_count: int = 1
-    # best, last, average, exponential, or an epoch such as epoch-7; default:
+    # best, last, average, or an epoch such as epoch-7; default:
     # what the run scored and exported, the best unless set otherwise
     weights: Own[str | None] = None
 

@@ -31,7 +31,7 @@ class Score:
     files: Positional[tuple[Path, ...]]
     # the folder of the run
     run_dir: Path
-    # best, last, average, exponential, or an epoch such as epoch-7; default:
+    # best, last, average, or an epoch such as epoch-7; default:
     # what the run scored and exported, the best unless set otherwise
     weights: Own[str | None] = None
 

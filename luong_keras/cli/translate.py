@@ -48,7 +48,7 @@ class Translate:
     # UTF-8 files, one sentence a line, plain or packed (.gz, .xz, .zst, .bz2);
     # default: standard input
     files: Own[Positional[tuple[Path, ...]]] = ()
-    # best, last, average, exponential, or an epoch such as epoch-7; default:
+    # best, last, average, or an epoch such as epoch-7; default:
     # what the run scored and exported, the best unless set otherwise
     weights: Own[str | None] = None
     # the search; default: the run's

@@ -7,7 +7,6 @@ from typing import Literal
 from luong_keras.config.checks import (
     check_at_least,
     check_choices,
-    check_share,
 )
 from luong_keras.special_tokens import SPECIAL_TOKENS
 
@@ -143,10 +142,6 @@ class DataConfig:
     batching: Literal["sorted_pools", "authors"] = "sorted_pools"
     # training pairs that are left out, counted and shown by examples
     filters: FilterConfig = field(default_factory=FilterConfig)
-    # sentencepiece: each merge of two pieces is left out with this
-    # probability, anew every epoch, so that the words of the training text are
-    # split in many ways (BPE-dropout, Provilkov et al. 2020; theirs 0.1)
-    subword_dropout: float = 0.0
     # cores that prepare the text, all of them where None; the result is the
     # same
     processes: int | None = None
@@ -174,7 +169,6 @@ class DataConfig:
         check_choices(self)
         check_at_least(self, 1, "max_length", "train_size", "processes")
         check_text(self)
-        check_share(self, "subword_dropout")
         check_tokenizer(self)
         if self.new_words < 0 or (self.new_words and self.tokenizer != "words"):
             raise ValueError(
@@ -198,19 +192,6 @@ def check_tokenizer(data) -> None:
         raise ValueError(
             "The settings of sentencepiece are those of subwords. Expected: "
             f"tokenizer='sentencepiece'. Received: {subwords} with {kind}."
-        )
-    if data.subword_dropout and data.tokenizer == "words":
-        raise ValueError(
-            "subword_dropout leaves out merges of subwords. Expected: "
-            "tokenizer='sentencepiece'. Received: "
-            f"subword_dropout={data.subword_dropout} with {kind}."
-        )
-    if data.subword_dropout and subwords.model_type != "bpe":
-        raise ValueError(
-            "subword_dropout leaves out merges of byte pair encodings. "
-            "Expected: sentencepiece.model_type='bpe'. Received: "
-            f"subword_dropout={data.subword_dropout} with "
-            f"{subwords.model_type!r}."
         )
     names = ("tokenize", "normalize_punctuation")
     others = [f"{name}=True" for name in names if getattr(data, name)]

@@ -72,9 +72,6 @@ class TrainingConfig:
     keep: int = 0
     # average.weights.h5: the mean of the weights of that many last epochs
     average_epochs: int | None = None
-    # exponential.weights.h5: after every update decay * average + (1 - decay)
-    # * weights, with a smaller decay at the beginning; such as 0.999
-    average_decay: float | None = None
     # what chooses the best epoch: bleu (in the tokenization of the target
     # language, or in one of sacreBLEU's, as bleu:zh), chrf, ter, exact_match,
     # token_accuracy, loss, or one of your own. auto: bleu; where most
@@ -84,7 +81,7 @@ class TrainingConfig:
     # epochs in a row without a better one that end the training
     patience: int | None = None
     # which weights are scored and exported at the end
-    final_weights: Literal["best", "last", "average", "exponential"] = "best"
+    final_weights: Literal["best", "last", "average"] = "best"
 
     __pydantic_config__ = {"extra": "forbid"}
 
@@ -184,18 +181,8 @@ def check_averages(training) -> None:
             "keep is a number of epochs, 0 for none. Received: "
             f"keep={training.keep}."
         )
-    decay = training.average_decay
-    if decay is not None and not 0 < decay < 1:
+    if training.final_weights == "average" and training.average_epochs is None:
         raise ValueError(
-            "average_decay must be greater than 0 and less than 1, such as "
-            f"0.999. Received: average_decay={decay}."
-        )
-    needed = {
-        "average": "average_epochs",
-        "exponential": "average_decay",
-    }.get(training.final_weights)
-    if needed is not None and getattr(training, needed) is None:
-        raise ValueError(
-            f"final_weights={training.final_weights!r} needs {needed}, which "
-            f"writes these weights. Received: {needed}=None."
+            "final_weights='average' needs average_epochs, which writes these "
+            "weights. Received: average_epochs=None."
         )

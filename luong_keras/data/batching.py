@@ -17,7 +17,6 @@ from luong_keras.data.padding import (
     share_of_batch,
 )
 from luong_keras.data.token_ids import select_pairs
-from luong_keras.text.subword_sampling import SubwordSampler
 from luong_keras.text.tokenizer import Tokenizer
 from luong_keras.with_tensorflow import tf
 
@@ -58,10 +57,6 @@ class TrainingBatches(BatchOrder):
         weights: How often the pairs of each of the corpus's sources come,
             relative to the others: see `luong_keras.data.batch_order.Mixture`.
             Every pair comes once an epoch when None.
-        subword_dropout: The probability that a merge of subwords is left out:
-            see `luong_keras.text.subword_sampling.SubwordSampler`. What is
-            drawn is decided by the seed, the step and the side. Sentences are
-            selected and sorted by their usual lengths.
 
     Attributes:
         dropped: How many pairs were too long and left out.
@@ -104,7 +99,6 @@ class TrainingBatches(BatchOrder):
         batching: str = "sorted_pools",
         pool_batches: int | None = None,
         weights: Sequence[float] | None = None,
-        subword_dropout: float = 0.0,
     ) -> None:
         pairs = select_pairs(
             corpus, source_tokenizer, target_tokenizer, max_length, over_long
@@ -124,13 +118,6 @@ class TrainingBatches(BatchOrder):
         self.target_tokenizer = target_tokenizer
         self.max_length = max_length
         self.over_long = over_long
-        self.subword_dropout = subword_dropout
-        self._samplers: list[SubwordSampler] = []
-        if subword_dropout:
-            self._samplers = [
-                SubwordSampler(tokenizer, subword_dropout, max_length)
-                for tokenizer in (source_tokenizer, target_tokenizer)
-            ]
         self.dropped = self._pairs.dropped
         self.cut = self._pairs.cut
         self.empty = self._pairs.empty
@@ -152,8 +139,6 @@ class TrainingBatches(BatchOrder):
         if self._mixture is not None:
             parts["weights"] = self._mixture.weights
             parts["sources"] = self._mixture.counts.tolist()
-        if self.subword_dropout:
-            parts["subword_dropout"] = self.subword_dropout
         text = json.dumps(parts, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -221,34 +206,16 @@ class TrainingBatches(BatchOrder):
             pool, place = divmod(place, self.pool_batches)
             for lines in self.pool_lines(epoch, pool)[place:]:
                 if step < stop:
-                    yield padded_batch(*self._rows(lines, step))
+                    yield padded_batch(*self._rows(lines))
                 step += 1
 
-    def _rows(self, lines: np.ndarray, step: int) -> tuple[Sequence, Sequence]:
+    def _rows(self, lines: np.ndarray) -> tuple[Sequence, Sequence]:
         """The ids of both sides of a batch, without `<s>` and `</s>`."""
-        limit, keep_end = (
-            self.max_length,
-            self.over_long == "truncate_source_left",
+        keep_end = self.over_long == "truncate_source_left"
+        return (
+            self._pairs.source.rows(lines, self.max_length, keep_end),
+            self._pairs.target.rows(lines, self.max_length),
         )
-        if not self._samplers:
-            return (
-                self._pairs.source.rows(lines, limit, keep_end),
-                self._pairs.target.rows(lines, limit),
-            )
-        sides = [
-            sampler.encode(text, _seed(self.seed, step, side))
-            for side, (sampler, text) in enumerate(
-                zip(self._samplers, self.corpus.lines(lines), strict=True)
-            )
-        ]
-        source = [row[-limit:] if keep_end else row[:limit] for row in sides[0]]
-        return source, [row[:limit] for row in sides[1]]
-
-
-def _seed(seed: int, step: int, side: int) -> int:
-    """A number below 2**31 for a side of a step."""
-    drawn = np.random.SeedSequence([seed, step, side]).generate_state(1)[0]
-    return int(drawn) // 2
 
 
 def _check_share(rank: int, world: int, row_multiple: int) -> None:

@@ -34,7 +34,7 @@ def load_run(
     Args:
         run_folder: the folder of the run, or those of several runs with the
             same vocabularies.
-        weights: `"best"`, `"last"`, `"average"`, `"exponential"` or an epoch
+        weights: `"best"`, `"last"`, `"average"` or an epoch
             such as `"epoch-7"`; what each run scored and exported, its
             `training.final_weights`, when None.
         decoding: the search; that of the first run when None.

@@ -40,11 +40,7 @@ from luong_keras.training.monitoring import (
 from luong_keras.training.optimizers import make_optimizer
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.training.schedules import LearningRateHalving
-from luong_keras.training.weight_callbacks import (
-    BestWeights,
-    EpochWeights,
-    ExponentialWeights,
-)
+from luong_keras.training.weight_callbacks import BestWeights, EpochWeights
 from luong_keras.training.weight_files import save_weights
 
 _BATCH = ("source", "target_in", "target_out")
@@ -115,7 +111,6 @@ def optimizer(config: RunConfig) -> keras.optimizers.Optimizer:
         training.clip_norm,
         count_embeddings=training.clip_counts_embeddings,
         on_nonfinite="skip" if training.max_skipped else "note",
-        average_decay=training.average_decay,
     )
     if config.model.precision in ("float16", "mixed_float16"):
         return keras.optimizers.LossScaleOptimizer(made)
@@ -158,7 +153,6 @@ def training_batches(
         over_long=config.data.over_long,
         batching=config.data.batching,
         weights=config.data.weights,
-        subword_dropout=config.data.subword_dropout,
     )
 
 
@@ -282,8 +276,6 @@ def weight_files(
                 model,
             ),
         ]
-    if training.average_decay is not None:
-        found.append(ExponentialWeights(run.exponential_weights, model, writes))
     return found
 
 

@@ -61,20 +61,6 @@ class _Clipped:
     of the first one, -1 where there was none. Nobody waits for that; who needs
     to know reads it now and then.
 
-    With `average_decay` it keeps an exponential average of every variable:
-    after the update numbered t
-
-        average = d * average + (1 - d) * variable,
-        d = min(average_decay, (1 + t) / (10 + t)).
-
-    It starts as the initial weights, which the smaller decay of the first
-    updates soon forgets, so that nothing needs to be corrected: the rule of
-    Marian (Junczys-Dowmunt et al. 2018, `--exponential-smoothing`) and of
-    `tf.train.ExponentialMovingAverage(decay, num_updates)`; that such averages
-    are better than the last weights goes back to Polyak and Juditsky (1992).
-    t is `iterations`, which also counts the steps that `"skip"` leaves out; the
-    averages stay as they are there.
-
     Under `tf.distribute` all that is about the sum of the replicas' gradients.
     """
 
@@ -84,7 +70,6 @@ class _Clipped:
         clip_norm=None,
         count_embeddings=True,
         on_nonfinite=None,
-        average_decay=None,
         **kwargs,
     ):
         if on_nonfinite not in (None, "note", "skip"):
@@ -93,15 +78,10 @@ class _Clipped:
                 f"on_nonfinite={on_nonfinite!r}."
             )
         super().__init__(*args, **kwargs)
-        if average_decay is not None:
-            _check_average(average_decay, self.gradient_accumulation_steps)
         self.clip_norm = clip_norm
         self.count_embeddings = count_embeddings
         self.on_nonfinite = on_nonfinite
         self.nonfinite_steps = self.first_nonfinite = None
-        self.average_decay = average_decay
-        #: Of the variables that `build` was given, or None.
-        self.averages = None
 
     def build(self, variables):
         if self.built:
@@ -112,8 +92,6 @@ class _Clipped:
                 instead="Or train without `tf.distribute`.",
             )
         super().build(variables)
-        if self.average_decay is not None:
-            self.averages = [self._average(variable) for variable in variables]
         if self.on_nonfinite is None:
             return
         self.nonfinite_steps = self._counter("steps", 0)
@@ -127,44 +105,18 @@ class _Clipped:
             name=f"{NONFINITE}_{name}",
         )
 
-    def _average(self, variable):
-        return self.add_variable(
-            shape=variable.shape,
-            # A copy: JAX takes no buffer twice.
-            initializer=lambda shape, dtype: ops.copy(variable),
-            dtype=variable.dtype,
-            aggregation="only_first_replica",  # They are equal on all.
-            name=f"{variable.path.replace('/', '_')}_average",
-        )
-
-    def _variables_of_build(self):
-        return private_name(
-            "keras.optimizers.Optimizer._trainable_variables",
-            self,
-            "Or pass the variables to `apply`, and leave out `average_decay`.",
-        )
-
-    def _update(self, grads, trainable_variables):
-        """The step of Keras, and then that of the averages."""
-        super().apply(grads, trainable_variables)
-        if self.average_decay is None:
-            return
-        steps = ops.cast(self.iterations, "float32")
-        share = ops.maximum(1 - self.average_decay, 9 / (10 + steps))
-        for variable, average in zip(
-            self._variables_of_build(), self.averages, strict=True
-        ):
-            change = ops.subtract(variable, average)
-            average.assign_add(ops.cast(share, average.dtype) * change)
-
     def apply(self, grads, trainable_variables=None):
         grads = sum_over_replicas(grads)
         no_norm = self.clip_norm is None and self.on_nonfinite is None
         if no_norm or all(gradient is None for gradient in grads):
-            return self._update(grads, trainable_variables)
+            return super().apply(grads, trainable_variables)
         variables = trainable_variables
         if variables is None:
-            variables = self._variables_of_build()
+            variables = private_name(
+                "keras.optimizers.Optimizer._trainable_variables",
+                self,
+                "Or pass the variables to `apply`.",
+            )
         if not self.built:
             self.build(variables)
         norm = gradient_norm(grads, variables, self.count_embeddings)
@@ -180,7 +132,7 @@ class _Clipped:
             ]
         if self.on_nonfinite == "skip":
             return self._apply_where(finite, grads, list(variables))
-        return self._update(grads, trainable_variables)
+        return super().apply(grads, trainable_variables)
 
     def _all_reduce_sum_gradients(self, grads_and_vars):
         """A hook of Keras that has nothing left to do after `apply`."""
@@ -201,6 +153,7 @@ class _Clipped:
 
     def _apply_where(self, finite, grads, trainable_variables):
         """Keeps all as it was where the gradient is not finite."""
+        apply = super().apply
         if keras.backend.backend() != "jax":
             # A branch: what is kept need not be copied. On torch it must be:
             # variables change in place.
@@ -209,14 +162,14 @@ class _Clipped:
 
             return cond_of_replicas(
                 finite,
-                lambda *grads: self._update(grads, trainable_variables),
+                lambda *grads: apply(grads, trainable_variables),
                 skip,
                 grads,
             )
         kept = [*trainable_variables, *self.variables]
         kept = [v for v in kept if v is not self.iterations]
         before = [variable.value for variable in kept]
-        self._update(grads, trainable_variables)
+        apply(grads, trainable_variables)
         for variable, old in zip(kept, before, strict=True):
             variable.assign(ops.where(finite, variable.value, old))
 
@@ -226,22 +179,7 @@ class _Clipped:
             "clip_norm": self.clip_norm,
             "count_embeddings": self.count_embeddings,
             "on_nonfinite": self.on_nonfinite,
-            "average_decay": self.average_decay,
         }
-
-
-def _check_average(decay, accumulation_steps):
-    if not 0 < decay < 1:
-        raise ValueError(
-            "`average_decay` must be greater than 0 and less than 1. Received: "
-            f"average_decay={decay}. None keeps no averages."
-        )
-    if accumulation_steps:
-        raise ValueError(
-            "The averages take in every step, so gradients must not be "
-            "accumulated over several. Received: gradient_accumulation_steps="
-            f"{accumulation_steps} and average_decay={decay}. Use one of them."
-        )
 
 
 def _all_finite(gradients):
@@ -278,8 +216,6 @@ class ClippedSGD(_Clipped, keras.optimizers.SGD):
         on_nonfinite: What a step does whose gradient is not finite: `None`
             changes the weights unseen, `"note"` changes and notes them,
             `"skip"` notes it and changes nothing.
-        average_decay: The d of an exponential average of the weights, kept in
-            `averages`; `None` for none.
         **kwargs: Those of `keras.optimizers.SGD`.
     """
 
@@ -294,8 +230,6 @@ class ClippedAdam(_Clipped, keras.optimizers.Adam):
         on_nonfinite: What a step does whose gradient is not finite: `None`
             changes the weights unseen, `"note"` changes and notes them,
             `"skip"` notes it and changes nothing.
-        average_decay: The d of an exponential average of the weights, kept in
-            `averages`; `None` for none.
         **kwargs: Those of `keras.optimizers.Adam`.
     """
 
@@ -315,7 +249,6 @@ def make_optimizer(
     weight_decay: float | None = None,
     count_embeddings: bool = True,
     on_nonfinite: str | None = None,
-    average_decay: float | None = None,
 ) -> keras.optimizers.Optimizer:
     """Make an optimizer that clips the norm of the whole gradient.
 
@@ -332,10 +265,6 @@ def make_optimizer(
         on_nonfinite: What a step does whose gradient is not finite: `None`
             changes the weights unseen, `"note"` changes and notes them,
             `"skip"` notes it and changes nothing.
-        average_decay: The decay of an exponential average of the weights,
-            kept in `averages`: d * average + (1 - d) * weights after each
-            update, d being smaller in the first ones, min(average_decay,
-            (1 + t) / (10 + t)) in the update numbered t. `None` for none.
 
     Returns:
         The optimizer.
@@ -359,7 +288,6 @@ def make_optimizer(
         clip_norm=clip_norm,
         count_embeddings=count_embeddings,
         on_nonfinite=on_nonfinite,
-        average_decay=average_decay,
         weight_decay=weight_decay,
         **options,
     )

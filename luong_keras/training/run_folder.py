@@ -36,10 +36,6 @@ _CONTENTS = {
     "best_weights": ("best.weights.h5", "the weights of the best epoch"),
     "last_weights": ("last.weights.h5", "the weights of the last epoch"),
     "average_weights": ("average.weights.h5", "the mean of several epochs"),
-    "exponential_weights": (
-        "exponential.weights.h5",
-        "the exponential average of the weights",
-    ),
     "checkpoints": ("checkpoints", "the weights of single epochs"),
     "log": ("log.jsonl", "one line of results an epoch"),
     "results": ("results.jsonl", "scores with their signatures"),
@@ -55,7 +51,7 @@ _CONTENTS = {
 }
 
 # Of files that do not belong to one epoch.
-WEIGHTS = ("best", "last", "average", "exponential")
+WEIGHTS = ("best", "last", "average")
 _SUFFIX = ".weights.h5"
 _EPOCH = re.compile(r"epoch-(\d+)")
 
@@ -80,14 +76,8 @@ def epoch_path(folder: str | os.PathLike[str], number: int) -> Path:
 class RunFolder:
     """Name the files of a run, read and write its configuration.
 
-    Every path is an attribute: `config`, `data`, `dev`, `test`,
-    `source_vocabulary`, `target_vocabulary`, `dictionary`, `shortlist`,
-    `parent`, `initial_weights`, `snapshot`, `previous_snapshot`,
-    `best_weights`, `last_weights`, `average_weights`, `exponential_weights`,
-    `log`, `results`, `translations`, `sessions`, `report`, and the folders
-    `corpus`, `checkpoints`, `tensorboard`, `samples`, `plots`, `export`,
-    `pairs`;
-    `finished` is what the run comes to its end with.
+    Every path is an attribute of the class below, such as `best_weights`.
+    `print(run)` lists the files that are there, and what each of them holds.
 
     Args:
         path: The folder; made by the first writing.
@@ -118,7 +108,6 @@ class RunFolder:
     best_weights: Path
     last_weights: Path
     average_weights: Path
-    exponential_weights: Path
     checkpoints: Path
     log: Path
     results: Path
@@ -257,7 +246,7 @@ class RunFolder:
         """Find weights by their name.
 
         Args:
-            name: `"best"`, `"last"`, `"average"`, `"exponential"`, or an
+            name: `"best"`, `"last"`, `"average"`, or an
                 epoch, counted from 1, such as `"epoch-7"`.
 
         Returns:
@@ -310,7 +299,7 @@ class RunFolder:
             return "Has the run finished its first epoch?"
         return (
             f"{self.path} has {', '.join(names)}. training.keep, "
-            "training.average_epochs and training.average_decay write more."
+            "training.average_epochs writes more."
         )
 
     def tree(self) -> str:

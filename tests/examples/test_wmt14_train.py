@@ -227,7 +227,7 @@ def test_the_averages_of_an_interrupted_run(command, tmp_path, monkeypatch):
         "luong_keras.recipe.run.export_saved_model", lambda t, f, **_: f
     )
     settings = [
-        *("training.average_epochs=2", "training.average_decay=0.9"),
+        "training.average_epochs=2",
         *("training.final_weights=average", "training.patience=9"),
     ]
     changed = [*command[:-1], "--set", *settings, command[-1]]
@@ -237,7 +237,7 @@ def test_the_averages_of_an_interrupted_run(command, tmp_path, monkeypatch):
     assert code == 75, output[-3000:]
     run_here(changed, folder)
     names = (
-        *("average", "exponential", "last"),
+        *("average", "last"),
         *("checkpoints/epoch-001", "checkpoints/epoch-002"),
     )
     for name in names:

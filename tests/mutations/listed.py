@@ -562,21 +562,6 @@ MUTATIONS = [
         ("tests/training/test_callbacks.py",),
     ),
     Mutation(
-        "the average moves where a step is skipped",
-        "training/optimizers.py",
-        "self.iterations.assign_add(1)",
-        "self.iterations.assign_add(1); "
-        "[a.assign(a / 2) for a in self.averages or ()]",
-        ("tests/training/test_average_decay.py",),
-    ),
-    Mutation(
-        "the average forgets the beginning no sooner",
-        "training/optimizers.py",
-        "share = ops.maximum(1 - self.average_decay, 9 / (10 + steps))",
-        "share = 1 - self.average_decay + 0 * steps",
-        ("tests/training/test_average_decay.py",),
-    ),
-    Mutation(
         "files removed that the mean still needs",
         "training/weight_callbacks.py",
         "wanted = {*_last(self.keep, number), *averaged}",
@@ -689,13 +674,6 @@ MUTATIONS = [
         "        theirs,\n        translations,\n",
         "        translations,\n        theirs,\n",
         ("tests/cli/test_commands.py",),
-    ),
-    Mutation(
-        "the user's symbols are split where merges are left out",
-        "text/subword_sampling.py",
-        "({symbols or '(?!)'})",
-        "((?!))",
-        ("tests/text/test_subword_sampling.py",),
     ),
     Mutation(
         "a copied <s> is left out of a translation",

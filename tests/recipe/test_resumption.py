@@ -60,7 +60,6 @@ def test_what_may_change(run, assignment):
         ("training.batch_size=64", "training.batch_size: 128 → 64"),
         ("training.seed=2", "training.seed: 1 → 2"),
         ("training.average_epochs=3", "training.average_epochs: None → 3"),
-        ("training.average_decay=0.9", "training.average_decay: None → 0.9"),
         ("model.attention.half_width=5", "model.attention.half_width: 10 → 5"),
         ("data.train=x", "data.train: None → 'x'"),
     ],

@@ -110,7 +110,7 @@ class _PartlyUsed(keras.layers.Layer):
     [
         {"clip_norm": None},
         {"clip_norm": 0.5},
-        {"clip_norm": 0.5, "average_decay": 0.9, "weight_decay": 0.01},
+        {"clip_norm": 0.5, "weight_decay": 0.01},
         {"on_nonfinite": "skip"},
     ],
 )

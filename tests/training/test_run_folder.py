@@ -78,10 +78,7 @@ def test_an_empty_folder_has_no_configuration(tmp_path):
 
 def test_weights_are_found_by_name(tmp_path):
     run = RunFolder(tmp_path)
-    for path in (
-        *(run.best_weights, run.last_weights, run.average_weights),
-        run.exponential_weights,
-    ):
+    for path in (*(run.best_weights, run.last_weights, run.average_weights),):
         path.touch()
     run.checkpoints.mkdir()
     for number in (7, 1234):
@@ -90,7 +87,6 @@ def test_weights_are_found_by_name(tmp_path):
         "best": "best.weights.h5",
         "last": "last.weights.h5",
         "average": "average.weights.h5",
-        "exponential": "exponential.weights.h5",
         "epoch-7": "checkpoints/epoch-007.weights.h5",
         "epoch-007": "checkpoints/epoch-007.weights.h5",
         "epoch-1234": "checkpoints/epoch-1234.weights.h5",

@@ -65,7 +65,7 @@ def build_model():
         [saved, keras.layers.Dropout(0.2, seed=4), keras.layers.Dense(1)]
     )
     model.compile(
-        make_optimizer("adam", 0.1, average_decay=0.7),
+        make_optimizer("adam", 0.1),
         "mse",
         jit_compile=keras.backend.backend() == "jax",
     )
@@ -78,7 +78,6 @@ def run(
     patience=3,
     keep=2,
     epochs=10,
-    exponential=True,
 ):
     """Runs to the end, or as far as it goes; what must be equal."""
     model = build_model()
@@ -91,9 +90,6 @@ def run(
         model=saved,
     )
     callbacks = [Bleu(), weights, StopOnPlateau(patience), *others]
-    if exponential:
-        path = folder / "exponential.weights.h5"
-        callbacks.insert(1, ExponentialWeights(path, model=saved))
     history = fit(
         model,
         Rows(),
@@ -138,7 +134,7 @@ def equal_runs(folder, other, model, other_model):
     )
     assert names(folder) == names(other)
     for name in (
-        *("average.weights.h5", "exponential.weights.h5"),
+        "average.weights.h5",
         *(f"checkpoints/{name}" for name in names(folder)),
     ):
         equal(read(folder / name), read(other / name))
@@ -180,22 +176,6 @@ def test_the_last_epochs_are_averaged_and_kept(tmp_path):
     equal(read(tmp_path / "average.weights.h5"), mean(tmp_path, [5, 6, 7]))
     last = tmp_path / "checkpoints" / "epoch-007.weights.h5"
     equal(read(last), arrays(model.layers[0].weights))
-
-
-def test_the_exponential_average_is_that_of_the_optimizer(straight):
-    folder, model = straight
-    found = read(folder / "exponential.weights.h5")
-    equal(found, arrays(model.optimizer.averages[:2]))
-    assert not np.array_equal(found[0], arrays(model.layers[0].weights)[0])
-
-
-def test_writing_averages_leaves_the_training_alone(tmp_path, straight):
-    _, model = straight
-    without, _ = run(tmp_path, exponential=False)
-    equal(arrays(without.variables), arrays(model.variables))
-    equal(
-        arrays(without.optimizer.variables), arrays(model.optimizer.variables)
-    )
 
 
 @pytest.mark.parametrize(
@@ -312,12 +292,3 @@ def test_a_mean_without_a_file_is_told(tmp_path):
 def test_wrong_arguments_are_told(make, said):
     with pytest.raises(ValueError, match=said):
         make()
-
-
-def test_an_optimizer_without_averages_is_told(tmp_path):
-    callback = ExponentialWeights(tmp_path / "e.weights.h5")
-    model = build_model()
-    model.compile("sgd", "mse")
-    callback.set_model(model)
-    with pytest.raises(ValueError, match="SGD without.*average_decay"):
-        callback.on_epoch_end(0)

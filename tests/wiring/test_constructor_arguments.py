@@ -228,7 +228,6 @@ ARGUMENTS = {
             "clip_norm": 4.0,
             "count_embeddings": False,
             "on_nonfinite": "skip",
-            "average_decay": 0.75,
             "learning_rate": 0.25,
             "momentum": 0.5,
         }
@@ -238,7 +237,6 @@ ARGUMENTS = {
             "clip_norm": 4.0,
             "count_embeddings": False,
             "on_nonfinite": "note",
-            "average_decay": 0.75,
             "learning_rate": 0.25,
             "beta_1": 0.5,
             "beta_2": 0.75,

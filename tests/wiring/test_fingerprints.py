@@ -53,7 +53,6 @@ def arguments(tmp_path_factory):
         "batching": "sorted_pools",
         "pool_batches": 3,
         "weights": None,
-        "subword_dropout": 0.0,
     }
 
 
@@ -72,7 +71,6 @@ def others(tmp_path_factory):
         "batching": "authors",
         "pool_batches": 4,
         "weights": (1,),
-        "subword_dropout": 0.25,
     }
 
 
@@ -86,22 +84,7 @@ def test_the_batches(arguments, others):
             **{
                 name: TrainingBatches(**{**arguments, name: other}).fingerprint
                 for name, other in others.items()
-                if name != "subword_dropout"
             },
-        }
-    )
-
-
-def test_the_merges_that_are_left_out(arguments, others):
-    subwords = SentencePieceTokenizer.train(["a b ab abc"] * 9, 12)
-    sides = dict.fromkeys(("source_tokenizer", "target_tokenizer"), subwords)
-    rate = others["subword_dropout"]
-    all_different(
-        {
-            name: TrainingBatches(
-                **{**arguments, **sides, "subword_dropout": value}
-            ).fingerprint
-            for name, value in (("none", 0.0), ("some", rate), ("more", 0.5))
         }
     )
 
@@ -205,7 +188,6 @@ LATER = {
     "max_length": 7,
     "over_long": "truncate",
     "batching": "authors",
-    "subword_dropout": 0.25,
     "processes": 2,
     # Which pairs are left out is the same.
     "max_skipped": 0.5,

@@ -110,7 +110,6 @@ class Run:
         self.tensorboard = by_kind["TensorBoard"]
         self.best = by_kind["BestWeights"]
         self.epochs = by_kind["EpochWeights"]
-        self.exponential = by_kind.get("ExponentialWeights")
         self.plateau = by_kind["StopOnPlateau"]
         self.progress = by_kind["TrainingProgress"]
         self.nonfinite = by_kind["StopOnNonFinite"]
@@ -139,14 +138,12 @@ EXPECTED = {
     "data.over_long": "drop",
     "data.batching": "sorted_pools",
     "data.pool_batches": 64,
-    "data.subword_dropout": 0.0,
     "options.epochs": 12,
     "options.snapshot_steps": 1000,
     "optimizer": "ClippedSGD",
     "optimizer.clip_norm": 5.0,
     "optimizer.count_embeddings": True,
     "optimizer.on_nonfinite": "note",
-    "optimizer.average_decay": None,
     "nonfinite.max_skipped": 0,
     "loss.normalization": "sentence",
     "loss.nominal_batch_size": None,
@@ -234,10 +231,6 @@ TRAINING_ROWS = {
     ),
     "keep": ({"keep": 3}, {"epochs.keep": 3}),
     "average_epochs": ({"average_epochs": 4}, {"epochs.average_epochs": 4}),
-    "average_decay": (
-        {"average_decay": 0.9},
-        {"optimizer.average_decay": 0.9},
-    ),
     "metric": (
         {"metric": "ter"},
         {
@@ -347,14 +340,10 @@ def test_a_result_of_the_validation_may_choose(run_of, metric, key, mode):
 
 
 def test_averages_are_written_beside_the_best_weights(run_of):
-    run = run_of(
-        configured({"training": {"average_epochs": 2, "average_decay": 0.9}})
-    )
+    run = run_of(configured({"training": {"average_epochs": 2}}))
     assert run.epochs.folder == run.folder.checkpoints
     assert run.epochs.average_path == run.folder.average_weights
-    assert run.exponential.path == run.folder.exponential_weights
-    for callback in (run.epochs, run.exponential):
-        assert callback._saved_model.name == "translator"
+    assert run.epochs._saved_model.name == "translator"
 
 
 def test_the_final_weights_are_scored_and_exported(monkeypatch, tmp_path):
@@ -522,7 +511,6 @@ def test_no_field_of_data_is_left_out():
         test_columns_are_those_of_the_settings: {"columns"},
         test_weights_reach_the_batches: {"weights"},
         test_filters_and_processes_reach_the_corpus: {"filters", "processes"},
-        test_merges_are_left_out_as_often: {"subword_dropout"},
         test_the_built_in_corpus_is_of_the_settings: {"train_size"},
         test_the_tokenizers_are_of_the_settings: {
             "tokenizer",
@@ -674,17 +662,6 @@ def test_subwords_are_of_the_settings(tmp_path, monkeypatch, size):
     assert len(asked) > 2
     for options in asked:
         assert options == dataclasses.asdict(subwords)
-
-
-def test_merges_are_left_out_as_often(tmp_path):
-    corpus = write_corpus(TRAIN, tmp_path / "corpus")
-    text = [line for pair in TRAIN for line in pair]
-    subwords = vocabularies.SentencePieceTokenizer.train(text, 21)
-    data = DataConfig(tokenizer="sentencepiece", subword_dropout=0.25)
-    batches = training_part.training_batches(
-        corpus, [subwords] * 2, RunConfig(model=MODEL, data=data)
-    )
-    assert batches.subword_dropout == 0.25
 
 
 def test_the_built_in_corpus_is_of_the_settings():
