@@ -53,13 +53,12 @@ test-optimized: export JAX_DISABLE_MOST_OPTIMIZATIONS = 0
 test-optimized: $(INSTALLED)
 	KERAS_BACKEND=jax $(PYTEST) tests/golden tests/training -m "not tensorflow"
 
-# What `make test` has on JAX, with all golden numbers; and the gradients of
-# every decoder.
+# What `make test` has on JAX, and the training run of the authors' program.
 test-torch: export KERAS_BACKEND = torch
 test-torch: $(TORCH)/installed
 	$(TORCH)/$(PYTEST_2) -m "not slow and not tensorflow"
 	$(TORCH)/$(PYTEST_2) -m "slow and not tensorflow" \
-		tests/layers/rnn tests/golden/test_training.py
+		tests/golden/test_training.py
 
 # The oldest versions that setup.py allows, and those of a hosted notebook,
 # each in an environment of its own (`PYTHON=python3.12` chooses another Python
