@@ -10,10 +10,7 @@ from luong_keras.training.fit import fit
 from luong_keras.training.monitoring import StopOnPlateau
 from luong_keras.training.optimizers import make_optimizer
 from luong_keras.training.snapshot import Snapshot
-from luong_keras.training.weight_callbacks import (
-    EpochWeights,
-    ExponentialWeights,
-)
+from luong_keras.training.weight_callbacks import EpochWeights
 
 STEPS = 3
 # The fourth epoch is the best, the fifth and the sixth are equal.
@@ -284,7 +281,6 @@ def test_a_mean_without_a_file_is_told(tmp_path):
         (lambda: EpochWeights("c", average_epochs=0), "average_epochs=0"),
         (lambda: EpochWeights("c", 0, 2), "average_path=None"),
         (lambda: EpochWeights("c", 0, 2, "a.h5"), "path='a.h5'"),
-        (lambda: ExponentialWeights("a.h5"), "path='a.h5'"),
         (lambda: StopOnPlateau(0), "patience=0"),
         (lambda: StopOnPlateau(1).on_epoch_end(0, {}), "'val_bleu'"),
     ],
