@@ -46,7 +46,6 @@ pytest.importorskip("pydantic", reason="settings are checked by pydantic")
             {"search": "sampling", "beam_size": 3, "n_best": 2},
             (3, None, None),
         ),
-        ((5, 7, None), {"search": "stochastic_beam"}, (5, 7, None)),
     ],
 )
 def test_a_changed_search_follows_its_rules(before, changes, after):

@@ -84,4 +84,4 @@ def test_every_setting_is_on_the_page(site):
     for name in LEAVES:
         assert f">{name.rpartition('.')[2]}<" in page
     # The values of a choice, and the comment where it is declared.
-    assert "stochastic_beam" in page and "Kool et al. 2019" in page
+    assert "truncate_source_left" in page and "Wu et al. 2016" in page

@@ -121,18 +121,16 @@ class SearchFlags:
     # hypotheses of the search, or samples of a sentence
     beam_size: Own[int | None] = None
     # beam: the best hypotheses; sampling: drawn at random, one a sentence, or
-    # as many as --beam-size or translate's --n-best says; stochastic_beam:
-    # drawn without putting back
-    search: Own[Literal["beam", "sampling", "stochastic_beam"] | None] = None
-    # of --search sampling and stochastic_beam: below 1 probable words become
-    # more probable
+    # as many as --beam-size or translate's --n-best says
+    search: Own[Literal["beam", "sampling"] | None] = None
+    # of --search sampling: below 1 probable words become more probable
     temperature: Own[float | None] = None
     # of --search sampling: draw from this many most probable words
     top_k: Own[int | None] = None
     # of --search sampling: draw from the fewest words with this probability
     # together
     top_p: Own[float | None] = None
-    # of --search sampling and stochastic_beam: another seed draws others
+    # of --search sampling: another seed draws others
     seed: Own[int | None] = None
     # 0: sum of log-probabilities, 1: their mean
     length_penalty: Own[float | None] = None

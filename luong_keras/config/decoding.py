@@ -24,9 +24,8 @@ class DecodingConfig:
     # end the search (the authors' program)
     stack_keeps: Literal["best", "first"] = "best"
     # "beam": the best hypotheses; "sampling": as many drawn at random, each
-    # by itself; "stochastic_beam": drawn without putting back (Kool et al.
-    # 2019)
-    search: Literal["beam", "sampling", "stochastic_beam"] = "beam"
+    # by itself
+    search: Literal["beam", "sampling"] = "beam"
     # where words are drawn: what logits are divided by
     temperature: float = 1.0
     # where words are drawn by sampling: from this many most probable ones;

@@ -2,7 +2,7 @@
 
 `ModelStep` makes the step function of a Keras decoder. `search` is the loop; a
 `DecodingStrategy` chooses the words (`Greedy`, `Beam`, `ConstrainedBeam`,
-`Sampling`, `StochasticBeam`), `Scorer`s change the ranks of words and
+`Sampling`), `Scorer`s change the ranks of words and
 hypotheses. All of them may be your own.
 """
 

@@ -14,7 +14,6 @@ from .scorers import NoRepeatedNgrams as NoRepeatedNgrams
 from .scorers import Prefix as Prefix
 from .scorers import Scorer as Scorer
 from .search import search as search
-from .stochastic_beam import StochasticBeam as StochasticBeam
 from .strategy import DecodingStrategy as DecodingStrategy
 from .strategy import Hypotheses as Hypotheses
 from .unk_replacement import replace_unknown_words as replace_unknown_words

@@ -211,15 +211,13 @@ class Beam(DecodingStrategy):
     def _with_finished(self, pool, found, state):
         """The pool with the candidates that finish in this step."""
         finishes = self._finishing(found, state, pool)
-        ranking, *more = self._ranked(state, found)
-        ranking = ops.where(finishes, ranking, NEVER)
-        ends = ops.zeros_like(found.parents) + state.position
-        others = FinishedHypotheses(ranking, found.parents, ends, tuple(more))
+        final = state.final(found.totals, found.parents)
+        others = FinishedHypotheses(
+            ops.where(finishes, final, NEVER),
+            found.parents,
+            ops.zeros_like(found.parents) + state.position,
+        )
         return best_of(pool, others, self.stack_size, self.stack_sizes)
-
-    def _ranked(self, state, found):
-        """The ranking of candidates in the pool, and further columns of it."""
-        return (state.final(found.totals, found.parents),)
 
     def _live(self, state, found, ranked):
         """The K best that do not end, and the order they were found in.
@@ -319,23 +317,20 @@ class FinishedHypotheses(NamedTuple):
         ranking: what orders them; `NEVER` in an empty place.
         parent: the live place that each ends.
         end: the step at which `</s>` was chosen, the number of its words.
-        more: what else a search keeps of each.
     """
 
     ranking: Any
     parent: Any
     end: Any
-    more: tuple = ()
 
 
-def no_finished_hypotheses(batch, size, dtype, more=0) -> FinishedHypotheses:
-    """A pool of `size` empty places, with `more` other numbers of each."""
+def no_finished_hypotheses(batch, size, dtype) -> FinishedHypotheses:
+    """A pool of `size` empty places."""
     shape = (batch, size)
     return FinishedHypotheses(
         ops.full(shape, NEVER, dtype=dtype),
         ops.zeros(shape, dtype="int32"),
         ops.zeros(shape, dtype="int32"),
-        tuple(ops.full(shape, NEVER, dtype=dtype) for _ in range(more)),
     )
 
 
@@ -348,13 +343,11 @@ def best_of(
     """
     merged = [
         ops.concatenate(pair, axis=-1)
-        for pair in zip(
-            (*pool[:3], *pool.more), (*others[:3], *others.more), strict=True
-        )
+        for pair in zip(pool, others, strict=True)
     ]
     best, order = largest(merged[0], size)
-    parent, end, *more = gather_beams(merged[1:], order)
-    return FinishedHypotheses(within(sizes, best), parent, end, tuple(more))
+    parent, end = gather_beams(merged[1:], order)
+    return FinishedHypotheses(within(sizes, best), parent, end)
 
 
 def last_of(pool: FinishedHypotheses, sizes=None):

@@ -171,12 +171,6 @@ def uniform(*counters):
     return ops.cast(bits, "float32") * 2.0**-23
 
 
-def gumbel(*counters):
-    """Numbers of the standard Gumbel distribution, as `uniform`."""
-    # In the middle of its interval, no number is 0 or 1.
-    return -ops.log(-ops.log(uniform(*counters) + 2.0**-24))
-
-
 def _hash(counters):
     bits = _number(_STRIDE)
     for counter in counters:

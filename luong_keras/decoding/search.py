@@ -4,7 +4,7 @@ The step function is described in `model_step.py`; `ModelStep` makes one of
 a Keras model.
 
 What chooses the words is a `DecodingStrategy` (`Greedy`, `Beam`, `Sampling`,
-`StochasticBeam`, or your own); what changes the ranks of words and hypotheses
+or your own); what changes the ranks of words and hypotheses
 are `Scorer`s (`scorers.py`). The loop carries what both keep of a hypothesis.
 
 Finished sentences leave the batch: when less than three quarters of its

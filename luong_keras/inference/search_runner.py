@@ -21,7 +21,6 @@ from luong_keras.decoding.scorers import (
     Scorer,
 )
 from luong_keras.decoding.search import search
-from luong_keras.decoding.stochastic_beam import StochasticBeam
 from luong_keras.decoding.strategy import DecodingStrategy, Hypotheses
 from luong_keras.inference.request_options import RequestOptions
 from luong_keras.inference.search_options import (
@@ -167,8 +166,6 @@ class SearchRunner:
                 decoding.top_p,
                 seeds,
             )
-        if decoding.search == "stochastic_beam":
-            return StochasticBeam(size, decoding.temperature, seeds)
         if size == 1 and decoding.stack_size in (None, 1):
             return Greedy()
         return Beam(

@@ -18,7 +18,6 @@ from luong_keras.decoding import (
     Prefix,
     Sampling,
     Scorer,
-    StochasticBeam,
     ensemble_step,
 )
 from luong_keras.decoding.search import search
@@ -80,7 +79,6 @@ STRATEGIES = {
         seeds=np.arange(B),
         counts=each(3, 1, 2),
     ),
-    "stochastic": lambda: StochasticBeam(3, 1.0, np.arange(B)),
 }
 
 SCORERS = {

@@ -9,7 +9,6 @@ from luong_keras.decoding import (
     Greedy,
     LengthPenalty,
     Sampling,
-    StochasticBeam,
     search,
 )
 from luong_keras.special_tokens import EOS_ID
@@ -24,7 +23,6 @@ every_strategy = pytest.mark.parametrize(
         Greedy(),
         Beam(2),
         Sampling(3),
-        StochasticBeam(2),
         ConstrainedBeam(2, np.zeros((2, 1, 1)), np.zeros((2, 1))),
     ],
     ids=lambda strategy: type(strategy).__name__,

@@ -14,7 +14,6 @@ from luong_keras.decoding import (
     LengthPenalty,
     ModelStep,
     Sampling,
-    StochasticBeam,
     ensemble_step,
     forced_decoding,
     search,
@@ -23,7 +22,6 @@ from luong_keras.special_tokens import BOS_ID, EOS_ID
 from tests.decoding.every_translation import (
     ENOUGH,
     MAX_LENGTH,
-    WORDS,
     contains,
     drawn_from,
     every_translation,
@@ -144,19 +142,6 @@ def test_samples_are_as_frequent_as_they_are_probable(decoders, name):
         np.testing.assert_allclose(score, expected, rtol=1e-4)
 
 
-@every_decoder
-def test_a_stochastic_beam_with_room_for_all_finds_all(decoders, name):
-    decoder, count = decoders[name], len(WORDS) ** 3 + 30
-    step, states = decoder.prepare(SOURCES[:2])
-    results = search(step, states, StochasticBeam(count), [3, 3], 3)
-    for sentence, row in enumerate(as_lists(results)):
-        law = drawn_from(decoder, sentence, 3, np.exp)
-        assert sorted(words for _, words, _ in row) == sorted(law)
-        for score, words, _ in row:
-            expected = total(decoder, sentence, words, 3)
-            np.testing.assert_allclose(score, expected, rtol=1e-4)
-
-
 def test_attention_weights_of_the_decoder_are_the_alignments(decoders):
     decoder = decoders["subclassed"]
     for sentence, row in enumerate(as_lists(found(decoder, Beam(3)))):
@@ -180,7 +165,6 @@ STRATEGIES = {
     "greedy": lambda: Greedy(),
     "beam": lambda: Beam(3),
     "sampling": lambda: Sampling(2, seeds=np.arange(B)),
-    "stochastic": lambda: StochasticBeam(3, seeds=np.arange(B)),
     "constrained": lambda: ConstrainedBeam(
         3, np.full((B, 1, 1), 4), np.array([[1], [0], [0], [0], [1]])
     ),
@@ -314,7 +298,7 @@ def test_impossible_words_are_never_found():
         return ops.zeros_like(ops.cast(ids, "float32")) + row
 
     step = ModelStep(decoder, from_logits=False)
-    for strategy in (Beam(4), StochasticBeam(4, seeds=[1]), Sampling(4)):
+    for strategy in (Beam(4), Sampling(4)):
         (rows,) = as_lists(search(step, [], strategy, [3], 3))
         assert {words for _, words, _ in rows} <= {(4,), (4, 4), (4, 4, 4)}
         for score, words, _ in rows:

@@ -13,7 +13,6 @@ from luong_keras.decoding import (
     Prefix,
     Sampling,
     Scorer,
-    StochasticBeam,
     search,
 )
 from luong_keras.special_tokens import EOS_ID, PAD_ID
@@ -31,7 +30,6 @@ every_strategy = pytest.mark.parametrize(
         Sampling(1),
         Sampling(3, temperature=0.5, top_k=2),
         Sampling(3, top_p=0.9, counts=np.array([2, 3, 1])),
-        StochasticBeam(2),
         Beam(2),
         ConstrainedBeam(2, *NO_PHRASE),
     ],
@@ -105,14 +103,13 @@ class NothingAfterTwoWords(Scorer):
         return ops.zeros((vocabulary_size,), "int32") + position >= 2
 
 
-@pytest.mark.parametrize("kind", [Sampling, StochasticBeam])
-def test_samples_that_end_in_nothing_are_left_out(kind):
+def test_samples_that_end_in_nothing_are_left_out():
     step = ToyStep(SIZE, end_logit=2.0)
     (found,) = as_lists(
         search(
             step,
             step.states(5),
-            kind(60, seeds=[1]),
+            Sampling(60, seeds=[1]),
             [4],
             4,
             scorers=[NothingAfterTwoWords()],

@@ -7,7 +7,6 @@ from keras import ops
 from luong_keras.decoding.sampling import Sampling
 from luong_keras.decoding.scorers import Scorer
 from luong_keras.decoding.search import search
-from luong_keras.decoding.stochastic_beam import StochasticBeam
 from luong_keras.special_tokens import EOS_ID
 from tests.decoding.every_translation import SIZE, drawn_from
 from tests.decoding.toy_step import ToyStep, as_lists
@@ -139,47 +138,6 @@ def test_a_small_temperature_is_greedy():
     assert np.array_equal(*map(ops.convert_to_numpy, (greedy.ids, top.ids)))
 
 
-@pytest.mark.parametrize("temperature, length", [(1.0, 3), (0.6, 3), (1.0, 2)])
-def test_a_stochastic_beam_draws_without_putting_back(temperature, length):
-    step = ToyStep(SIZE, end_logit=1.0, seed=3)
-    seeds = np.arange(DRAWINGS, dtype="int32")
-    found, counts = drawings(
-        step, StochasticBeam(2, temperature, seeds=seeds), length
-    )
-    assert all(first[1] != second[1] for first, second in found)
-    assert all(first[0] >= second[0] for first, second in found)
-    law = drawn_from(step, 5, length, tempered(temperature))
-    check_frequencies(
-        counts,
-        {
-            # Drawn first, or second after another one.
-            words: one
-            + sum(
-                other * one / (1 - other)
-                for others, other in law.items()
-                if others != words
-            )
-            for words, one in law.items()
-        },
-    )
-
-
-def test_a_stochastic_beam_with_room_for_all_finds_all():
-    step = ToyStep(SIZE, end_logit=1.0, seed=3)
-    law = drawn_from(step, 7, 3, tempered())
-    (found,) = as_lists(
-        search(step, step.states(7), StochasticBeam(200), [3], 3)
-    )
-    assert {words for _, words, _ in found} == set(law)
-    for score, words, _ in found:
-        ends = (*words, EOS_ID)[:3]
-        total = sum(
-            step.log_probabilities(7, words[:t])[word]
-            for t, word in enumerate(ends)
-        )
-        np.testing.assert_allclose(score, total, rtol=1e-5)
-
-
 class Fours(Scorer):
     """Adds to the score of a word, and forbids another one."""
 
@@ -190,8 +148,7 @@ class Fours(Scorer):
         return ops.arange(vocabulary_size) == 5
 
 
-@pytest.mark.parametrize("kind", [Sampling, StochasticBeam])
-def test_scorers_change_what_is_drawn(kind):
+def test_scorers_change_what_is_drawn():
     step = ToyStep(SIZE, end_logit=1.0, seed=3)
 
     def change(gains):
@@ -200,7 +157,9 @@ def test_scorers_change_what_is_drawn(kind):
         return np.exp(gains)
 
     seeds = np.arange(DRAWINGS, dtype="int32")
-    found, counts = drawings(step, kind(1, seeds=seeds), 3, scorers=[Fours()])
+    found, counts = drawings(
+        step, Sampling(1, seeds=seeds), 3, scorers=[Fours()]
+    )
     check_frequencies(counts, drawn_from(step, 5, 3, change))
     for ((score, words, _),) in found[:20]:
         total = 3.0 * words.count(4) + sum(
@@ -210,7 +169,6 @@ def test_scorers_change_what_is_drawn(kind):
         np.testing.assert_allclose(score, total, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("kind", [Sampling, StochasticBeam])
 @pytest.mark.parametrize(
     "value",
     [
@@ -222,31 +180,8 @@ def test_scorers_change_what_is_drawn(kind):
     ],
     ids=repr,
 )
-def test_what_cannot_be_drawn_by(kind, value):
+def test_what_cannot_be_drawn_by(value):
     with pytest.raises(ValueError, match="`temperature` must be positive"):
-        kind(1, temperature=value)
-    if kind is Sampling:
-        with pytest.raises(ValueError, match="`top_p` must be positive"):
-            kind(1, top_p=value)
-
-
-def test_a_stochastic_beam_has_a_temperature_for_each_sentence():
-    step, temperatures = ToyStep(40, seed=2), [0.3, 1.0, 3.0]
-    together = as_lists(
-        search(
-            step,
-            step.states(3, 5, 7),
-            StochasticBeam(2, np.array(temperatures), seeds=[4, 1, 9]),
-            [6, 4, 6],
-            6,
-        )
-    )
-    for row, sentence in enumerate([3, 5, 7]):
-        strategy = StochasticBeam(2, temperatures[row], [[4, 1, 9][row]])
-        longest = [6, 4, 6][row]
-        (alone,) = as_lists(
-            search(step, step.states(sentence), strategy, [longest], longest)
-        )
-        assert [words for _, words, _ in together[row]] == [
-            words for _, words, _ in alone
-        ]
+        Sampling(1, temperature=value)
+    with pytest.raises(ValueError, match="`top_p` must be positive"):
+        Sampling(1, top_p=value)

@@ -17,7 +17,6 @@ from luong_keras.decoding import (
     NoRepeatedNgrams,
     Prefix,
     Sampling,
-    StochasticBeam,
     beam_search,
     search,
 )
@@ -50,9 +49,8 @@ def test_sizes(value):
 
     with said("beam_size"):
         beam(beam_size=value)
-    for kind in (Beam, StochasticBeam):
-        with said("size"):
-            kind(value)
+    with said("size"):
+        Beam(value)
     with said("stack_size"):
         beam(stack_size=value)
     with said("count"):
@@ -64,7 +62,7 @@ def test_sizes(value):
 @pytest.mark.parametrize("kind", [np.int64, np.int32, ops.convert_to_tensor])
 def test_numbers_of_numpy_and_tensors(kind):
     two, five = kind(2), kind(5)
-    for strategy in (Beam, Sampling, StochasticBeam):
+    for strategy in (Beam, Sampling):
         expected = found(strategy(2))
         same = search(STEP, STATES, strategy(two), [5, 5], five)
         np.testing.assert_array_equal(*map(np.array, (same.ids, expected.ids)))
@@ -131,7 +129,6 @@ three = np.ones(3, "int32")
         ("`seeds` of Sampling", lambda: Sampling(1, seeds=[1, 2, 3]), ()),
         ("`top_p` of Sampling", lambda: Sampling(1, top_p=three), ()),
         ("`counts` of Sampling", lambda: Sampling(2, counts=three), ()),
-        ("`seeds` of Stochastic", lambda: StochasticBeam(2, seeds=three), ()),
         ("`sizes` of Beam", lambda: Beam(2, sizes=three), ()),
         ("`stack_sizes` of Beam", lambda: Beam(2, stack_sizes=three), ()),
         (
@@ -157,7 +154,6 @@ def test_one_row_for_all():
     phrase = np.full((1, 1, 1), 4), one[:, None]
     for strategy in (
         Sampling(2, one, one, one, one, one),
-        StochasticBeam(2, one, one),
         Beam(2, sizes=one, stack_sizes=one, num_return_sequences=one),
         ConstrainedBeam(2, *phrase),
     ):

@@ -140,16 +140,6 @@ def test_a_search_is_one_without_other_words(make, settings, request):
     check(found, expected)
 
 
-@slow
-def test_samples_without_putting_back_have_words_of_the_list_alone(make):
-    # What is drawn depends on the number of words.
-    found = make(search="stochastic_beam").nbest(SENTENCES)
-    said = {word for nbest in found for t in nbest for word in t.tokens}
-    assert said <= set(ALLOWED)
-    texts = [[t.text for t in nbest] for nbest in found if nbest]
-    assert all(len(set(row)) == len(row) for row in texts)
-
-
 def test_with_all_words_nothing_changes(eager, make):
     every = make(frequent=99).nbest(SENTENCES)
     check(every, make(shortlist=None).nbest(SENTENCES))

@@ -156,15 +156,6 @@ ROWS = {
     "stack_size": ({"stack_size": 6}, beam(stack_size=6)),
     "stack_keeps": ({"stack_keeps": "first"}, beam(stack_keeps="first")),
     "search": (SAMPLES, drawn()),
-    "search without replacement": (
-        {"search": "stochastic_beam", "temperature": 0.5, "seed": 3000},
-        {
-            "strategy": (
-                "StochasticBeam",
-                BEAM | {"temperature": 0.5, "seeds": SEEDS[3000]},
-            )
-        },
-    ),
     "temperature": ({**SAMPLES, "temperature": 0.5}, drawn(temperature=0.5)),
     "top_k": ({**SAMPLES, "top_k": 3}, drawn(top_k=3)),
     "top_p": ({**SAMPLES, "top_p": 0.9}, drawn(top_p=0.9)),
