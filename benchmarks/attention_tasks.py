@@ -69,7 +69,7 @@ def dates(count, seed):
 
 
 def characters(texts, length):
-    """Codes (B, length) of characters, zeros behind them."""
+    """Codes (B, length) of characters, zeros after them."""
     return np.array([list(text.ljust(length, "\0").encode()) for text in texts])
 
 

@@ -17,7 +17,7 @@ from luong_keras.files.atomic_file import atomic_path
 class TranslationDictionary(NamedTuple):
     """The best translation of each source word.
 
-    `skipped` is the number of lines of the file that had not three fields.
+    `skipped` is the number of lines of the file without three fields.
     """
 
     words: dict[str, str]
@@ -61,7 +61,7 @@ def read_dictionary(path: str | Path) -> TranslationDictionary:
 def read_entries(
     path: str | Path,
 ) -> Iterator[tuple[str, str, float] | None]:
-    """The three fields of every line; None for one that has not three.
+    """The three fields of every line; None for one without three.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -136,7 +136,7 @@ def read_lexicon(path: str | Path) -> dict[str, list[str]]:
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: A line has not three fields, or a probability is not a
+        ValueError: A line does not have three fields, or a probability is not a
             number; with the line's number.
 
     Example:
@@ -150,9 +150,9 @@ def read_lexicon(path: str | Path) -> dict[str, list[str]]:
     for number, entry in enumerate(read_entries(path), start=1):
         if entry is None:
             raise ValueError(
-                f"Line {number} of the lexicon {path} has not three fields. "
-                "Expected: `source target probability`. `luong-keras lexicon` "
-                "writes such a file."
+                f"Line {number} of the lexicon {path} does not have three "
+                "fields. Expected: `source target probability`. `luong-keras "
+                "lexicon` writes such a file."
             )
         source, target, probability = entry
         found[source].append((probability, target))

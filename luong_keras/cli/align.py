@@ -20,6 +20,7 @@ from luong_keras.data.text_files import check_files, given_pairs
 from luong_keras.files.atomic_file import atomic_path
 from luong_keras.progress import with_bar
 from luong_keras.recipe.run_settings import run_config
+from luong_keras.tables import counted
 
 if TYPE_CHECKING:
     from luong_keras.recipe.aligned_text import AlignedLine
@@ -36,7 +37,7 @@ class Align:
     """
 
     # one file of both sides (.tsv, .csv, .jsonl, .tmx), or a source and a
-    # target file; plain or packed (.gz, .xz, .zst, .bz2)
+    # target file; plain or compressed (.gz, .xz, .zst, .bz2)
     files: Positional[tuple[Path, ...]]
     # the folder of the run
     run_dir: Path
@@ -104,7 +105,7 @@ def run(arguments: Align) -> int:
             file=sys.stderr,
         )
     if arguments.output is not None:
-        print(f"{notes.pairs} pairs: {arguments.output}")
+        print(f"{counted(notes.pairs, 'pair')}: {arguments.output}")
     return 0
 
 
@@ -174,7 +175,8 @@ class _Notes:
 
     def lines(self) -> Iterator[str]:
         for what, (count, first) in self._found.items():
-            yield f"{count} of {self.pairs} pairs (first {first}): {what}"
+            pairs = counted(self.pairs, "pair")
+            yield f"{count} of {pairs} (first {first}): {what}"
 
     def _note(self, what: str, place: str) -> None:
         count, first = self._found.get(what, (0, place))

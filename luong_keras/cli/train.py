@@ -54,12 +54,12 @@ class Train:
     tiny where there are fewer than 10,000 pairs. The same command again
     continues a run that was interrupted, and with more epochs a finished one.
 
-    What is given later in this list counts: preset, --config, --set, flags.
+    Later ones override earlier ones: preset, --config, --set, flags.
     """
 
     # your text: a file of both sides (.tsv, .csv, .jsonl, .tmx), or several
-    # of them, or a source and a target file; plain or packed (.gz, .xz, .zst,
-    # .bz2)
+    # of them, or a source and a target file; plain or compressed (.gz, .xz,
+    # .zst, .bz2)
     text: Annotated[
         Positional[tuple[str, ...]],
         arg(metavar="[TEXT [TEXT …]]", help_behavior_hint=""),
@@ -351,7 +351,7 @@ def _check(call: Call) -> None:
     if call.backend == "jax" and importlib.util.find_spec("jax") is None:
         raise ImportError(
             "--backend jax needs JAX. Install it: pip install "
-            "'luong-keras[jax]', for cards also 'jax[cuda12]'."
+            "'luong-keras[jax]', for GPUs also 'jax[cuda12]'."
         )
     if call.backend == "jax" and call.strategy is not None:
         raise ValueError(

@@ -66,7 +66,7 @@ def replace_unknown_words(
         source_words: words of its source sentence.
         links: links `(source position, target position)`, 0-based; of those
             of a target word the first one counts.
-        dictionary: translations of source words; words that it has not, or
+        dictionary: translations of source words; words that it lacks, or
             all where it is None, are copied.
 
     Returns:

@@ -17,6 +17,7 @@ from luong_keras.data.pair_checks import FILTERED
 from luong_keras.files.atomic_file import write_text
 from luong_keras.files.path_checks import no_link
 from luong_keras.progress import progress_bar, with_bar
+from luong_keras.tables import counted
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.training.run_folder import OTHER_TEXT, RunFolder
 
@@ -48,7 +49,7 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
             _keep_pairs(datasets, run)
     if datasets.note is not None:
         print(datasets.note)
-    print(f"{len(corpus)} training pairs; skipped: {corpus.skipped}")
+    print(f"{counted(len(corpus), 'training pair')}; skipped: {corpus.skipped}")
     for line in filter_report(corpus):
         print(line)
     return datasets, corpus
@@ -57,7 +58,8 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
 def filter_report(corpus: Corpus) -> Iterator[str]:
     """Lines about the pairs that filters left out, with examples."""
     for reason, entry in corpus.filtered.items():
-        yield f"left out, {FILTERED[reason]}: {entry['count']} pairs, such as"
+        pairs = counted(entry["count"], "pair")
+        yield f"left out, {FILTERED[reason]}: {pairs}, such as"
         for place, pair in zip(
             entry["first_lines"], entry["examples"], strict=True
         ):
@@ -68,7 +70,7 @@ def read_text(run: RunFolder) -> tuple[Datasets, Corpus]:
     """Reads the text that `prepare_text` wrote.
 
     Raises:
-        FileNotFoundError: where it has not, or the folder is another one.
+        FileNotFoundError: where it wrote none, or the folder is another one.
     """
     corpus = Corpus.open(run.corpus)
     return _kept_pairs(corpus, run), corpus
