@@ -15,6 +15,7 @@ from luong_keras.inference.search_options import (
 from luong_keras.inference.search_runner import ALL
 from luong_keras.inference.translation import places_by_length
 from luong_keras.inference.translation_graph import TranslationGraph
+from luong_keras.progress import Advance
 from luong_keras.text.threads import batches_at_once, in_threads
 from luong_keras.with_tensorflow import tf
 
@@ -39,13 +40,21 @@ class LineSearch:
             autograph=False,
         )
 
-    def batches(self, lines, options, cut, num_return_sequences=ALL):
+    def batches(
+        self,
+        lines,
+        options,
+        cut,
+        advance: Advance | None = None,
+        num_return_sequences=ALL,
+    ):
         """Places of lines of like length, and the arrays of what is found.
 
         Args:
             lines: the sentences, as `text_column` makes them.
             options: what they choose of their search, by name.
             cut: `TruncatedPlaces`; has them after the last batch.
+            advance: takes the number of sentences of each batch.
             num_return_sequences: how many translations of each are read,
                 where no option says it.
         """
@@ -65,16 +74,19 @@ class LineSearch:
             truncated[places] = arrays["truncated"]
             unfinished[places] = arrays["unfinished"][:, 0]
             yield places, arrays
+            if advance is not None:
+                advance(len(places))
         for place, each in enumerate(zip(truncated, unfinished, strict=True)):
             cut.add(place, *map(bool, each))
 
     def _answers(self, answered, lines):
         batches = places_by_length(lines, self._graph.decoding.batch_size)
         # The first one makes the graph, for which Keras is no place for
-        # threads; without graphs nothing is.
+        # threads; without graphs nothing is, and in another thread the scope
+        # of a strategy is left, so that it would be made again.
         yield from map(answered, itertools.islice(batches, 1))
-        eager = tf.config.functions_run_eagerly()
-        threads = 1 if eager else batches_at_once()
+        one = tf.config.functions_run_eagerly() or tf.distribute.has_strategy()
+        threads = 1 if one else batches_at_once()
         yield from in_threads(answered, batches, threads)
 
     def _columns(self, options, count):

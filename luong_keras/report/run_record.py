@@ -303,7 +303,7 @@ def align(
         longest: the most words of a side that are drawn.
     """
     from luong_keras.inference.text_translator import TextTranslator
-    from luong_keras.recipe.evaluation import with_batched_progress
+    from luong_keras.recipe.evaluation import with_progress
     from luong_keras.recipe.run_reading import load_run
 
     chosen = [example for group in groups for example in group.examples]
@@ -312,11 +312,10 @@ def align(
             continue
         weights = run.results.get("weights")
         translator = TextTranslator(*load_run(run.folder, weights))
-        found = with_batched_progress(
+        found = with_progress(
+            f"aligning the examples of {run.name}",
             translator.nbest,
             [example.source for example in chosen],
-            size=translator.decoding.batch_size,
-            what=f"aligning the examples of {run.name}",
         )
         for example, nbest in zip(chosen, found, strict=True):
             best = nbest[0]
