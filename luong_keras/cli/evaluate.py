@@ -15,7 +15,7 @@ from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes, Positional, arg
 from luong_keras.cli.parsing import Own, parse_arguments
 from luong_keras.cli.settings_flags import SearchFlags, changed_search
 from luong_keras.config import DataConfig
-from luong_keras.data.text_files import check_files, given_pairs
+from luong_keras.data.text_files import given_pairs
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.tables import text_table
 
@@ -285,8 +285,6 @@ def _check_pairs(arguments: Evaluate, data: DataConfig) -> None:
     name = arguments.test_set
     flags = [f"--test-set {name}"] if name else []
     flags += ["--part dev"] if arguments.part == "dev" else []
-    if arguments.files:
-        check_files(arguments.files)
     if len(flags) > (not arguments.files):
         raise ValueError(
             "Files, the run's development pairs and another test set exclude "

@@ -74,14 +74,12 @@ def text_files(given: Given, languages: Sequence[str]) -> list[Path]:
         ValueError: There are not one or two names.
     """
     if not isinstance(given, str):
-        paths = [_existing(str(path)) for path in given]
-        one = len(paths) == 1 and is_columns(paths[0])
-        if not one and (len(paths) != 2 or any(map(is_columns, paths))):
+        if [*map(is_columns, given)] not in ([True], [False, False]):
             raise ValueError(
                 f"Expected: {ONE_OR_TWO}. Received: "
                 f"{' and '.join(map(str, given))}."
             )
-        return paths
+        return [_existing(str(path)) for path in given]
     if is_columns(given):
         return [_existing(given)]
     return [_with_language(given, language) for language in languages]
@@ -173,14 +171,6 @@ def _with_language(prefix: str, language: str) -> Path:
     return found
 
 
-def check_files(files: tuple[Path, ...]) -> None:
-    """Raises ValueError for other files than one or two of both sides."""
-    if len(files) != 2 and not (len(files) == 1 and is_columns(files[0])):
-        raise ValueError(
-            f"Expected: {ONE_OR_TWO}. Received: {' '.join(map(str, files))}."
-        )
-
-
 def given_pairs(
     files: tuple[Path, ...], data: DataConfig
 ) -> Iterator[PlacedPair]:
@@ -190,13 +180,13 @@ def given_pairs(
     printed on standard error.
 
     Args:
-        files: Those that `check_files` has passed.
+        files: One of both sides, or two.
         data: The settings of the run.
 
     Raises:
         FileNotFoundError: A file is missing; raised by the call.
-        ValueError: The columns cannot be guessed; or a line cannot be read,
-            raised when the reading gets there.
+        ValueError: These are other files, or their columns cannot be guessed;
+            or a line cannot be read, raised when the reading gets there.
     """
     return read_text(_found(files, data), False)
 
