@@ -15,7 +15,7 @@ from luong_keras.data.corpus_writer import open_or_write_corpus
 from luong_keras.data.datasets import Datasets, corpus_key, load_datasets
 from luong_keras.data.pair_checks import FILTERED
 from luong_keras.files.atomic_file import write_text
-from luong_keras.files.path_checks import no_link
+from luong_keras.files.json_lines import read_json_lines
 from luong_keras.progress import progress_bar, with_bar
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.training.run_folder import OTHER_TEXT, RunFolder
@@ -125,7 +125,7 @@ def _kept_pairs(corpus: Corpus, run: RunFolder) -> Datasets:
 
 
 def _with_kept_pairs(datasets: Datasets, run: RunFolder) -> Datasets:
-    dev, test = _read_json_lines(run.dev, 2), _read_json_lines(run.test, 3)
+    dev, test = _texts(run.dev, 2), _texts(run.test, 3)
     links = [link for *_, link in test if link is not None]
     return dataclasses.replace(
         datasets,
@@ -166,21 +166,11 @@ def _json_lines(rows: Iterable[Sequence[str | None]]) -> str:
     )
 
 
-def _read_json_lines(path: Path, columns: int) -> list[list[str]]:
-    rows = []
-    # Only these end a line: a U+2028 may stand in a sentence.
-    text = no_link(path).read_text(encoding="utf-8")
-    lines = text.removesuffix("\n").split("\n")
-    for number, line in enumerate(lines, start=1):
-        try:
-            row = json.loads(line)
-        except ValueError:
-            row = None
-        if not isinstance(row, list) or len(row) != columns:
-            raise ValueError(
-                f"Expected {columns} texts in {path}, line {number}. "
-                f"Received: {line[:80]!r}. Remove the file: it is made again "
-                "of the text that the run began with."
-            )
-        rows.append(row)
-    return rows
+def _texts(path: Path, columns: int) -> list[list[str]]:
+    return read_json_lines(
+        path,
+        f"{columns} texts",
+        lambda row: isinstance(row, list) and len(row) == columns,
+        "Remove the file: it is made again of the text that the run began "
+        "with.",
+    )

@@ -11,6 +11,7 @@ from typing import Any
 import keras
 
 from luong_keras.files.atomic_file import atomic_path, write_text
+from luong_keras.files.json_lines import read_json_lines
 from luong_keras.files.path_checks import no_link
 
 
@@ -259,25 +260,10 @@ class JsonLinesLog(keras.callbacks.Callback):
         """
         if not no_link(self.path).exists():
             return []
-        text = self.path.read_bytes().decode("utf-8", errors="replace")
-        lines, found = text.splitlines(), []
-        for number, line in enumerate(lines, start=1):
-            try:
-                found.append(_results(line))
-            except (ValueError, TypeError, KeyError) as error:
-                if number == len(lines) and not text.endswith("\n"):
-                    break
-                raise ValueError(
-                    f"Expected the results of an epoch in {self.path}, line "
-                    f"{number}. Received: {line[:80]!r} ({error}). Remove "
-                    "the line."
-                ) from error
-        return found
+        return read_json_lines(
+            self.path, "the results of an epoch", _of_epoch, appended=True
+        )
 
 
-def _results(line: str) -> dict[str, Any]:
-    """One line of the log."""
-    results = json.loads(line)
-    if not isinstance(results["epoch"], int):
-        raise ValueError("`epoch` is no integer")
-    return results
+def _of_epoch(line: Any) -> bool:
+    return isinstance(line, dict) and isinstance(line.get("epoch"), int)
