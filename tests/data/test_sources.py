@@ -573,7 +573,7 @@ def test_columns_named_for_objects_and_files_together(tmp_path):
     datasets, corpus = prepare_text(config, run)
     assert corpus.lines([0]) == ([b"a"], [b"b"])
     assert corpus.skipped == {
-        "empty target": {"count": 1, "first_lines": ["train.tsv:3"]}
+        "empty target": {"count": 1, "first_lines": ["train.jsonl:2"]}
     }
     assert (datasets.dev, datasets.test) == ([("c", "d")], [("e", "f")])
 

@@ -146,5 +146,5 @@ def test_other_pairs_in_memory_leave_the_old_ones(tmp_path):
     run.write_data("begun")
     with pytest.raises(ValueError, match="is not the one"):
         text_settings(run, [("a", "c")])
-    assert (run.pairs / "train.tsv").read_text() == "a\tb\n"
+    assert (run.pairs / "train.jsonl").read_text() == '["a", "b"]\n'
     text_settings(run, [("a", "b")])
