@@ -74,12 +74,12 @@ def text_files(given: Given, languages: Sequence[str]) -> list[Path]:
         ValueError: There are not one or two names.
     """
     if not isinstance(given, str):
-        if [*map(is_columns, given)] not in ([True], [False, False]):
+        names = [str(path) for path in given]
+        if [is_columns(name) for name in names] not in ([True], [False] * 2):
             raise ValueError(
-                f"Expected: {ONE_OR_TWO}. Received: "
-                f"{' and '.join(map(str, given))}."
+                f"Expected: {ONE_OR_TWO}. Received: {' and '.join(names)}."
             )
-        return [_existing(str(path)) for path in given]
+        return [_existing(name) for name in names]
     if is_columns(given):
         return [_existing(given)]
     return [_with_language(given, language) for language in languages]

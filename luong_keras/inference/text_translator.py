@@ -302,6 +302,7 @@ class TextTranslator(TranslationGraph):
         self,
         sources: Sequence[str],
         targets: Sequence[str],
+        *,
         advance: Advance | None = None,
     ) -> list[ScoredTranslation]:
         """Scores of given translations, in order.
@@ -335,6 +336,7 @@ class TextTranslator(TranslationGraph):
         sources: Sequence[str],
         targets: Sequence[str],
         with_end: bool = False,
+        *,
         advance: Advance | None = None,
     ) -> list[np.ndarray]:
         """Attention weights (T, S) of given translations.
@@ -349,7 +351,7 @@ class TextTranslator(TranslationGraph):
         """
         refuse_without_attention(self.translation_model)
         end = None if with_end else -1
-        scored = self.score(sources, targets, advance)
+        scored = self.score(sources, targets, advance=advance)
         cut_pairs(scored).warn(stacklevel=2)
         return [one.alignments[:end] for one in scored]
 

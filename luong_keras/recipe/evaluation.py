@@ -273,9 +273,9 @@ def bleu_scores(
 
 def with_progress(
     what: str,
-    answer: Callable[..., Sequence[Answer]],
+    answer: Callable[..., list[Answer]],
     *columns: Sequence[str],
-) -> Sequence[Answer]:
+) -> list[Answer]:
     """Runs a method of a translator on all rows, with a bar.
 
     What it warns of as cut becomes one line on standard error.
