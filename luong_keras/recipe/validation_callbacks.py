@@ -101,6 +101,7 @@ def shown_progress(run: RunFolder, dev, metric: Metric) -> TrainingProgress:
     return TrainingProgress(
         metric.key,
         better((s for s in scores if s is not None), default=None),
+        count="count",
         validation_batches=int(dev.cardinality()),
         mode=metric.mode,
         title=metric.title or metric.name,

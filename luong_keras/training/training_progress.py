@@ -78,7 +78,7 @@ class TrainingProgress(keras.callbacks.Callback):
         self,
         monitor: str = "val_bleu",
         best: float | None = None,
-        count: str = "count",
+        count: str = "words",
         validation_batches: int | None = None,
         mode: str = "max",
         title: str = "BLEU",
