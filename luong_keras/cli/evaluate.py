@@ -227,8 +227,8 @@ def _tables(results: dict[str, Any]) -> list[list[tuple[str, ...]]]:
             scores.append((name, value, found.get("signature", "")))
         elif name in ("perplexity", "aer"):
             scores.append((name, f"{found:.4g}", ""))
-    told = [(name, str(fact)) for name, fact in facts.items() if fact]
-    tables: list[list[tuple[str, ...]]] = [[*told], scores]
+    shown = [(name, str(fact)) for name, fact in facts.items() if fact]
+    tables: list[list[tuple[str, ...]]] = [[*shown], scores]
     if "compared" in results:
         rows: list[tuple[str, ...]] = [("score", "baseline", "this", "p")]
         for one in results["compared"]:

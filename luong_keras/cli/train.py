@@ -336,7 +336,7 @@ def run(call: Call) -> int:
     if given.on_jax:
         devices.leave_processes(given)
         if trained and given.writes:
-            _go_on_with_tensorflow(call.folder)
+            _continue_on_tensorflow(call.folder)
     # Stopped before its end, it has said so, and continues another time.
     asked = trained or call.stop_after is not None
     return 0 if asked else devices.EXIT_STOPPED
@@ -365,8 +365,8 @@ def _check(call: Call) -> None:
         )
 
 
-def _go_on_with_tensorflow(folder: Path) -> None:
-    """Becomes the process that scores and exports what JAX has trained."""
+def _continue_on_tensorflow(folder: Path) -> None:
+    """Replace this process by one on TensorFlow that scores and exports."""
     print("Trained; TensorFlow scores and exports.", flush=True)
     config = RunFolder(folder).config
     command = [sys.executable, "-m", "luong_keras", "train"]

@@ -116,7 +116,9 @@ def _files(
             "`--set data.train=path/train`."
         )
     sources = {
-        part: text_sources(given, requested(config), _weighted(config, part))
+        part: text_sources(
+            given, requested_columns(config), _weighted(config, part)
+        )
         for part in _PARTS
         if (given := getattr(config, part)) is not None
     }
@@ -156,7 +158,7 @@ def _checked(pair: PlacedPair, part: str) -> tuple[str, str]:
     return pair[0], pair[1]
 
 
-def requested(config: DataConfig) -> RequestedColumns:
+def requested_columns(config: DataConfig) -> RequestedColumns:
     """The languages and columns that these settings name."""
     return RequestedColumns(config.languages, config.columns)
 

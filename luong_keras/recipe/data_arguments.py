@@ -13,7 +13,7 @@ from typing import Any
 
 from luong_keras.config import RunConfig
 from luong_keras.config.values import checked_values, with_values
-from luong_keras.data.datasets import requested
+from luong_keras.data.datasets import requested_columns
 from luong_keras.data.parallel_text import without_compression
 from luong_keras.data.sources.columns import RequestedColumns
 from luong_keras.data.sources.registry import FILE_NAMES, object_kind
@@ -110,7 +110,7 @@ def starting_settings(
     pairs = characters = 0
     assert data.train is not None  # as the text is the user's
     sources = text_sources(
-        data.train, requested(data), data.weights is not None
+        data.train, requested_columns(data), data.weights is not None
     )
     for pair in itertools.islice(read_text(sources, True), TINY_PAIRS):
         pairs += 1
