@@ -187,21 +187,17 @@ def _with_targets(
         yield from ((line, "") for line in lines)
         return
     with open(file, encoding="utf-8", errors="replace", newline="\n") as opened:
-        targets = _without_ends(opened)
-        count = 0
-        for count, line in enumerate(lines, 1):
-            target = next(targets, None)
-            if target is None:
+        pairs = itertools.zip_longest(lines, _without_ends(opened))
+        for count, (line, target) in enumerate(pairs):
+            if line is None or target is None:
+                received = f"{count} sentences, and more lines in {file}"
+                if target is None:
+                    received = f"{count} lines in {file}, and more sentences"
                 raise ValueError(
                     "Expected: a translation of each sentence. Received: "
-                    f"{count - 1} lines in {file}, and more sentences."
+                    f"{received}."
                 )
             yield line, target
-        if next(targets, None) is not None:
-            raise ValueError(
-                "Expected: a translation of each sentence. Received: "
-                f"{count} sentences, and more lines in {file}."
-            )
 
 
 def _headers(given: Sequence[str]) -> dict[str, str]:
