@@ -252,12 +252,7 @@ def pairs_key(config: DataConfig) -> str:
         ]
         for one in several(config.train, _weighted(config, "train"))
     ]
-    # One source alone is written as it was before there could be several.
-    key = json.dumps(stamps if len(stamps) > 1 else stamps[0])
-    if config.columns is not None:
-        key += f" columns {list(config.columns)}"
-    absent = _held_out_parts(config)
-    return key + (f" without {absent}" if absent else "")
+    return json.dumps([stamps, config.columns, _held_out_parts(config)])
 
 
 def corpus_key(datasets: Datasets | None, config: DataConfig) -> str:
@@ -272,12 +267,8 @@ def corpus_key(datasets: Datasets | None, config: DataConfig) -> str:
     """
     key = pairs_key(config) if datasets is None else datasets.train_key
     settings = dataclasses.asdict(config)
-    kept = ("lowercase", "normalize_punctuation", "tokenize")
-    parts = {k: settings[k] for k in kept}
-    if config.filters != FilterConfig():
-        # Without them the key is that of before there were any.
-        parts["filters"] = settings["filters"]
-    return json.dumps([key, parts])
+    kept = ("lowercase", "normalize_punctuation", "tokenize", "filters")
+    return json.dumps([key, {name: settings[name] for name in kept}])
 
 
 SHARE = 0.02
