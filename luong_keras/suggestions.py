@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterable
 
 # Less alike, and most hints are of something else.
-_CUTOFF = 0.7
+_CUTOFF = 0.75
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:

@@ -81,7 +81,9 @@ class Evaluation:
 
     def translations(self, sources: Sequence[str]) -> list[Translation]:
         """The best translation of every source."""
-        found = with_progress("translating", self.translator.nbest, sources)
+        found = with_progress(
+            self.translator.nbest, sources, what="translating"
+        )
         return [nbest[0] for nbest in found]
 
     def tokenized(
@@ -118,7 +120,10 @@ class Evaluation:
         """Scores of the references by the translator."""
         sources, targets = zip(*pairs, strict=True)
         return with_progress(
-            "scoring the references", self.translator.score, sources, targets
+            self.translator.score,
+            sources,
+            targets,
+            what="scoring the references",
         )
 
     def alignment_error_rate(
@@ -127,10 +132,10 @@ class Evaluation:
         """AER of the attention when forced to produce the references."""
         sources, targets = zip(*pairs, strict=True)
         weights = with_progress(
-            "aligning the references",
             functools.partial(self.translator.alignments, with_end=True),
             sources,
             targets,
+            what="aligning the references",
         )
         step = self.translator.decoding.alignment_step
         found = [best_links(w, w.shape[1], len(w) - 1, step) for w in weights]
@@ -272,18 +277,16 @@ def bleu_scores(
 
 
 def with_progress(
-    what: str,
-    answer: Callable[..., list[Answer]],
-    *columns: Sequence[str],
+    answer: Callable[..., list[Answer]], *columns: Sequence[str], what: str
 ) -> list[Answer]:
     """Runs a method of a translator on all rows, with a bar.
 
     What it warns of as cut becomes one line on standard error.
 
     Args:
-        what: the step, for the bar.
         answer: a method of a translator that takes `advance`.
         columns: its arguments, a text a row.
+        what: the step, for the bar.
 
     Returns:
         The answers, in the order of the rows.
@@ -291,7 +294,7 @@ def with_progress(
     Example:
         >>> def measure(lines, advance):
         ...     return [len(line) for line in lines]
-        >>> with_progress("measuring", measure, ["bc", "a"])
+        >>> with_progress(measure, ["bc", "a"], what="measuring")
         [2, 1]
     """
     with (

@@ -70,8 +70,8 @@ def validation(
     validated = TranslationValidation(
         functools.partial(
             with_progress,
-            f"validation {metric.title or metric.name}",
             translator.translate,
+            what=f"validation {metric.title or metric.name}",
         ),
         sources,
         references,

@@ -305,9 +305,9 @@ def align(
         weights = run.results.get("weights")
         translator = TextTranslator(*load_run(run.folder, weights))
         found = with_progress(
-            f"aligning the examples of {run.name}",
             translator.nbest,
             [example.source for example in chosen],
+            what=f"aligning the examples of {run.name}",
         )
         for example, nbest in zip(chosen, found, strict=True):
             best = nbest[0]

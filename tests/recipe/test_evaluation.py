@@ -209,7 +209,7 @@ def test_every_batch_moves_the_bar(translator, monkeypatch, method):
     assert len(answer(*columns, advance=steps.append)) == len(LINES)
     assert steps == [2, 2, 2, 1]
     with terminal(monkeypatch) as seen:
-        found = with_progress("shouting", answer, *columns)
+        found = with_progress(answer, *columns, what="shouting")
     assert repr(found) == repr(expected)
     assert "shouting" in seen.text
 
@@ -222,7 +222,7 @@ def test_one_line_tells_what_was_cut(capsys):
         cut.warn(stacklevel=1)
         return lines
 
-    assert with_progress("shouting", answer, LINES) == LINES
+    assert with_progress(answer, LINES, what="shouting") == LINES
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert line.startswith("shouting: Expected") and "place 3, 5" in line
 
@@ -230,6 +230,6 @@ def test_one_line_tells_what_was_cut(capsys):
         cut_pairs(Pair(len(line) > 3) for line in lines).warn(stacklevel=1)
         return lines
 
-    with_progress("scoring", scored, LINES)
+    with_progress(scored, LINES, what="scoring")
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert line.startswith("scoring: 2 pairs (place 3, 5) were cut")

@@ -64,7 +64,7 @@ def test_times_that_are_left(monkeypatch):
     # one 2 s, and 5 s pass between the epochs.
     now = [0.0]
     monkeypatch.setattr(training_progress.time, "monotonic", lambda: now[0])
-    progress = TrainingProgress(best=20.0)
+    progress = TrainingProgress(best=20.0, count="count")
     progress.set_params({"epochs": 3, "steps": 4})
     progress.set_model(small_model())
     progress.on_epoch_begin(0)
