@@ -213,16 +213,15 @@ def _headers(given: Sequence[str]) -> dict[str, str]:
     return headers
 
 
-class _one_line_warnings(warnings.catch_warnings):  # noqa: N801
+@contextlib.contextmanager
+def _one_line_warnings() -> Iterator[None]:
     """Tells of lines that were cut as the command tells everything."""
-
-    def __enter__(self):
-        entered = super().__enter__()
+    with warnings.catch_warnings():
         warnings.simplefilter("always", TruncationWarning)
         warnings.showwarning = lambda message, *_, **__: print(
             f"{PROGRAM}: warning: {message}", file=sys.stderr
         )
-        return entered
+        yield
 
 
 Pairs = Iterator[tuple[str, str]]
