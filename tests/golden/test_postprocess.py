@@ -5,7 +5,9 @@ A test has the name of its section of the file.
 
 import json
 
+import numpy as np
 import pytest
+from keras import ops
 
 from luong_keras.alignment.dictionary import (
     read_dictionary,
@@ -13,8 +15,9 @@ from luong_keras.alignment.dictionary import (
 )
 from luong_keras.alignment.links import parse_links
 from luong_keras.alignment.word_pairs import aligned_word_pairs
-from luong_keras.decoding.unk_replacement import replace_unknown_words
+from luong_keras.decoding.unk_replacement import copied_positions
 from luong_keras.evaluation.length_analysis import bleu_by_reference_length
+from luong_keras.special_tokens import UNK, UNK_ID
 from tests.golden.golden_files import golden_path
 
 
@@ -58,30 +61,53 @@ def words_of(lines):
     return [line.split() for line in lines]
 
 
+def first_links(links, targets, sources):
+    """Weights (T, S) that have the first link of every target word."""
+    weights = np.zeros((targets, sources), "float32")
+    for i, j in reversed(links):
+        weights[j] = np.eye(sources)[i]
+    return weights
+
+
+@pytest.mark.tensorflow
 def test_unk_replace(section, tmp_path):
+    import tensorflow as tf
+
+    from luong_keras.inference.word_lists import UnknownWords
+
     path = tmp_path / "dictionary"
     lines = section["dict_lines"]
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     dictionary = read_dictionary(path)
     assert dictionary.skipped == sum(len(line.split()) != 3 for line in lines)
-    replaced = [
-        replace_unknown_words(hypothesis, source, links, dictionary.words)
-        for hypothesis, source, links in zip(
-            words_of(section["hyp"]),
-            words_of(section["src"]),
-            parse_links(section["align_src_tgt"]),
-            strict=True,
+    unknown_words = UnknownWords(str(path))
+    found, unknown, translated, copied = [], 0, 0, 0
+    for words, source, links in zip(
+        words_of(section["hyp"]),
+        words_of(section["src"]),
+        parse_links(section["align_src_tgt"]),
+        strict=True,
+    ):
+        ids = np.array([UNK_ID if word == UNK else -1 for word in words])
+        weights = first_links(links, len(words), len(source))
+        (row,) = unknown_words.replace(
+            tf.constant([[ids]]),
+            tf.constant([[weights]]),
+            tf.constant([[words]]),
+            tf.constant([source]),
         )
-    ]
-    found = [joined(" ".join(result.words)) for result in replaced]
+        replaced = [word.decode() for word in row[0].numpy()]
+        found.append(joined(" ".join(replaced)))
+        unknown += np.sum(ids == UNK_ID)
+        places = ops.convert_to_numpy(copied_positions(ids, weights))
+        sources = [source[place] for place in places if place >= 0]
+        known = sum(word in dictionary.words for word in sources)
+        translated, copied = translated + known, copied + len(sources) - known
     assert found == section["expected_out"]
     hypotheses = [joined(hypothesis) for hypothesis in section["hyp"]]
     assert hypotheses == section["expected_hyp_joined"]
-    translated = sum(result.translated for result in replaced)
-    copied = sum(result.copied for result in replaced)
-    unknown = translated + copied + sum(result.kept for result in replaced)
     assert section["authors_stats"] == (
-        f"# num sents = {len(replaced)}, unk count={unknown}, "
+        f"# num sents = {len(found)}, unk count={unknown}, "
         f"dictionary_count={translated}, identity_count={copied}"
     )
 
