@@ -29,7 +29,6 @@ from luong_keras.alignment.dictionary import (
 from luong_keras.alignment.links import parse_links
 from luong_keras.alignment.word_pairs import aligned_word_pairs
 from luong_keras.data.parallel_text import read_lines, read_pairs
-from luong_keras.evaluation.bleu import multi_bleu
 from luong_keras.special_tokens import UNK
 from luong_keras.training.run_folder import RunFolder
 
@@ -142,6 +141,8 @@ def train(corpus, run_dir, assignments):
 
 def score(corpus, run_dir, config, dictionary):
     """Prints BLEU of the 100 pairs for each way with unknown words."""
+    from sacrebleu.metrics.bleu import BLEU
+
     from luong_keras import Translator
 
     if config.data.tokenizer != "words":
@@ -167,10 +168,11 @@ def score(corpus, run_dir, config, dictionary):
         f"{translated} in the dictionary, {len(unknown) - translated} not, "
         f"{kept} without a link"
     )
+    bleu = BLEU(tokenize="none", smooth_method="none", force=True)
     for name, lines in ways.items():
         hypotheses = [" ".join(words).replace(HYPHEN, "-") for words in lines]
-        bleu = multi_bleu(hypotheses, references)
-        print(f"{name:>10}  BLEU {bleu.score:5.2f}  {bleu.signature}")
+        score = bleu.corpus_score(hypotheses, [references]).score
+        print(f"{name:>10}  BLEU {score:5.2f}  {bleu.get_signature()}")
 
 
 def source_words(translation):

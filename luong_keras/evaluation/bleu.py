@@ -22,7 +22,6 @@ def corpus_bleu(
     references: References,
     tokenize: str = "13a",
     lowercase: bool = False,
-    smooth_method: str = "exp",
 ) -> BleuScore:
     """Scores translations against one or several references each.
 
@@ -35,8 +34,6 @@ def corpus_bleu(
         references: one a translation, or a list of several for each.
         tokenize: sacreBLEU's name of the tokenisation.
         lowercase: whether case is ignored.
-        smooth_method: sacreBLEU's name of the smoothing, which matters only
-            where no n-gram of some order is right.
 
     Returns:
         The score and its signature.
@@ -64,46 +61,9 @@ def corpus_bleu(
             "`pip install luong-keras[train]`."
         ) from error
     # `force` silences the warning about tokenised-looking text.
-    metric = BLEU(
-        tokenize=tokenize,
-        lowercase=lowercase,
-        smooth_method=smooth_method,
-        force=True,
-    )
+    metric = BLEU(tokenize=tokenize, lowercase=lowercase, force=True)
     result = metric.corpus_score(list(hypotheses), by_position(references))
     return BleuScore(result.score, str(metric.get_signature()))
-
-
-def multi_bleu(
-    hypotheses: Sequence[str], references: Sequence[str]
-) -> BleuScore:
-    """Scores tokenised text as the script `multi-bleu.perl` does.
-
-    Words are what stands between white space, and nothing is smoothed: the
-    "tokenized BLEU" of Luong et al. (2015), section 4. Two such scores can
-    be compared only if the text was tokenised alike.
-
-    Args:
-        hypotheses: tokenised translations, in the order of `references`.
-        references: tokenised reference translations.
-
-    Returns:
-        The score and its signature.
-
-    Raises:
-        ValueError: as in `corpus_bleu`.
-        ImportError: if sacreBLEU is not installed.
-
-    Example:
-        >>> bleu = multi_bleu(["das ist ein Test ."], ["das ist ein Test !"])
-        >>> round(bleu.score, 2)
-        66.87
-        >>> bleu.signature.split("|version")[0]
-        'nrefs:1|case:mixed|eff:no|tok:none|smooth:none'
-    """
-    return corpus_bleu(
-        hypotheses, references, tokenize="none", smooth_method="none"
-    )
 
 
 def by_position(references: References) -> list[list[str]]:
