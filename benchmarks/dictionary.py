@@ -65,7 +65,7 @@ def main() -> None:
     output = Path(arguments.output)
     output.parent.mkdir(parents=True, exist_ok=True)
     write_dictionary(output, pairs)
-    words = read_dictionary(output).words
+    words = read_dictionary(output)
     show(pairs, words)
     print(f"written to {output}")
     if arguments.run_dir:
