@@ -97,11 +97,10 @@ def word_pairs(corpus, languages, min_count):
 def show(pairs, words, rows=10):
     """Prints the dictionary's size and its most frequent pairs."""
     print(f"{len(pairs)} word pairs, {len(words)} source words")
-    print("count  p(t|s)  p(s|t)    npmi  pair")
+    print("count  p(t|s)  pair")
     for pair in sorted(pairs, key=lambda pair: -pair.count)[:rows]:
         print(
-            f"{pair.count:5}  {pair.target_given_source:6.3f}  "
-            f"{pair.source_given_target:6.3f}  {pair.npmi:6.3f}  "
+            f"{pair.count:5}  {pair.probability:6.3f}  "
             f"{pair.source} - {pair.target}"
         )
 

@@ -97,33 +97,26 @@ def read_entries(path: str | Path) -> Iterator[tuple[str, str, float]]:
             yield source, target, _number(text, number, path)
 
 
-def write_dictionary(
-    path: str | Path, pairs: Iterable[WordPair], all_figures: bool = False
-) -> None:
-    r"""Writes aligned word pairs, a line each.
+def write_dictionary(path: str | Path, pairs: Iterable[WordPair]) -> None:
+    r"""Writes aligned word pairs, a line each, as `read_dictionary` reads them.
 
     Args:
         path: the file to write; an old one is replaced when all is written.
         pairs: the lines, as `aligned_word_pairs` returns them.
-        all_figures: whether lines have all seven fields, `source target
-            p(t|s) p(s|t) mean pmi npmi`; otherwise the first three, which
-            `read_dictionary` reads.
 
     Example:
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "en-de"
-        >>> pair = WordPair("door", "Tür", 2, 0.5, 1.0, 0.75, 0.25, 0.5)
-        >>> write_dictionary(path, [pair], all_figures=True)
+        >>> write_dictionary(path, [WordPair("door", "Tür", 2, 0.5)])
         >>> path.read_text("utf-8")
-        'door Tür 0.5 1 0.75 0.25 0.5\n'
+        'door Tür 0.5\n'
     """
     with (
         atomic_path(path) as temporary,
         temporary.open("w", encoding="utf-8", newline="\n") as file,
     ):
-        for source, target, _, *figures in pairs:
-            shown = figures if all_figures else figures[:1]
-            print(source, target, *(f"{x:g}" for x in shown), file=file)
+        for source, target, _, probability in pairs:
+            print(source, target, f"{probability:g}", file=file)
 
 
 def _number(text: str, number: int, path: Path) -> float:
