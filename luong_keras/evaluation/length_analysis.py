@@ -7,7 +7,7 @@ analysis that shows it.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from luong_keras.evaluation.bleu import (
+from luong_keras.evaluation.translation_scores import (
     References,
     check_sentences,
     corpus_bleu,

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from luong_keras.evaluation.bleu import corpus_bleu
+from luong_keras.evaluation.translation_scores import corpus_bleu
 
 
 def test_hand_computed_score():

@@ -2,8 +2,8 @@
 
 import pytest
 
-from luong_keras.evaluation.bleu import corpus_bleu
 from luong_keras.evaluation.length_analysis import bleu_by_length
+from luong_keras.evaluation.translation_scores import corpus_bleu
 
 GOOD, BAD = "das ist ein guter Satz", "ein guter Satz ist das hier"
 

@@ -7,8 +7,8 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from luong_keras.evaluation.bleu import corpus_bleu
 from luong_keras.evaluation.metrics.metric import Metric, Target
+from luong_keras.evaluation.translation_scores import corpus_bleu
 from luong_keras.missing_package import needs
 
 # By the first part of a language's code; of all others it is 13a.
