@@ -7,7 +7,7 @@ from luong_keras.layers import argument_checks
 from luong_keras.layers.attention import scores
 from luong_keras.layers.checked_layer import CheckedLayer
 from luong_keras.ops import masking
-from luong_keras.ops.backends import check_float64, dropout
+from luong_keras.ops.backends import dropout
 from luong_keras.ops.products import weighted_sums
 
 
@@ -128,7 +128,6 @@ class LuongAttention(CheckedLayer):
         argument_checks.check_numbers(units=units, max_length=max_length)
         argument_checks.check_share(dropout=dropout)
         super().__init__(name=name, dtype=dtype, trainable=trainable)
-        check_float64(self)
         self.supports_masking = True
         self.score_mode = score_mode
         self.score = score

@@ -20,7 +20,7 @@ from luong_keras.layers.rnn.attention_cell import (
     pad_empty_memory,
 )
 from luong_keras.ops import masking
-from luong_keras.ops.backends import check_float64, dropout
+from luong_keras.ops.backends import dropout
 from luong_keras.ops.scan import BACKENDS
 
 DROPOUT_STYLES = ("zaremba", "authors", "sequence")
@@ -113,7 +113,6 @@ class AttentionRNN(CheckedLayer):
         trainable=True,
     ):
         super().__init__(name=name, dtype=dtype, trainable=trainable)
-        check_float64(self)
         if not isinstance(cell, AttentionCell):
             raise ValueError(
                 "`cell` must be one of this library's cells, such as "
