@@ -122,9 +122,7 @@ class Beam(DecodingStrategy):
         if forbidden is not None:
             suppressed = suppressed | forbidden
         count = at_most(k, size)
-        gains, words = top_words(
-            state.logits, count, suppressed, NEVER, state.bonus
-        )
+        gains, words = top_words(state.logits, count, suppressed, state.bonus)
         # Places beyond the vocabulary stay hopeless.
         missing = [(0, 0), (0, k - count)]
         k = self.num_hypotheses
@@ -176,7 +174,7 @@ class Beam(DecodingStrategy):
         # A single hypothesis needs a second proposal beside `</s>`.
         proposals = at_most(max(self.max_size, 2), state.vocabulary_size)
         gains, words = top_words(
-            state.logits, proposals, state.suppressed, NEVER, state.bonus
+            state.logits, proposals, state.suppressed, state.bonus
         )
         if self.sizes is not None:
             maximum = ops.maximum(self.sizes, 2)[:, None]

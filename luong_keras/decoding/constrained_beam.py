@@ -205,7 +205,7 @@ class ConstrainedBeam(Beam):
         suppressed, bonus = state.suppressed, state.bonus
         # One of them may be `</s>`.
         count = at_most(k + 1, state.vocabulary_size)
-        gains, words = top_words(state.logits, count, suppressed, NEVER, bonus)
+        gains, words = top_words(state.logits, count, suppressed, bonus)
         missing = [(0, 0), (0, 0), (0, k + 1 - count)]
         gains = ops.pad(gains, missing, constant_values=NEVER)
         words = ops.pad(words, missing)

@@ -57,7 +57,8 @@ FOREIGN = {
     "recurrent_dropout": "`dropout=` drops the input of every recurrent layer; "
     "with `dropout_style='sequence'` one mask serves all steps.",
     "constants": "What every step attends to is `memory=`.",
-    "go_backwards": "`Encoder(reverse=True)` reads from the last word to the "
+    "go_backwards": "A decoder reads what it has written and has one "
+    "direction. `Encoder(reverse=True)` reads from the last word to the "
     "first, `Encoder(bidirectional=True)` both ways.",
     **dict.fromkeys(("sequence", "sequences"), "It is called `inputs`."),
     **dict.fromkeys(("activation", "recurrent_activation"), _FIXED),
@@ -119,9 +120,9 @@ class CheckedLayer(keras.layers.Layer):
     """A Keras layer that refuses wrong arguments before it is built.
 
     Argument names of other libraries, float64 where the backend rounds it, and
-    ragged, sparse or nested values in place of a tensor, raise a `ValueError`. A subclass checks the rest in
-    `_check_call`, which receives the arguments of a call by name. A
-    variable is replaced by its value.
+    ragged, sparse or nested values in place of a tensor, raise a `ValueError`.
+    A subclass checks the rest in `_check_call`, which receives the arguments
+    of a call by name. A variable is replaced by its value.
     """
 
     def __new__(cls, *args, **kwargs):

@@ -292,9 +292,9 @@ class LuongAttention(CheckedLayer):
         if value_mask is not None:
             first = masking.span(value_mask).first
         count = location_scores.shape[-1]
-        inside = masking.combine_masks(
-            scores.places_within(count, first, source_length), value_mask
-        )
+        inside = scores.places_within(count, first, source_length)
+        if value_mask is not None:
+            inside = ops.logical_and(inside, value_mask)
         inside = ops.expand_dims(inside, -2)
         if self.score.mask_location:
             placed = scores.at_places(location_scores, first, source_length)

@@ -352,16 +352,5 @@ class AttentionRNN(CheckedLayer):
 
     @classmethod
     def from_config(cls, config):
-        refuse_go_backwards(cls, config)
         cell = keras.saving.deserialize_keras_object(config["cell"])
         return cls(**{**config, "cell": cell})
-
-
-def refuse_go_backwards(cls, config):
-    """Raises for `keras.layers.Bidirectional`, which sets this argument."""
-    if "go_backwards" in config:
-        raise ValueError(
-            f"`{cls.__name__}` reads what it has written and has one "
-            "direction. Received: go_backwards, as `Bidirectional` sets it. "
-            "Use `Encoder(bidirectional=True)` to read both ways."
-        )
