@@ -182,10 +182,12 @@ def _compared(
     data: DataConfig,
 ) -> list[dict[str, Any]]:
     """A paired test of each score, the baseline first."""
-    from luong_keras.evaluation.bleu import by_position
     from luong_keras.evaluation.metrics.bleu import tokenizer_of
     from luong_keras.evaluation.metrics.metric import Target
-    from luong_keras.evaluation.translation_scores import paired_test
+    from luong_keras.evaluation.translation_scores import (
+        by_position,
+        paired_test,
+    )
     from luong_keras.recipe.evaluation import Evaluation
     from luong_keras.translator import Translator
 

@@ -256,8 +256,8 @@ class TextTranslator(TranslationGraph):
         Args:
             lines: the sentences.
             advance: as that of `translate`.
-            **options: as those of `translate`, and `n_best`, how many are
-                num_return_sequences: all that the search keeps without it.
+            **options: as those of `translate`, and `n_best`, how many to
+                return; all that the search keeps when omitted.
         """
         cut = self._truncated_places()
         results = self._all(lines, options, cut, advance)

@@ -17,15 +17,15 @@ from luong_keras.alignment.aer import (
     parse_alignments,
 )
 from luong_keras.config import DataConfig
-from luong_keras.evaluation.bleu import (
+from luong_keras.evaluation.length_analysis import bleu_by_length
+from luong_keras.evaluation.metrics.metric import Target
+from luong_keras.evaluation.metrics.registry import find_metric
+from luong_keras.evaluation.translation_scores import (
     BleuScore,
     References,
     by_position,
     corpus_bleu,
 )
-from luong_keras.evaluation.length_analysis import bleu_by_length
-from luong_keras.evaluation.metrics.metric import Target
-from luong_keras.evaluation.metrics.registry import find_metric
 from luong_keras.files.path_checks import no_link
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.inference.translation import ScoredTranslation, Translation

@@ -87,7 +87,7 @@ def test_a_training_copies_the_shortlist_too(run, elsewhere):
     assert run.shortlist.read_text(encoding="utf-8") == LINES
     assert run_config(run.path).decoding == config.decoding
     elsewhere.write_text("door Tor\n")
-    with pytest.raises(ValueError, match="Line 1 of the lexicon"):
+    with pytest.raises(ValueError, match="Line 1 of the dictionary"):
         copy_word_lists(
             RunConfig(decoding=DecodingConfig(shortlist=str(elsewhere))), run
         )

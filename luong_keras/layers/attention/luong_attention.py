@@ -7,7 +7,7 @@ from luong_keras.layers import argument_checks
 from luong_keras.layers.attention import scores
 from luong_keras.layers.checked_layer import CheckedLayer
 from luong_keras.ops import masking
-from luong_keras.ops.backends import check_float64, dropout
+from luong_keras.ops.backends import dropout
 from luong_keras.ops.products import weighted_sums
 
 
@@ -128,7 +128,6 @@ class LuongAttention(CheckedLayer):
         argument_checks.check_numbers(units=units, max_length=max_length)
         argument_checks.check_share(dropout=dropout)
         super().__init__(name=name, dtype=dtype, trainable=trainable)
-        check_float64(self)
         self.supports_masking = True
         self.score_mode = score_mode
         self.score = score
@@ -293,9 +292,9 @@ class LuongAttention(CheckedLayer):
         if value_mask is not None:
             first = masking.span(value_mask).first
         count = location_scores.shape[-1]
-        inside = masking.combine_masks(
-            scores.places_within(count, first, source_length), value_mask
-        )
+        inside = scores.places_within(count, first, source_length)
+        if value_mask is not None:
+            inside = ops.logical_and(inside, value_mask)
         inside = ops.expand_dims(inside, -2)
         if self.score.mask_location:
             placed = scores.at_places(location_scores, first, source_length)
