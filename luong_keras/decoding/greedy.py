@@ -3,7 +3,7 @@
 from keras import ops
 
 from luong_keras.decoding.scorers import LengthPenalty
-from luong_keras.decoding.search import search
+from luong_keras.decoding.search import check_search, search
 from luong_keras.decoding.strategy import Hypotheses, IndependentSampler
 from luong_keras.decoding.top_words import top_words
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
@@ -58,10 +58,12 @@ def greedy_search(
     Returns:
         `Hypotheses` with N = 1.
     """
+    strategy = Greedy()
+    check_search(strategy, scorers)
     return search(
         step,
         states,
-        Greedy(),
+        strategy,
         max_lengths,
         max_steps,
         min_lengths,

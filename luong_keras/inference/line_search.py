@@ -98,18 +98,37 @@ class LineSearch:
             )
         if all(value is None for value in options.values()):
             return None
-        maximum = self._graph.search_runner.max_beam_size
-        beams = options.get("beam_size")
-        if beams is not None and np.max(beams, initial=0) > maximum:
+        columns = {
+            name: option_column(name, options.get(name), count)
+            for name in SEARCH_OPTIONS
+        }
+        self._check_sizes(columns)
+        return list(columns.values())
+
+    def _check_sizes(self, columns):
+        """Refuses larger beams, and more translations, than a search has."""
+        decoding = self._graph.decoding
+        beams, maximum = (
+            columns["beam_size"],
+            self._graph.search_runner.max_beam_size,
+        )
+        if np.max(beams, initial=0) > maximum:
             raise ValueError(
                 f"Expected: beam_size of at most {maximum}. Received: "
-                f"beam_size={beams}. Make the translator with a larger "
+                f"beam_size={np.max(beams)}. Make the translator with a larger "
                 "decoding.beam_size or max_beam_size."
             )
-        return [
-            option_column(name, options.get(name), count)
-            for name in SEARCH_OPTIONS
-        ]
+        beams = np.where(beams > 0, beams, decoding.beam_size)
+        most = np.where(columns["temperature"] > 0, maximum, beams)
+        if decoding.stack_size is not None:
+            most = np.full_like(most, decoding.stack_size)
+        for place in np.flatnonzero(columns["n_best"] > most)[:1]:
+            raise ValueError(
+                f"Expected: n_best of at most {most[place]}, the translations "
+                "that the search keeps. Received: n_best="
+                f"{columns['n_best'][place]}. Give beam_size too, or make the "
+                "translator with decoding.with_(n_best=…)."
+            )
 
     @functools.cached_property
     def _with_options(self):
