@@ -31,6 +31,7 @@ from luong_keras.data.text_files import (
 )
 from luong_keras.presets import PRESETS, for_user_text
 from luong_keras.recipe.data_arguments import starting_settings, text_settings
+from luong_keras.recipe.run_settings import run_config
 from luong_keras.text.threads import divide_cores
 from luong_keras.training.run_folder import RunFolder
 
@@ -52,7 +53,8 @@ class Train:
     Without arguments: the preset demo on the built-in English-German corpus,
     a few minutes on two cores. With text of your own: the preset small, or
     tiny where there are fewer than 10,000 pairs. The same command again
-    continues a run that was interrupted, and with more epochs a finished one.
+    continues a run that was interrupted, and with more epochs a finished one;
+    so does --run-dir without text, preset or --config.
 
     What is given later in this list counts: preset, --config, --set, flags.
     """
@@ -163,10 +165,13 @@ def parse(argv: Sequence[str]) -> Call:
             run = None if run_dir is None else RunFolder(run_dir)
             preset, base = starting_settings(values, run, preset)
         preset = preset or "small"
+    elif _continues(arguments, preset):
+        base = run_config(arguments.run_dir, own_files=False)
     if arguments.config is not None:
         base = with_values(base, read_values(arguments.config))
     config = with_values(base, values)
-    if preset is None and arguments.dataset is None:
+    own = arguments.config is not None or _continues(arguments, preset)
+    if preset is None and arguments.dataset is None and not own:
         print(
             "No --preset: training the demo on the built-in corpus. For "
             "WMT14 English-German as in the paper: --preset paper (downloads "
@@ -183,6 +188,14 @@ def parse(argv: Sequence[str]) -> Call:
         arguments.strategy,
         arguments.devices,
     )
+
+
+def _continues(arguments: Train, preset: str | None) -> bool:
+    """Whether only the folder of a run says what to train."""
+    folder, others = arguments.run_dir, (preset, arguments.config)
+    if folder is None or others != (None, None):
+        return False
+    return RunFolder(folder).config.exists()
 
 
 def _read(argv: list[str]) -> tuple[Train, dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from luong_keras.config import DataConfig, FilterConfig
@@ -38,6 +38,8 @@ class Datasets:
         test_links: gold alignments of the test pairs, a line each such as
             `0-0 1p2`, or None.
         note: what a reader of the run should know of them, or None.
+        repeated: how many different pairs of `dev` and `test` the training
+            text has too, by part; filled while `train` is read.
     """
 
     train: Callable[[], Iterable[tuple[str, str]]]
@@ -46,6 +48,7 @@ class Datasets:
     test: Pairs
     test_links: Sequence[str] | None = None
     note: str | None = None
+    repeated: dict[str, int] = field(default_factory=dict)
 
 
 def load_datasets(
@@ -133,17 +136,41 @@ def _files(
     # Of the training text bad lines may be skipped, and are counted.
     skip = config.max_skipped > 0
     notes = [s.note for found in sources.values() for s in found if s.note]
+    given = {part: whole(part) for part in _PARTS[1:]}
+    repeated: dict[str, int] = {}
     found = Datasets(
-        lambda: read_text(sources["train"], skip),
+        lambda: _noting_repeated(
+            read_text(sources["train"], skip), given, repeated
+        ),
         pairs_key(config),
-        whole("dev"),
-        whole("test"),
+        **given,
         note="\n".join(notes) or None,
+        repeated=repeated,
     )
     absent = _held_out_parts(config)
     if not absent:
         return found
     return _with_held_out(found, absent, config.filters, progress)
+
+
+def _noting_repeated(
+    pairs: Iterable[PlacedPair], given: dict[str, Pairs], repeated: dict
+) -> Iterator[PlacedPair]:
+    """The training pairs; counts the given pairs that are among them."""
+    numbers = {
+        part: {pair_hash(*pair) for pair in found}
+        for part, found in given.items()
+    }
+    left = set().union(*numbers.values())
+    seen = set()
+    for pair in pairs:
+        if left and None not in pair:
+            number = pair_hash(*pair)
+            if number in left:
+                seen.add(number)
+        yield pair
+    for part, known in numbers.items():
+        repeated[part] = len(known & seen)
 
 
 def _checked(pair: PlacedPair, part: str) -> tuple[str, str]:

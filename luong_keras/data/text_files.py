@@ -176,8 +176,8 @@ def given_pairs(
 ) -> Iterator[PlacedPair]:
     """Reads the pairs, with the columns of the run where a file has them.
 
-    Other columns are guessed in the direction of the run, and the guess is
-    printed on standard error.
+    Other columns are guessed in the direction of the run. Which columns were
+    read, and a first line that is no header, are printed on standard error.
 
     Args:
         files: One of both sides, or two.
@@ -188,7 +188,11 @@ def given_pairs(
         ValueError: These are other files, or their columns cannot be guessed;
             or a line cannot be read, raised when the reading gets there.
     """
-    return read_text(_found(files, data), False)
+    found = _found(files, data)
+    for one in found:
+        if one.note is not None:
+            print(one.note, file=sys.stderr)
+    return read_text(found, False)
 
 
 def _found(files: tuple[Path, ...], data: DataConfig) -> list[TextSource]:
@@ -202,8 +206,4 @@ def _found(files: tuple[Path, ...], data: DataConfig) -> list[TextSource]:
         source, target = map(column_language, columns)
         if source is not None and target is not None:
             languages = source, target
-        found = text_sources(given, RequestedColumns(languages))
-        for one in found:
-            if one.note is not None:
-                print(one.note, file=sys.stderr)
-        return found
+        return text_sources(given, RequestedColumns(languages))

@@ -49,6 +49,12 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
     if datasets.note is not None:
         print(datasets.note)
     print(f"{len(corpus)} training pairs; skipped: {corpus.skipped}")
+    for part, count in datasets.repeated.items():
+        if count:
+            print(
+                f"{count} pairs of data.{part} are in the training text too: "
+                "their scores say little of new text"
+            )
     for line in filter_report(corpus):
         print(line)
     return datasets, corpus

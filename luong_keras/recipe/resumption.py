@@ -115,6 +115,23 @@ def trained_epochs(run: RunFolder) -> int:
     return len(JsonLinesLog(run.log).read())
 
 
+def print_epochs(config: RunConfig, run: RunFolder) -> None:
+    """Print where the run continues, and that its rate is never halved."""
+    training = config.training
+    if run.snapshot.exists():
+        done = f"{trained_epochs(run)} of {training.epochs} epochs are done"
+        print(f"the run continues from its last snapshot; {done}")
+    last = training.epochs - (training.halving == "after_epoch")
+    if training.halving in ("start", "after_epoch") and (
+        training.first_halved_epoch > last
+    ):
+        print(
+            f"the learning rate stays {training.learning_rate:g}: it is halved "
+            f"from epoch {training.first_halved_epoch} on "
+            f"(training.first_halved_epoch), of {training.epochs} epochs"
+        )
+
+
 def write_config(config: RunConfig, run: RunFolder) -> None:
     """Writes the settings with which the run continues from here."""
     run.write_config(

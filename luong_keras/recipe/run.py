@@ -48,6 +48,7 @@ from luong_keras.recipe.resumption import (
     decide_precision,
     is_finished,
     mark_finished,
+    print_epochs,
     write_config,
 )
 from luong_keras.recipe.run_reading import load_run
@@ -130,6 +131,7 @@ def _run(
         prepared = _read_prepared(config, run)
     config, datasets, tokenizers, batches = prepared
     _print_batches(batches, devices)
+    print_epochs(config, run)
     with devices.scope():
         translation_model = TranslationModel(
             config.model,

@@ -66,6 +66,14 @@ def test_a_run_keeps_its_text(tmp_path, config, run, capsys):
     assert state(run.corpus) == before
 
 
+def test_repeated_pairs_are_reported(tmp_path, config, capsys):
+    (tmp_path / "test.tsv").write_text(f"train {LINES[1]}new\tneu\n")
+    prepare_text(config, RunFolder(tmp_path / "run"))
+    told = capsys.readouterr().out
+    assert "1 pairs of data.test are in the training text too" in told
+    assert "data.dev" not in told
+
+
 def test_files_of_another_time_and_the_same_text(tmp_path, config, run):
     first = texts(*prepare_text(config, run))
     os.utime(tmp_path / "train.tsv", (1, 1))
