@@ -27,7 +27,7 @@ TRAIN = [
     "protobuf>=4.21",  # TensorFlow brings it; reads SentencePiece models
     "sentencepiece>=0.2",
     "lxml>=5",  # reads TMX
-    # Text packed as `.zst`; in the standard library from Python 3.14 on.
+    # Text compressed as `.zst`; in the standard library from Python 3.14 on.
     "backports.zstd>=1; python_version < '3.14'",
     "sacrebleu>=2.4",
     "sacremoses>=0.1",

@@ -7,7 +7,7 @@
 `europarl100`, the default, is `folder/alignments` with `.en.gz` and `.de.gz`
 and German-English links, 0-based and all sure: out of the domain of a run
 trained on other text. `builtin` is the test pairs of the built-in corpus with
-the links of its grammar, their words set apart by spaces. The links of words
+the links of its grammar, their words separated by spaces. The links of words
 are those of `Translator.links`, in the step that produces a word and in the
 one that reads it. With a run of the other direction those of both are
 symmetrised in every way. `--train` first trains the missing runs, by the

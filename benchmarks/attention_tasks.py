@@ -29,6 +29,12 @@ import time_series
 from luong_keras.layers import Encoder
 
 UNITS, BATCH = 48, 50
+# Where `docs/which_attention.md` calls a form otherwise.
+TITLES = {
+    "bahdanau": "Bahdanau's",
+    "no feeding": "general, no feeding",
+    "scaled_dot": "scaled dot",
+}
 
 
 def digits(count, seed, length=quickstart.LENGTH):
@@ -69,7 +75,7 @@ def dates(count, seed):
 
 
 def characters(texts, length):
-    """Codes (B, length) of characters, zeros behind them."""
+    """Codes (B, length) of characters, zeros after them."""
     return np.array([list(text.ljust(length, "\0").encode()) for text in texts])
 
 
@@ -195,9 +201,11 @@ def draw(watched, path):
         weights = model.predict(inputs, verbose=0)[0]
         axes.axis("on")
         axes.imshow(weights, cmap="Greys", vmin=0, vmax=1)
-        axes.set_title(form, fontsize=9)
+        axes.set_title(TITLES.get(form, form), fontsize=9)
         axes.set_xticks(range(weights.shape[1]), inputs[0][0], fontsize=7)
         axes.set_yticks(range(weights.shape[0]), target[0], fontsize=7)
+    figure.supxlabel("source digit read", fontsize=9)
+    figure.supylabel("target digit written", fontsize=9)
     figure.savefig(path, dpi=80)
     print(f"written to {path}")
 

@@ -11,7 +11,7 @@ without those that move no number (identities, reshapes, list accesses, reads of
 variables). On JAX they are the instructions of the compiled program, each
 fusion one; it is compiled for this machine's CPU, whose fusions are not a
 GPU's. The step is that of `fit`: forward, backward, clipping, update. The loop
-of `word_losses` is over chunks of words behind the first one, and has nothing
+of `word_losses` is over chunks of words after the first one, and has nothing
 to do where there is one chunk.
 """
 

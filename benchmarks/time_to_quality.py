@@ -39,6 +39,7 @@ from luong_keras.presets import PRESETS
 
 LANGUAGES = ("en", "de")
 GOALS = (30, 33, 36)
+NAMES = {"ours": "luong_keras", "joeynmt": "Joey NMT"}
 COLUMNS = ("program", "validation", "minutes", "bleu")
 SMALL = PRESETS["small-fast"]
 
@@ -323,12 +324,22 @@ def report(rows, options):
         minutes, scores = (
             [float(row[key]) for row in own] for key in ("minutes", "bleu")
         )
-        axes.plot(minutes, scores, marker="o", label=name)
+        axes.plot(minutes, scores, marker="o", label=NAMES[name])
         reached = [first_minute(own, goal) for goal in GOALS]
         best = f"{max(scores):.2f}, {minutes[scores.index(max(scores))]:.1f}"
         table.append([name, *reached, best])
     for goal in GOALS:
         axes.axhline(goal, color="grey", linewidth=0.5)
+        axes.annotate(
+            f"goal: BLEU {goal}",
+            (1, goal),
+            xycoords=("axes fraction", "data"),
+            xytext=(-4, 2),
+            textcoords="offset points",
+            ha="right",
+            fontsize=8,
+            color="dimgrey",
+        )
     axes.set_xlabel("minutes of CPU time, one core")
     axes.set_ylabel("BLEU on val, greedy search")
     axes.legend()

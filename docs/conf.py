@@ -47,6 +47,7 @@ autosummary_ignore_module_all = False
 autosummary_imported_members = True
 autodoc_typehints = "none"
 autodoc_inherit_docstrings = False
+autodoc_member_order = "bysource"
 # A name in backticks leads to its page, where it has one.
 default_role = "py:obj"
 napoleon_use_ivar = True
@@ -166,6 +167,8 @@ def _as_restructured_text(app, what, name, thing, options, lines):
     text = re.sub(r"(?m)^(Examples?:)\n(?=>>> )", r"\1\n\n", text)
     # Names of arguments on several lines.
     text = re.sub(r"(?<=[\w*],)\n +(?=[\w*, \n]+:\s)", " ", text)
+    # A description such as `K.`, which would be the number of a list.
+    text = re.sub(r"(?m)^( +[\w*, ]+: )(?=[A-Za-z]+\.(\s|$))", r"\1\\", text)
     # Formulas and code, indented.
     text = re.sub(r"(?m)^(\S.*):\n\n(?=    )", r"\1::\n\n", text)
     # Plurals, as in `Score`s.

@@ -27,7 +27,7 @@ def draw(digit: int, random) -> np.ndarray:
 
 
 def make_data(count: int, seed: int, fewest: int = 6, most: int = 10):
-    """Lines of random digits, END behind them."""
+    """Lines of random digits, END after them."""
     random = np.random.default_rng(seed)
     pen = np.zeros((count, 16 * most, 2))
     digits = np.full((count, most + 1), END)

@@ -1,9 +1,25 @@
-"""Small tables, as text and as HTML."""
+"""Small tables, as text and as HTML, and numbers with their nouns."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Sequence
+
+
+def counted(number: int, singular: str, plural: str = "") -> str:
+    """Returns a number with its noun.
+
+    Args:
+        number: how many there are.
+        singular: the noun of one.
+        plural: that of several; the singular with an s by default.
+
+    Example:
+        >>> counted(1, "batch", "batches"), counted(2000, "pair")
+        ('1 batch', '2,000 pairs')
+    """
+    noun = singular if number == 1 else plural or f"{singular}s"
+    return f"{number:,} {noun}"
 
 
 def text_table(rows: Sequence[Sequence[str]]) -> str:

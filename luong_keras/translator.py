@@ -44,8 +44,8 @@ class Translator(TextTranslator):
         decoding: the settings of the search.
         source_preprocessor, target_preprocessor: what prepared the text of
             the training, as in `TextTranslator`.
-        strategy: what chooses the words, as there.
-        scorers: what else changes the ranks, as there.
+        strategy: what chooses the words, as in `TextTranslator`.
+        scorers: what else changes the ranks, as in `TextTranslator`.
     """
 
     # The run that an export keeps the settings of, for fine-tuning.
@@ -79,8 +79,8 @@ class Translator(TextTranslator):
                 rounds the weights. `"auto"` times a product in either and
                 takes the faster.
             fold_embedding: whether to keep the product of the target
-                embedding and the decoder's input weights, some percent
-                faster for V rows of 4 U numbers more, 16,000 of 2,048 in a
+                embedding and the decoder's input weights, a few percent
+                faster, for V rows of 4 U numbers more, 16,000 of 2,048 in a
                 decoder of 512 units. Weights that are loaded later need
                 `translation_model.fold_embedding()` again.
             strategy: what chooses the words, as `TextTranslator` takes it; an
@@ -89,8 +89,8 @@ class Translator(TextTranslator):
 
         Raises:
             FileNotFoundError: where a run or its weights are missing.
-            ValueError: where runs have not the same vocabularies, or their
-                text was not prepared alike, or for weights of another name.
+            ValueError: where the vocabularies of runs differ, or their text
+                was not prepared alike, or for weights of another name.
         """
         parts = load_run(run_folder, weights, decoding, precision)
         translator = cls(*parts, strategy=strategy, scorers=scorers)
@@ -126,10 +126,11 @@ class Translator(TextTranslator):
                 records with named fields, a `pandas.DataFrame`, a
                 `datasets.Dataset` or a `tf.data.Dataset`; or the path of a
                 file of both sides, `.tsv`, `.csv`, `.jsonl` or `.tmx`; or the
-                paths of a source and a target file; each plain or packed
-                (`.gz`, `.xz`, `.zst`, `.bz2`). Or a list of several of
-                these, with `**{"data.weights": (3, 1)}` where some are to
-                come more often. Columns are guessed, and said, or named by
+                paths of a source and a target file; each plain or
+                compressed (`.gz`, `.xz`, `.zst`, `.bz2`). Or a list of
+                several of these, with `**{"data.weights": (3, 1)}` where
+                some are to come more often. Columns are guessed, and the
+                guess is printed, unless they are named by
                 `**{"data.columns": ("english", "german")}`.
             preset: the settings to begin with, a name in `PRESETS`. When
                 None, those of the run where it has begun; otherwise `tiny`

@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from luong_keras.tables import counted
+
 _SHOWN = 10
 
 
@@ -83,8 +85,9 @@ class TruncatedPlaces:
         """The report, in one line."""
         if self.of_pairs:
             return (
-                f"{self.count} pairs (place {self._places()}) were cut: a "
-                "source or a target was longer than "
+                f"{counted(self.count, 'pair')} (place {self._places()}) "
+                f"{'was' if self.count == 1 else 'were'} cut: a source or a "
+                "target was longer than "
                 "`decoding.max_source_length`, and only its beginning was "
                 "read. Split these sentences."
             )

@@ -53,7 +53,7 @@ def test_pairs_become_a_translator(tmp_path, exports, eager, capsys):
     assert "4 as data.dev and 4 as data.test" in printed
     assert "32 training pairs; skipped: {}" in printed
     assert "subwords instead of 8000" in printed
-    assert "1 batches an epoch; pairs dropped: 0" in printed
+    assert "1 batch an epoch; pairs dropped: 0" in printed
     assert isinstance(translator, Translator)
     config = config_from_dict(RunFolder(folder).read_config())
     assert (config.training.epochs, config.model.units) == (1, 8)

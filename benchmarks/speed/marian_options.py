@@ -26,7 +26,7 @@ def training(size, text, vocabulary, model, more):
         "--enc-cell": "lstm",
         "--dec-depth": size.layers,
         "--dec-cell": "lstm",
-        # One cell before the attention and one behind it: the least there is.
+        # One cell before the attention and one after it: the least there is.
         "--dec-cell-base-depth": 2,
     }
     trained = {

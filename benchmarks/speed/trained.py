@@ -17,7 +17,7 @@ from speed.joeynmt_config import run_config, subword_side
 
 LANGUAGES = ("en", "de")
 EPOCHS = 2
-# What the preset `small-fast` has and the others have not, or have otherwise.
+# What the preset `small-fast` has and the others lack, or have otherwise.
 SETTINGS = {
     "data.max_length": 80,
     "model.tied_embeddings": "false",

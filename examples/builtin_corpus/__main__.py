@@ -53,7 +53,7 @@ def word_for_word_bleu(
 
 
 def corpus() -> bytes:
-    """The packed file: a JSON object of splits and baselines."""
+    """The compressed file: a JSON object of splits and baselines."""
     pairs = {name: split_pairs(name, size) for name, size in SIZES.items()}
     splits = {
         name: {

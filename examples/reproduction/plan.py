@@ -228,7 +228,9 @@ def read_plan(name: str | Path) -> Plan:
     named = {line.row for table in file.tables.values() for line in table.lines}
     named |= {row for claim in file.claims for _, row in claim.terms}
     if unknown := sorted(named - set(rows)):
-        raise ValueError(f"{name} names what it has not: {', '.join(unknown)}.")
+        raise ValueError(
+            f"{name} names what it does not have: {', '.join(unknown)}."
+        )
     return Plan(Path(name).stem, file, rows)
 
 

@@ -24,7 +24,7 @@ def read_dictionary(path: str | Path) -> dict[str, str]:
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: A line has not three fields, or a probability is not a
+        ValueError: A line does not have three fields, or a probability is not a
             number; with the line's number.
 
     Example:
@@ -88,8 +88,8 @@ def read_entries(path: str | Path) -> Iterator[tuple[str, str, float]]:
                 continue
             if len(fields) != 3:
                 raise ValueError(
-                    f"Line {number} of the dictionary {path} has not three "
-                    "fields. Expected: `source target probability`. "
+                    f"Line {number} of the dictionary {path} does not have "
+                    "three fields. Expected: `source target probability`. "
                     "`write_dictionary` and `luong-keras lexicon` write such "
                     "files."
                 )

@@ -21,6 +21,7 @@ from luong_keras.data.text_files import given_pairs
 from luong_keras.files.atomic_file import atomic_path
 from luong_keras.progress import with_bar
 from luong_keras.recipe.run_settings import run_config
+from luong_keras.tables import counted
 
 if TYPE_CHECKING:
     from luong_keras.translator import Translator
@@ -41,7 +42,7 @@ class Align:
     """
 
     # one file of both sides (.tsv, .csv, .jsonl, .tmx), or a source and a
-    # target file; plain or packed (.gz, .xz, .zst, .bz2)
+    # target file; plain or compressed (.gz, .xz, .zst, .bz2)
     files: Positional[tuple[Path, ...]]
     # the folder of the run
     run_dir: Path
@@ -115,7 +116,7 @@ def run(arguments: Align) -> int:
             file=sys.stderr,
         )
     if arguments.output is not None:
-        print(f"{pairs_read} pairs: {arguments.output}")
+        print(f"{counted(pairs_read, 'pair')}: {arguments.output}")
     return 0
 
 

@@ -25,6 +25,7 @@ from luong_keras.inference.search_options import SEARCH_OPTIONS
 from luong_keras.inference.translation import ABSENT_SCORE
 from luong_keras.missing_package import needs
 from luong_keras.progress import progress_bar
+from luong_keras.tables import counted
 
 with needs("luong-keras-client", "client"):
     from luong_keras_client import (
@@ -67,9 +68,9 @@ class Ask:
     length_penalty: Own[float | None] = None
     # text that every translation must begin with
     prefix: Own[str | None] = None
-    # what source words cost that nobody attends, such as 0.2
+    # penalty for source words that get no attention, such as 0.2
     coverage_penalty: Own[float | None] = None
-    # that many words in a row do not come twice; 0 for any
+    # no translation has this many words in a row twice; 0: no such limit
     no_repeat_ngram: Own[int | None] = None
     # above 0: draw at random, --n-best of them
     temperature: Own[float | None] = None
@@ -190,9 +191,11 @@ def _with_targets(
         pairs = itertools.zip_longest(lines, _without_ends(opened))
         for count, (line, target) in enumerate(pairs):
             if line is None or target is None:
-                received = f"{count} sentences, and more lines in {file}"
+                sentences = counted(count, "sentence")
+                received = f"{sentences}, and more lines in {file}"
                 if target is None:
-                    received = f"{count} lines in {file}, and more sentences"
+                    read = counted(count, "line")
+                    received = f"{read} in {file}, and more sentences"
                 raise ValueError(
                     "Expected: a translation of each sentence. Received: "
                     f"{received}."

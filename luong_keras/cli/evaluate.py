@@ -17,7 +17,7 @@ from luong_keras.cli.settings_flags import SearchFlags, changed_search
 from luong_keras.config import DataConfig
 from luong_keras.data.text_files import given_pairs
 from luong_keras.recipe.run_settings import run_config
-from luong_keras.tables import text_table
+from luong_keras.tables import counted, text_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +28,8 @@ class Evaluate:
     """
 
     # pairs to score in place of the run's: one file of both sides (.tsv, .csv,
-    # .jsonl, .tmx), or a source and a target file; plain or packed (.gz, .xz,
-    # .zst, .bz2)
+    # .jsonl, .tmx), or a source and a target file; plain or compressed
+    # (.gz, .xz, .zst, .bz2)
     files: Annotated[
         Positional[tuple[Path, ...]],
         arg(metavar="[FILE [FILE]]", help_behavior_hint=""),
@@ -57,7 +57,8 @@ class Evaluate:
     search: OmitArgPrefixes[SearchFlags] = field(default_factory=SearchFlags)
     # leave unknown words as <unk>
     no_replacement: FlagCreatePairsOff[bool] = False
-    # print a line of JSON, which has all, in place of the table
+    # print a line of JSON in place of the table, with BLEU by length and the
+    # options of the search
     json: FlagCreatePairsOff[bool] = False
 
 
@@ -160,8 +161,8 @@ def _lines(path: Path, count: int) -> list[str]:
     lines = list(read_lines(path))
     if len(lines) != count:
         raise ValueError(
-            f"Expected: one line in {path} for each of the {count} pairs. "
-            f"Received: {len(lines)} lines."
+            f"Expected: one line in {path} for each pair, {count}. Received: "
+            f"{counted(len(lines), 'line')}."
         )
     return lines
 
@@ -214,8 +215,9 @@ def _compared(
 def _tables(results: dict[str, Any]) -> list[list[tuple[str, ...]]]:
     """The results as tables: what was scored, its scores, the comparison."""
     search = results.get("decoding", {})
+    sentences = counted(results["sentences"], "sentence")
     facts = {
-        "pairs": f"{results['set']}, {results['sentences']:,} sentences",
+        "pairs": f"{results['set']}, {sentences}",
         "translations": results.get("translations"),
         "weights": results.get("weights"),
         "baseline": results.get("baseline"),

@@ -49,7 +49,7 @@ class Export:
     # write rounded weights, of half the size
     weights_dtype: Own[Literal["bfloat16", "float16"] | None] = None
     # write the product of the target embedding and the decoder's input
-    # weights: larger, and some percent faster; not with --weights-dtype
+    # weights: larger, and a few percent faster; not with --weights-dtype
     fold_embedding: FlagCreatePairsOff[bool] = False
 
 

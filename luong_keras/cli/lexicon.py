@@ -10,6 +10,7 @@ from tyro.conf import Positional
 
 from luong_keras.cli.parsing import Own, parse_arguments
 from luong_keras.recipe.run_settings import run_config
+from luong_keras.tables import counted
 from luong_keras.training.run_folder import RunFolder
 
 
@@ -80,5 +81,8 @@ def run(arguments: Lexicon) -> int:
     output = arguments.output or folder.shortlist
     write_dictionary(output, pairs)
     words = len({pair.source for pair in pairs})
-    print(f"{len(pairs)} pairs of {words} source tokens: {output}")
+    print(
+        f"{counted(len(pairs), 'pair')} of {counted(words, 'source token')}: "
+        f"{output}"
+    )
     return 0

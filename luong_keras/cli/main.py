@@ -82,7 +82,7 @@ def usage() -> str:
     return (
         "usage: luong-keras COMMAND …\n\nAttention-based translation, from "
         f"text to a served model.\n\n{lines}\n\n"
-        "`luong-keras COMMAND --help` has the rest. Errors are one line; "
+        "`luong-keras COMMAND --help` lists its options. Errors are one line; "
         "--debug shows\nwhere they come from."
     )
 

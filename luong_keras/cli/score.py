@@ -13,6 +13,7 @@ from tyro.conf import Positional
 from luong_keras.cli.parsing import Own, parse_arguments
 from luong_keras.data.text_files import given_pairs
 from luong_keras.recipe.run_settings import run_config
+from luong_keras.tables import counted
 from luong_keras.truncation import cut_pairs
 
 
@@ -20,14 +21,14 @@ from luong_keras.truncation import cut_pairs
 class Score:
     """Prints what a trained run thinks of given translations.
 
-    One line a pair, its columns set apart by tabs: the log-probability, the
+    One line a pair, its columns separated by tabs: the log-probability, the
     number of words or subwords with the end of the sentence, and the
     perplexity. That of all pairs together goes to standard error, and how many
     of them were cut.
     """
 
     # one file of both sides (.tsv, .csv, .jsonl, .tmx), or a source and a
-    # target file; plain or packed (.gz, .xz, .zst, .bz2)
+    # target file; plain or compressed (.gz, .xz, .zst, .bz2)
     files: Positional[tuple[Path, ...]]
     # the folder of the run
     run_dir: Path
@@ -59,8 +60,8 @@ def run(arguments: Score) -> int:
     if cut.any:
         print(f"luong-keras score: warning: {cut.message()}", file=sys.stderr)
     print(
-        f"perplexity {math.exp(-total / words):.3f} of {words} words in "
-        f"{len(found)} pairs",
+        f"perplexity {math.exp(-total / words):.3f} of "
+        f"{counted(words, 'word')} in {counted(len(found), 'pair')}",
         file=sys.stderr,
     )
     return 0

@@ -87,7 +87,7 @@ def _setting(flag: str) -> tuple[str, bool]:
 
 
 def _value(flag: str, annotation: typing.Any, words: list[str]) -> str:
-    """Takes the value of a flag from the words behind it."""
+    """Takes the value of a flag from the words after it."""
     if annotation is bool:
         given = words and words[0].lower() in ("true", "false")
         return words.pop(0).lower() if given else "true"
@@ -136,9 +136,9 @@ class SearchFlags:
     length_penalty: Own[float | None] = None
     # power: length**x; google: ((5 + length) / 6)**x
     length_penalty_form: Own[Literal["power", "google"] | None] = None
-    # what source words cost that nobody attends, such as 0.2
+    # penalty for source words that get no attention, such as 0.2
     coverage_penalty: Own[float | None] = None
-    # that many words in a row do not come twice
+    # no translation has this many words in a row twice
     no_repeat_ngram: Own[int | None] = None
     # fewest words of a translation, of the source length + 1
     min_length_ratio: Own[float | None] = None

@@ -56,12 +56,12 @@ class Train:
     continues a run that was interrupted, and with more epochs a finished one;
     so does --run-dir without text, preset or --config.
 
-    What is given later in this list counts: preset, --config, --set, flags.
+    Later ones override earlier ones: preset, --config, --set, flags.
     """
 
     # your text: a file of both sides (.tsv, .csv, .jsonl, .tmx), or several
-    # of them, or a source and a target file; plain or packed (.gz, .xz, .zst,
-    # .bz2)
+    # of them, or a source and a target file; plain or compressed (.gz, .xz,
+    # .zst, .bz2)
     text: Annotated[
         Positional[tuple[str, ...]],
         arg(metavar="[TEXT [TEXT …]]", help_behavior_hint=""),
@@ -165,12 +165,12 @@ def parse(argv: Sequence[str]) -> Call:
             run = None if run_dir is None else RunFolder(run_dir)
             preset, base = starting_settings(values, run, preset)
         preset = preset or "small"
-    elif _continues(arguments, preset):
-        base = run_config(arguments.run_dir, own_files=False)
+    elif (begun := _begun(arguments)) is not None:
+        base = run_config(begun, own_files=False)
     if arguments.config is not None:
         base = with_values(base, read_values(arguments.config))
     config = with_values(base, values)
-    own = arguments.config is not None or _continues(arguments, preset)
+    own = arguments.config is not None or _begun(arguments) is not None
     if preset is None and arguments.dataset is None and not own:
         print(
             "No --preset: training the demo on the built-in corpus. For "
@@ -190,12 +190,12 @@ def parse(argv: Sequence[str]) -> Call:
     )
 
 
-def _continues(arguments: Train, preset: str | None) -> bool:
-    """Whether only the folder of a run says what to train."""
-    folder, others = arguments.run_dir, (preset, arguments.config)
+def _begun(arguments: Train) -> Path | None:
+    """The folder of a run where nothing else says what to train."""
+    folder, others = arguments.run_dir, (arguments.preset, arguments.config)
     if folder is None or others != (None, None):
-        return False
-    return RunFolder(folder).config.exists()
+        return None
+    return folder if RunFolder(folder).config.exists() else None
 
 
 def _read(argv: list[str]) -> tuple[Train, dict[str, Any]]:
@@ -364,7 +364,7 @@ def _check(call: Call) -> None:
     if call.backend == "jax" and importlib.util.find_spec("jax") is None:
         raise ImportError(
             "--backend jax needs JAX. Install it: pip install "
-            "'luong-keras[jax]', for cards also 'jax[cuda12]'."
+            "'luong-keras[jax]', for GPUs also 'jax[cuda12]'."
         )
     if call.backend == "jax" and call.strategy is not None:
         raise ValueError(

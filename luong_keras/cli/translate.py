@@ -24,6 +24,7 @@ from luong_keras.cli.parsing import Own, parse_arguments
 from luong_keras.cli.settings_flags import SearchFlags, changed_search
 from luong_keras.progress import Advance, progress_bar
 from luong_keras.recipe.run_settings import run_config
+from luong_keras.tables import counted
 from luong_keras.text.threads import share_cores
 from luong_keras.truncation import TruncationInParts
 
@@ -45,8 +46,8 @@ class Translate:
         UseAppendAction[tuple[Path, ...]],
         arg(help_behavior_hint="(required)"),
     ]
-    # UTF-8 files, one sentence a line, plain or packed (.gz, .xz, .zst, .bz2);
-    # default: standard input
+    # UTF-8 files, one sentence a line, plain or compressed (.gz, .xz, .zst,
+    # .bz2); default: standard input
     files: Own[Positional[tuple[Path, ...]]] = ()
     # best, last, average, or an epoch such as epoch-7; default:
     # what the run scored and exported, the best unless set otherwise
@@ -58,8 +59,8 @@ class Translate:
     required: Own[Path | None] = None
     # likewise, phrases that translations must not have
     forbidden: Own[Path | None] = None
-    # of 30 samples, or of what else the search finds, print the one that the
-    # others are most like by this measure
+    # of 30 samples, or of what else the search finds, print the one that is
+    # most similar to the others by this measure
     minimum_bayes_risk: Own[Literal["chrf", "bleu"] | None] = None
     # translations a sentence, and without --beam-size the samples of --search
     # sampling
@@ -173,7 +174,8 @@ def _phrases(arguments: Translate, count: int) -> dict[str, list[str]]:
         if len(found[name]) != count:
             raise ValueError(
                 f"Expected: in --{name} a line for each of the {count} "
-                f"sentences. Received: {len(found[name])} lines in {path}."
+                f"sentences. Received: {counted(len(found[name]), 'line')} in "
+                f"{path}."
             )
     return found
 

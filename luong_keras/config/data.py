@@ -101,7 +101,7 @@ class DataConfig:
     target_language: str | None = None
     # files: a file of both sides (.tsv, .csv, .jsonl, .tmx), the paths of a
     # source and a target file, or a prefix to which the language codes are
-    # appended (train -> train.en), each plain or packed (.gz, .xz, .zst,
+    # appended (train -> train.en), each plain or compressed (.gz, .xz,
     # .bz2); of train several of these; without dev or test, pairs of train are
     # held out. WMT: dev and test are sacreBLEU's names of test sets, wmt13 and
     # wmt14/full where None; wmt14 is the filtered set

@@ -39,10 +39,10 @@ class DecodingConfig:
     length_penalty: float = 0.0
     # of the divisor: length**x, or ((5 + length) / 6)**x (Wu et al. 2016)
     length_penalty_form: Literal["power", "google"] = "power"
-    # what source words that nobody attends cost (Wu et al. 2016; theirs 0.2)
+    # penalty for source words without attention (Wu et al. 2016; theirs 0.2)
     coverage_penalty: float = 0.0
-    # no translation has that many words in a row twice, 8 at most; any when
-    # None
+    # no translation has this many words in a row twice, 8 at most; no such
+    # limit when None
     no_repeat_ngram: int | None = None
     # fewest words of a translation: this times (source tokens + 1)
     min_length_ratio: float = 0.0

@@ -32,6 +32,7 @@ from luong_keras.data.pair_checks import (
 )
 from luong_keras.files.atomic_file import disk_errors_named, write_json
 from luong_keras.missing_package import needs
+from luong_keras.tables import counted
 from luong_keras.text.threads import available_cores, batches_of, in_order
 
 _PAIRS_PER_CALL = 8192
@@ -222,8 +223,8 @@ class _LeftOut:
                 f", and filtered: {self.filtered}" if self.filtered else ""
             )
             raise ValueError(
-                f"No sentence pair can be used. Received: {read} pairs, of "
-                f"which were left out: {self.skipped}{filtered}."
+                "No sentence pair can be used. Received: "
+                f"{counted(read, 'pair')}; left out: {self.skipped}{filtered}."
             )
         bad = sum(entry["count"] for entry in self.skipped.values())
         if bad > max_skipped * read:

@@ -60,7 +60,7 @@ def load_datasets(
     reads what `train`, `dev` and `test` name: a file that holds both sides
     (`.tsv`, `.csv`, `.jsonl`, `.tmx`), a source and a target file, or a prefix
     with the language codes appended (`train.en`, `train.de`), each plain or
-    packed; `train` also several of them. Where dev or test is not given, a
+    compressed; `train` also several of them. Where dev or test is not given, a
     share of the training pairs is held out for it by a hash of each pair: 2 %
     and at most 1,000, or, where that is fewer, 100 but no more than 10 %. Any
     other name is a builder of tensorflow_datasets, with sacrebleu's test sets.

@@ -104,7 +104,7 @@ def share_of_batch(
     """Pads a batch and takes the rows of one process.
 
     Args:
-        batch: Ids (B, S), `<pad>` behind each row.
+        batch: Ids (B, S), `<pad>` after each row.
         rank: The process, from 0.
         world: How many processes there are.
         row_multiple: What the number of rows is to be divisible by, a

@@ -1,4 +1,4 @@
-"""Reads lines of text files, plain or packed, and pairs of two of them."""
+"""Reads lines of text files, plain or compressed, and pairs of two of them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read_pairs(
 ) -> Iterator[tuple[int, str, str]]:
     r"""Reads sentence pairs, line by line.
 
-    Files are UTF-8 text, plain or packed as their names say (`.gz`, `.xz`,
+    Files are UTF-8 text, plain or compressed as their names say (`.gz`, `.xz`,
     `.zst`, `.bz2`). Only `\n` and `\r\n` end a line: a U+2028 stays inside its
     sentence. Of WMT's `.sgm` each segment is a line.
 
@@ -67,10 +67,10 @@ def read_pairs(
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
-    r"""Reads the lines of one UTF-8 file, plain or packed.
+    r"""Reads the lines of one UTF-8 file, plain or compressed.
 
     Args:
-        path: The file; packed if its name ends in `.gz`, `.xz`, `.zst` or
+        path: The file; compressed if its name ends in `.gz`, `.xz`, `.zst` or
             `.bz2`. Of WMT's `.sgm` and `.xml` each segment is a line, of
             `.xml` those of the source.
 
@@ -79,8 +79,8 @@ def read_lines(path: str | Path) -> Iterator[str]:
 
     Raises:
         FileNotFoundError: The file is missing; raised by the call.
-        ValueError: A line is not UTF-8, or the packed data is damaged; raised
-            when the reading gets there.
+        ValueError: A line is not UTF-8, or the compressed data is damaged;
+            raised when the reading gets there.
     """
     path = Path(path)
     check_is_file(path)
@@ -111,7 +111,7 @@ def check_is_file(path: Path) -> None:
     if not path.is_file():
         raise FileNotFoundError(
             f"There is no file {path}. Expected UTF-8 text, one sentence a "
-            "line, plain or packed (`.gz`, `.xz`, `.zst`, `.bz2`)."
+            "line, plain or compressed (`.gz`, `.xz`, `.zst`, `.bz2`)."
         )
 
 
@@ -125,7 +125,7 @@ def raw_lines(path: Path) -> Iterator[bytes]:
         Each line, with its end.
 
     Raises:
-        ValueError: The packed data is damaged, or the file is of another
+        ValueError: The compressed data is damaged, or the file is of another
             encoding or without line feeds.
     """
     with opened(path) as file:
@@ -250,13 +250,13 @@ def opened(path: Path) -> Iterator[BinaryIO]:
     """Opens a file to read its bytes, unpacked.
 
     Args:
-        path: The file; packed if its name ends in one of `SUFFIXES`.
+        path: The file; compressed if its name ends in one of `SUFFIXES`.
 
     Yields:
         The bytes, as a file.
 
     Raises:
-        ValueError: The packed data is damaged, or cut off.
+        ValueError: The compressed data is damaged, or cut off.
         ImportError: The package that unpacks it is not installed.
     """
     opener = _OPENERS.get(path.suffix)

@@ -28,7 +28,7 @@ def test_set(
         The source sentences and the reference translations.
 
     Raises:
-        ValueError: There is no such set, or it has not these languages.
+        ValueError: There is no such set, or it lacks these languages.
         ConnectionError: The set is not on this machine and could not be
             downloaded.
     """
@@ -99,7 +99,7 @@ def tfds_pairs(
         Pairs of source and target sentence, in the order of the files.
 
     Raises:
-        ValueError: The set has not these languages, or there is no such set
+        ValueError: The set lacks these languages, or there is no such set
             or split; raised by the call.
     """
     builder = _builder(name, source_language, target_language, data_dir)

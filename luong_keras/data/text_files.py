@@ -21,7 +21,7 @@ from luong_keras.files.path_checks import local
 Given = str | Sequence[str | Sequence[str]]
 
 ONE_OR_TWO = (
-    f"one file of both sides ({FILE_NAMES}, each plain or packed: "
+    f"one file of both sides ({FILE_NAMES}, each plain or compressed: "
     f"{PACKED_NAMES}), or a source and a target file"
 )
 
@@ -100,7 +100,7 @@ def text_sources(
 
     Raises:
         FileNotFoundError: A file is missing.
-        ValueError: A file has not the columns, or they cannot be guessed.
+        ValueError: A file does not have the columns, or they cannot be guessed.
     """
     found = []
     for one in several(given, weighted):
@@ -151,7 +151,7 @@ def _existing(name: str) -> Path:
 
 
 def _with_language(prefix: str, language: str) -> Path:
-    """prefix.language, or the packed file where only that exists."""
+    """prefix.language, or the compressed file where only that exists."""
     path = local(f"{prefix}.{language}")
     if path.exists():
         return path

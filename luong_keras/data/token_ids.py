@@ -12,6 +12,7 @@ import numpy as np
 from luong_keras.data.corpus import Corpus
 from luong_keras.files.atomic_file import atomic_path
 from luong_keras.files.path_checks import no_link
+from luong_keras.tables import counted
 from luong_keras.text.threads import in_threads
 from luong_keras.text.tokenizer import Tokenizer
 from luong_keras.with_tensorflow import tf
@@ -221,7 +222,8 @@ def select_pairs(
     )
     if not selection.lines.size:
         raise ValueError(
-            f"No pair is left to train on. Received: {len(corpus)} pairs, "
+            f"No pair is left to train on. Received: "
+            f"{counted(len(corpus), 'pair')}, "
             f"{selection.empty} with a side of no tokens, "
             f"{selection.dropped} with more than {max_length} tokens. Give a "
             "larger `max_length`, or `over_long='truncate'`."

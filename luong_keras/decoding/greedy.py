@@ -45,14 +45,14 @@ def greedy_search(
 
     Args:
         step: the step function described in `luong_keras.decoding.search`.
-        states: its first states, as there.
+        states: its first states, as in `search`.
         max_lengths: (B,) most symbols of each sentence, `</s>` counted.
         max_steps: the largest of them, the length of the result.
         min_lengths: (B,) fewest words before `</s>` is allowed.
         length_penalty: as in `beam_search`; it changes only the scores.
         bos_id: the id the decoder reads first.
         eos_id: the id that ends a sentence.
-        pad_id: the id behind the last word of the result.
+        pad_id: the id after the last word of the result.
         scorers: other `Scorer`s.
 
     Returns:

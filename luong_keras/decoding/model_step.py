@@ -106,7 +106,7 @@ class ModelStep(PerSentence):
         from_logits: False for a decoder that returns probabilities.
         reads_prefix: True for a decoder without a cache, such as a
             Transformer's: it gets all ids so far, (N, T), and returns logits
-            (N, T, V). T is the `max_steps` of the search; behind the last id
+            (N, T, V). T is the `max_steps` of the search; after the last id
             stands padding, so positions must not look at later ones.
         return_attention_scores: True where the last output of the decoder
             has attention weights, (N, S) or (N, 1, S); (N, T, S) where it
@@ -154,7 +154,7 @@ class ModelStep(PerSentence):
         self.pad_id = pad_id
 
     def first_states(self, states, batch, max_steps):
-        """The decoder's states (B, ...), behind the prefix if it reads one."""
+        """The decoder's states (B, ...), after the prefix if it reads one."""
         states = _listed(states)
         if self.reads_prefix:
             prefix = ops.full((batch, max_steps), self.pad_id, dtype="int32")

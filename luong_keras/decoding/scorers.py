@@ -15,7 +15,9 @@ LENGTH_PENALTIES = ("power", "google")
 
 
 class Scorer(PerSentence):
-    """Does nothing; what a subclass does not override stays so.
+    """Base class of scorers, whose methods change nothing.
+
+    A subclass overrides those that it needs.
 
     B sentences, K hypotheses each, S source positions, V words. `states` is
     what the scorer keeps, a list of tensors (B, K, ...).
@@ -26,6 +28,10 @@ class Scorer(PerSentence):
             when it has found enough (the paper's rule). Set it, too, where
             `bonus` may be positive: sums rise then, and the search must not
             end early.
+        per_sentence: the names of the attributes that have a row for each
+            sentence where they are tensors; () for none. Each class names
+            its own. None, the default: finished sentences stay in the
+            batch, which is slower.
     """
 
     reranks = False
@@ -38,11 +44,11 @@ class Scorer(PerSentence):
         return []
 
     def attend(self, states, weights):
-        """The same after a step looked at the source, weights (B, K, S)."""
+        """The states after the attention of a step, weights (B, K, S)."""
         return states
 
     def add(self, states, words, position):
-        """The same after the step's words (B, K) were chosen."""
+        """The states after the step's words (B, K) were chosen."""
         return states
 
     def suppressed(self, states, position, vocabulary_size):
@@ -67,8 +73,8 @@ class Scorer(PerSentence):
         """The best rank that scores (B, N) may still come to.
 
         Args:
-            scores: of hypotheses that live, or their hopes by the scorers
-                before this one.
+            scores: of live hypotheses; if scorers before this one rerank,
+                the best scores that are possible according to them.
             lengths: (B, 1) most symbols.
 
         A scorer that reranks and does not say so lets every search run on to
@@ -229,7 +235,7 @@ class NoRepeatedNgrams(Scorer):
         self.size = column(size)
 
     def start(self, batch, source_length, max_steps):
-        # Behind the last word stands what no word is.
+        # After the last word stands what no word is.
         return [ops.full((batch, 1, max_steps + 1), -1, dtype="int32")]
 
     def add(self, states, words, position):

@@ -78,7 +78,7 @@ def search(
             other in the given order.
         bos_id: the id the decoder reads first.
         eos_id: the id that ends a sentence.
-        pad_id: the id behind the last word of the result.
+        pad_id: the id after the last word of the result.
 
     Returns:
         `Hypotheses`, the best first, as many as the strategy keeps.
@@ -342,7 +342,7 @@ def follow_backpointers(history, parent, lengths, ends, steps, pad_id):
         lengths: (B, N).
         ends: (B, N) the step that produced `</s>`, or -1.
         steps: how many there were.
-        pad_id: the id behind the last word.
+        pad_id: the id after the last word.
     """
     words, *parents, weights = history
     size, batch, k = ops.shape(words)

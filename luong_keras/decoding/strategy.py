@@ -129,6 +129,8 @@ class DecodingStrategy(PerSentence):
     Attributes:
         num_hypotheses: K, the hypotheses that each sentence has.
         reorders: whether hypotheses change their places from step to step.
+        per_sentence: the names of the attributes that have a row for each
+            sentence, as in `Scorer`.
     """
 
     num_hypotheses = 1
@@ -157,7 +159,7 @@ class DecodingStrategy(PerSentence):
     def finalize(self, state: StepState, strategy_state) -> FinalHypotheses:
         """Orders the hypotheses after the last step.
 
-        `state` has the position behind it, and no logits.
+        `state` has the position after it, and no logits.
         """
         raise NotImplementedError
 
@@ -165,7 +167,7 @@ class DecodingStrategy(PerSentence):
 class IndependentSampler(DecodingStrategy):
     """K hypotheses that do not compete.
 
-    A subclass says by `pick` which word follows each.
+    A subclass implements `pick`, which chooses the next word of each.
 
     Args:
         count: K.

@@ -12,6 +12,7 @@ from luong_keras.evaluation.translation_scores import (
     check_sentences,
     corpus_bleu,
 )
+from luong_keras.tables import counted
 
 
 class LengthGroup(NamedTuple):
@@ -65,8 +66,9 @@ def bleu_by_length(
     if len(lengths) != len(hypotheses):
         raise ValueError(
             "`lengths` must have one number a sentence. Received: "
-            f"{len(lengths)} lengths and {len(hypotheses)} sentences. Count "
-            "the words of each source sentence."
+            f"{counted(len(lengths), 'length')} and "
+            f"{counted(len(hypotheses), 'sentence')}. Count the words of each "
+            "source sentence."
         )
     limits = list(limits)
     if any(a >= b for a, b in zip([0, *limits], limits, strict=False)):

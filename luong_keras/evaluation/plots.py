@@ -271,7 +271,7 @@ def warn_of_boxes(missing: str, what: str) -> None:
     """Says where characters could not be drawn, once for each script.
 
     Args:
-        missing: those that `fonts_for` has not found.
+        missing: those without a font, by `fonts_for`.
         what: the drawing.
     """
     if not missing:

@@ -196,7 +196,7 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
 
     Args:
         path: The file to write or to replace.
-        value: Anything `json` can write; no NaN, which JSON has not.
+        value: Anything `json` can write; no NaN, which JSON lacks.
     """
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     write_text(path, text + "\n")

@@ -12,7 +12,7 @@ class SearchOptions(NamedTuple):
     """Search options of every sentence of a batch, (B,) each.
 
     `SEARCH_OPTIONS` tells what leaves each as it is configured, and its
-    range, into which it is moved. Those behind `replace_unknown` are all
+    range, into which it is moved. Those after `replace_unknown` are all
     there or all None, which makes a smaller graph.
 
     Attributes:
@@ -21,8 +21,9 @@ class SearchOptions(NamedTuple):
         length_penalty: float32; the exponent.
         prefix: strings; the words that the translation must begin with.
         replace_unknown: int32; 1 to replace unknown words, 0 to leave them.
-        coverage_penalty: float32; of source words that nobody attends.
-        no_repeat_ngram: int32; that many words in a row do not come twice.
+        coverage_penalty: float32; for source words without attention.
+        no_repeat_ngram: int32; no translation has as many words in a row
+            twice.
         temperature: float32; above 0 to draw samples.
         top_k: int32; from that many most probable words.
         top_p: float32; from words with this probability together.
@@ -82,7 +83,7 @@ class RequestOptions(NamedTuple):
         prefix_lengths: (B,).
         required: what they have; None where no sentence can say so, nor
             choose samples, coverage or repetition.
-        forbidden: what they have not.
+        forbidden: what they do not have.
     """
 
     options: dict[str, tf.Tensor]

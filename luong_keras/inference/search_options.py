@@ -48,7 +48,7 @@ SEARCH_OPTIONS = {
     "replace_unknown": SearchOption("int32", -1, high=1),
     # its strength
     "coverage_penalty": SearchOption("float32", -1.0, high=10.0),
-    # words in a row that no translation has twice; 0 for any
+    # no translation has this many words in a row twice; 0: no such limit
     "no_repeat_ngram": SearchOption("int32", -1, high=8),
     # above 0: samples at this temperature; 0: the best hypotheses
     "temperature": SearchOption("float32", -1.0, high=10.0),
@@ -60,7 +60,7 @@ SEARCH_OPTIONS = {
     "seed": SearchOption("int32", -1),
     # phrases that the translation has, a tab between two of them
     "required": SearchOption("string", ""),
-    # phrases that it has not, likewise
+    # phrases that the translation does not have, likewise
     "forbidden": SearchOption("string", ""),
 }
 # Those of a beam. Signatures with these alone were there before the others.
@@ -91,9 +91,9 @@ class BeamSettings(TypedDict, total=False):
 class SearchSettings(BeamSettings, total=False):
     """Options of any search."""
 
-    # of source words that nobody attends
+    # strength of the penalty for source words without attention
     coverage_penalty: Option
-    # that many words in a row do not come twice
+    # no translation has this many words in a row twice
     no_repeat_ngram: Option
     # of samples; 0 for a beam
     temperature: Option

@@ -36,7 +36,7 @@ from luong_keras.inference.word_links import (
 )
 from luong_keras.models.translation_model import TranslationModel
 from luong_keras.progress import Advance
-from luong_keras.tables import html_table
+from luong_keras.tables import counted, html_table
 from luong_keras.text.preprocessing import Preprocessor
 from luong_keras.text.threads import batches_of
 from luong_keras.text.tokenizer import Tokenizer
@@ -64,14 +64,14 @@ class TextTranslator(TranslationGraph):
             way; its tokens and alignments are those of prepared text.
         target_preprocessor: the same for the target text; translations are
             put back into running text.
-        strategy: what chooses the words, an object of `luong_keras.decoding` or
+        strategy: an object that chooses the words, of `luong_keras.decoding` or
             your own, instead of what `decoding` says; for calls without
             options, which choose between a beam and samples.
         scorers: what else changes the ranks of words and hypotheses,
             `Scorer`s. An export has both.
 
     Raises:
-        ValueError: where a tokenizer has not the vocabulary of the model.
+        ValueError: where a tokenizer's vocabulary is not that of the model.
     """
 
     def __init__(
@@ -101,7 +101,8 @@ class TextTranslator(TranslationGraph):
         if scorers and decoding is not None and decoding.shortlist is not None:
             raise ValueError(
                 "A scorer of your own knows words by their ids, a shortlist "
-                f"has other ones. Received: {len(scorers)} scorers and "
+                "has other ones. Received: "
+                f"{counted(len(scorers), 'scorer')} and "
                 f"shortlist={decoding.shortlist!r}. Leave one out."
             )
         for side, tokenizer, size in (
@@ -372,8 +373,8 @@ class TextTranslator(TranslationGraph):
 
         Returns:
             `(source word, target word)` of every pair, from 0. Both texts
-            are read up to `max_source_length`; what stands behind has none,
-            which one `TruncationWarning` a call tells.
+            are read up to `max_source_length`; what stands after it has
+            none, and a call warns once (`TruncationWarning`).
 
         Raises:
             ValueError: for a model without attention.
@@ -392,7 +393,7 @@ class TextTranslator(TranslationGraph):
         """Tokens of translations as prepared text, in order.
 
         `Translation.text` is running text: where the training text was
-        prepared, the words of this one are still set apart.
+        prepared, the words of this one are still separated.
         """
         joined = self.target_tokenizer.join(
             tf.ragged.constant(tokens, tf.string, ragged_rank=1)

@@ -25,7 +25,7 @@ _SPACE = "\u2581"  # what SentencePiece writes for a space
 class AlignedPair(NamedTuple):
     """The links of a sentence pair, `(source word, target word)`.
 
-    `truncated` is whether a side was longer than what was read: words behind
+    `truncated` is whether a side was longer than what was read: words after
     it have no link.
     """
 
@@ -149,7 +149,7 @@ def word_positions(tokens: Sequence[str], words: Sequence[str]) -> list[int]:
         )
     positions, start = [], 0
     for text in texts:
-        # A lone space belongs to the word behind it.
+        # A lone space belongs to the word after it.
         positions.append(owners[min(start, len(owners) - 1)])
         start += len(text)
     return positions
@@ -161,7 +161,7 @@ def nearest_word_positions(
     """Finds the word of every token of a text that was prepared.
 
     What a tokenizer reads may be another text than what stands there: in
-    lower case, with other quotation marks, with words set apart, or cut at
+    lower case, with other quotation marks, with separated words, or cut at
     its end. Both are compared in lower case and in Unicode's compatibility
     form (NFKC); characters that differ even so belong to what stands between
     the same neighbours.
@@ -188,7 +188,7 @@ def nearest_word_positions(
             votes[reader][owners[place]] += 1
     found = [vote.most_common(1)[0][0] if vote else None for vote in votes]
     for place in reversed(range(len(found) - 1)):
-        # A lone space belongs to the word behind it.
+        # A lone space belongs to the word after it.
         if tokens[place] == _SPACE:
             found[place] = found[place + 1]
     return found

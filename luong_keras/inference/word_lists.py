@@ -23,7 +23,7 @@ class UnknownWords(tf.Module):
 
     Args:
         dictionary: a file of word translations, as `read_dictionary` reads;
-            an export carries what is needed of it. Words that it has not are
+            an export carries what is needed of it. Words that it lacks are
             copied, as are all where it is None.
         alignment_step: as `DecodingConfig.alignment_step`.
     """

@@ -39,9 +39,9 @@ class Encoder(CheckedLayer):
 
     Stacked `keras.layers.LSTM` or `GRU` (section 3 of Luong et al. 2015),
     fused by cuDNN in training on a GPU; with `cell_clip` or `gradient_clip`,
-    which those have not, an `AttentionRNN` without a memory. Padding may
+    which those do not have, an `AttentionRNN` without a memory. Padding may
     stand on either side: each direction reads a sentence from its first or last
-    word, and the last states are those behind its other end. A False inside a
+    word, and the last states are those after its other end. A False inside a
     sentence is stepped over. In training on a GPU with TensorFlow, cuDNN reads
     right-padded sentences alone, and Keras refuses others.
 

@@ -158,7 +158,7 @@ class _Words:
 
     def _worker(self, worker, weights):
         """Results of the chunks of one worker; zeros for other words."""
-        # The row behind the last is for places without a word.
+        # The row after the last is for places without a word.
         rows = self.count + 1
         width = self.vectors.shape[-1]
         found = [

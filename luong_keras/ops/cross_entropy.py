@@ -5,7 +5,7 @@ The normaliser of the softmax (eq. 6) is a sum over V words. In
 words that are drawn anew for every batch, each divided by the probability that
 it is drawn: importance sampling (Bengio and Senécal 2008), which Jean et al.
 (2015) brought to large vocabularies in translation. The words are drawn without
-putting back, so that none is projected twice, by the C largest of log q_i +
+replacement, so that none is projected twice, by the C largest of log q_i +
 Gumbel noise. With k the largest of the others, word i is above it with the
 probability
 

@@ -40,7 +40,7 @@ def span(mask):
     mask = ops.cast(mask, "bool")
     end = ops.max(ops.where(mask, places + 1, 0), axis=-1)
     first = size - ops.max(ops.where(mask, size - places, 0), axis=-1)
-    # In an empty row `first` is behind the end.
+    # In an empty row `first` is after the end.
     first = ops.minimum(first, end)
     return Span(first, end - first)
 

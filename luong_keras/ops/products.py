@@ -2,7 +2,7 @@
 
 In the step of a `scan` they are put on its `Tape`: their values are saved, and
 an operand that all steps share, a weight or the rows, gets its gradient from
-one product behind the scan. Elsewhere they are plain products.
+one product after the scan. Elsewhere they are plain products.
 """
 
 from contextvars import ContextVar
@@ -322,7 +322,7 @@ def _at_positions(windows, first, length):
 
 
 def shared_gradients(operations, operands, d_values):
-    """Gradients of what all steps share, behind a scan.
+    """Gradients of what all steps share, after a scan.
 
     Args:
         operations: list of the products of a step.

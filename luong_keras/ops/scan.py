@@ -5,7 +5,7 @@ the gradient of every weight in every step. Here the forward scan saves the
 states and the values of the step's products (`ops.products`). The backward
 scan computes every step again from these while the backend differentiates it;
 the products are read, not multiplied again. Their operands x_t and gradients
-dz_t leave the scan, and what all steps share gets its gradient behind it, from
+dz_t leave the scan, and what all steps share gets its gradient after it, from
 one product: with z_t = x_t K, dK = sum_t x_tᵀ dz_t.
 
 What a step shares in any other way is right as well: its gradient is added up

@@ -162,7 +162,7 @@ def _rows_in_batch(x, positions):
 
 
 def in_blocks(x, size):
-    """Blocks (B N, L, U) of `x` (B, T, U), zeros behind the last."""
+    """Blocks (B N, L, U) of `x` (B, T, U), zeros after the last."""
     batch, steps, width = ops.shape(x)
     if size > 1:
         zeros = ops.zeros((batch, _missing(steps, size), width), dtype=x.dtype)

@@ -23,6 +23,7 @@ from luong_keras.inference.word_links import (
 )
 from luong_keras.progress import progress_bar
 from luong_keras.special_tokens import UNK
+from luong_keras.tables import counted
 from luong_keras.text.threads import batches_of
 from luong_keras.text.tokenizer import (
     Tokenizer,
@@ -121,7 +122,7 @@ class GoldLinks:
 
     Args:
         path: the file, `i-j` a sure link and `ipj` or `i?j` a possible one,
-            as many lines as the text; plain or packed.
+            as many lines as the text; plain or compressed.
         one_based: whether its positions count from 1.
 
     Attributes:
@@ -150,8 +151,8 @@ class GoldLinks:
         if self._read == len(self._gold):
             raise ValueError(
                 "Expected: a line of gold links for each pair of the text. "
-                f"Received: {len(self._gold)} lines in {self._path}, and a "
-                f"text that continues with {line.place}."
+                f"Received: {counted(len(self._gold), 'line')} in "
+                f"{self._path}, and a text that continues with {line.place}."
             )
         gold = self._gold[self._read]
         self._read += 1
@@ -166,8 +167,8 @@ class GoldLinks:
         if self._read < len(self._gold):
             raise ValueError(
                 "Expected: a line of gold links for each pair of the text. "
-                f"Received: {len(self._gold)} lines in {self._path}, and "
-                f"{self._read} pairs."
+                f"Received: {counted(len(self._gold), 'line')} in "
+                f"{self._path}, and {counted(self._read, 'pair')}."
             )
 
     def _outside(self, link: Link, line: AlignedLine) -> str:
@@ -262,7 +263,7 @@ def given_links(
 
     Args:
         tokenizers: of both languages.
-        source: a sentence a line, words set apart by spaces.
+        source: a sentence a line, words separated by spaces.
         target: likewise.
         links: `0-0 1-2`, a pair a line, positions of words.
 

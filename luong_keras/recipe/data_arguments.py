@@ -28,6 +28,7 @@ from luong_keras.files.atomic_file import atomic_path
 from luong_keras.presets import PRESETS, TINY_PAIRS, for_user_text, preset_for
 from luong_keras.recipe.fine_tuning import inherited_settings
 from luong_keras.recipe.run_settings import run_config
+from luong_keras.tables import counted
 from luong_keras.training.run_folder import OTHER_TEXT, RunFolder
 
 # Also a `pandas.DataFrame`, a `datasets.Dataset` and a `tf.data.Dataset`, of
@@ -48,7 +49,7 @@ def text_settings(
     Args:
         run: where pairs that are in no file are written.
         train: the training pairs: the path of a file of both sides (`.tsv`,
-            `.csv`, `.jsonl`, `.tmx`, plain or packed), or the paths of a
+            `.csv`, `.jsonl`, `.tmx`, plain or compressed), or the paths of a
             source and a target file, or the prefix of two files; or
             (source, target) strings, records with named fields, a
             `pandas.DataFrame`, a `datasets.Dataset`, a `tf.data.Dataset`; or
@@ -120,7 +121,7 @@ def starting_settings(
         sizes = {}  # Of words there is no most useful number.
     whole = "at least " * (pairs == TINY_PAIRS)
     flags = "".join(f" --set {key}={size}" for key, size in sizes.items())
-    print(f"{whole}{pairs:,} training pairs: --preset {name}{flags}")
+    print(f"{whole}{counted(pairs, 'training pair')}: --preset {name}{flags}")
     return name, for_user_text(with_values(PRESETS[name], sizes))
 
 

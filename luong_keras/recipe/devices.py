@@ -14,6 +14,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from luong_keras.tables import counted
 from luong_keras.training.mirrored import mirrored
 
 # The names are those that `keras.distribution.initialize` reads.
@@ -185,7 +186,7 @@ def tensorflow_devices(strategy: str | None, count: int | None) -> Devices:
     if count not in (None, 1):
         raise ValueError(
             "Expected: for several devices --backend jax, or --strategy "
-            f"mirrored. Received: --devices {count} without."
+            f"mirrored. Received: --devices {count} without either."
         )
     return ONE_DEVICE
 
@@ -212,8 +213,8 @@ def jax_devices(count: int | None) -> Devices:
     here = jax.local_devices()
     if count is not None and count > len(here):
         raise ValueError(
-            f"Expected: at most {len(here)} devices, as this process has. "
-            f"Received: --devices {count}."
+            f"Expected: at most {counted(len(here), 'device')}, as this "
+            f"process has. Received: --devices {count}."
         )
     if count is not None and count < len(here) and jax.process_count() > 1:
         raise ValueError(

@@ -205,7 +205,7 @@ def text_scores(
 
 
 def _tokenizer(data: DataConfig) -> Preprocessor:
-    """The tokenization behind `bleu_tokenized`."""
+    """The tokenization that `bleu_tokenized` applies."""
     return Preprocessor(
         data.target_language,
         lowercase=data.lowercase,
@@ -251,7 +251,7 @@ def bleu_scores(
         hypotheses: detokenised translations.
         references: detokenised references, one a hypothesis, or a list of
             several for each.
-        tokenize: the tokenisation behind `bleu_tokenized`, applied to both.
+        tokenize: the tokenisation of `bleu_tokenized`, applied to both.
         tokenizer: sacreBLEU's, of the other two.
 
     Returns:

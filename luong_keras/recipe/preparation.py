@@ -17,6 +17,7 @@ from luong_keras.data.pair_checks import FILTERED
 from luong_keras.files.atomic_file import write_text
 from luong_keras.files.json_lines import read_json_lines
 from luong_keras.progress import progress_bar, with_bar
+from luong_keras.tables import counted
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.training.run_folder import OTHER_TEXT, RunFolder
 
@@ -48,12 +49,13 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
             _keep_pairs(datasets, run)
     if datasets.note is not None:
         print(datasets.note)
-    print(f"{len(corpus)} training pairs; skipped: {corpus.skipped}")
+    print(f"{counted(len(corpus), 'training pair')}; skipped: {corpus.skipped}")
     for part, count in datasets.repeated.items():
         if count:
             print(
-                f"{count} pairs of data.{part} are in the training text too: "
-                "their scores say little of new text"
+                "also in the training text: "
+                f"{counted(count, 'pair')} of data.{part}, whose scores say "
+                "little of new text"
             )
     for line in filter_report(corpus):
         print(line)
@@ -63,7 +65,8 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
 def filter_report(corpus: Corpus) -> Iterator[str]:
     """Lines about the pairs that filters left out, with examples."""
     for reason, entry in corpus.filtered.items():
-        yield f"left out, {FILTERED[reason]}: {entry['count']} pairs, such as"
+        pairs = counted(entry["count"], "pair")
+        yield f"left out, {FILTERED[reason]}: {pairs}, such as"
         for place, pair in zip(
             entry["first_lines"], entry["examples"], strict=True
         ):
@@ -74,7 +77,7 @@ def read_text(run: RunFolder) -> tuple[Datasets, Corpus]:
     """Reads the text that `prepare_text` wrote.
 
     Raises:
-        FileNotFoundError: where it has not, or the folder is another one.
+        FileNotFoundError: where it wrote none, or the folder is another one.
     """
     corpus = Corpus.open(run.corpus)
     return _kept_pairs(corpus, run), corpus

@@ -66,6 +66,7 @@ from luong_keras.serving.export import (
     export_saved_model,
     next_version,
 )
+from luong_keras.tables import counted
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.truncation import TruncationInParts
 
@@ -199,15 +200,17 @@ def _read_prepared(config: RunConfig, run: RunFolder):
 
 def _print_batches(batches: TrainingBatches, devices: Devices) -> None:
     print(
-        f"{batches.steps_per_epoch} batches an epoch; pairs dropped: "
-        f"{batches.dropped}, cut: {batches.cut}"
+        f"{counted(batches.steps_per_epoch, 'batch', 'batches')} an epoch; "
+        f"pairs dropped: {batches.dropped}, cut: {batches.cut}"
     )
     if not devices.on_jax:
         return
     shapes = {tuple(shape) for shape in batches.shapes(0, WIDTHS)}
     print(
-        f"{devices.count} devices, {devices.world} processes; "
-        f"{len(shapes)} programs to compile for the shapes of the first epoch, "
+        f"{counted(devices.count, 'device')}, "
+        f"{counted(devices.world, 'process', 'processes')}; "
+        f"{counted(len(shapes), 'program')} to compile for the shapes of the "
+        "first epoch, "
         f"{batches.padding_share(0, WIDTHS):.1%} padding "
         f"(without rounding up: {batches.padding_share():.1%})"
     )

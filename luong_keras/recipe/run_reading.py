@@ -50,7 +50,7 @@ def load_run(
 
     Raises:
         FileNotFoundError: where a run or its weights are missing.
-        ValueError: where runs have not the same vocabularies, or their
+        ValueError: where the vocabularies of runs differ, or their
             text was not prepared alike, for weights of another name, or
             where a dictionary or vocabulary lies outside its run folder.
     """

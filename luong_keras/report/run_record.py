@@ -238,7 +238,7 @@ def examples(runs: Sequence[RunRecord], count: int) -> list[Group]:
     if len(runs) == 1:
         (rank,) = scores
         titles = ("The best", "The worst")
-        note = "By the chrF of the sentence, longer ones first among equals."
+        note = "By the chrF of the sentence; of equal ones the longer first."
     else:
         rank = [b - a for a, b in zip(*scores, strict=True)]
         titles = (f"Better in {runs[1].name}", f"Better in {runs[0].name}")
@@ -259,7 +259,7 @@ def examples(runs: Sequence[RunRecord], count: int) -> list[Group]:
 
 
 def pieces(translation: str, reference: str) -> list[Piece]:
-    """A translation in parts that its reference has, or has not.
+    """A translation in parts that its reference has, or does not have.
 
     They are words, or characters where nothing stands between words.
 

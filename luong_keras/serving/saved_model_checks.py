@@ -26,7 +26,7 @@ from luong_keras.serving.saved_model_session import (
 from luong_keras.serving.signatures import INPUTS
 from luong_keras.with_tensorflow import tf
 
-# Operations with a kernel here that a server of another process has not.
+# Operations with a kernel here that a server of another process lacks.
 _REFUSED = {
     "PyFunc": "calls Python",
     "PyFuncStateless": "calls Python",

@@ -5,7 +5,7 @@
 runs `[(inputs, outputs)]`, arguments of `SavedModelSession.run`, both files
 pickled. It has the operations of TensorFlow and tensorflow-text, as the stock
 server, and nothing that the program which wrote the SavedModel has registered.
-With `--cost` one core computes, and the last call is measured: behind the
+With `--cost` one core computes, and the last call is measured: after the
 answers to the others follow the bytes that the process takes before it, and
 the seconds of CPU and the most bytes that it took.
 """

@@ -64,7 +64,7 @@ class MosesGraph:
         """Puts words together, as `Preprocessor.postprocess` does.
 
         Args:
-            text: Sentences whose words are set apart by spaces, (B,).
+            text: Sentences whose words are separated by spaces, (B,).
 
         Returns:
             Running text, (B,).
@@ -105,7 +105,7 @@ class MosesJoiner:
         """Joins the words of sentences.
 
         Args:
-            text: Valid UTF-8 strings whose words are set apart by white
+            text: Valid UTF-8 strings whose words are separated by white
                 space, (B,).
 
         Returns:

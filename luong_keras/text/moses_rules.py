@@ -52,7 +52,7 @@ def tokenizer_rules(tokenizer: Any) -> list[Rule]:
         tokenizer: The tokenizer of a language.
 
     Returns:
-        The rules, in order; words are set apart by single spaces.
+        The rules, in order; words are separated by single spaces.
     """
     letters_and_digits = character_class(tokenizer.IsAlnum)
     number = character_class(tokenizer.IsN)

@@ -15,7 +15,7 @@ class Preprocessor:
     r"""Prepares sentences as the Moses scripts do.
 
     The steps are, in this order: lower case, normalised punctuation, words
-    set apart by spaces. They run in Python, for a training corpus;
+    separated by spaces. They run in Python, for a training corpus;
     `MosesGraph` does the same in the graph of a translator.
 
     Args:
@@ -71,7 +71,7 @@ class Preprocessor:
         """Puts the words of a prepared sentence together.
 
         Args:
-            text: A sentence whose words are set apart by spaces.
+            text: A sentence whose words are separated by spaces.
 
         Returns:
             Running text; the same text where `tokenize` is False.

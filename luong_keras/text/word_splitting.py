@@ -41,7 +41,7 @@ _JOINS = (
     (r" ([/_@\\]) ", r"\1"),
     # Abbreviations of single letters, such as "z.B." and "U.S.A.".
     *[(r"(^|[^\pL\pM\pN])(\pL\.) (\pL\.)", r"\1\2\3")] * 2,
-    # Addresses: their beginning, and the dots of small letters in and behind
+    # Addresses: their beginning, and the dots of small letters in and after
     # it. What stands before an "@" has one dot at most.
     (r"\b(https?|ftp): ?/ ?/ ?", r"\1://"),
     (r"(\pL)\. ([^ ]+@)", r"\1.\2"),

@@ -43,9 +43,10 @@ class TokensPerSecond(keras.callbacks.Callback):
     """Add the target tokens a second of each epoch to its logs.
 
     The tokens, words or parts of words, are those a `TokenCount` metric
-    counted. The time runs from the begin of the epoch to the end of its last
-    training batch: compilation and snapshots are in it, validation is not. It
-    is saved with the run, so an epoch that was interrupted gets its full time.
+    counted. The time runs from the beginning of the epoch to the end of its
+    last training batch: compilation and snapshots are in it, validation is
+    not. It is saved with the run, so an epoch that was interrupted gets its
+    full time.
 
     Args:
         count: The key of the token count in the logs. Keras puts the name of

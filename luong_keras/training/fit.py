@@ -55,10 +55,10 @@ def fit(
     It calls `keras.Model.fit`, for a run resumed within an epoch twice: for
     the rest of that epoch and for the others. The callbacks see one run with
     the numbers of an uninterrupted one: `on_train_begin` and `on_train_end`
-    come once, batches are counted from the begin of their epoch, the metrics
-    cover the whole epoch, and an epoch that was stopped midway has no end
-    before it is resumed and finished. A run that `StopOnPlateau` has ended
-    trains no more.
+    come once, batches are counted from the beginning of their epoch, the
+    metrics cover the whole epoch, and an epoch that was stopped midway has no
+    end before it is resumed and finished. A run that `StopOnPlateau` has
+    ended trains no more.
 
     Under `tf.distribute.MirroredStrategy`, call it inside `strategy.scope()`:
     a resumed run makes the optimizer's variables here. The batches are
@@ -68,7 +68,10 @@ def fit(
     Args:
         training_model: The compiled model; give `compile` an explicit
             `jit_compile`.
-        batches: The training data.
+        batches: The training data: an object with `steps_per_epoch`, the number
+            of batches of an epoch, and `dataset(start_step, stop_step)`, which
+            returns the batches of those steps, counted over all epochs, as
+            anything that `keras.Model.fit` takes as `x`.
         epochs: The total number of epochs, earlier runs included.
         callbacks: In the order in which they see each event, one that adds to
             the logs before one that reads them. The state of those with

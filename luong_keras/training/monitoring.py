@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from luong_keras.tables import counted
 from luong_keras.training.optimizers import NONFINITE
 from luong_keras.training.schedules import current_rate, refuse_schedule
 
@@ -343,8 +344,9 @@ class StopOnNonFinite(Stateful):
         self.skipped += new
         if self.skipped > self.max_skipped:
             raise NonFiniteError(
-                f"{self.skipped} steps were skipped for a gradient that is "
-                f"NaN or infinite, {self.max_skipped} are allowed. {_ADVICE}"
+                f"{counted(self.skipped, 'step was', 'steps were')} skipped "
+                "for a gradient that is NaN or infinite, "
+                f"{self.max_skipped} are allowed. {_ADVICE}"
             )
 
     def _message(self, batch: int) -> str:

@@ -32,7 +32,7 @@ def test_options_reach_bleu():
 @pytest.mark.parametrize(
     ("lengths", "limits", "message"),
     [
-        ([1, 2], (10,), "2 lengths and 1 sentences"),
+        ([1, 2], (10,), "2 lengths and 1 sentence"),
         ([1], (10, 10), r"\(10, 10\)"),
         ([1], (0, 10), r"\(0, 10\)"),
     ],

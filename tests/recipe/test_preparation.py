@@ -70,7 +70,7 @@ def test_repeated_pairs_are_reported(tmp_path, config, capsys):
     (tmp_path / "test.tsv").write_text(f"train {LINES[1]}new\tneu\n")
     prepare_text(config, RunFolder(tmp_path / "run"))
     told = capsys.readouterr().out
-    assert "1 pairs of data.test are in the training text too" in told
+    assert "also in the training text: 1 pair of data.test" in told
     assert "data.dev" not in told
 
 

@@ -156,7 +156,7 @@ def test_what_is_wrong_in_a_row_is_named(tmp_path, row, message):
         ("inherits: paper", "mine.yaml: Expected: a preset, .*preset=''"),
         (OWN_PLAN + "seeds: 0", "seeds of at least 1. Received: .*seeds=0"),
         (OWN_PLAN.replace("small\n", "smal\n"), "preset.* Received: .*'smal'"),
-        (OWN_PLAN.replace("row: wide", "row: wid"), "has not: wid"),
+        (OWN_PLAN.replace("row: wide", "row: wid"), "does not have: wid"),
         ("inherits: buildin", "a plan of builtin, .*Did you mean builtin"),
     ],
 )

@@ -114,7 +114,7 @@ def open_tsv(path: Path, requested: RequestedColumns) -> TextSource:
 def _read_tsv(
     path: Path, columns: Columns, skipped: int, skip_bad_lines: bool
 ) -> Iterator[PlacedPair]:
-    """Reads the pairs of a file, behind the lines with the header.
+    """Reads the pairs of a file, after the lines with the header.
 
     Lines with fewer columns than need be, or with more than the first one,
     are marked, or errors.
@@ -167,7 +167,7 @@ def _pair_of_cells(
         return PlacedPair(cells[0], None, place, problem)
     expected = columns.count if many else least + 1
     raise ValueError(
-        f"Line {number} of {path} has not {expected} columns. Expected: "
+        f"Line {number} of {path} does not have {expected} columns. Expected: "
         f"source and target, {delimiter} between them. Received: "
         f"{cells!r:.80}. Correct the line, or remove it."
     )

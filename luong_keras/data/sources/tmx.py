@@ -51,8 +51,8 @@ def open_tmx(path: Path, requested: RequestedColumns) -> TextSource:
     ]
     if len(found) < 2:
         raise ValueError(
-            f"{path} has not both languages in its first {_LOOKED_AT} units. "
-            f"Expected: {' and '.join(asked)}. Received: "
+            f"{path} lacks one of the languages in its first {_LOOKED_AT} "
+            f"units. Expected: {' and '.join(asked)}. Received: "
             f"{', '.join(names) or 'no unit'}. Set data.source_language and "
             "data.target_language, or data.columns."
         )

@@ -17,7 +17,7 @@ class Target(NamedTuple):
     Attributes:
         language: code of the target language, None if it is unknown.
         lowercase: whether the run ignores case.
-        variant: the part of the setting behind the colon, `zh` in `bleu:zh`.
+        variant: the part of the setting after the colon, `zh` in `bleu:zh`.
         references: reference translations; their script decides where the
             language does not.
         pretokenized: whether the text is tokenised already.

@@ -57,8 +57,8 @@ class LocalAttention(LuongAttention):
         return_attention_scores, dropout_mask: as in `LuongAttention`.
             S is counted from a sentence's first word to its last, so
             padding on either side gives the same numbers. A hole between
-            them, a False inside a sentence, keeps its position and is never
-            attended.
+            them, a False inside a sentence, keeps its position and has
+            weight 0; its values must be finite.
         position: integer decoder step t for monotonic alignment alone, a
             scalar, (B,) for a single step, or broadcastable to (B, T), of any
             rate. None means 0 ... T - 1 for queries (B, T, U), from the first
@@ -155,7 +155,7 @@ class LocalAttention(LuongAttention):
         super().build(query_shape, value_shape)
 
     def project_values(self, value, kernel):
-        """The memory itself, and what multiplies the context: few are seen."""
+        """The memory itself, and the kernel that multiplies the context."""
         return value, kernel
 
     def call(

@@ -1,1 +1,1 @@
-"""The decoder: its cells, what drives them, and the loops behind it."""
+"""The decoder: its cells, what drives them, and the loops under it."""

@@ -51,7 +51,7 @@ class AttentionRNN(CheckedLayer):
             Ghahramani 2016).
         deferred_gradients: whether, in training, a scan computes its steps
             again in the backward pass and leaves the gradient of each weight
-            to one product behind it: faster than automatic differentiation,
+            to one product after it: faster than automatic differentiation,
             with the same result. Such gradients are not differentiated again.
             `"auto"` does so on TensorFlow and JAX; True refuses other
             backends, False is automatic differentiation.
@@ -77,7 +77,7 @@ class AttentionRNN(CheckedLayer):
             in place of drawn ones.
         start_position: number of the first step, counted from 0: an integer,
             or an integer tensor () or (B,). Required where a cell with
-            monotonic attention gets an `initial_state`: 0 behind an encoder,
+            monotonic attention gets an `initial_state`: 0 after an encoder,
             t where t steps (masked ones are none) have been made. 0 when
             None. Other attention reads no step, and its result does not
             depend on it.
@@ -277,7 +277,7 @@ class AttentionRNN(CheckedLayer):
             raise ValueError(
                 "Monotonic attention looks where the number of the step says, "
                 "and given states do not tell that number. Expected: "
-                "`start_position=0` where a sequence begins, as behind an "
+                "`start_position=0` where a sequence begins, as after an "
                 "encoder, or the number of steps made before, where it is "
                 "continued. Received: `initial_state` with "
                 "start_position=None. Pass `start_position=`."

@@ -1,6 +1,6 @@
 """A cell over all steps of a sequence.
 
-Every step attends, or all T at once behind the recurrence, since without input
+Every step attends, or all T at once after the recurrence, since without input
 feeding no step needs the attention of the one before. The backend
 differentiates the loop, as exported models have it, or `ops.scan` does.
 """

@@ -117,8 +117,8 @@ class InputFeedingLSTM(_CellRNN):
 class InputFeedingGRU(_CellRNN):
     """`InputFeedingLSTM` with gated recurrent units.
 
-    Arguments and call as there, over an `InputFeedingGRUCell`; without
-    `unit_forget_bias` and the clips.
+    Arguments and call as in `InputFeedingLSTM`, without `unit_forget_bias`
+    and the clips, over an `InputFeedingGRUCell`.
 
     Example:
 
