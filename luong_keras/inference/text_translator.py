@@ -50,8 +50,7 @@ _BATCHES_AHEAD = 100  # that are sorted by length together
 class TextTranslator(TranslationGraph):
     """A trained model, or several, with tokenizers and a search.
 
-    Everything from the string to the string runs in the TensorFlow graph, so
-    that what is served is what was evaluated.
+    All of it runs in the TensorFlow graph: what is served was evaluated.
 
     Args:
         translation_model: the trained `TranslationModel`, or several of the

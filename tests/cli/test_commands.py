@@ -354,7 +354,7 @@ def test_phrases_stand_in_files(call, tmp_path):
     (tmp_path / "required").write_text("Haus\n")
     told = " ".join(call("translate", tmp_path / "text", *phrases, status=2))
     assert "a line for each of the 3 sentences" in told
-    assert "1 lines in" in told
+    assert "1 line in" in told
 
 
 def test_what_many_samples_are_like_is_printed(call, tmp_path, searched):
@@ -488,7 +488,7 @@ def test_a_run_is_compared_with_translations(call, run, two_files):
     [
         ([], "Expected: --run-dir with the folder of a run"),
         (["--translations", "right.txt", "--beam-size", "2"], "--beam-size"),
-        (["--translations", "pairs.tsv", "--references", "one.txt"], "1 lines"),
+        (["--translations", "pairs.tsv", "--references", "one.txt"], "1 line."),
         (["--translations", "none.txt"], "none.txt"),
     ],
 )

@@ -212,7 +212,7 @@ def test_a_file_that_is_not_there_is_named(make):
 
 def test_scorers_of_ones_own_know_other_ids(make):
     one = make()
-    with pytest.raises(ValueError, match="Received: 1 scorers and shortlist"):
+    with pytest.raises(ValueError, match="Received: 1 scorer and shortlist"):
         TextTranslator(
             one.translation_model,
             one.source_tokenizer,
