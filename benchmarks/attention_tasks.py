@@ -191,9 +191,11 @@ def train(task, form, seed):
 def draw(watched, path):
     """One sequence as every form reverses it: target down, source across."""
     from matplotlib.figure import Figure
+    from PIL import Image
 
     inputs, target = digits(1, 7)
-    figure = Figure(figsize=(9, 4), layout="constrained")
+    figure = Figure(figsize=(9, 4.2), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.06, h_pad=0.06)
     panels = figure.subplots(2, -(-len(watched) // 2), squeeze=False).ravel()
     for axes in panels:
         axes.axis("off")
@@ -207,6 +209,7 @@ def draw(watched, path):
     figure.supxlabel("source digit read", fontsize=9)
     figure.supylabel("target digit written", fontsize=9)
     figure.savefig(path, dpi=80)
+    Image.open(path).convert("L").save(path, optimize=True)  # only greys
     print(f"written to {path}")
 
 

@@ -178,6 +178,11 @@ def _as_restructured_text(app, what, name, thing, options, lines):
     lines[:] = text.split("\n")
 
 
+def _is_left_out(app, what, name, thing, skip, options):
+    """Leaves out fields of named tuples, which their class describes."""
+    return True if type(thing).__name__ == "_tuplegetter" else None
+
+
 def _signature(app, what, name, thing, options, signature, returned):
     """The arguments of a class whose base takes any arguments in `__new__`."""
     if what == "class" and "__init__" in vars(thing):
@@ -221,6 +226,7 @@ def setup(app):
     app.connect("source-read", _read_page)
     app.connect("autodoc-process-docstring", _as_restructured_text, 0)
     app.connect("autodoc-process-signature", _signature)
+    app.connect("autodoc-skip-member", _is_left_out)
     app.connect("build-finished", _make_accessible)
     renderer = (_write_formula, None)
     app.add_html_math_renderer("mathml", renderer, renderer)

@@ -3,7 +3,7 @@
     python export/client.py "The old teacher opens the door."
     python export/client.py --url grpc://localhost:8500 < sentences.txt
 
-It is `luong-keras ask`, whose `--help` has the rest.
+It is `luong-keras ask`; its `--help` lists all options.
 """
 
 import sys

@@ -187,7 +187,7 @@ class IndependentSampler(DecodingStrategy):
 
         Returns:
             What is added to the scores and the words, (B, K) each. Where no
-            word is allowed, `NEVER` is added.
+            word is allowed, `NEVER` of `top_words.py` is added, -1e30.
         """
         raise NotImplementedError
 

@@ -2,7 +2,7 @@
 
 A mask is boolean and True means "use". A sentence goes from its first True to
 its last, wherever it was padded. A False between them is a hole: it keeps its
-place among the positions and is never attended, read or counted as a word.
+place among the positions, has weight 0 and is not counted as a word.
 """
 
 from typing import Any, NamedTuple
