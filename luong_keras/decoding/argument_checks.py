@@ -78,7 +78,7 @@ def whole_number(name, value, least=1):
     if values is None:
         return value
     number = values.item() if values.ndim == 0 else value
-    check_numbers(least, **{name: number})
+    check_numbers(least, optional=True, **{name: number})
     return number
 
 

@@ -101,6 +101,10 @@ FOREIGN = {
     "scale": "It is called `use_scale`.",
     "normalize": "`BahdanauAttention(normalize=True)` has it.",
     "num_units": "It is called `units`.",
+    **dict.fromkeys(
+        ("D", "window", "window_size", "window_width"),
+        "The paper's D is `half_width`: a window has 2 D + 1 positions.",
+    ),
     "attention_mechanism": "It is called `attention`.",
     "attention_layer_size": "The attentional vector has the width `units`.",
     "attention_layer": "`attentional_activation=` and `attentional_bias=` "

@@ -95,7 +95,7 @@ def test_what_the_filters_leave_out(tmp_path):
     assert corpus.filtered["duplicate"]["examples"] == ["'ok' ||| 'да'"]
     lines = list(filter_report(corpus))
     assert lines[0] == (
-        "left out, one side is too long for the other: 1 pairs, such as"
+        "left out, one side is too long for the other: 1 pair, such as"
     )
     assert lines[1] == "  1: 'a b c d e' ||| 'х'"
     # None of them counts among those that cannot be used.

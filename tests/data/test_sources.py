@@ -365,25 +365,25 @@ def test_columns_of_a_file(tmp_path, name, content, columns, pairs):
 @pytest.mark.parametrize(
     "name, content, message, skipped",
     [
-        ("a.csv", b"en,de\nx,y\nz\n", "Line 3 of .* has not 2 columns", None),
+        ("a.csv", b"en,de\nx,y\nz\n", "Line 3 of .* does not have 2 columns", None),
         # Lines, not records: the first pair takes two.
         (
             "a.csv",
             b'en,de\n"two\nlines",y\nz\n',
-            "Line 4 of .* has not 2 columns",
+            "Line 4 of .* does not have 2 columns",
             None,
         ),
         (
             "a.tsv",
             b"a\tb\nx\ty\tz\n",
-            "Line 2 of .* has not 2 columns",
+            "Line 2 of .* does not have 2 columns",
             "more columns than the first line",
         ),
-        ("a.tsv", b"a\tb\nx\n", "Line 2 of .* has not 2 columns", None),
+        ("a.tsv", b"a\tb\nx\n", "Line 2 of .* does not have 2 columns", None),
         (
             "a.csv",
             b"a,b\nx,y,z\n",
-            "Line 2 of .* has not 2 columns",
+            "Line 2 of .* does not have 2 columns",
             "more columns than the first line",
         ),
         ("a.jsonl", b'["x", "y"]\n{\n', "Line 2 of .* is no JSON", "no record"),

@@ -21,9 +21,8 @@ class LuongAttention(CheckedLayer):
         weights  a_t  = softmax(s_t)       (eq. 7)
         context  c_t  = sum_s a_ts h̄_s     (section 3.1)
 
-    Use it where every source position may matter; `LocalAttention` looks at
-    a window only. It returns the context: the attentional vector
-    tanh(W_c [c_t; h_t]) (eq. 5) is made by the input-feeding cells.
+    `LocalAttention` looks at a window only. The output is the context; the
+    cells make the attentional vector tanh(W_c [c_t; h_t]) (eq. 5) of it.
 
     Args:
         score_mode: `"dot"` h_t . h̄_s; `"scaled_dot"`, divided by the square
@@ -125,7 +124,9 @@ class LuongAttention(CheckedLayer):
                 "mask_location": None if mask_location else False,
             },
         )
-        argument_checks.check_numbers(units=units, max_length=max_length)
+        argument_checks.check_numbers(
+            optional=True, units=units, max_length=max_length
+        )
         argument_checks.check_share(dropout=dropout)
         super().__init__(name=name, dtype=dtype, trainable=trainable)
         self.supports_masking = True
