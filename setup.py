@@ -102,6 +102,7 @@ setup(
             "**/*.pyi",
             "data/phrasebook.json.bz2",
             "report/templates/*",
+            "serving/warmup.txtpb",
         ]
     },
     install_requires=[

@@ -29,8 +29,7 @@ from luong_keras.alignment.dictionary import (
 from luong_keras.alignment.links import parse_links
 from luong_keras.alignment.word_pairs import aligned_word_pairs
 from luong_keras.data.parallel_text import read_lines, read_pairs
-from luong_keras.decoding.unk_replacement import replace_unknown_words
-from luong_keras.evaluation.bleu import multi_bleu
+from luong_keras.special_tokens import UNK
 from luong_keras.training.run_folder import RunFolder
 
 # How the text of WMT sets the parts of a compound apart.
@@ -66,7 +65,7 @@ def main() -> None:
     output = Path(arguments.output)
     output.parent.mkdir(parents=True, exist_ok=True)
     write_dictionary(output, pairs)
-    words = read_dictionary(output).words
+    words = read_dictionary(output)
     show(pairs, words)
     print(f"written to {output}")
     if arguments.run_dir:
@@ -98,11 +97,10 @@ def word_pairs(corpus, languages, min_count):
 def show(pairs, words, rows=10):
     """Prints the dictionary's size and its most frequent pairs."""
     print(f"{len(pairs)} word pairs, {len(words)} source words")
-    print("count  p(t|s)  p(s|t)    npmi  pair")
+    print("count  p(t|s)  pair")
     for pair in sorted(pairs, key=lambda pair: -pair.count)[:rows]:
         print(
-            f"{pair.count:5}  {pair.target_given_source:6.3f}  "
-            f"{pair.source_given_target:6.3f}  {pair.npmi:6.3f}  "
+            f"{pair.count:5}  {pair.probability:6.3f}  "
             f"{pair.source} - {pair.target}"
         )
 
@@ -142,6 +140,8 @@ def train(corpus, run_dir, assignments):
 
 def score(corpus, run_dir, config, dictionary):
     """Prints BLEU of the 100 pairs for each way with unknown words."""
+    from sacrebleu.metrics.bleu import BLEU
+
     from luong_keras import Translator
 
     if config.data.tokenizer != "words":
@@ -156,29 +156,42 @@ def score(corpus, run_dir, config, dictionary):
     best = [found[0] for found in translator.nbest(sources)]
     ways = {
         "none": [t.tokens for t in best],
-        "copied": [replaced(t).words for t in best],
-        "dictionary": [replaced(t, dictionary).words for t in best],
+        "copied": [replaced(t, {}) for t in best],
+        "dictionary": [replaced(t, dictionary) for t in best],
     }
-    counts = [replaced(t, dictionary)[1:] for t in best]
-    translated, copied, kept = map(sum, zip(*counts, strict=True))
+    unknown = [each for t in best for each in source_words(t) if each]
+    translated = sum(word in dictionary for word in unknown)
+    kept = sum(line.count(UNK) for line in ways["copied"])
     print(
         f"{sum(len(t.tokens) for t in best)} words, of them unknown: "
-        f"{translated} in the dictionary, {copied} not, {kept} without a link"
+        f"{translated} in the dictionary, {len(unknown) - translated} not, "
+        f"{kept} without a link"
     )
+    bleu = BLEU(tokenize="none", smooth_method="none", force=True)
     for name, lines in ways.items():
         hypotheses = [" ".join(words).replace(HYPHEN, "-") for words in lines]
-        bleu = multi_bleu(hypotheses, references)
-        print(f"{name:>10}  BLEU {bleu.score:5.2f}  {bleu.signature}")
+        score = bleu.corpus_score(hypotheses, [references]).score
+        print(f"{name:>10}  BLEU {score:5.2f}  {bleu.get_signature()}")
 
 
-def replaced(translation, dictionary=None):
-    """The translation with its unknown words replaced by attention."""
-    return replace_unknown_words(
-        translation.tokens,
-        translation.source_tokens,
-        translation.links,
-        dictionary,
-    )
+def source_words(translation):
+    """The source word of every unknown word that is linked, or None."""
+    source = translation.source_tokens
+    links = {j: source[i] for i, j in translation.links}
+    return [
+        links.get(j) if word == UNK else None
+        for j, word in enumerate(translation.tokens)
+    ]
+
+
+def replaced(translation, dictionary):
+    """The translation with its unknown words translated or copied."""
+    return [
+        word if source is None else dictionary.get(source, source)
+        for word, source in zip(
+            translation.tokens, source_words(translation), strict=True
+        )
+    ]
 
 
 if __name__ == "__main__":

@@ -58,6 +58,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     inside = {n for n in wheel.namelist() if ".dist-info/" not in n}
     assert inside == {*files_of("luong_keras"), "luong_keras_command.py"}
     assert "luong_keras/py.typed" in inside
+    assert "luong_keras/serving/warmup.txtpb" in inside
     assert "luong_keras/__init__.pyi" in inside
 
 

@@ -57,7 +57,7 @@ def test_pairs_become_a_translator(tmp_path, exports, eager, capsys):
     assert isinstance(translator, Translator)
     config = config_from_dict(RunFolder(folder).read_config())
     assert (config.training.epochs, config.model.units) == (1, 8)
-    assert config.data.train == str(folder / "pairs" / "train.tsv")
+    assert config.data.train == str(folder / "pairs" / "train.jsonl")
     again = Translator.from_run(folder)
     sources = [source for source, _ in PAIRS[:2]]
     assert translator.translate(sources) == again.translate(sources)

@@ -75,9 +75,8 @@ class Trained:
         command = ["-m", "luong_keras", "lexicon", "--run-dir", str(self.run())]
         self._train("lexicon", command)
         marian = self.folder / "marian-shortlist.txt"
-        entries = [entry for entry in read_entries(ours) if entry is not None]
         with marian.open("w", encoding="utf-8") as file:
-            file.writelines(marian_options.lexical_table(entries))
+            file.writelines(marian_options.lexical_table(read_entries(ours)))
         return ours, marian
 
     def vocabulary(self):

@@ -24,8 +24,11 @@ from luong_keras.alignment.aer import best_links, parse_alignments
 from luong_keras.config.values import with_values
 from luong_keras.data import Corpus, Datasets, load_datasets
 from luong_keras.data.sources.source_kinds import one_line
-from luong_keras.evaluation.bleu import by_position, corpus_bleu
-from luong_keras.evaluation.translation_scores import translation_scores
+from luong_keras.evaluation.translation_scores import (
+    by_position,
+    corpus_bleu,
+    translation_scores,
+)
 from luong_keras.inference.translation import Translation
 from luong_keras.recipe import Evaluation, run_recipe
 from luong_keras.report.run_record import RunRecord, read_run

@@ -1,6 +1,5 @@
 """Counts of aligned word pairs in a parallel text."""
 
-import math
 from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from typing import NamedTuple
@@ -11,22 +10,16 @@ AlignedSentences = tuple[Sequence[str], Sequence[str], Iterable[Link]]
 
 
 class WordPair(NamedTuple):
-    """Two words that are aligned to each other, with estimates.
+    """Two words that are aligned to each other.
 
-    p(t|s) is the share of the source word's links that lead to the target
-    word, and p(s|t) the reverse; `mean` is the mean of both. With p(s, t),
-    p(s) and p(t) the shares of all links, pmi = log(p(s, t) / (p(s) p(t))),
-    and npmi = pmi / -log p(s, t), which lies between -1 and 1.
+    `probability` is p(t|s), the share of the source word's links that lead to
+    the target word.
     """
 
     source: str
     target: str
     count: int  # type: ignore[assignment]  # hides `tuple.count`
-    target_given_source: float
-    source_given_target: float
-    mean: float
-    pmi: float
-    npmi: float
+    probability: float
 
 
 def aligned_word_pairs(
@@ -38,8 +31,7 @@ def aligned_word_pairs(
     """Counts the links between the words of a parallel text.
 
     Only links between a word of `source_words` and one of `target_words`
-    count, in all figures. Of the pairs, those that are too rare are then
-    left out.
+    count. Of the pairs, those that are too rare are then left out.
 
     Args:
         sentences: for each pair its source words, its target words and its
@@ -62,8 +54,8 @@ def aligned_word_pairs(
         ...     (["door"], ["Pforte"], [(0, 0)]),
         ... ]
         >>> for pair in aligned_word_pairs(sentences, min_count=2):
-        ...     print(pair.source, pair.target, pair.count, pair.mean)
-        door Tür 2 0.8333333333333333
+        ...     print(pair.source, pair.target, pair.count, pair.probability)
+        door Tür 2 0.6666666666666666
     """
     counts: Counter[tuple[str, str]] = Counter()
     for number, (source, target, links) in enumerate(sentences, start=1):
@@ -79,29 +71,11 @@ def aligned_word_pairs(
                 target_words is None or target[j] in target_words
             ):
                 counts[source[i], target[j]] += 1
-    return _with_estimates(counts, min_count)
-
-
-def _with_estimates(
-    counts: Counter[tuple[str, str]], min_count: int
-) -> list[WordPair]:
     of_source: Counter[str] = Counter()
-    of_target: Counter[str] = Counter()
-    for (source, target), count in counts.items():
-        of_source[source] += count
-        of_target[target] += count
-    total = counts.total()
-    pairs = []
-    for (source, target), count in sorted(counts.items()):
-        if count < min_count:
-            continue
-        forward = count / of_source[source]
-        backward = count / of_target[target]
-        pmi = math.log(forward * total / of_target[target])
-        # The limit where there is no other pair.
-        npmi = pmi / -math.log(count / total) if count < total else 1.0
-        mean = (forward + backward) / 2
-        pairs.append(
-            WordPair(source, target, count, forward, backward, mean, pmi, npmi)
-        )
-    return pairs
+    for (source_word, _), count in counts.items():
+        of_source[source_word] += count
+    return [
+        WordPair(*words, count, count / of_source[words[0]])
+        for words, count in sorted(counts.items())
+        if count >= min_count
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,15 +17,19 @@ from luong_keras.alignment.links import format_links
 from luong_keras.alignment.symmetrization import Method, symmetrize
 from luong_keras.cli.parsing import Own, parse_arguments
 from luong_keras.config import RunConfig
-from luong_keras.data.text_files import check_files, given_pairs
+from luong_keras.data.text_files import given_pairs
 from luong_keras.files.atomic_file import atomic_path
 from luong_keras.progress import with_bar
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.tables import counted
 
 if TYPE_CHECKING:
-    from luong_keras.recipe.aligned_text import AlignedLine
     from luong_keras.translator import Translator
+
+_TRUNCATED = (
+    "longer than was read, with links of the beginning only; "
+    "--max-source-length reads more"
+)
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,6 @@ parse = functools.partial(parse_arguments, Align, "luong-keras align")
 
 def run(arguments: Align) -> int:
     """Aligns the pairs and writes a line each."""
-    check_files(arguments.files)
     config = run_config(arguments.run_dir)
     reverse_config = _reverse_config(arguments, config)
     pairs = given_pairs(arguments.files, config.data)
@@ -84,20 +88,27 @@ def run(arguments: Align) -> int:
         reverse = _translator(arguments, arguments.reverse_run, reverse_config)
     lines = aligned_lines(pairs, translator, reverse, arguments.step)
     method = arguments.symmetrize or "grow-diag-final"
-    notes = _Notes()
+    pairs_read, notes = 0, defaultdict[str, list[str]](list)
     with _opened(arguments.output) as file:
         for line in with_bar(lines, "aligning words"):
             links = line.forward
             if line.backward is not None:
                 links = symmetrize(links, line.backward, method)
             print(format_links(links), file=file)
-            notes.add(line, not links)
+            pairs_read += 1
+            if line.truncated:
+                notes[_TRUNCATED].append(line.place)
+            if not links and any(line.lengths):
+                notes["without a link"].append(line.place)
             if gold is not None:
                 gold.add(line)
         if gold is not None:
             gold.check_end()
-    for note in notes.lines():
-        print(note, file=sys.stderr)
+    for what, places in notes.items():
+        print(
+            f"{len(places)} of {pairs_read} pairs (first {places[0]}): {what}",
+            file=sys.stderr,
+        )
     for name, found in gold.scores.items() if gold is not None else ():
         print(
             f"{name:20} AER {100 * found.error_rate:.2f} %, precision "
@@ -105,7 +116,7 @@ def run(arguments: Align) -> int:
             file=sys.stderr,
         )
     if arguments.output is not None:
-        print(f"{counted(notes.pairs, 'pair')}: {arguments.output}")
+        print(f"{counted(pairs_read, 'pair')}: {arguments.output}")
     return 0
 
 
@@ -153,31 +164,3 @@ def _opened(path: Path | None) -> Iterator[IO[str]]:
         temporary.open("w", encoding="utf-8", newline="\n") as file,
     ):
         yield file
-
-
-class _Notes:
-    """Notes about lines: their number and the first of them."""
-
-    def __init__(self) -> None:
-        self.pairs = 0
-        self._found: dict[str, tuple[int, str]] = {}
-
-    def add(self, line: AlignedLine, without: bool) -> None:
-        self.pairs += 1
-        if line.truncated:
-            self._note(
-                "longer than was read, with links of the beginning only; "
-                "--max-source-length reads more",
-                line.place,
-            )
-        if without and any(line.lengths):
-            self._note("without a link", line.place)
-
-    def lines(self) -> Iterator[str]:
-        for what, (count, first) in self._found.items():
-            pairs = counted(self.pairs, "pair")
-            yield f"{count} of {pairs} (first {first}): {what}"
-
-    def _note(self, what: str, place: str) -> None:
-        count, first = self._found.get(what, (0, place))
-        self._found[what] = count + 1, first

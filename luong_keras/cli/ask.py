@@ -188,22 +188,19 @@ def _with_targets(
         yield from ((line, "") for line in lines)
         return
     with open(file, encoding="utf-8", errors="replace", newline="\n") as opened:
-        targets = _without_ends(opened)
-        count = 0
-        for count, line in enumerate(lines, 1):
-            target = next(targets, None)
-            if target is None:
+        pairs = itertools.zip_longest(lines, _without_ends(opened))
+        for count, (line, target) in enumerate(pairs):
+            if line is None or target is None:
+                sentences = counted(count, "sentence")
+                received = f"{sentences}, and more lines in {file}"
+                if target is None:
+                    read = counted(count, "line")
+                    received = f"{read} in {file}, and more sentences"
                 raise ValueError(
                     "Expected: a translation of each sentence. Received: "
-                    f"{counted(count - 1, 'line')} in {file}, and more "
-                    "sentences."
+                    f"{received}."
                 )
             yield line, target
-        if next(targets, None) is not None:
-            raise ValueError(
-                "Expected: a translation of each sentence. Received: "
-                f"{counted(count, 'sentence')}, and more lines in {file}."
-            )
 
 
 def _headers(given: Sequence[str]) -> dict[str, str]:
@@ -219,16 +216,15 @@ def _headers(given: Sequence[str]) -> dict[str, str]:
     return headers
 
 
-class _one_line_warnings(warnings.catch_warnings):  # noqa: N801
+@contextlib.contextmanager
+def _one_line_warnings() -> Iterator[None]:
     """Tells of lines that were cut as the command tells everything."""
-
-    def __enter__(self):
-        entered = super().__enter__()
+    with warnings.catch_warnings():
         warnings.simplefilter("always", TruncationWarning)
         warnings.showwarning = lambda message, *_, **__: print(
             f"{PROGRAM}: warning: {message}", file=sys.stderr
         )
-        return entered
+        yield
 
 
 Pairs = Iterator[tuple[str, str]]

@@ -15,7 +15,7 @@ from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes, Positional, arg
 from luong_keras.cli.parsing import Own, parse_arguments
 from luong_keras.cli.settings_flags import SearchFlags, changed_search
 from luong_keras.config import DataConfig
-from luong_keras.data.text_files import check_files, given_pairs
+from luong_keras.data.text_files import given_pairs
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.tables import counted, text_table
 
@@ -183,10 +183,12 @@ def _compared(
     data: DataConfig,
 ) -> list[dict[str, Any]]:
     """A paired test of each score, the baseline first."""
-    from luong_keras.evaluation.bleu import by_position
     from luong_keras.evaluation.metrics.bleu import tokenizer_of
     from luong_keras.evaluation.metrics.metric import Target
-    from luong_keras.evaluation.translation_scores import paired_test
+    from luong_keras.evaluation.translation_scores import (
+        by_position,
+        paired_test,
+    )
     from luong_keras.recipe.evaluation import Evaluation
     from luong_keras.translator import Translator
 
@@ -229,8 +231,8 @@ def _tables(results: dict[str, Any]) -> list[list[tuple[str, ...]]]:
             scores.append((name, value, found.get("signature", "")))
         elif name in ("perplexity", "aer"):
             scores.append((name, f"{found:.4g}", ""))
-    told = [(name, str(fact)) for name, fact in facts.items() if fact]
-    tables: list[list[tuple[str, ...]]] = [[*told], scores]
+    shown = [(name, str(fact)) for name, fact in facts.items() if fact]
+    tables: list[list[tuple[str, ...]]] = [[*shown], scores]
     if "compared" in results:
         rows: list[tuple[str, ...]] = [("score", "baseline", "this", "p")]
         for one in results["compared"]:
@@ -287,8 +289,6 @@ def _check_pairs(arguments: Evaluate, data: DataConfig) -> None:
     name = arguments.test_set
     flags = [f"--test-set {name}"] if name else []
     flags += ["--part dev"] if arguments.part == "dev" else []
-    if arguments.files:
-        check_files(arguments.files)
     if len(flags) > (not arguments.files):
         raise ValueError(
             "Files, the run's development pairs and another test set exclude "

@@ -66,7 +66,7 @@ def run(arguments: Export) -> int:
         max_beam_size=arguments.max_beam_size,
         max_source_length=arguments.max_source_length,
     )
-    from luong_keras.recipe.run import CHECKS
+    from luong_keras.serving.export import LINES
     from luong_keras.serving.saved_model_session import SavedModelError
     from luong_keras.translator import Translator
 
@@ -78,7 +78,7 @@ def run(arguments: Export) -> int:
         fold_embedding=arguments.fold_embedding,
     )
     try:
-        with bar_of_lines("writing and checking the export", CHECKS) as say:
+        with bar_of_lines("writing and checking the export", LINES) as say:
             folder = translator.export(
                 arguments.output,
                 arguments.weights_dtype,

@@ -82,8 +82,8 @@ def usage() -> str:
     return (
         "usage: luong-keras COMMAND …\n\nAttention-based translation, from "
         f"text to a served model.\n\n{lines}\n\n"
-        "`luong-keras COMMAND --help` lists its options. Errors are one line; "
-        "--debug shows\nwhere they come from."
+        "`luong-keras COMMAND --help` lists its options. Errors are one line;\n"
+        "--debug shows where they come from."
     )
 
 

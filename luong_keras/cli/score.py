@@ -11,7 +11,7 @@ from pathlib import Path
 from tyro.conf import Positional
 
 from luong_keras.cli.parsing import Own, parse_arguments
-from luong_keras.data.text_files import check_files, given_pairs
+from luong_keras.data.text_files import given_pairs
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.tables import counted
 from luong_keras.truncation import cut_pairs
@@ -42,7 +42,6 @@ parse = functools.partial(parse_arguments, Score, "luong-keras score")
 
 def run(arguments: Score) -> int:
     """Scores the pairs and prints a line each."""
-    check_files(arguments.files)
     # Tells at once where there is no run.
     data = run_config(arguments.run_dir).data
     pairs = given_pairs(arguments.files, data)

@@ -31,6 +31,7 @@ from luong_keras.data.text_files import (
 )
 from luong_keras.presets import PRESETS, for_user_text
 from luong_keras.recipe.data_arguments import starting_settings, text_settings
+from luong_keras.recipe.run_settings import run_config
 from luong_keras.text.threads import divide_cores
 from luong_keras.training.run_folder import RunFolder
 
@@ -52,7 +53,8 @@ class Train:
     Without arguments: the preset demo on the built-in English-German corpus,
     a few minutes on two cores. With text of your own: the preset small, or
     tiny where there are fewer than 10,000 pairs. The same command again
-    continues a run that was interrupted, and with more epochs a finished one.
+    continues a run that was interrupted, and with more epochs a finished one;
+    so does --run-dir without text, preset or --config.
 
     Later ones override earlier ones: preset, --config, --set, flags.
     """
@@ -163,10 +165,13 @@ def parse(argv: Sequence[str]) -> Call:
             run = None if run_dir is None else RunFolder(run_dir)
             preset, base = starting_settings(values, run, preset)
         preset = preset or "small"
+    elif (begun := _begun(arguments)) is not None:
+        base = run_config(begun, own_files=False)
     if arguments.config is not None:
         base = with_values(base, read_values(arguments.config))
     config = with_values(base, values)
-    if preset is None and arguments.dataset is None:
+    own = arguments.config is not None or _begun(arguments) is not None
+    if preset is None and arguments.dataset is None and not own:
         print(
             "No --preset: training the demo on the built-in corpus. For "
             "WMT14 English-German as in the paper: --preset paper (downloads "
@@ -183,6 +188,14 @@ def parse(argv: Sequence[str]) -> Call:
         arguments.strategy,
         arguments.devices,
     )
+
+
+def _begun(arguments: Train) -> Path | None:
+    """The folder of a run where nothing else says what to train."""
+    folder, others = arguments.run_dir, (arguments.preset, arguments.config)
+    if folder is None or others != (None, None):
+        return None
+    return folder if RunFolder(folder).config.exists() else None
 
 
 def _read(argv: list[str]) -> tuple[Train, dict[str, Any]]:
@@ -336,7 +349,7 @@ def run(call: Call) -> int:
     if given.on_jax:
         devices.leave_processes(given)
         if trained and given.writes:
-            _go_on_with_tensorflow(call.folder)
+            _continue_on_tensorflow(call.folder)
     # Stopped before its end, it has said so, and continues another time.
     asked = trained or call.stop_after is not None
     return 0 if asked else devices.EXIT_STOPPED
@@ -365,8 +378,8 @@ def _check(call: Call) -> None:
         )
 
 
-def _go_on_with_tensorflow(folder: Path) -> None:
-    """Becomes the process that scores and exports what JAX has trained."""
+def _continue_on_tensorflow(folder: Path) -> None:
+    """Replace this process by one on TensorFlow that scores and exports."""
     print("Trained; TensorFlow scores and exports.", flush=True)
     config = RunFolder(folder).config
     command = [sys.executable, "-m", "luong_keras", "train"]

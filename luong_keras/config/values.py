@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import difflib
 import functools
 import json
 import types
@@ -223,24 +222,12 @@ def _full_names(name: str, received: str) -> tuple[str, ...]:
 def _unknown(name: str, received: str) -> ValueError:
     known = name in LEAVES or name in SHORT_NAMES
     said = "" if known else f"There is no setting {name!r}. "
-    near = "" if known else _near(name, LEAVES).strip() + " "
+    near = "" if known else did_you_mean(name, LEAVES).strip() + " "
     return ValueError(
         f"{said}{near}Expected an assignment `section.name=value` such as "
         f"`model.units=512`. Received: {received!r}. The sections are "
         f"{', '.join(typing.get_type_hints(RunConfig))}."
     )
-
-
-def _near(name: str, names: Iterable[str]) -> str:
-    """` Did you mean …?` where a name is like it, in full or at its end."""
-    names = list(names)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.75)
-    last = name.rpartition(".")[2]
-    ends = {full.rpartition(".")[2]: full for full in reversed(names)}
-    if not near:
-        found = difflib.get_close_matches(last, ends, n=1, cutoff=0.75)
-        near = [ends[end] for end in found]
-    return f" Did you mean {near[0]}?" if near else ""
 
 
 def _parsed(text: str, annotation):
@@ -338,7 +325,7 @@ def _problem(error: Mapping[str, Any], kind: type) -> str:
         where = f"{name}: " if name else ""
         return where + str(error["ctx"]["error"])
     leaves = dict(_leaf_types(kind))
-    near = "" if name in leaves else _near(name, leaves)
+    near = "" if name in leaves else did_you_mean(name, leaves)
     message = error["msg"].removesuffix(".")
     return f"{name}: {message}. Received: {error['input']!r:.200}.{near}"
 

@@ -135,7 +135,7 @@ def write_corpus(
             if progress is not None:
                 progress(len(chunk))
     left_out.check(number, parts.total(), max_skipped)
-    description: dict[str, Any] = {
+    description = {
         "format": FORMAT,
         "pairs": parts.total(),
         "skipped": left_out.skipped,
@@ -147,11 +147,9 @@ def write_corpus(
             for path in (text_path(folder, side) for side in SIDES)
         },
         "key": key,
+        "filtered": left_out.filtered,
+        "parts": [parts[i] for i in range(max(parts) + 1)],
     }
-    if left_out.filtered:
-        description["filtered"] = left_out.filtered
-    if max(parts):
-        description["parts"] = [parts[i] for i in range(max(parts) + 1)]
     write_json(folder / COUNTS_FILE, description)
     # The checksums were computed a moment ago.
     return Corpus.open(folder, verify=False)

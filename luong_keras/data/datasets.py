@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from luong_keras.config import DataConfig, FilterConfig
@@ -38,6 +38,8 @@ class Datasets:
         test_links: gold alignments of the test pairs, a line each such as
             `0-0 1p2`, or None.
         note: what a reader of the run should know of them, or None.
+        repeated: how many different pairs of `dev` and `test` the training
+            text has too, by part; filled while `train` is read.
     """
 
     train: Callable[[], Iterable[tuple[str, str]]]
@@ -46,6 +48,7 @@ class Datasets:
     test: Pairs
     test_links: Sequence[str] | None = None
     note: str | None = None
+    repeated: dict[str, int] = field(default_factory=dict)
 
 
 def load_datasets(
@@ -116,7 +119,9 @@ def _files(
             "`--set data.train=path/train`."
         )
     sources = {
-        part: text_sources(given, requested(config), _weighted(config, part))
+        part: text_sources(
+            given, requested_columns(config), _weighted(config, part)
+        )
         for part in _PARTS
         if (given := getattr(config, part)) is not None
     }
@@ -131,17 +136,41 @@ def _files(
     # Of the training text bad lines may be skipped, and are counted.
     skip = config.max_skipped > 0
     notes = [s.note for found in sources.values() for s in found if s.note]
+    given = {part: whole(part) for part in _PARTS[1:]}
+    repeated: dict[str, int] = {}
     found = Datasets(
-        lambda: read_text(sources["train"], skip),
+        lambda: _noting_repeated(
+            read_text(sources["train"], skip), given, repeated
+        ),
         pairs_key(config),
-        whole("dev"),
-        whole("test"),
+        **given,
         note="\n".join(notes) or None,
+        repeated=repeated,
     )
     absent = _held_out_parts(config)
     if not absent:
         return found
     return _with_held_out(found, absent, config.filters, progress)
+
+
+def _noting_repeated(
+    pairs: Iterable[PlacedPair], given: dict[str, Pairs], repeated: dict
+) -> Iterator[PlacedPair]:
+    """The training pairs; counts the given pairs that are among them."""
+    numbers = {
+        part: {pair_hash(*pair) for pair in found}
+        for part, found in given.items()
+    }
+    left = set().union(*numbers.values())
+    seen = set()
+    for pair in pairs:
+        if left and None not in pair:
+            number = pair_hash(*pair)
+            if number in left:
+                seen.add(number)
+        yield pair
+    for part, known in numbers.items():
+        repeated[part] = len(known & seen)
 
 
 def _checked(pair: PlacedPair, part: str) -> tuple[str, str]:
@@ -156,7 +185,7 @@ def _checked(pair: PlacedPair, part: str) -> tuple[str, str]:
     return pair[0], pair[1]
 
 
-def requested(config: DataConfig) -> RequestedColumns:
+def requested_columns(config: DataConfig) -> RequestedColumns:
     """The languages and columns that these settings name."""
     return RequestedColumns(config.languages, config.columns)
 
@@ -250,12 +279,7 @@ def pairs_key(config: DataConfig) -> str:
         ]
         for one in several(config.train, _weighted(config, "train"))
     ]
-    # One source alone is written as it was before there could be several.
-    key = json.dumps(stamps if len(stamps) > 1 else stamps[0])
-    if config.columns is not None:
-        key += f" columns {list(config.columns)}"
-    absent = _held_out_parts(config)
-    return key + (f" without {absent}" if absent else "")
+    return json.dumps([stamps, config.columns, _held_out_parts(config)])
 
 
 def corpus_key(datasets: Datasets | None, config: DataConfig) -> str:
@@ -270,12 +294,8 @@ def corpus_key(datasets: Datasets | None, config: DataConfig) -> str:
     """
     key = pairs_key(config) if datasets is None else datasets.train_key
     settings = dataclasses.asdict(config)
-    kept = ("lowercase", "normalize_punctuation", "tokenize")
-    parts = {k: settings[k] for k in kept}
-    if config.filters != FilterConfig():
-        # Without them the key is that of before there were any.
-        parts["filters"] = settings["filters"]
-    return json.dumps([key, parts])
+    kept = ("lowercase", "normalize_punctuation", "tokenize", "filters")
+    return json.dumps([key, {name: settings[name] for name in kept}])
 
 
 SHARE = 0.02

@@ -28,8 +28,8 @@ SHOWN = 5  # So many places are kept for each reason.
 REASONS = {
     "empty source": "the source sentence is empty",
     "empty target": "the target sentence is empty",
-    "not UTF-8": "a sentence cannot be written as UTF-8",
-    "no second column": "there is no second column",
+    "not UTF-8": "a sentence is not UTF-8 (iconv -f LATIN1 -t UTF-8 converts)",
+    "no second column": "there is no second column, by tabs, or in .csv commas",
     MORE_COLUMNS: "there is a tab or comma too many",
     "no source": "the record has no source sentence",
     "no target": "the record has no target sentence",

@@ -154,15 +154,11 @@ def _builder(
             f"The set {base!r} has the configurations {sorted(configs)}. "
             f"Received: {config!r}."
         )
-    if config:
-        candidates = {config: configs[config]}
-    else:
-        candidates = dict(configs) or {"": None}
     wanted = {source_language, target_language}
     available: dict[str, list[str]] = {}
-    for candidate, description in candidates.items():
-        pair: Any = getattr(description, "language_pair", None)
-        full_name = f"{base}/{candidate}" if candidate else base
+    for candidate in [config] if config or not configs else configs:
+        full_name = f"{base}/{candidate}".removesuffix("/")
+        pair: Any = getattr(configs.get(candidate), "language_pair", None)
         if pair is None or wanted == set(pair):
             builder = tfds.builder(full_name, **folder)
             pair = getattr(builder.info.features, "languages", ())

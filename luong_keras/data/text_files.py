@@ -74,14 +74,12 @@ def text_files(given: Given, languages: Sequence[str]) -> list[Path]:
         ValueError: There are not one or two names.
     """
     if not isinstance(given, str):
-        paths = [_existing(str(path)) for path in given]
-        one = len(paths) == 1 and is_columns(paths[0])
-        if not one and (len(paths) != 2 or any(map(is_columns, paths))):
+        names = [str(path) for path in given]
+        if [is_columns(name) for name in names] not in ([True], [False] * 2):
             raise ValueError(
-                f"Expected: {ONE_OR_TWO}. Received: "
-                f"{' and '.join(map(str, given))}."
+                f"Expected: {ONE_OR_TWO}. Received: {' and '.join(names)}."
             )
-        return paths
+        return [_existing(name) for name in names]
     if is_columns(given):
         return [_existing(given)]
     return [_with_language(given, language) for language in languages]
@@ -173,32 +171,28 @@ def _with_language(prefix: str, language: str) -> Path:
     return found
 
 
-def check_files(files: tuple[Path, ...]) -> None:
-    """Raises ValueError for other files than one or two of both sides."""
-    if len(files) != 2 and not (len(files) == 1 and is_columns(files[0])):
-        raise ValueError(
-            f"Expected: {ONE_OR_TWO}. Received: {' '.join(map(str, files))}."
-        )
-
-
 def given_pairs(
     files: tuple[Path, ...], data: DataConfig
 ) -> Iterator[PlacedPair]:
     """Reads the pairs, with the columns of the run where a file has them.
 
-    Other columns are guessed in the direction of the run, and the guess is
-    printed on standard error.
+    Other columns are guessed in the direction of the run. Which columns were
+    read, and a first line that is no header, are printed on standard error.
 
     Args:
-        files: Those that `check_files` has passed.
+        files: One of both sides, or two.
         data: The settings of the run.
 
     Raises:
         FileNotFoundError: A file is missing; raised by the call.
-        ValueError: The columns cannot be guessed; or a line cannot be read,
-            raised when the reading gets there.
+        ValueError: These are other files, or their columns cannot be guessed;
+            or a line cannot be read, raised when the reading gets there.
     """
-    return read_text(_found(files, data), False)
+    found = _found(files, data)
+    for one in found:
+        if one.note is not None:
+            print(one.note, file=sys.stderr)
+    return read_text(found, False)
 
 
 def _found(files: tuple[Path, ...], data: DataConfig) -> list[TextSource]:
@@ -212,8 +206,4 @@ def _found(files: tuple[Path, ...], data: DataConfig) -> list[TextSource]:
         source, target = map(column_language, columns)
         if source is not None and target is not None:
             languages = source, target
-        found = text_sources(given, RequestedColumns(languages))
-        for one in found:
-            if one.note is not None:
-                print(one.note, file=sys.stderr)
-        return found
+        return text_sources(given, RequestedColumns(languages))

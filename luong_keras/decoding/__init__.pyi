@@ -16,4 +16,3 @@ from .scorers import Scorer as Scorer
 from .search import search as search
 from .strategy import DecodingStrategy as DecodingStrategy
 from .strategy import Hypotheses as Hypotheses
-from .unk_replacement import replace_unknown_words as replace_unknown_words

@@ -12,8 +12,12 @@ from luong_keras.ops.masking import may_be_equal
 
 
 def check_kinds(example, kind, objects):
-    """Refuses names, functions, and classes in the place of objects."""
-    if wrong := [each for each in objects if not isinstance(each, kind)]:
+    """Refuses names, functions and classes as objects, and one as a list."""
+    if isinstance(objects, str | kind) or not hasattr(objects, "__iter__"):
+        wrong = [objects]
+    else:
+        wrong = [each for each in objects if not isinstance(each, kind)]
+    if wrong:
         raise ValueError(
             f"Expected: a {kind.__name__} of luong_keras.decoding, as in "
             f"{example}. Received: {wrong[0]!r}."
@@ -74,7 +78,7 @@ def whole_number(name, value, least=1):
     if values is None:
         return value
     number = values.item() if values.ndim == 0 else value
-    check_numbers(least, **{name: number})
+    check_numbers(least, optional=True, **{name: number})
     return number
 
 

@@ -122,16 +122,14 @@ class Beam(DecodingStrategy):
         if forbidden is not None:
             suppressed = suppressed | forbidden
         count = at_most(k, size)
-        gains, words = top_words(
-            state.logits, count, suppressed, NEVER, state.bonus
-        )
+        gains, words = top_words(state.logits, count, suppressed, state.bonus)
         # Places beyond the vocabulary stay hopeless.
         missing = [(0, 0), (0, k - count)]
         k = self.num_hypotheses
         scores = ops.pad(gains[:, 0], missing, constant_values=NEVER)[:, :k]
-        scores = within(self.sizes, scores)
+        scores = mask_beyond(self.sizes, scores)
         words = ops.pad(words[:, 0], missing)[:, :k]
-        scores = alone(state.unfinished, scores)
+        scores = mask_finished(state.unfinished, scores)
         words = ops.where(state.unfinished[:, None], words, state.pad_id)
         pool = no_finished_hypotheses(
             ops.shape(words)[0], self.stack_size, scores.dtype
@@ -176,11 +174,11 @@ class Beam(DecodingStrategy):
         # A single hypothesis needs a second proposal beside `</s>`.
         proposals = at_most(max(self.max_size, 2), state.vocabulary_size)
         gains, words = top_words(
-            state.logits, proposals, state.suppressed, NEVER, state.bonus
+            state.logits, proposals, state.suppressed, state.bonus
         )
         if self.sizes is not None:
             maximum = ops.maximum(self.sizes, 2)[:, None]
-            gains = within(maximum, gains)
+            gains = mask_beyond(maximum, gains)
         shape = (-1, k * proposals)
         totals = ops.reshape(state.scores[..., None] + gains, shape)
         # At most K of them end, one of each hypothesis: K others are left.
@@ -230,7 +228,7 @@ class Beam(DecodingStrategy):
             ops.where(ends, NEVER * 2, found.totals), self.num_hypotheses
         )
         return self._grown(
-            state, found, ranked, within(self.sizes, live), order
+            state, found, ranked, mask_beyond(self.sizes, live), order
         )
 
     def _grown(self, state, found, ranked, live, order):
@@ -295,7 +293,7 @@ class Beam(DecodingStrategy):
         unfinished = ops.where(
             (ranks < self.num_hypotheses) & (live > NEVER / 2), final, NEVER
         )
-        return parents, within(self.stack_sizes, unfinished)
+        return parents, mask_beyond(self.stack_sizes, unfinished)
 
     @staticmethod
     def _collected(state, pool, finished, slots, unfinished, scores):
@@ -347,7 +345,7 @@ def best_of(
     ]
     best, order = largest(merged[0], size)
     parent, end = gather_beams(merged[1:], order)
-    return FinishedHypotheses(within(sizes, best), parent, end)
+    return FinishedHypotheses(mask_beyond(sizes, best), parent, end)
 
 
 def last_of(pool: FinishedHypotheses, sizes=None):
@@ -365,18 +363,19 @@ def have_room(pool: FinishedHypotheses, finishes, size):
     return taken + places <= size
 
 
-def alone(unfinished, scores):
-    """Scores (B, K), reduced to the first one in finished sentences.
+def mask_finished(unfinished, scores):
+    """Masks all scores (B, K) but the first one of finished sentences.
 
-    So it is in a sentence without room for a word: `unfinished` (B,) is False.
+    Those are the sentences without room for a word: `unfinished` (B,) is
+    False.
     """
     ranks = ops.arange(ops.shape(scores)[-1], dtype="int32")
     first = ops.cast(ops.where(ranks == 0, 0.0, NEVER), scores.dtype)
     return ops.where(unfinished[:, None], scores, first)
 
 
-def within(sizes, ranked):
-    """Scores (B, ..., R) whose rank a sentence's size (B, ...) leaves."""
+def mask_beyond(sizes, ranked):
+    """Masks scores (B, ..., R) of ranks beyond a sentence's size (B, ...)."""
     if sizes is None:
         return ranked
     ranks = ops.arange(ops.shape(ranked)[-1], dtype="int32")

@@ -3,7 +3,7 @@
 from luong_keras.decoding.argument_checks import whole_number
 from luong_keras.decoding.beam import Beam
 from luong_keras.decoding.scorers import LengthPenalty, Prefix
-from luong_keras.decoding.search import search
+from luong_keras.decoding.search import check_search, search
 from luong_keras.decoding.strategy import Hypotheses
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
@@ -62,11 +62,13 @@ def beam_search(
         best first.
     """
     beam_size = whole_number("beam_size", beam_size)
+    strategy = Beam(beam_size, stack_size, stack_keeps, beam_sizes, stack_sizes)
+    check_search(strategy, scorers)
     own = [] if prefix is None else [Prefix(prefix, prefix_lengths)]
     return search(
         step,
         states,
-        Beam(beam_size, stack_size, stack_keeps, beam_sizes, stack_sizes),
+        strategy,
         max_lengths,
         max_steps,
         min_lengths,

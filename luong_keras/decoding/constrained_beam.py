@@ -6,9 +6,9 @@ from luong_keras.decoding.argument_checks import check_words, counts_between
 from luong_keras.decoding.beam import (
     Beam,
     Candidates,
-    alone,
+    mask_beyond,
+    mask_finished,
     no_finished_hypotheses,
-    within,
 )
 from luong_keras.decoding.scorers import Scorer, marked_words
 from luong_keras.decoding.strategy import FinalHypotheses, StepOutput, StepState
@@ -151,7 +151,7 @@ class ConstrainedBeam(Beam):
         )
         (progress,) = gather_beams(found.more, order)
         return output._replace(
-            scores=alone(state.unfinished, output.scores),
+            scores=mask_finished(state.unfinished, output.scores),
             unfinished=state.max_lengths >= 2,
             strategy_state=(pool, progress),
         )
@@ -205,7 +205,7 @@ class ConstrainedBeam(Beam):
         suppressed, bonus = state.suppressed, state.bonus
         # One of them may be `</s>`.
         count = at_most(k + 1, state.vocabulary_size)
-        gains, words = top_words(state.logits, count, suppressed, NEVER, bonus)
+        gains, words = top_words(state.logits, count, suppressed, bonus)
         missing = [(0, 0), (0, 0), (0, k + 1 - count)]
         gains = ops.pad(gains, missing, constant_values=NEVER)
         words = ops.pad(words, missing)
@@ -214,7 +214,7 @@ class ConstrainedBeam(Beam):
         some = ops.any(self.phrases.lengths > 0, axis=1) | (state.position == 0)
         sizes = self.num_hypotheses if self.sizes is None else self.sizes
         sizes = ops.where(some, sizes + 1, ops.maximum(sizes, 2))
-        gains = within(sizes[:, None], gains)
+        gains = mask_beyond(sizes[:, None], gains)
         logits = masking.upcast(state.logits)
         every = logits - ops.logsumexp(logits, axis=-1, keepdims=True)
         if bonus is not None:
@@ -278,7 +278,7 @@ class ConstrainedBeam(Beam):
         order = ops.cast(order, "int32")
         taken = ops.where(active, found.totals, NEVER)
         (live,) = gather_beams([taken], order)
-        live, best = largest(within(self.sizes, live), self.num_hypotheses)
+        live, best = largest(mask_beyond(self.sizes, live), self.num_hypotheses)
         (order,) = gather_beams([order], ops.cast(best, "int32"))
         return self._grown(state, found, ranked, live, order)
 

@@ -127,7 +127,7 @@ class ModelEnsemble:
         config: that of the first model.
 
     Raises:
-        ValueError: for less than two models, models of other vocabularies,
+        ValueError: for fewer than two models, models of other vocabularies,
             or an unknown average.
     """
 

@@ -3,9 +3,9 @@
 from keras import ops
 
 from luong_keras.decoding.scorers import LengthPenalty
-from luong_keras.decoding.search import search
+from luong_keras.decoding.search import check_search, search
 from luong_keras.decoding.strategy import Hypotheses, IndependentSampler
-from luong_keras.decoding.top_words import NEVER, top_words
+from luong_keras.decoding.top_words import top_words
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
 
@@ -19,9 +19,7 @@ class Greedy(IndependentSampler):
 
     def pick(self, state, barred):
         # Where the best word may not be chosen, the second one is.
-        gains, words = top_words(
-            state.logits, 2, state.suppressed, NEVER, state.bonus
-        )
+        gains, words = top_words(state.logits, 2, state.suppressed, state.bonus)
         second = (words[..., 0] == state.eos_id) & barred
         return (
             ops.where(second, gains[..., 1], gains[..., 0]),
@@ -60,10 +58,12 @@ def greedy_search(
     Returns:
         `Hypotheses` with N = 1.
     """
+    strategy = Greedy()
+    check_search(strategy, scorers)
     return search(
         step,
         states,
-        Greedy(),
+        strategy,
         max_lengths,
         max_steps,
         min_lengths,

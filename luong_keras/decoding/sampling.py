@@ -108,20 +108,15 @@ class Sampling(IndependentSampler):
         size = ops.shape(logits)[-1]
         ranked, _ = largest(logits, size)
         ranks = ops.arange(size, dtype="int32")
-        scorer_states = ranks >= 0
+        kept = ranks >= 0
         if self.top_k is not None:
             top_k = of_each(self.top_k, "int32")
-            scorer_states = scorer_states & ((ranks < top_k) | (top_k < 1))
-            ranked = ops.where(scorer_states, ranked, NEVER)
+            kept = kept & ((ranks < top_k) | (top_k < 1))
+            ranked = ops.where(kept, ranked, NEVER)
         weights = ops.softmax(ranked, axis=-1)
         before = ops.cumsum(weights, axis=-1) - weights
-        scorer_states = scorer_states & (
-            before < of_each(self.top_p, logits.dtype)
-        )
-        last = (
-            ops.sum(ops.cast(scorer_states, "int32"), axis=-1, keepdims=True)
-            - 1
-        )
+        kept = kept & (before < of_each(self.top_p, logits.dtype))
+        last = ops.sum(ops.cast(kept, "int32"), axis=-1, keepdims=True) - 1
         least = ops.take_along_axis(ranked, ops.maximum(last, 0), axis=-1)
         # Rounding of the sum must not leave out a word of a sentence that
         # draws from all.

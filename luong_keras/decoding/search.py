@@ -101,8 +101,7 @@ def search(
     [[4, 4]]
     """
     refuse_model(step)
-    check_kinds("strategy=Beam(4)", DecodingStrategy, [strategy])
-    check_kinds("scorers=[NoRepeatedNgrams(3)]", Scorer, scorers)
+    check_search(strategy, scorers)
     given = tree.flatten(states)
     batch = given[0].shape[0] if given else None
     max_lengths = of_each_sentence("max_lengths", max_lengths, batch)
@@ -123,6 +122,12 @@ def search(
         (bos_id, eos_id, pad_id),
     )
     return loop.run(states)
+
+
+def check_search(strategy, scorers):
+    """Refuses what is no strategy, or no list of scorers."""
+    check_kinds("strategy=Beam(4)", DecodingStrategy, [strategy])
+    check_kinds("scorers=[NoRepeatedNgrams(3)]", Scorer, scorers)
 
 
 class _Running(NamedTuple):

@@ -196,15 +196,14 @@ class IndependentSampler(DecodingStrategy):
 
     def initialize(self, state: StepState) -> StepOutput:
         k = self.num_hypotheses
-        if not self._single:
-            state = state._replace(
-                logits=ops.repeat(state.logits, k, axis=1),
-                scores=ops.repeat(state.scores, k, axis=1),
-                scorer_states=[
-                    [ops.repeat(x, k, axis=1) for x in s]
-                    for s in state.scorer_states
-                ],
-            )
+        state = state._replace(
+            logits=ops.repeat(state.logits, k, axis=1),
+            scores=ops.repeat(state.scores, k, axis=1),
+            scorer_states=[
+                [ops.repeat(x, k, axis=1) for x in s]
+                for s in state.scorer_states
+            ],
+        )
         unfinished = ops.repeat(state.unfinished[:, None], k, axis=1)
         lengths = ops.zeros_like(state.scores, dtype="int32")
         return self.step(state, (unfinished, lengths))
@@ -241,17 +240,14 @@ class IndependentSampler(DecodingStrategy):
         ends = ops.where(lengths < maximum, lengths, -1)
         # Not where a step allowed no word.
         counted = state.scores > NEVER / 2
-        if not self._single:
-            counts = self.num_hypotheses
-            if self.counts is not None:
-                counts = ops.cast(self.counts, "int32")[:, None]
-            # Of a sentence without room for a word there is one.
-            counted = counted & (places < ops.where(maximum > 0, counts, 1))
+        counts = self.num_hypotheses
+        if self.counts is not None:
+            counts = ops.cast(self.counts, "int32")[:, None]
+        # Of a sentence without room for a word there is one.
+        counted = counted & (places < ops.where(maximum > 0, counts, 1))
         ranking = ops.where(counted, ranking, -float("inf"))
         lengths = ops.where(counted, lengths, 0)
         ends = ops.where(counted, ends, -1)
-        if self._single:
-            return FinalHypotheses(ranking, slots, lengths, ends)
         ranking, order = largest(ranking, self.num_hypotheses)
         order = ops.cast(order, "int32")
         return FinalHypotheses(
@@ -260,7 +256,3 @@ class IndependentSampler(DecodingStrategy):
             ops.take_along_axis(lengths, order, axis=-1),
             ops.take_along_axis(ends, order, axis=-1),
         )
-
-    @property
-    def _single(self):
-        return isinstance(self.num_hypotheses, int) and self.num_hypotheses == 1

@@ -14,9 +14,7 @@ NEVER = -1e30
 BLOCK = 64
 
 
-def top_words(
-    logits, count, suppressed=None, suppressed_value=NEVER, bonus=None
-):
+def top_words(logits, count, suppressed=None, bonus=None):
     """The `count` most probable words: their log-probabilities and ids.
 
     Args:
@@ -24,7 +22,6 @@ def top_words(
         count: how many words, N, at most V.
         suppressed: boolean, broadcastable to (B, K, V): words that come last,
             whatever their probability. None bars no word.
-        suppressed_value: about what their log-probability becomes.
         bonus: what is added to log-probabilities, broadcastable to
             (B, K, V), or None.
 
@@ -52,7 +49,7 @@ def top_words(
     if bonus is not None:
         logits = logits + ops.cast(bonus, logits.dtype)
     if suppressed is not None:
-        logits = ops.where(suppressed, suppressed_value, logits)
+        logits = ops.where(suppressed, NEVER, logits)
     values, words = top_k(logits, count)
     return values - best + highest, words
 

@@ -1,6 +1,6 @@
 """Scores of translations and alignments, and their plots.
 
-`bleu` scores a corpus, `length_analysis` scores it by sentence length,
+`translation_scores` scores a corpus, `length_analysis` by sentence length,
 `metrics` has what chooses the best epoch of a training run,
 `minimum_bayes_risk` chooses among samples, and `plots` draws alignments and
 length analyses.

@@ -1,19 +1,16 @@
 """BLEU of groups of sentences with similar lengths.
 
 Attention is expected to keep its quality on long sentences; this is the
-analysis that shows it. `bleu_by_length` groups by given limits of the source
-length, `bleu_by_reference_length` takes equally many sentences a group, as
-the paper's own script did.
+analysis that shows it.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from luong_keras.evaluation.bleu import (
+from luong_keras.evaluation.translation_scores import (
     References,
     check_sentences,
     corpus_bleu,
-    multi_bleu,
 )
 from luong_keras.tables import counted
 
@@ -96,73 +93,4 @@ def bleu_by_length(
             )
             mean = sum(lengths[row] for row in rows) / len(rows)
             groups.append(LengthGroup(low, high, len(rows), mean, bleu.score))
-    return groups
-
-
-class ReferenceLengthGroup(NamedTuple):
-    """Sentences of neighbouring reference lengths and their BLEU.
-
-    `cumulative_bleu` is that of this group and all shorter ones together;
-    `length` is the number of words of the group's longest reference.
-    """
-
-    bleu: float
-    cumulative_bleu: float
-    length: int
-    sentences: int
-
-
-def bleu_by_reference_length(
-    hypotheses: Sequence[str],
-    references: Sequence[str],
-    group_size: int = 200,
-) -> list[ReferenceLengthGroup]:
-    """Scores groups of equally many sentences, the shortest references first.
-
-    Sentences are sorted by the length of the reference, equally long ones in
-    the order given, cut into groups and scored by `multi_bleu`.
-
-    Args:
-        hypotheses: tokenised translations.
-        references: tokenised reference translations.
-        group_size: number of sentences of each group but the last, which
-            has those that are left.
-
-    Returns:
-        The groups, shortest first.
-
-    Raises:
-        ValueError: if the lists differ in length or are empty, or
-            `group_size` is not positive.
-
-    Example:
-        >>> text = ["das ist ein langer Satz", "ein kurzer Satz hier"]
-        >>> for group in bleu_by_reference_length(text, text, group_size=1):
-        ...     print(group.length, group.sentences, round(group.bleu))
-        4 1 100
-        5 1 100
-    """
-    check_sentences(hypotheses, references)
-    if group_size < 1:
-        raise ValueError(
-            f"`group_size` must be positive. Received: {group_size}. Pass the "
-            "number of sentences of a group, such as 200."
-        )
-    lengths = [len(reference.split()) for reference in references]
-    order = sorted(range(len(lengths)), key=lengths.__getitem__)
-    hypotheses = [hypotheses[row] for row in order]
-    references = [references[row] for row in order]
-    groups = []
-    for start in range(0, len(order), group_size):
-        stop = min(start + group_size, len(order))
-        group = multi_bleu(hypotheses[start:stop], references[start:stop])
-        cumulative = multi_bleu(hypotheses[:stop], references[:stop])
-        groups.append(
-            ReferenceLengthGroup(
-                group.score,
-                cumulative.score,
-                lengths[order[stop - 1]],
-                stop - start,
-            )
-        )
     return groups

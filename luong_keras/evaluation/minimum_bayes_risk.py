@@ -5,6 +5,8 @@ from __future__ import annotations
 import collections
 from collections.abc import Callable, Sequence
 
+from luong_keras.missing_package import needs
+
 UTILITIES = ("chrf", "bleu")
 
 
@@ -49,13 +51,8 @@ def _measure(utility: str) -> Callable[[str, str], float]:
             f"`utility` must be one of {', '.join(UTILITIES)}. Received: "
             f"utility={utility!r}."
         )
-    try:
+    with needs("sacrebleu"):
         import sacrebleu
-    except ImportError as error:
-        raise ImportError(
-            "Minimum Bayes risk needs sacrebleu, which is not installed. "
-            "Install it with `pip install luong-keras[train]`."
-        ) from error
     metric = (
         sacrebleu.CHRF()
         if utility == "chrf"

@@ -18,6 +18,7 @@ import numpy as np
 
 from luong_keras.evaluation.length_analysis import LengthGroup
 from luong_keras.files.atomic_file import atomic_path
+from luong_keras.missing_package import needs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -169,17 +170,12 @@ def plot_length_analysis(
 def _new_axes(width: float, height: float, shown: bool = False) -> Axes:
     """The axes of a new figure; a notebook shows it if `shown`."""
     size: dict[str, Any] = {"figsize": (width, height), "layout": "constrained"}
-    try:
+    with needs("matplotlib"):
         if shown:
             from matplotlib import pyplot
 
             return pyplot.subplots(**size)[1]
         from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError(
-            "Plots need matplotlib, which is not installed. Install it with "
-            "`pip install luong-keras[train]`."
-        ) from error
     # A Figure made without pyplot draws with the canvas its format needs.
     return Figure(**size).add_subplot()
 

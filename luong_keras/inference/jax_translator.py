@@ -12,6 +12,7 @@ from luong_keras.decoding.greedy import greedy_search
 from luong_keras.decoding.strategy import Hypotheses
 from luong_keras.inference.translation import places_by_length
 from luong_keras.inference.translation_graph import TranslationGraph
+from luong_keras.progress import Advance
 from luong_keras.with_tensorflow import tf
 
 
@@ -40,10 +41,13 @@ class JaxTranslator(TranslationGraph):
         self._variables = self.translation_model.model.variables
         self._compiled = jax.jit(self._greedy, static_argnames="max_steps")
 
-    def translate(self, lines: Sequence[str]) -> list[str]:
+    def translate(
+        self, lines: Sequence[str], advance: Advance | None = None
+    ) -> list[str]:
         """The translation of every line, in order.
 
-        One `TruncationWarning` a call tells what was cut.
+        One `TruncationWarning` a call tells what was cut. `advance` is called
+        with the number of sentences of each batch that is done.
         """
         results = [""] * len(lines)
         cut = self._truncated_places()
@@ -54,6 +58,8 @@ class JaxTranslator(TranslationGraph):
                 results[place] = found["translations"][row, 0].numpy().decode()
                 truncated = bool(found["truncated"][row])
                 cut.add(place, truncated, bool(found["unfinished"][row, 0]))
+            if advance is not None:
+                advance(len(places))
         cut.warn(stacklevel=2)
         return results
 

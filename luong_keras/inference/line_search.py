@@ -15,6 +15,7 @@ from luong_keras.inference.search_options import (
 from luong_keras.inference.search_runner import ALL
 from luong_keras.inference.translation import places_by_length
 from luong_keras.inference.translation_graph import TranslationGraph
+from luong_keras.progress import Advance
 from luong_keras.text.threads import batches_at_once, in_threads
 from luong_keras.with_tensorflow import tf
 
@@ -39,13 +40,21 @@ class LineSearch:
             autograph=False,
         )
 
-    def batches(self, lines, options, cut, num_return_sequences=ALL):
+    def batches(
+        self,
+        lines,
+        options,
+        cut,
+        advance: Advance | None = None,
+        num_return_sequences=ALL,
+    ):
         """Places of lines of like length, and the arrays of what is found.
 
         Args:
             lines: the sentences, as `text_column` makes them.
             options: what they choose of their search, by name.
             cut: `TruncatedPlaces`; has them after the last batch.
+            advance: takes the number of sentences of each batch.
             num_return_sequences: how many translations of each are read,
                 where no option says it.
         """
@@ -65,16 +74,19 @@ class LineSearch:
             truncated[places] = arrays["truncated"]
             unfinished[places] = arrays["unfinished"][:, 0]
             yield places, arrays
+            if advance is not None:
+                advance(len(places))
         for place, each in enumerate(zip(truncated, unfinished, strict=True)):
             cut.add(place, *map(bool, each))
 
     def _answers(self, answered, lines):
         batches = places_by_length(lines, self._graph.decoding.batch_size)
         # The first one makes the graph, for which Keras is no place for
-        # threads; without graphs nothing is.
+        # threads; without graphs nothing is, and in another thread the scope
+        # of a strategy is left, so that it would be made again.
         yield from map(answered, itertools.islice(batches, 1))
-        eager = tf.config.functions_run_eagerly()
-        threads = 1 if eager else batches_at_once()
+        one = tf.config.functions_run_eagerly() or tf.distribute.has_strategy()
+        threads = 1 if one else batches_at_once()
         yield from in_threads(answered, batches, threads)
 
     def _columns(self, options, count):
@@ -86,18 +98,37 @@ class LineSearch:
             )
         if all(value is None for value in options.values()):
             return None
-        maximum = self._graph.search_runner.max_beam_size
-        beams = options.get("beam_size")
-        if beams is not None and np.max(beams, initial=0) > maximum:
+        columns = {
+            name: option_column(name, options.get(name), count)
+            for name in SEARCH_OPTIONS
+        }
+        self._check_sizes(columns)
+        return list(columns.values())
+
+    def _check_sizes(self, columns):
+        """Refuses larger beams, and more translations, than a search has."""
+        decoding = self._graph.decoding
+        beams, maximum = (
+            columns["beam_size"],
+            self._graph.search_runner.max_beam_size,
+        )
+        if np.max(beams, initial=0) > maximum:
             raise ValueError(
                 f"Expected: beam_size of at most {maximum}. Received: "
-                f"beam_size={beams}. Make the translator with a larger "
+                f"beam_size={np.max(beams)}. Make the translator with a larger "
                 "decoding.beam_size or max_beam_size."
             )
-        return [
-            option_column(name, options.get(name), count)
-            for name in SEARCH_OPTIONS
-        ]
+        beams = np.where(beams > 0, beams, decoding.beam_size)
+        most = np.where(columns["temperature"] > 0, maximum, beams)
+        if decoding.stack_size is not None:
+            most = np.full_like(most, decoding.stack_size)
+        for place in np.flatnonzero(columns["n_best"] > most)[:1]:
+            raise ValueError(
+                f"Expected: n_best of at most {most[place]}, the translations "
+                "that the search keeps. Received: n_best="
+                f"{columns['n_best'][place]}. Give beam_size too, or make the "
+                "translator with decoding.with_(n_best=…)."
+            )
 
     @functools.cached_property
     def _with_options(self):

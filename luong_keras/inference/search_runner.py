@@ -20,7 +20,7 @@ from luong_keras.decoding.scorers import (
     Prefix,
     Scorer,
 )
-from luong_keras.decoding.search import search
+from luong_keras.decoding.search import check_search, search
 from luong_keras.decoding.strategy import DecodingStrategy, Hypotheses
 from luong_keras.inference.request_options import RequestOptions
 from luong_keras.inference.search_options import (
@@ -64,6 +64,7 @@ class SearchRunner:
         strategy: DecodingStrategy | None = None,
         scorers: Sequence[Scorer] = (),
     ) -> None:
+        check_search(strategy or Greedy(), scorers)
         self.decoding = decoding
         self.config = config
         self.strategy = strategy

@@ -35,6 +35,7 @@ from luong_keras.inference.word_links import (
     refuse_without_attention,
 )
 from luong_keras.models.translation_model import TranslationModel
+from luong_keras.progress import Advance
 from luong_keras.tables import counted, html_table
 from luong_keras.text.preprocessing import Preprocessor
 from luong_keras.text.threads import batches_of
@@ -49,8 +50,7 @@ _BATCHES_AHEAD = 100  # that are sorted by length together
 class TextTranslator(TranslationGraph):
     """A trained model, or several, with tokenizers and a search.
 
-    Everything from the string to the string runs in the TensorFlow graph, so
-    that what is served is what was evaluated.
+    All of it runs in the TensorFlow graph: what is served was evaluated.
 
     Args:
         translation_model: the trained `TranslationModel`, or several of the
@@ -169,7 +169,11 @@ class TextTranslator(TranslationGraph):
         ]
 
     def translate(
-        self, lines: Sequence[str], **options: Unpack[SearchSettings]
+        self,
+        lines: Sequence[str],
+        *,
+        advance: Advance | None = None,
+        **options: Unpack[SearchSettings],
     ) -> list[str]:
         """The best translation of every line, in order.
 
@@ -179,6 +183,8 @@ class TextTranslator(TranslationGraph):
 
         Args:
             lines: the sentences.
+            advance: for a progress bar, called with the number of sentences
+                of each batch that is done.
             **options: what they choose of their search, one value for all
                 or one for each.
 
@@ -188,17 +194,17 @@ class TextTranslator(TranslationGraph):
             ... )  # doctest: +SKIP
         """
         cut = self._truncated_places()
-        results = self._best(lines, options, cut)
+        results = self._best(lines, options, cut, advance)
         cut.warn(stacklevel=2)
         return results
 
-    def _best(self, lines, options, cut, first=0):
+    def _best(self, lines, options, cut, advance=None, first=0):
         if options:
             options = NbestSettings(**options, n_best=1)
         lines = text_column(lines, "lines", first)
         results = [""] * len(lines)
         batches = self._line_search.batches(
-            lines, options, cut, num_return_sequences=1
+            lines, options, cut, advance, num_return_sequences=1
         )
         for places, arrays in batches:
             for row, place in enumerate(places):
@@ -230,13 +236,17 @@ class TextTranslator(TranslationGraph):
         first, all_cut = 0, self._truncated_places()
         for part in batches_of(lines, size):
             cut = self._truncated_places()
-            yield from self._best(part, options, cut, first)
+            yield from self._best(part, options, cut, first=first)
             all_cut.extend(cut, range(first, first + len(part)))
             first += len(part)
         all_cut.warn(stacklevel=2)
 
     def nbest(
-        self, lines: Sequence[str], **options: Unpack[NbestSettings]
+        self,
+        lines: Sequence[str],
+        *,
+        advance: Advance | None = None,
+        **options: Unpack[NbestSettings],
     ) -> NBest:
         """The n best translations of every line, in order.
 
@@ -245,18 +255,20 @@ class TextTranslator(TranslationGraph):
 
         Args:
             lines: the sentences.
-            **options: as those of `translate`, and `n_best`, how many are
-                num_return_sequences: all that the search keeps without it.
+            advance: as that of `translate`.
+            **options: as those of `translate`, and `n_best`, how many to
+                return; all that the search keeps when omitted.
         """
         cut = self._truncated_places()
-        results = self._all(lines, options, cut)
+        results = self._all(lines, options, cut, advance)
         cut.warn(stacklevel=2)
         return results
 
-    def _all(self, lines, options, cut):
+    def _all(self, lines, options, cut, advance=None):
         lines = text_column(lines, "lines")
         results = NBest(NBest() for _ in lines)
-        for places, arrays in self._line_search.batches(lines, options, cut):
+        batches = self._line_search.batches(lines, options, cut, advance)
+        for places, arrays in batches:
             for row, place in enumerate(places):
                 results[place] = translations_of(
                     arrays, row, self.decoding.alignment_step
@@ -287,12 +299,17 @@ class TextTranslator(TranslationGraph):
         return found
 
     def score(
-        self, sources: Sequence[str], targets: Sequence[str]
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        *,
+        advance: Advance | None = None,
     ) -> list[ScoredTranslation]:
         """Scores of given translations, in order.
 
         The decoder is forced to produce each target (forced decoding). Both
         texts are cut at `max_source_length`; `truncated` of a result says so.
+        `advance` is as that of `translate`.
         """
         sources = [*text_column(sources, "sources")]
         targets = [*text_column(targets, "targets")]
@@ -310,6 +327,8 @@ class TextTranslator(TranslationGraph):
             arrays = {name: t.numpy() for name, t in found.items()}
             for row, place in enumerate(places):
                 results[place] = scored_translation_of(arrays, row)
+            if advance is not None:
+                advance(len(places))
         return [results[place] for place in range(len(sources))]
 
     def alignments(
@@ -317,20 +336,22 @@ class TextTranslator(TranslationGraph):
         sources: Sequence[str],
         targets: Sequence[str],
         with_end: bool = False,
+        *,
+        advance: Advance | None = None,
     ) -> list[np.ndarray]:
         """Attention weights (T, S) of given translations.
 
         Row t has the weights of the step that produces word t of a target,
         as `score` finds them. `with_end` adds the row of the step that reads
         the last word and produces `</s>`. One `TruncationWarning` a call
-        names the pairs that were cut.
+        names the pairs that were cut. `advance` is as that of `translate`.
 
         Raises:
             ValueError: for a model without attention.
         """
         refuse_without_attention(self.translation_model)
         end = None if with_end else -1
-        scored = self.score(sources, targets)
+        scored = self.score(sources, targets, advance=advance)
         cut_pairs(scored).warn(stacklevel=2)
         return [one.alignments[:end] for one in scored]
 

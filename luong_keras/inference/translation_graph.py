@@ -39,8 +39,6 @@ from luong_keras.with_tensorflow import tf
 # A text is cut at this many bytes for each token that may be read, so that
 # one line of megabytes costs no more than any other.
 BYTES_OF_A_TOKEN = 64
-
-
 # Of the phrases that a translation must or must not have, for each sentence.
 MAX_PHRASES = 8
 MAX_PHRASE_TOKENS = 16

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from luong_keras.alignment.aer import best_links
@@ -15,10 +18,6 @@ from luong_keras.inference.translation import (
 
 if TYPE_CHECKING:
     from luong_keras.inference.text_translator import TextTranslator
-import difflib
-import unicodedata
-from collections import Counter
-from collections.abc import Iterable
 
 _SPACE = "\u2581"  # what SentencePiece writes for a space
 

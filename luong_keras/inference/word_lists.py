@@ -33,7 +33,7 @@ class UnknownWords(tf.Module):
     ) -> None:
         super().__init__()
         self.alignment_step = alignment_step
-        words = read_dictionary(dictionary).words if dictionary else {}
+        words = read_dictionary(dictionary) if dictionary else {}
         self._table = self._make_table(words) if words else None
 
     def replace(self, ids, alignments, tokens, source_tokens) -> tf.Tensor:

@@ -12,12 +12,20 @@ from keras import backend
 from luong_keras.ops.masking import may_be_equal
 
 _FORMS = {2: "(B, U)", 3: "(B, T, E)"}
+# The paper's names of `alignment`, where they came for it.
+_PAPER = {
+    "local-m": " The paper's local-m is 'monotonic'.",
+    "local-p": " The paper's local-p is 'predictive'.",
+}
 
 
-def check_numbers(least=1, **given):
-    """Raises unless every argument is an integer from `least` on, or None."""
+def check_numbers(least=1, optional=False, **given):
+    """Raises unless every argument is an integer from `least` on.
+
+    `optional` allows None, too.
+    """
     for name, number in given.items():
-        if number is None:
+        if number is None and optional:
             continue
         whole = isinstance(number, numbers.Integral)
         if not whole or isinstance(number, bool) or number < least:
@@ -55,7 +63,7 @@ def check_choice(choices, **given):
         if value not in choices:
             raise ValueError(
                 f"`{name}` must be one of {tuple(choices)}. "
-                f"Received: {name}={value!r}."
+                f"Received: {name}={value!r}.{_PAPER.get(value, '')}"
             )
 
 

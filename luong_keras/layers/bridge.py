@@ -12,7 +12,6 @@ from luong_keras.layers.checked_layer import (
     check_format,
     note_format,
 )
-from luong_keras.ops.backends import check_float64
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
@@ -57,7 +56,6 @@ class Bridge(CheckedLayer):
     ):
         check_numbers(units=units, num_states=num_states)
         super().__init__(name=name, dtype=dtype, trainable=trainable)
-        check_float64(self)
         self.units = units
         self.num_states = num_states
         self.kernel_initializer = keras.initializers.get(kernel_initializer)

@@ -6,6 +6,7 @@ import inspect
 import keras
 from keras import tree
 
+from luong_keras.ops.backends import check_float64
 from luong_keras.ops.masking import may_be_equal
 
 # Arguments that hold several tensors; all others are one.
@@ -26,7 +27,7 @@ _MEMORY = (
     "The memory is an argument of the call: `layer(query, memory)` for "
     "attention layers, `memory=` in the call of decoders and cells."
 )
-_NO_CAUSE = (
+_NOT_CAUSAL = (
     "Attention from a decoder to a source has no later words to hide. "
     "`keras.layers.Attention` has a causal mask, for attention to itself."
 )
@@ -56,7 +57,8 @@ FOREIGN = {
     "recurrent_dropout": "`dropout=` drops the input of every recurrent layer; "
     "with `dropout_style='sequence'` one mask serves all steps.",
     "constants": "What every step attends to is `memory=`.",
-    "go_backwards": "`Encoder(reverse=True)` reads from the last word to the "
+    "go_backwards": "A decoder reads what it has written and has one "
+    "direction. `Encoder(reverse=True)` reads from the last word to the "
     "first, `Encoder(bidirectional=True)` both ways.",
     **dict.fromkeys(("sequence", "sequences"), "It is called `inputs`."),
     **dict.fromkeys(("activation", "recurrent_activation"), _FIXED),
@@ -80,7 +82,7 @@ FOREIGN = {
     ),
     # keras.layers.Attention, AdditiveAttention and MultiHeadAttention.
     **dict.fromkeys(("mask", "attention_mask", "key_mask"), _MASK),
-    **dict.fromkeys(("use_causal_mask", "causal"), _NO_CAUSE),
+    **dict.fromkeys(("use_causal_mask", "causal"), _NOT_CAUSAL),
     **dict.fromkeys(
         ("num_heads", "key_dim", "value_dim", "attention_axes"), _HEADS
     ),
@@ -99,6 +101,10 @@ FOREIGN = {
     "scale": "It is called `use_scale`.",
     "normalize": "`BahdanauAttention(normalize=True)` has it.",
     "num_units": "It is called `units`.",
+    **dict.fromkeys(
+        ("D", "window", "window_size", "window_width"),
+        "The paper's D is `half_width`: a window has 2 D + 1 positions.",
+    ),
     "attention_mechanism": "It is called `attention`.",
     "attention_layer_size": "The attentional vector has the width `units`.",
     "attention_layer": "`attentional_activation=` and `attentional_bias=` "
@@ -117,15 +123,19 @@ FORMAT = 2
 class CheckedLayer(keras.layers.Layer):
     """A Keras layer that refuses wrong arguments before it is built.
 
-    Argument names of other libraries, and ragged, sparse or nested values in
-    place of a tensor, raise a `ValueError`. A subclass checks the rest in
-    `_check_call`, which receives the arguments of a call by name. A
-    variable is replaced by its value.
+    Argument names of other libraries, float64 where the backend rounds it, and
+    ragged, sparse or nested values in place of a tensor, raise a `ValueError`.
+    A subclass checks the rest in `_check_call`, which receives the arguments
+    of a call by name. A variable is replaced by its value.
     """
 
     def __new__(cls, *args, **kwargs):
         _refuse_foreign(cls, cls.__init__, kwargs)
         return super().__new__(cls, *args, **kwargs)
+
+    def __init__(self, name=None, dtype=None, trainable=True):
+        super().__init__(name=name, dtype=dtype, trainable=trainable)
+        check_float64(self)
 
     def __call__(self, *args, **kwargs):
         _refuse_foreign(type(self), type(self).call, kwargs)

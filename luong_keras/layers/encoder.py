@@ -23,7 +23,7 @@ from luong_keras.layers.rnn.cell_weights import drawn_wide
 from luong_keras.layers.rnn.input_feeding_cells import (
     InputFeedingLSTMCell,
 )
-from luong_keras.ops.backends import check_float64, dropout
+from luong_keras.ops.backends import dropout
 from luong_keras.ops.devices import has_gpu
 from luong_keras.ops.masking import zero_where_masked
 from luong_keras.ops.products import product
@@ -112,7 +112,6 @@ class Encoder(CheckedLayer):
         check_choice(DROPOUT_STYLES, dropout_style=dropout_style)
         check_share(dropout=dropout)
         super().__init__(name=name, dtype=dtype, trainable=trainable)
-        check_float64(self)
         if bidirectional and (reverse or units % 2):
             raise ValueError(
                 "A bidirectional encoder needs even `units` and no "

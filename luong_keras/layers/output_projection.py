@@ -8,7 +8,6 @@ from luong_keras.layers.checked_layer import CheckedLayer
 from luong_keras.layers.embedding import embedding_table
 from luong_keras.missing_package import private_name
 from luong_keras.ops import loops
-from luong_keras.ops.backends import check_float64
 from luong_keras.ops.chunked_loss import chunked_word_losses
 from luong_keras.ops.cross_entropy import (
     check_smoothing,
@@ -67,7 +66,6 @@ class OutputProjection(CheckedLayer):
     ):
         check_numbers(vocabulary_size=vocabulary_size)
         super().__init__(name=name, dtype=dtype, trainable=trainable)
-        check_float64(self)
         if embedding is not None and embedding.input_dim != vocabulary_size:
             raise ValueError(
                 "A tied embedding needs one row a word. Expected: "

@@ -5,7 +5,6 @@ import keras
 from luong_keras.layers.argument_checks import check_numbers
 from luong_keras.layers.checked_layer import CheckedLayer
 from luong_keras.layers.output_projection import share_again
-from luong_keras.ops.backends import check_float64
 from luong_keras.ops.cross_entropy import check_smoothing
 from luong_keras.special_tokens import PAD_ID
 
@@ -65,7 +64,6 @@ class WordLosses(CheckedLayer):
                     f"label_smoothing={label_smoothing}. Leave one of them out."
                 )
         super().__init__(name=name, dtype=dtype, trainable=trainable)
-        check_float64(self)
         self.supports_masking = True
         self.projection = projection
         self.sharing_may_be_lost = False

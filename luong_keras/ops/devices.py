@@ -40,7 +40,7 @@ def has_bfloat16() -> bool:
 
 
 def _compute_capability() -> float | None:
-    """That of the first NVIDIA GPU; None where there is none."""
+    """Compute capability of the first NVIDIA GPU; None without one."""
     if backend.backend() == "tensorflow":
         import tensorflow as tf
 
@@ -72,7 +72,7 @@ def replica_count():
 
 
 def _context():
-    """That of this replica, None where one is alone or all are meant."""
+    """This replica's context; None where one is alone or all are meant."""
     if replica_count() == 1:
         return None
     import tensorflow as tf

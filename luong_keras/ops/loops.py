@@ -14,9 +14,9 @@ BACKENDS = ("tensorflow", "jax", "torch")
 def stacking_loop(body, carry, xs, stacked, kept=0, reverse=False):
     """Runs a body over the first axis of sequences.
 
-    Like `keras.ops.scan`, which on TensorFlow takes one sequence only and
-    copies what a backward loop reads. Nothing is differentiated through it;
-    see `with_custom_gradient`.
+    It does what `keras.ops.scan` does, which on TensorFlow takes one sequence
+    only and copies what a backward loop reads. The backend differentiates it,
+    or a second loop is its gradient; see `with_custom_gradient`.
 
     Args:
         body: `body(carry, x) -> (carry, ys, zs)`, of the carry and one step

@@ -24,11 +24,8 @@ class Span(NamedTuple):
 
 def wider_dtype(dtype) -> str:
     """The wider of float32 and `dtype`: float64 stays, half is raised."""
-    return (
-        "float64"
-        if backend.standardize_dtype(dtype) == "float64"
-        else ("float32")
-    )
+    is_wide = backend.standardize_dtype(dtype) == "float64"
+    return "float64" if is_wide else "float32"
 
 
 def upcast(x):
@@ -46,17 +43,6 @@ def span(mask):
     # In an empty row `first` is after the end.
     first = ops.minimum(first, end)
     return Span(first, end - first)
-
-
-def combine_masks(*masks):
-    """The logical and of the masks that are not None; None without any."""
-    present = [ops.cast(mask, "bool") for mask in masks if mask is not None]
-    if not present:
-        return None
-    combined = present[0]
-    for mask in present[1:]:
-        combined = ops.logical_and(combined, mask)
-    return combined
 
 
 def masked_softmax(scores, mask=None):

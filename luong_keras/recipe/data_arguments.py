@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import filecmp
 import itertools
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,11 +13,11 @@ from typing import Any
 
 from luong_keras.config import RunConfig
 from luong_keras.config.values import checked_values, with_values
-from luong_keras.data.datasets import requested
+from luong_keras.data.datasets import requested_columns
 from luong_keras.data.parallel_text import without_compression
-from luong_keras.data.sources.columns import RequestedColumns, guessed_columns
+from luong_keras.data.sources.columns import RequestedColumns
 from luong_keras.data.sources.registry import FILE_NAMES, object_kind
-from luong_keras.data.sources.source_kinds import one_line, text_or_none
+from luong_keras.data.sources.source_kinds import text_or_none
 from luong_keras.data.text_files import (
     is_columns,
     read_text,
@@ -110,7 +111,7 @@ def starting_settings(
     pairs = characters = 0
     assert data.train is not None  # as the text is the user's
     sources = text_sources(
-        data.train, requested(data), data.weights is not None
+        data.train, requested_columns(data), data.weights is not None
     )
     for pair in itertools.islice(read_text(sources, True), TINY_PAIRS):
         pairs += 1
@@ -191,19 +192,16 @@ def _named(
     pairs, note = kind.read(text, requested)
     if note is not None:
         print(note)
-    return _written(pairs, run.pairs / f"{part}.tsv", run, requested)
+    return _written(pairs, run.pairs / f"{part}.jsonl", run)
 
 
 def _written(
-    pairs: Iterable[tuple[Any, Any]],
-    path: Path,
-    run: RunFolder,
-    requested: RequestedColumns,
+    pairs: Iterable[tuple[Any, Any]], path: Path, run: RunFolder
 ) -> str:
     """Writes pairs as a file, unless it is there already."""
     with atomic_path(path) as temporary:
         with open(temporary, "wb") as file:
-            for line in _lines(pairs, requested):
+            for line in _lines(pairs):
                 file.write(line)
         if path.exists():
             same = filecmp.cmp(path, temporary, shallow=False)
@@ -217,7 +215,7 @@ def _written(
 
 
 def _cell(value: Any, number: int) -> str:
-    """A sentence as a cell, which is read again as it is."""
+    """A sentence, of which a missing one is empty."""
     text = text_or_none(value)
     if text is None:
         if not _is_missing(value):
@@ -227,8 +225,6 @@ def _cell(value: Any, number: int) -> str:
                 "to str first."
             )
         return ""
-    if text.startswith('"'):
-        text = '"' + text.replace('"', '""') + '"'
     return text
 
 
@@ -240,25 +236,17 @@ def _is_missing(value: Any) -> bool:
         return True
 
 
-def _lines(
-    pairs: Iterable[tuple[Any, Any]], requested: RequestedColumns
-) -> Iterator[bytes]:
-    """The lines of a file of two columns."""
+def _lines(pairs: Iterable[tuple[Any, Any]]) -> Iterator[bytes]:
+    """The lines of a JSON file, a list of source and target each."""
+    number = 0
     for number, pair in enumerate(pairs, start=1):
         cells = [_cell(text, number) for text in pair]
-        if number == 1:
-            # A header where the columns are looked for by their names, or
-            # where the first pair would be taken for one.
-            if requested.columns is not None:
-                yield (
-                    "\t".join(map(one_line, requested.columns)).encode() + b"\n"
-                )
-            elif guessed_columns(cells, requested.languages) is not None:
-                yield b"source\ttarget\n"
         try:
-            yield "\t".join(cells).encode("utf-8") + b"\n"
+            yield json.dumps(cells, ensure_ascii=False).encode() + b"\n"
         except UnicodeEncodeError as error:
             raise ValueError(
                 f"Pair {number} cannot be written as UTF-8 ({error.reason}). "
                 f"Received: {pair!r:.200}."
             ) from error
+    if not number:
+        raise ValueError("Expected: sentence pairs. Received: none of them.")

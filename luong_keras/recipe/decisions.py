@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from luong_keras.config import RunConfig
-from luong_keras.data.datasets import requested
+from luong_keras.data.datasets import requested_columns
 from luong_keras.data.text_files import is_columns, read_text, text_sources
 from luong_keras.evaluation.metrics.bleu import language_of_script
 from luong_keras.evaluation.metrics.metric import Metric, Target
@@ -56,7 +56,7 @@ def decide_languages(config: RunConfig, run: RunFolder) -> RunConfig:
     if data.train is None:
         return config  # The error is that of whoever reads it.
     sources = text_sources(
-        data.train, requested(data), data.weights is not None
+        data.train, requested_columns(data), data.weights is not None
     )
     pairs = [
         pair

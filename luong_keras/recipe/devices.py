@@ -110,8 +110,8 @@ class LostProcessError(OSError):
 
 
 @contextlib.contextmanager
-def told_of_lost_processes(devices: Devices) -> Iterator[None]:
-    """Says in words that the exchange with another process has broken off.
+def report_lost_processes(devices: Devices) -> Iterator[None]:
+    """Report a lost connection as `LostProcessError`.
 
     Raises:
         LostProcessError: with the reason.

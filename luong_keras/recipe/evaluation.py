@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,22 +17,18 @@ from luong_keras.alignment.aer import (
     parse_alignments,
 )
 from luong_keras.config import DataConfig
-from luong_keras.evaluation.bleu import (
+from luong_keras.evaluation.length_analysis import bleu_by_length
+from luong_keras.evaluation.metrics.metric import Target
+from luong_keras.evaluation.metrics.registry import find_metric
+from luong_keras.evaluation.translation_scores import (
     BleuScore,
     References,
     by_position,
     corpus_bleu,
 )
-from luong_keras.evaluation.length_analysis import bleu_by_length
-from luong_keras.evaluation.metrics.metric import Target
-from luong_keras.evaluation.metrics.registry import find_metric
 from luong_keras.files.path_checks import no_link
 from luong_keras.inference.text_translator import TextTranslator
-from luong_keras.inference.translation import (
-    ScoredTranslation,
-    Translation,
-    places_by_length,
-)
+from luong_keras.inference.translation import ScoredTranslation, Translation
 from luong_keras.progress import progress_bar
 from luong_keras.text.preprocessing import Preprocessor, preprocessor
 from luong_keras.truncation import TruncationInParts, cut_pairs
@@ -86,8 +81,8 @@ class Evaluation:
 
     def translations(self, sources: Sequence[str]) -> list[Translation]:
         """The best translation of every source."""
-        found = self._with_progress(
-            "translating", self.translator.nbest, sources
+        found = with_progress(
+            self.translator.nbest, sources, what="translating"
         )
         return [nbest[0] for nbest in found]
 
@@ -124,8 +119,11 @@ class Evaluation:
     ) -> list[ScoredTranslation]:
         """Scores of the references by the translator."""
         sources, targets = zip(*pairs, strict=True)
-        return self._with_progress(
-            "scoring the references", self.translator.score, sources, targets
+        return with_progress(
+            self.translator.score,
+            sources,
+            targets,
+            what="scoring the references",
         )
 
     def alignment_error_rate(
@@ -133,21 +131,15 @@ class Evaluation:
     ) -> float:
         """AER of the attention when forced to produce the references."""
         sources, targets = zip(*pairs, strict=True)
-        weights = self._with_progress(
-            "aligning the references",
+        weights = with_progress(
             functools.partial(self.translator.alignments, with_end=True),
             sources,
             targets,
+            what="aligning the references",
         )
         step = self.translator.decoding.alignment_step
         found = [best_links(w, w.shape[1], len(w) - 1, step) for w in weights]
         return alignment_error_rate(found, parse_alignments(links))
-
-    def _with_progress(
-        self, what: str, answer: Callable, *columns: Sequence[str]
-    ):
-        size = self.translator.decoding.batch_size
-        return with_batched_progress(answer, *columns, size=size, what=what)
 
 
 def text_scores(
@@ -284,46 +276,32 @@ def bleu_scores(
     }
 
 
-def with_batched_progress(
-    answer: Callable[..., Sequence[Answer]],
-    *columns: Sequence[str],
-    size: int,
-    what: str,
+def with_progress(
+    answer: Callable[..., list[Answer]], *columns: Sequence[str], what: str
 ) -> list[Answer]:
-    """Runs a method of a translator batch by batch, with a bar.
+    """Runs a method of a translator on all rows, with a bar.
 
-    The batches are those that it would make of all lines itself, so that the
-    answers are the same to the last digit. What it warns of as cut becomes one
-    line on standard error.
+    What it warns of as cut becomes one line on standard error.
 
     Args:
-        answer: a method of a translator.
-        columns: its arguments, a text a row; it sorts by the last of them.
-        size: its batch size.
+        answer: a method of a translator that takes `advance`.
+        columns: its arguments, a text a row.
         what: the step, for the bar.
 
     Returns:
         The answers, in the order of the rows.
 
     Example:
-        >>> with_batched_progress(
-        ...     lambda lines: [len(l) for l in lines], ["bc", "a"],
-        ...     size=1, what="measuring")
+        >>> def measure(lines, advance):
+        ...     return [len(line) for line in lines]
+        >>> with_progress(measure, ["bc", "a"], what="measuring")
         [2, 1]
     """
-    answers: list[Any] = [None] * len(columns[-1])
-    shown: Any = contextlib.nullcontext(lambda count: None)
-    batches: Iterable[Sequence[int]] = [range(len(answers))]
-    if len(answers) > size:
-        shown = progress_bar(what, len(answers))
-        batches = places_by_length(columns[-1], size)
-    with shown as advance, TruncationInParts() as cut:
-        for places in batches:
-            cut.part = places
-            rows = [[column[i] for i in places] for column in columns]
-            for place, found in zip(places, answer(*rows), strict=True):
-                answers[place] = found
-            advance(len(places))
+    with (
+        progress_bar(what, len(columns[0])) as advance,
+        TruncationInParts() as cut,
+    ):
+        answers = answer(*columns, advance=advance)
     if cut.places.any:
         print(f"{what}: {cut.places.message()}", file=sys.stderr)
     return answers

@@ -15,7 +15,7 @@ from luong_keras.data.corpus_writer import open_or_write_corpus
 from luong_keras.data.datasets import Datasets, corpus_key, load_datasets
 from luong_keras.data.pair_checks import FILTERED
 from luong_keras.files.atomic_file import write_text
-from luong_keras.files.path_checks import no_link
+from luong_keras.files.json_lines import read_json_lines
 from luong_keras.progress import progress_bar, with_bar
 from luong_keras.tables import counted
 from luong_keras.text.preprocessing import preprocessors
@@ -50,6 +50,13 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
     if datasets.note is not None:
         print(datasets.note)
     print(f"{counted(len(corpus), 'training pair')}; skipped: {corpus.skipped}")
+    for part, count in datasets.repeated.items():
+        if count:
+            print(
+                "also in the training text: "
+                f"{counted(count, 'pair')} of data.{part}, whose scores say "
+                "little of new text"
+            )
     for line in filter_report(corpus):
         print(line)
     return datasets, corpus
@@ -127,7 +134,7 @@ def _kept_pairs(corpus: Corpus, run: RunFolder) -> Datasets:
 
 
 def _with_kept_pairs(datasets: Datasets, run: RunFolder) -> Datasets:
-    dev, test = _read_json_lines(run.dev, 2), _read_json_lines(run.test, 3)
+    dev, test = _texts(run.dev, 2), _texts(run.test, 3)
     links = [link for *_, link in test if link is not None]
     return dataclasses.replace(
         datasets,
@@ -168,21 +175,11 @@ def _json_lines(rows: Iterable[Sequence[str | None]]) -> str:
     )
 
 
-def _read_json_lines(path: Path, columns: int) -> list[list[str]]:
-    rows = []
-    # Only these end a line: a U+2028 may stand in a sentence.
-    text = no_link(path).read_text(encoding="utf-8")
-    lines = text.removesuffix("\n").split("\n")
-    for number, line in enumerate(lines, start=1):
-        try:
-            row = json.loads(line)
-        except ValueError:
-            row = None
-        if not isinstance(row, list) or len(row) != columns:
-            raise ValueError(
-                f"Expected {columns} texts in {path}, line {number}. "
-                f"Received: {line[:80]!r}. Remove the file: it is made again "
-                "of the text that the run began with."
-            )
-        rows.append(row)
-    return rows
+def _texts(path: Path, columns: int) -> list[list[str]]:
+    return read_json_lines(
+        path,
+        f"{columns} texts",
+        lambda row: isinstance(row, list) and len(row) == columns,
+        "Remove the file: it is made again of the text that the run began "
+        "with.",
+    )

@@ -22,7 +22,7 @@ from luong_keras.files.atomic_file import read_json, write_json, write_text
 from luong_keras.files.path_checks import no_link
 from luong_keras.ops.devices import decided
 from luong_keras.recipe.devices import Devices, device_names
-from luong_keras.recipe.run_settings import as_written, run_config
+from luong_keras.recipe.run_settings import run_config, with_relative_paths
 from luong_keras.text.threads import available_cores
 from luong_keras.training.epoch_logs import JsonLinesLog
 from luong_keras.training.run_folder import RunFolder
@@ -115,10 +115,27 @@ def trained_epochs(run: RunFolder) -> int:
     return len(JsonLinesLog(run.log).read())
 
 
+def print_epochs(config: RunConfig, run: RunFolder) -> None:
+    """Print where the run continues, and that its rate is never halved."""
+    training = config.training
+    if run.snapshot.exists():
+        done = f"{trained_epochs(run)} of {training.epochs} epochs are done"
+        print(f"the run continues from its last snapshot; {done}")
+    last = training.epochs - (training.halving == "after_epoch")
+    if training.halving in ("start", "after_epoch") and (
+        training.first_halved_epoch > last
+    ):
+        print(
+            f"the learning rate stays {training.learning_rate:g}: it is halved "
+            f"from epoch {training.first_halved_epoch} on "
+            f"(training.first_halved_epoch), of {training.epochs} epochs"
+        )
+
+
 def write_config(config: RunConfig, run: RunFolder) -> None:
     """Writes the settings with which the run continues from here."""
     run.write_config(
-        config_to_dict(as_written(config, run)), MAY_CHANGE, _DEFAULTS
+        config_to_dict(with_relative_paths(config, run)), MAY_CHANGE, _DEFAULTS
     )
 
 
@@ -139,7 +156,7 @@ def is_finished(config: RunConfig, run: RunFolder) -> bool:
         and found.get("trained") == trained_epochs(run)
         and found.get("weights") == config.training.final_weights
         and config_from_dict(found["decoding"], DecodingConfig)
-        == as_written(config, run).decoding
+        == with_relative_paths(config, run).decoding
     )
 
 
@@ -149,7 +166,7 @@ def mark_finished(config: RunConfig, run: RunFolder) -> None:
         "epochs": config.training.epochs,
         "trained": trained_epochs(run),
         "weights": config.training.final_weights,
-        "decoding": config_to_dict(as_written(config, run).decoding),
+        "decoding": config_to_dict(with_relative_paths(config, run).decoding),
     }
     write_json(run.finished, found)
 

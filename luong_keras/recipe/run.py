@@ -32,7 +32,7 @@ from luong_keras.recipe.decisions import (
 from luong_keras.recipe.devices import (
     ONE_DEVICE,
     Devices,
-    told_of_lost_processes,
+    report_lost_processes,
 )
 from luong_keras.recipe.evaluation import Evaluation, write_results
 from luong_keras.recipe.fine_tuning import (
@@ -48,10 +48,11 @@ from luong_keras.recipe.resumption import (
     decide_precision,
     is_finished,
     mark_finished,
+    print_epochs,
     write_config,
 )
 from luong_keras.recipe.run_reading import load_run
-from luong_keras.recipe.run_settings import bring_in
+from luong_keras.recipe.run_settings import copy_word_lists
 from luong_keras.recipe.training import train, training_batches
 from luong_keras.recipe.vocabularies import (
     check_symbols,
@@ -60,7 +61,11 @@ from luong_keras.recipe.vocabularies import (
     fit_vocabulary_sizes,
     prepare_tokenizers,
 )
-from luong_keras.serving.export import export_saved_model, next_version
+from luong_keras.serving.export import (
+    LINES,
+    export_saved_model,
+    next_version,
+)
 from luong_keras.tables import counted
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.truncation import TruncationInParts
@@ -106,7 +111,7 @@ def run_recipe(
         else:
             nowhere = stack.enter_context(open(os.devnull, "w"))
             stack.enter_context(contextlib.redirect_stdout(nowhere))
-        stack.enter_context(told_of_lost_processes(devices))
+        stack.enter_context(report_lost_processes(devices))
         return _run(config, run, deadline, devices, callbacks, train_only)
 
 
@@ -127,6 +132,7 @@ def _run(
         prepared = _read_prepared(config, run)
     config, datasets, tokenizers, batches = prepared
     _print_batches(batches, devices)
+    print_epochs(config, run)
     with devices.scope():
         translation_model = TranslationModel(
             config.model,
@@ -158,7 +164,7 @@ def _prepare(config: RunConfig, run: RunFolder):
     check_resumable(config, run)
     prepare_initial_weights(config, run)
     run_metric(config)  # A wrong one is refused before the text is read.
-    config = bring_in(config, run)
+    config = copy_word_lists(config, run)
     config = decide_languages(config, run)
     check_symbols(config.data)
     datasets, corpus = prepare_text(config, run)
@@ -210,10 +216,6 @@ def _print_batches(batches: TrainingBatches, devices: Devices) -> None:
     )
 
 
-# The lines that an export tells of its checks, for the bar.
-CHECKS = 7
-
-
 def report(datasets: Datasets, config: RunConfig, run: RunFolder) -> None:
     """Scores the final weights on the test pairs, exports, shows samples."""
     weights = config.training.final_weights
@@ -249,7 +251,7 @@ def report(datasets: Datasets, config: RunConfig, run: RunFolder) -> None:
     write_results(run.results, {"set": "test", "weights": weights, **results})
     print(json.dumps(results, indent=2, ensure_ascii=False))
     version = run.export / str(next_version(run.export))
-    with bar_of_lines("writing and checking the export", CHECKS) as say:
+    with bar_of_lines("writing and checking the export", LINES) as say:
         folder = export_saved_model(
             translator,
             version,

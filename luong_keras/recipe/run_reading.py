@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from luong_keras.config import DecodingConfig, Precision
 from luong_keras.models.translation_model import TranslationModel
@@ -16,19 +17,23 @@ from luong_keras.training.run_folder import RunFolder
 from luong_keras.training.weight_files import load_weights
 
 
+class LoadedRun(NamedTuple):
+    """The arguments of a `TextTranslator`, in their order."""
+
+    translation_models: list[TranslationModel]
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+    decoding: DecodingConfig
+    source_preprocessor: Preprocessor | None
+    target_preprocessor: Preprocessor | None
+
+
 def load_run(
     run_folder: str | Path | Sequence[str | Path],
     weights: str | None = None,
     decoding: DecodingConfig | None = None,
     precision: Precision | None = None,
-) -> tuple[
-    list[TranslationModel],
-    Tokenizer,
-    Tokenizer,
-    DecodingConfig,
-    Preprocessor | None,
-    Preprocessor | None,
-]:
+) -> LoadedRun:
     """Models, tokenizers, search and preparation of one run, or of several.
 
     Args:
@@ -75,8 +80,9 @@ def load_run(
                     f"than {run_folder[0]}. Train it on the corpus of "
                     "that run."
                 )
-    decoding = decoding or settings[0].decoding
-    return list(models), *tokenizers[0], decoding, *prepared[0]
+    source, target = tokenizers[0]
+    search = decoding or settings[0].decoding
+    return LoadedRun(list(models), source, target, search, *prepared[0])
 
 
 def _read_run(folder, weights, precision, own_files):

@@ -21,7 +21,7 @@ from luong_keras.training.run_folder import RunFolder
 _READERS = {"dictionary": read_dictionary, "shortlist": read_lexicon}
 
 
-def bring_in(config: RunConfig, run: RunFolder) -> RunConfig:
+def copy_word_lists(config: RunConfig, run: RunFolder) -> RunConfig:
     """Copies the files that the search names into the folder.
 
     Returns:
@@ -48,7 +48,7 @@ def bring_in(config: RunConfig, run: RunFolder) -> RunConfig:
     return config
 
 
-def as_written(config: RunConfig, run: RunFolder) -> RunConfig:
+def with_relative_paths(config: RunConfig, run: RunFolder) -> RunConfig:
     """The settings with files of the folder named within it."""
     for name in _READERS:
         own = getattr(run, name)
@@ -74,7 +74,7 @@ def own_word_lists(decoding: DecodingConfig, run: RunFolder) -> DecodingConfig:
             own = getattr(run, name)
             raise ValueError(
                 f"{run.config}, decoding.{name}: {error} A run may read what "
-                "lies in its folder alone, for it may come from somebody "
+                "lies in its folder only, for it may come from somebody "
                 f"else. If you know the file, copy it to {own} and write "
                 f'"{name}": "{own.name}" into {run.config}; or pass it in '
                 "Python: Translator.from_run(..., "

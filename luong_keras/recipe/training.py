@@ -173,7 +173,7 @@ def train(
     before, or the `deadline` of `time.monotonic`; Ctrl-C raises a
     KeyboardInterrupt when all is saved. Further `callbacks` see the
     logs of an epoch when all that belongs there is in them; of several
-    processes the first one alone has them.
+    processes only the first one has them.
     """
     training = config.training
     metric = run_metric(config, [target for _, target in datasets.dev])
@@ -261,22 +261,21 @@ def weight_files(
 ) -> list[keras.callbacks.Callback]:
     """The callbacks that write weights after an epoch.
 
-    Where the process does not write, those that all must take part in.
+    None where the process does not write.
     """
+    if not writes:
+        return []
     averaging = training.average_epochs is not None
-    found: list[keras.callbacks.Callback] = []
-    if writes:
-        found += [
-            BestWeights(run.best_weights, metric.key, metric.mode, model),
-            EpochWeights(
-                run.checkpoints,
-                training.keep,
-                training.average_epochs,
-                run.average_weights if averaging else None,
-                model,
-            ),
-        ]
-    return found
+    return [
+        BestWeights(run.best_weights, metric.key, metric.mode, model),
+        EpochWeights(
+            run.checkpoints,
+            training.keep,
+            training.average_epochs,
+            run.average_weights if averaging else None,
+            model,
+        ),
+    ]
 
 
 class SameStart(keras.callbacks.Callback):

@@ -20,7 +20,7 @@ from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.inference.translation import Translation, translations_of
 from luong_keras.recipe.decisions import run_metric
 from luong_keras.recipe.devices import Devices
-from luong_keras.recipe.evaluation import with_batched_progress
+from luong_keras.recipe.evaluation import with_progress
 from luong_keras.text.preprocessing import preprocessors
 from luong_keras.training.epoch_logs import JsonLinesLog, TranslationValidation
 from luong_keras.training.run_folder import RunFolder
@@ -69,9 +69,8 @@ def validation(
     )
     validated = TranslationValidation(
         functools.partial(
-            with_batched_progress,
+            with_progress,
             translator.translate,
-            size=greedy.batch_size,
             what=f"validation {metric.title or metric.name}",
         ),
         sources,
@@ -102,6 +101,7 @@ def shown_progress(run: RunFolder, dev, metric: Metric) -> TrainingProgress:
     return TrainingProgress(
         metric.key,
         better((s for s in scores if s is not None), default=None),
+        count="count",
         validation_batches=int(dev.cardinality()),
         mode=metric.mode,
         title=metric.title or metric.name,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -153,22 +154,17 @@ def bars(
     return Chart(title, svg, head, rows)
 
 
-class _style:
+@contextlib.contextmanager
+def _style() -> Iterator[Axes]:
     """Axes of a figure of the page."""
-
-    def __enter__(self) -> Axes:
-        with needs("matplotlib"):
-            import matplotlib
-            from matplotlib.figure import Figure
-        self._context = matplotlib.rc_context(_RC)
-        self._context.__enter__()
+    with needs("matplotlib"):
+        import matplotlib
+        from matplotlib.figure import Figure
+    with matplotlib.rc_context(_RC):
         axes = Figure(figsize=(4.6, 3.0), layout="constrained").add_subplot()
         axes.grid(axis="y", linewidth=0.6)
         axes.set_axisbelow(True)
-        return axes
-
-    def __exit__(self, *error: object) -> None:
-        self._context.__exit__(None, None, None)
+        yield axes
 
 
 def _legend(axes: Axes, names: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""The page itself."""
+"""The HTML page of a run or of two runs."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ import numpy as np
 from luong_keras.config import RunConfig
 from luong_keras.config.values import config_to_dict, leaf_values
 from luong_keras.evaluation.translation_scores import sentence_chrf
+from luong_keras.files.json_lines import read_json_lines
 from luong_keras.files.path_checks import no_link
 from luong_keras.progress import rounded
 from luong_keras.recipe.run_settings import run_config
@@ -88,7 +89,7 @@ def read_run(folder: str | Path, name: str | None = None) -> RunRecord:
     """
     run = RunFolder(folder)
     config = run_config(folder, own_files=False)
-    pairs = _json_lines(run.test)
+    pairs = _values(run.test)
     translations = _lines(run.translations)
     if translations and len(translations) != len(pairs):
         raise ValueError(
@@ -98,7 +99,7 @@ def read_run(folder: str | Path, name: str | None = None) -> RunRecord:
             "translates the test pairs anew."
         )
     results = [
-        line for line in _json_lines(run.results) if line.get("set") == "test"
+        line for line in _values(run.results) if line.get("set") == "test"
     ]
     return RunRecord(
         run.path,
@@ -109,7 +110,7 @@ def read_run(folder: str | Path, name: str | None = None) -> RunRecord:
         [pair[0] for pair in pairs],
         [pair[1] for pair in pairs],
         translations,
-        _json_lines(run.sessions),
+        _values(run.sessions),
     )
 
 
@@ -173,17 +174,8 @@ def _lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
 
 
-def _json_lines(path: Path) -> list[Any]:
-    found = []
-    for number, line in enumerate(_lines(path), start=1):
-        try:
-            found.append(json.loads(line))
-        except ValueError as error:
-            raise ValueError(
-                f"Expected: JSON in {path}, line {number}. Received: "
-                f"{line[:80]!r}. Remove the line."
-            ) from error
-    return found
+def _values(path: Path) -> list[Any]:
+    return read_json_lines(path) if no_link(path).exists() else []
 
 
 class Piece(NamedTuple):
@@ -303,7 +295,7 @@ def align(
         longest: the most words of a side that are drawn.
     """
     from luong_keras.inference.text_translator import TextTranslator
-    from luong_keras.recipe.evaluation import with_batched_progress
+    from luong_keras.recipe.evaluation import with_progress
     from luong_keras.recipe.run_reading import load_run
 
     chosen = [example for group in groups for example in group.examples]
@@ -312,10 +304,9 @@ def align(
             continue
         weights = run.results.get("weights")
         translator = TextTranslator(*load_run(run.folder, weights))
-        found = with_batched_progress(
+        found = with_progress(
             translator.nbest,
             [example.source for example in chosen],
-            size=translator.decoding.batch_size,
             what=f"aligning the examples of {run.name}",
         )
         for example, nbest in zip(chosen, found, strict=True):

@@ -1,4 +1,4 @@
-"""From text to text: the translator, its export and its client."""
+"""Export of a translator as a SavedModel, and the checks of one."""
 
 import lazy_loader
 

@@ -19,7 +19,7 @@ from luong_keras.files.atomic_file import sync, sync_tree
 from luong_keras.files.path_checks import local, no_pattern
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.serving.limits import ServingLimits
-from luong_keras.serving.saved_model_checks import check_saved_model
+from luong_keras.serving.saved_model_checks import CHECKS, check_saved_model
 from luong_keras.serving.saved_model_session import Call
 from luong_keras.serving.signatures import (
     as_it_is,
@@ -31,6 +31,8 @@ from luong_keras.serving.warmup import write_warmup
 from luong_keras.special_tokens import SPECIAL_TOKENS
 from luong_keras.with_tensorflow import tf
 
+#: The lines that an export says, with that of the worst request.
+LINES = CHECKS + 1
 WARMUP_SENTENCES = 4
 # What every export is tried on beside words of its own vocabulary.
 STRANGE_TEXTS = [b"", b" \t", b"caf\xe9 \xff\xfe", "\u00df \U0001f600".encode()]

@@ -62,14 +62,7 @@ def check_saved_model(
     """
     folder = Path(folder)
     meta_graph = read_meta_graph(folder)
-    checks = {
-        "signatures": _check_signatures,
-        "operations": _check_operations,
-        "assets": _check_assets,
-        "variables": _check_variables,
-        "warm-up requests": _check_warmup,
-    }
-    for name, check in checks.items():
+    for name, check in _CHECKS.items():
         check(folder, meta_graph)
         say(f"checked: {name}")
     cost = _check_answers(folder, expected, worst)
@@ -263,3 +256,14 @@ def _different(name, key, answer, wanted):
         f"The signature {name!r} answers otherwise in another process than "
         f"the model itself. Expected: {key} = {wanted}. Received: {answer}."
     )
+
+
+_CHECKS = {
+    "signatures": _check_signatures,
+    "operations": _check_operations,
+    "assets": _check_assets,
+    "variables": _check_variables,
+    "warm-up requests": _check_warmup,
+}
+#: The lines that `check_saved_model` says, with that of the answers.
+CHECKS = len(_CHECKS) + 1

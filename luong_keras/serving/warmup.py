@@ -15,21 +15,10 @@ with needs("tensorflow"):
         descriptor_pb2,
         descriptor_pool,
         message_factory,
+        text_format,
     )
 
 FILE = Path("assets.extra", "tf_serving_warmup_requests")
-# The part of TF Serving's messages that a request to predict needs: field ->
-# its number and what it holds (tensorflow_serving/apis: prediction_log.proto,
-# predict.proto, model.proto). The package of these messages needs one version
-# of TensorFlow only.
-_MESSAGES = {
-    "PredictionLog": {"predict_log": (6, "PredictLog")},
-    "PredictLog": {"request": (1, "PredictRequest")},
-    "PredictRequest": {"model_spec": (1, "ModelSpec"), "inputs": (2, "Input")},
-    "ModelSpec": {"name": (1, "string"), "signature_name": (3, "string")},
-    # An entry of the map `inputs`; a TensorProto is read as its bytes.
-    "Input": {"key": (1, "string"), "value": (2, "bytes")},
-}
 
 
 def write_warmup(
@@ -75,27 +64,9 @@ def read_warmup(folder: Path) -> Iterator[tuple[str, dict]]:
 @functools.cache
 def _prediction_log() -> Any:
     """The class of the messages in a warm-up file."""
-    package = "luong_keras.warmup"
-    file = descriptor_pb2.FileDescriptorProto(
-        name=f"{package}.proto", package=package, syntax="proto3"
-    )
-    field_type = descriptor_pb2.FieldDescriptorProto
-    for name, fields in _MESSAGES.items():
-        message = file.message_type.add(name=name)
-        for key, (number, holds) in fields.items():
-            field = message.field.add(name=key, number=number)
-            field.label = (
-                field_type.LABEL_REPEATED
-                if holds == "Input"
-                else field_type.LABEL_OPTIONAL
-            )
-            if holds in _MESSAGES:
-                field.type = field_type.TYPE_MESSAGE
-                field.type_name = f".{package}.{holds}"
-            else:
-                field.type = getattr(field_type, f"TYPE_{holds.upper()}")
+    text = Path(__file__).with_name("warmup.txtpb").read_text(encoding="utf-8")
     pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
+    pool.Add(text_format.Parse(text, descriptor_pb2.FileDescriptorProto()))
     return message_factory.GetMessageClass(
-        pool.FindMessageTypeByName(f"{package}.PredictionLog")
+        pool.FindMessageTypeByName("luong_keras.warmup.PredictionLog")
     )

@@ -1,8 +1,7 @@
 """Losses, metrics, schedules, callbacks and the resumable `fit`.
 
 Nothing here knows the model or the text: a translate function, a scorer and
-the batches are arguments. The modules import `keras` alone, so they work on
-every backend.
+the batches are arguments. They work on every backend of Keras.
 """
 
 from luong_keras.lazy_names import attach_stub

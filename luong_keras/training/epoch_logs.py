@@ -4,14 +4,39 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import keras
 
 from luong_keras.files.atomic_file import atomic_path, write_text
+from luong_keras.files.json_lines import read_json_lines
 from luong_keras.files.path_checks import no_link
+
+
+def named_result(logs: Mapping[str, Any], name: str, prefix: str = "") -> Any:
+    """Find a result; the model's output may stand before its name.
+
+    Args:
+        logs: Those of a batch or an epoch.
+        name: That of the metric.
+        prefix: `"val_"` for the validation, or nothing.
+
+    Returns:
+        The value; `None` where there is none.
+
+    Example:
+        >>> logs = {"val_word_loss": 3.0, "word_loss": 2.0}
+        >>> named_result(logs, "loss"), named_result(logs, "loss", "val_")
+        (2.0, 3.0)
+    """
+    for key, value in logs.items():
+        own = key.removeprefix("val_")
+        of_kind = (own != key) == bool(prefix)
+        if of_kind and (own == name or own.endswith(f"_{name}")):
+            return value
+    return None
 
 
 class TokensPerSecond(keras.callbacks.Callback):
@@ -69,18 +94,13 @@ class TokensPerSecond(keras.callbacks.Callback):
         self._started, self._seconds_before = None, 0.0
         if logs is None or seconds <= 0:
             return
-        keys = [
-            key
-            for key in logs
-            if key == self.count
-            or (key.endswith(f"_{self.count}") and not key.startswith("val_"))
-        ]
-        if not keys:
+        count = named_result(logs, self.count)
+        if count is None:
             raise ValueError(
                 f"The logs of the epoch must hold {self.count!r}. Received: "
                 f"{sorted(logs)}. Give a `TokenCount` metric to `compile`."
             )
-        logs[self.name] = float(logs[keys[0]]) / seconds
+        logs[self.name] = float(count) / seconds
 
     @property
     def _seconds(self) -> float:
@@ -260,25 +280,10 @@ class JsonLinesLog(keras.callbacks.Callback):
         """
         if not no_link(self.path).exists():
             return []
-        text = self.path.read_bytes().decode("utf-8", errors="replace")
-        lines, found = text.splitlines(), []
-        for number, line in enumerate(lines, start=1):
-            try:
-                found.append(_results(line))
-            except (ValueError, TypeError, KeyError) as error:
-                if number == len(lines) and not text.endswith("\n"):
-                    break
-                raise ValueError(
-                    f"Expected the results of an epoch in {self.path}, line "
-                    f"{number}. Received: {line[:80]!r} ({error}). Remove "
-                    "the line."
-                ) from error
-        return found
+        return read_json_lines(
+            self.path, "the results of an epoch", _of_epoch, appended=True
+        )
 
 
-def _results(line: str) -> dict[str, Any]:
-    """One line of the log."""
-    results = json.loads(line)
-    if not isinstance(results["epoch"], int):
-        raise ValueError("`epoch` is no integer")
-    return results
+def _of_epoch(line: Any) -> bool:
+    return isinstance(line, dict) and isinstance(line.get("epoch"), int)

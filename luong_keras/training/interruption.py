@@ -136,10 +136,10 @@ class StopOnSignal(keras.callbacks.Callback):
 class SnapshotCallback(keras.callbacks.Callback):
     """Save a `Snapshot` every N batches and at the end of each epoch.
 
-    A killed run loses fewer than N batches. It must be the last of the
-    callbacks, so that the snapshot of an epoch's end holds what the others
-    did there. After the last batch of an epoch nothing is saved before the
-    epoch's end: a run that is killed during validation repeats the validation.
+    It must be the last of the callbacks, so that the snapshot of an epoch's
+    end holds what the others did there. Nothing is saved between the last
+    batch of an epoch and its end, so that a killed run loses at most N batches
+    and the validation.
 
     Two files are kept, this snapshot and the one before, which is used, with
     a warning, where the newer one is damaged.
@@ -151,7 +151,7 @@ class SnapshotCallback(keras.callbacks.Callback):
             `StopOnSignal` among them ends it within an epoch, a snapshot is
             saved.
         writes: Whether to save at all; of several processes that train
-            together the first alone does, and all are restored.
+            together only the first does, and all are restored.
 
     Raises:
         ValueError: If `every_steps` is not positive.

@@ -31,7 +31,9 @@ def check_mode(mode: str) -> None:
         )
 
 
-def result(logs: Mapping[str, Any] | None, monitor: str) -> tuple[float, float]:
+def monitored_value(
+    logs: Mapping[str, Any] | None, monitor: str
+) -> tuple[float, float]:
     """Find the monitored value and the validation loss of an epoch.
 
     Args:
@@ -45,7 +47,7 @@ def result(logs: Mapping[str, Any] | None, monitor: str) -> tuple[float, float]:
         ValueError: If the value is not there.
 
     Example:
-        >>> result({"val_bleu": 30, "val_loss": 2}, "val_bleu")
+        >>> monitored_value({"val_bleu": 30, "val_loss": 2}, "val_bleu")
         (30.0, 2.0)
     """
     if not logs or monitor not in logs:
@@ -120,7 +122,7 @@ class BestEpoch(Stateful):
         Raises:
             ValueError: If the logs lack the value.
         """
-        value, loss = result(logs, self.monitor)
+        value, loss = monitored_value(logs, self.monitor)
         if self.best is None:
             better = not math.isnan(value)
         elif value == self.best:

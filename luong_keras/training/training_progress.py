@@ -21,6 +21,7 @@ from luong_keras.progress import (
     rounded,
     terminal,
 )
+from luong_keras.training.epoch_logs import named_result
 from luong_keras.training.monitoring import check_mode
 from luong_keras.training.schedules import current_rate
 
@@ -78,7 +79,7 @@ class TrainingProgress(keras.callbacks.Callback):
         self,
         monitor: str = "val_bleu",
         best: float | None = None,
-        count: str = "count",
+        count: str = "words",
         validation_batches: int | None = None,
         mode: str = "max",
         title: str = "BLEU",
@@ -254,13 +255,7 @@ class TrainingProgress(keras.callbacks.Callback):
         return [tokens, _part("learning rate {:.3g}", self._rate)]
 
     def _named(self, name: str, prefix: str = "") -> Any:
-        """A result; the model's output may stand before its name."""
-        for key, value in self._logs.items():
-            own = key.removeprefix("val_")
-            of_kind = (own != key) == bool(prefix)
-            if of_kind and (own == name or own.endswith(f"_{name}")):
-                return value
-        return None
+        return named_result(self._logs, name, prefix)
 
 
 def _part(text: str, value: float | None) -> str:

@@ -125,34 +125,25 @@ def write_mean(
         temporary = stack.enter_context(atomic_path(mean))
         shutil.copyfile(paths[-1], temporary)
         with h5py.File(temporary, "r+") as result:
-            for name in _fractions(result):
-                total = sum(np.asarray(f[name], "float64") for f in files)
-                # The file rounds it to its own type.
-                result[name][...] = total / len(files)
+            for name, array in _arrays(result):
+                if array.dtype.kind == "f":
+                    total = sum(np.asarray(f[name], "float64") for f in files)
+                    # The file rounds it to its own type.
+                    array[...] = total / len(files)
             result.attrs[_CHECKSUM] = _checksum(result)
 
 
 def _checksum(file: h5py.File) -> int:
     """A checksum of all arrays and their names."""
     found = 0
-
-    def add(name: str, item: h5py.Dataset | h5py.Group) -> None:
-        nonlocal found
-        if isinstance(item, h5py.Dataset):
-            found = zlib.crc32(name.encode(), found)
-            found = zlib.crc32(np.asarray(item[()]).tobytes(), found)
-
-    file.visititems(add)
+    for name, array in _arrays(file):
+        found = zlib.crc32(name.encode(), found)
+        found = zlib.crc32(np.asarray(array[()]).tobytes(), found)
     return found
 
 
-def _fractions(file: h5py.File) -> list[str]:
-    """The names of the arrays of floating-point numbers."""
-    names: list[str] = []
-
-    def add(name: str, item: h5py.Dataset | h5py.Group) -> None:
-        if isinstance(item, h5py.Dataset) and item.dtype.kind == "f":
-            names.append(name)
-
-    file.visititems(add)
-    return names
+def _arrays(file: h5py.File) -> list[tuple[str, h5py.Dataset]]:
+    """All arrays with their names."""
+    items: list[tuple[str, h5py.Dataset | h5py.Group]] = []
+    file.visititems(lambda name, item: items.append((name, item)))
+    return [item for item in items if isinstance(item[1], h5py.Dataset)]

@@ -9,18 +9,18 @@ from luong_keras.alignment.dictionary import (
 from luong_keras.alignment.word_pairs import WordPair
 
 PAIRS = [
-    WordPair("Tür", "door", 20, 2 / 3, 1.0, 5 / 6, 1.25, 0.5),
-    WordPair("Tür", "gate", 10, 1 / 3, 0.5, 5 / 12, 1e-5, 1e-6),
+    WordPair("Tür", "door", 20, 2 / 3),
+    WordPair("Tür", "gate", 10, 1 / 3),
 ]
 
 
 def test_the_most_probable_translation_wins_and_the_first_of_equals(tmp_path):
     path = tmp_path / "dictionary"
     path.write_text(
-        "a x 0.2\na y 0.7\na z 0.7\nb w 1e-05\n\na v 0.9 0.9\nc v\n",
+        "a x 0.2\na y 0.7\na z 0.7\nb w 1e-05\n\n",
         encoding="utf-8",
     )
-    assert read_dictionary(path) == ({"a": "y", "b": "w"}, 3)
+    assert read_dictionary(path) == {"a": "y", "b": "w"}
 
 
 def test_what_is_written_can_be_read(tmp_path):
@@ -29,16 +29,7 @@ def test_what_is_written_can_be_read(tmp_path):
     assert path.read_bytes().decode("utf-8") == (
         "Tür door 0.666667\nTür gate 0.333333\n"
     )
-    assert read_dictionary(path) == ({"Tür": "door"}, 0)
-
-
-def test_all_figures(tmp_path):
-    path = tmp_path / "dictionary"
-    write_dictionary(path, PAIRS, all_figures=True)
-    assert path.read_text(encoding="utf-8") == (
-        "Tür door 0.666667 1 0.833333 1.25 0.5\n"
-        "Tür gate 0.333333 0.5 0.416667 1e-05 1e-06\n"
-    )
+    assert read_dictionary(path) == {"Tür": "door"}
 
 
 def test_bad_files(tmp_path):
@@ -48,6 +39,10 @@ def test_bad_files(tmp_path):
     path.write_text("a x 0.5\nb y much\n")
     with pytest.raises(ValueError, match="'much' in line 2"):
         read_dictionary(path)
+    for line in ("a v 0.9 0.9", "c v"):
+        path.write_text(f"a x 0.5\n\n{line}\n")
+        with pytest.raises(ValueError, match="Line 3 of .* three fields"):
+            read_dictionary(path)
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):

@@ -497,8 +497,11 @@ def test_a_wrong_comparison_is_refused(
 ):
     monkeypatch.chdir(two_files)
     (two_files / "one.txt").write_text("ja\n")
-    error = evaluate(capsys, "pairs.tsv", *flags, status=2).err
-    assert message in error and error.count("\n") == 1
+    told = evaluate(capsys, "pairs.tsv", *flags, status=2).err.splitlines()
+    *notes, error = told
+    assert message in error
+    # Where the pairs were read, what was taken for one is said before.
+    assert all("so its first line is a pair" in note for note in notes)
 
 
 def test_development_text_has_no_test_set(call, searched):

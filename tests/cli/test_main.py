@@ -24,6 +24,8 @@ def places(tmp_path, monkeypatch):
     (tmp_path / "damaged" / "config.json").write_text("{")
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "config.json").write_text('{"model": {"unit": 3}}')
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "begun" / "config.json").write_text("{}")
     (tmp_path / "wrong.yaml").write_text("model: {units: x}")
     (tmp_path / "pairs.tsv").write_text("a\tb\n")
 
@@ -57,8 +59,8 @@ def places(tmp_path, monkeypatch):
         ("translate --run-dir damaged", ["damaged/config.json", "is damaged"]),
         ("evaluate --run-dir old", ["model.unit", "mean model.units"]),
         ("evaluate --run-dir old --part tst", ["dev, test", "mean test"]),
-        ("score --run-dir old pairs.txt", ["both sides", "pairs.txt"]),
-        ("align --run-dir old a.txt", ["both sides", "Received: a.txt"]),
+        ("score --run-dir begun pairs.txt", ["both sides", "pairs.txt"]),
+        ("align --run-dir begun a.txt", ["both sides", "Received: a.txt"]),
         ("align --run-dir old a b --symmetrize un", ["grow-diag", "un"]),
         ("export --run-dir old --output first", ["a number", "first"]),
         (

@@ -217,7 +217,15 @@ def test_a_run_that_has_begun_keeps_its_settings(capsys):
     Path("run/config.json").write_text(json.dumps(config_to_dict(begun)))
     found = parse(["pairs.tsv", "--run-dir", "run", "--epochs", "3"]).config
     assert found == override(begun, ["epochs=3"])
+    # The folder is enough, as its text may have moved; so is its file.
+    for path in Path().glob("pairs.*"):
+        path.unlink()
+    for named in (["--run-dir", "run"], ["--config", "run/config.json"]):
+        found = parse(["--run-dir", "run", *named, "--epochs", "3"]).config
+        assert found == override(begun, ["epochs=3"])
     assert capsys.readouterr().out == ""
+    parse(["--run-dir", "other"])
+    assert "training the demo" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

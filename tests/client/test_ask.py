@@ -128,7 +128,7 @@ def test_scores_and_a_picture(ask, model, tmp_path):
 
 def test_not_as_many_translations(ask, tmp_path):
     (tmp_path / "two").write_text("x\ny\n")
-    for count, told in ((1, "1 sentences, and more"), (3, "2 lines in")):
+    for count, told in ((1, "1 sentence, and more"), (3, "2 lines in")):
         status, _, (line,) = ask(f"--score={tmp_path / 'two'}", *"abc"[:count])
         assert status == 2 and told in line
 

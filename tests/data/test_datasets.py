@@ -1,3 +1,4 @@
+import dataclasses
 import gzip
 import os
 import re
@@ -260,6 +261,7 @@ def test_pairs_of_a_small_part_are_all_good(columns, part, bad):
     "header, expected, told",
     [
         ("German\tEnglish", ("x", "y"), ""),
+        ("de\ten", ("x", "y"), "source = 'de', target = 'en' (guessed"),
         ("en\tde", ("y", "x"), "source = 'de', target = 'en' (guessed"),
         ("source\ttarget", ("x", "y"), "source = 'source'"),
     ],
@@ -273,6 +275,40 @@ def test_another_file_has_the_direction_of_the_run(
     data = DataConfig("files", train="t.tsv", columns=("German", "English"))
     assert [tuple(p) for p in given_pairs((path,), data)] == [expected]
     assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("columns", [None, ("German", "English")])
+def test_another_file_without_a_header_is_said(tmp_path, capsys, columns):
+    path = tmp_path / "a.tsv"
+    path.write_text("words\tdigits\nx\ty\n")
+    data = DataConfig("files", train="t.tsv", columns=columns)
+    found = [tuple(pair) for pair in given_pairs((path,), data)]
+    assert found == [("words", "digits"), ("x", "y")]
+    told = capsys.readouterr().err
+    assert "first line is a pair, 'words' → 'digits'" in told
+    assert "--columns words digits" in told
+
+
+def test_given_pairs_that_the_training_text_has_are_counted(tmp_path):
+    for part, text in (
+        ("train", "a\tb\nc\td\nc\td\ne\tf\ng\th\n"),
+        ("dev", "x\ty\n"),
+        ("test", "c\td\nc\td\n e\tf\nc\tb\n"),
+    ):
+        (tmp_path / f"{part}.tsv").write_text(text)
+    config = DataConfig(
+        "files",
+        **{p: str(tmp_path / f"{p}.tsv") for p in ("train", "dev", "test")},
+    )
+    found = load_datasets(config)
+    assert found.repeated == {}
+    assert len(list(found.train())) == 5
+    assert found.repeated == {"dev": 0, "test": 2}
+    # A part that is held out has none.
+    config = dataclasses.replace(config, dev=None)
+    found = load_datasets(config)
+    assert found.dev and len(list(found.train())) < 5
+    assert found.repeated == {"dev": 0, "test": 2}
 
 
 def test_a_bad_line_is_told_with_its_file(columns):
@@ -290,9 +326,7 @@ def test_a_bad_line_is_told_with_its_file(columns):
         "not UTF-8": {"count": 1, "first_lines": ["bad.tsv:4"]},
     }
     strict = DataConfig("files", train=str(path), max_skipped=0.0)
-    with pytest.raises(
-        ValueError, match=r"Line 2 of .*bad\.tsv does not have 2 c"
-    ):
+    with pytest.raises(ValueError, match=r"Line 2 of .*bad\.tsv does not have 2 c"):
         load_datasets(strict)
     path.write_text("a\tb\n\tempty\nc\td\ne\tf\n")
     with pytest.raises(ValueError, match=r"Pair bad\.tsv:2 .* is empty"):

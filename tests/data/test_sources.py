@@ -365,12 +365,7 @@ def test_columns_of_a_file(tmp_path, name, content, columns, pairs):
 @pytest.mark.parametrize(
     "name, content, message, skipped",
     [
-        (
-            "a.csv",
-            b"en,de\nx,y\nz\n",
-            "Line 3 of .* does not have 2 columns",
-            None,
-        ),
+        ("a.csv", b"en,de\nx,y\nz\n", "Line 3 of .* does not have 2 columns", None),
         # Lines, not records: the first pair takes two.
         (
             "a.csv",
@@ -578,7 +573,7 @@ def test_columns_named_for_objects_and_files_together(tmp_path):
     datasets, corpus = prepare_text(config, run)
     assert corpus.lines([0]) == ([b"a"], [b"b"])
     assert corpus.skipped == {
-        "empty target": {"count": 1, "first_lines": ["train.tsv:3"]}
+        "empty target": {"count": 1, "first_lines": ["train.jsonl:2"]}
     }
     assert (datasets.dev, datasets.test) == ([("c", "d")], [("e", "f")])
 

@@ -1,11 +1,7 @@
 import numpy as np
-import pytest
 from keras import ops
 
-from luong_keras.decoding.unk_replacement import (
-    copied_positions,
-    replace_unknown_words,
-)
+from luong_keras.decoding.unk_replacement import copied_positions
 
 
 def test_only_unknown_words_are_copied_from_their_largest_weight():
@@ -29,28 +25,3 @@ def test_a_word_can_be_aligned_by_the_step_that_reads_it():
     alignments[1] = [[0, 1, 0], [1, 0, 0], [0, 0, 1]]  # the last of `</s>`
     found = copied_positions(ids, alignments, step="reads")
     assert ops.convert_to_numpy(found).tolist() == [[2, -1, 1], [0, 2, -1]]
-
-
-def test_unknown_words_are_translated_or_copied_by_their_first_link():
-    links = [(2, 0), (0, 0), (1, 2), (0, 1)]
-    replaced = replace_unknown_words(
-        ["<unk>", "x", "<unk>", "<unk>"],
-        ["a", "b", "c"],
-        links,
-        {"c": "z", "a": "y"},
-    )
-    assert replaced == (["z", "x", "b", "<unk>"], 1, 1, 1)
-
-
-def test_without_a_dictionary_unknown_words_are_copied():
-    words = ["<unk>", "x"]
-    assert replace_unknown_words(words, ["a"], [(0, 0), (0, 1)]) == (
-        ["a", "x"], 0, 1, 0,
-    )  # fmt: skip
-    assert words == ["<unk>", "x"]
-
-
-@pytest.mark.parametrize("position", [2, -1])
-def test_a_link_outside_the_source_is_refused(position):
-    with pytest.raises(ValueError, match=f"{position}-0 for 2 source words"):
-        replace_unknown_words(["<unk>"], ["a", "b"], [(position, 0)])

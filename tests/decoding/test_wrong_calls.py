@@ -60,10 +60,18 @@ def test_a_strategy_that_is_none(given):
         search(STEP, STATES, given, [5, 5], 5)
 
 
+@every_search
 @pytest.mark.parametrize("given", ["prefix", NoRepeatedNgrams])
-def test_a_scorer_that_is_none(given):
+def test_a_scorer_that_is_none(found, given):
     with refused("a Scorer", "scorers=[NoRepeatedNgrams(3)]", repr(given)):
-        search(STEP, STATES, Sampling(2), [5, 5], 5, scorers=[given])
+        found(STEP, STATES, [5, 5], 5, scorers=[given])
+
+
+@every_search
+@pytest.mark.parametrize("given", ["prefix", NoRepeatedNgrams(2), None])
+def test_scorers_that_are_no_list(found, given):
+    with refused("a Scorer", "scorers=[NoRepeatedNgrams(3)]", repr(given)):
+        found(STEP, STATES, [5, 5], 5, scorers=given)
 
 
 @every_search

@@ -2,11 +2,8 @@
 
 import pytest
 
-from luong_keras.evaluation.bleu import corpus_bleu, multi_bleu
-from luong_keras.evaluation.length_analysis import (
-    bleu_by_length,
-    bleu_by_reference_length,
-)
+from luong_keras.evaluation.length_analysis import bleu_by_length
+from luong_keras.evaluation.translation_scores import corpus_bleu
 
 GOOD, BAD = "das ist ein guter Satz", "ein guter Satz ist das hier"
 
@@ -43,25 +40,3 @@ def test_options_reach_bleu():
 def test_bad_arguments(lengths, limits, message):
     with pytest.raises(ValueError, match=message):
         bleu_by_length(lengths, [GOOD], [GOOD], limits)
-
-
-def test_groups_of_equally_many_sentences_by_reference_length():
-    references = [GOOD, "a b c d", "ein " + GOOD, "e f g h i", "i j k l m"]
-    hypotheses = [BAD, "a b c d", "ein " + GOOD, "e f g h x", "i j k l m"]
-    groups = bleu_by_reference_length(hypotheses, references, group_size=2)
-    # By length, 4 5 | 5 5 | 6; of those with 5 words the first comes first.
-    order = [1, 0, 3, 4, 2]
-    hypotheses = [hypotheses[row] for row in order]
-    references = [references[row] for row in order]
-    for group, (start, stop), length in zip(
-        groups, [(0, 2), (2, 4), (4, 5)], [5, 5, 6], strict=True
-    ):
-        alone = multi_bleu(hypotheses[start:stop], references[start:stop])
-        together = multi_bleu(hypotheses[:stop], references[:stop])
-        assert group == (alone.score, together.score, length, stop - start)
-
-
-@pytest.mark.parametrize("size", [0, -1])
-def test_groups_must_have_sentences(size):
-    with pytest.raises(ValueError, match=f"Received: {size}"):
-        bleu_by_reference_length([GOOD], [GOOD], size)

@@ -73,6 +73,16 @@ def test_without_graphs_there_are_no_threads(
     assert max(under_way) == 1
 
 
+def test_under_a_strategy_there_are_no_threads(
+    translator, under_way, monkeypatch
+):
+    """Another thread has not its scope, and would make the graph again."""
+    monkeypatch.setattr(line_search, "batches_at_once", lambda: 4)
+    with tf.distribute.OneDeviceStrategy("/cpu:0").scope():
+        translator.translate(LINES[:12])
+    assert max(under_way) == 1
+
+
 def test_a_batch_that_fails_fails_the_call(translator, monkeypatch):
     search = translator._line_search._plain
 

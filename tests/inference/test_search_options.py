@@ -223,11 +223,31 @@ def test_parts_of_ones_own(translator):
                 found.update(token for t in row for token in t.tokens)
         assert "Hund" not in words[1]
     assert "Hund" in words[0]
+    for parts in ({"strategy": "beam"}, {"scorers": SecondBest()}):
+        with pytest.raises(ValueError, match="of luong_keras.decoding, as in"):
+            with_search(translator, decoding, **parts)
     second = with_search(translator, decoding, strategy=SecondBest())
     greedy = with_search(
         translator, DecodingConfig(1, max_source_length=9, **LENGTHS)
     )
     assert second.translate(SENTENCES) != greedy.translate(SENTENCES)
+
+
+@pytest.mark.parametrize(
+    "options, most",
+    [
+        ({"n_best": 4}, 3),
+        ({"n_best": [1, 5, 2, 4], "beam_size": [0, 5, 2, 3]}, 3),
+        ({"n_best": 7, "beam_size": 6}, 6),
+        ({"n_best": 7, "temperature": 1.0}, 6),
+    ],
+)
+def test_more_translations_than_are_kept(translator, options, most):
+    with pytest.raises(ValueError, match=f"n_best of at most {most}, .*with_"):
+        translator.nbest(SENTENCES, **options)
+    decoding = translator.decoding.with_(n_best=7, max_beam_size=7)
+    (row, *_) = with_search(translator, decoding).nbest(SENTENCES, n_best=7)
+    assert len(row) == 7
 
 
 def test_the_least_risk(translator):

@@ -533,6 +533,9 @@ def test_a_dictionary_without_words_copies(eager, tmp_path):
     path = tmp_path / "en-de"
     path.write_text("two fields\n")
     settings = {"unknown_logit": 3.0}
+    with pytest.raises(ValueError, match="Line 1 of .* three fields"):
+        tiny_translator(dictionary=str(path), **settings)
+    path.write_text("\n")
     empty = tiny_translator(dictionary=str(path), **settings)
     copying = tiny_translator(**settings)
     assert empty.translate(["Xylophon"]) == copying.translate(["Xylophon"])

@@ -190,7 +190,11 @@ def test_logits_of_some_words_are_those_of_all(tied, width):
     [
         (LEXICON, {"beam_size": 30}, "of 32 tokens at least"),
         ("tür door 1\n", {}, "has no token of these vocabularies"),
-        ("the die 1\nthe die\n", {}, "Line 2 of the lexicon .* three fields"),
+        (
+            "the die 1\nthe die\n",
+            {},
+            "Line 2 of the dictionary .* three fields",
+        ),
         ("the die p\n", {}, "'p' in line 1"),
     ],
 )

@@ -644,6 +644,26 @@ FOREIGN_CALLS = {
         lambda x, m: lk.LuongAttention(num_heads=8),
         "no argument `num_heads`.*MultiHeadAttention",
     ),
+    "the paper's D": (
+        lambda x, m: lk.LocalAttention(D=4),
+        "no argument `D`.*`half_width`",
+    ),
+    "the paper's local-p": (
+        lambda x, m: lk.LocalAttention("local-p"),
+        "Received: alignment='local-p'.*is 'predictive'",
+    ),
+    "a decoder without a width": (
+        lambda x, m: lk.InputFeedingLSTM(None),
+        "`units` must be an integer.*units=None",
+    ),
+    "an encoder without a width": (
+        lambda x, m: lk.Encoder(None),
+        "`units` must be an integer.*units=None",
+    ),
+    "a window without a width": (
+        lambda x, m: lk.LocalAttention(half_width=None),
+        "`half_width` must be an integer.*half_width=None",
+    ),
     "a scale": (
         lambda x, m: lk.LuongAttention(scale=True),
         "no argument `scale`.*`use_scale`",

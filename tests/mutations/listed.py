@@ -1236,8 +1236,15 @@ MUTATIONS = [
     Mutation(
         "threads where there are no graphs",
         "inference/line_search.py",
-        "threads = 1 if eager else batches_at_once()",
+        "threads = 1 if one else batches_at_once()",
         "threads = batches_at_once()",
+        ("tests/inference/test_many_lines.py",),
+    ),
+    Mutation(
+        "threads under a strategy",
+        "inference/line_search.py",
+        " or tf.distribute.has_strategy()",
+        "",
         ("tests/inference/test_many_lines.py",),
     ),
     Mutation(

@@ -44,14 +44,6 @@ def test_a_sentence_goes_from_its_first_word_to_its_last():
     assert ops.convert_to_numpy(length).tolist() == [0, 2, 4, 2, 1, 3]
 
 
-def test_masks_are_combined_by_and():
-    row, column = np.array([[1, 0, 1]]), np.array([[True], [False]])
-    assert masking.combine_masks(None, None) is None
-    assert ops.convert_to_numpy(
-        masking.combine_masks(None, row, column)
-    ).tolist() == [[True, False, True], [False, False, False]]
-
-
 def test_masked_softmax(float64):
     scores = 5 * random(3, 4, 6)
     mask = prefix_mask([6, 2, 1], 6)[:, None]

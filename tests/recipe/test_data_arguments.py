@@ -20,11 +20,35 @@ def test_pairs_in_memory_are_written_once(tmp_path):
     expected = [("a b cat", "eine Katze"), ("a dog", "ein Hund")]
     assert list(found.train()) == found.test == expected
     assert found.dev == expected[:1]
-    before = (run.pairs / "train.tsv").stat().st_mtime_ns
+    before = (run.pairs / "train.jsonl").stat().st_mtime_ns
     assert text_settings(run, PAIRS, PAIRS[:1], PAIRS) == settings
-    assert (run.pairs / "train.tsv").stat().st_mtime_ns == before
+    assert (run.pairs / "train.jsonl").stat().st_mtime_ns == before
     text_settings(run, PAIRS[1:])
-    assert (run.pairs / "train.tsv").read_text() == "a dog\tein Hund\n"
+    assert (run.pairs / "train.jsonl").read_text() == (
+        '["a dog", "ein Hund"]\n'
+    )
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ("source", "target"),
+        ("en", "de"),
+        ('"a" b', '"c"'),
+        ('"', '""'),
+        ("[1]", '{"a": 1}'),
+        ("a\\tb", "\\"),
+        ("1", "2"),
+        (" a ", "ß 猫 \U0001f600"),
+    ],
+)
+def test_pairs_in_memory_come_back_as_they_are(tmp_path, pair):
+    others = [("c", "d"), ("e", "f")]
+    run = RunFolder(tmp_path / "run")
+    settings = text_settings(run, [pair, *others], others, [pair])
+    found = load_datasets(data_of(settings))
+    assert list(found.train()) == [pair, *others]
+    assert found.test == [pair]
 
 
 @pytest.mark.parametrize(
@@ -59,6 +83,7 @@ def test_files_are_named_as_they_are(tmp_path, train, expected):
         ([("a", "\udcff")], "Pair 1 cannot be written as UTF-8"),
         ([["a.tsv", "b.en"], "c.tsv"], "Received: a.tsv and b.en"),
         (3, "Received: int"),
+        ([], "Received: none"),
     ],
 )
 def test_what_is_no_pair_is_refused(tmp_path, pairs, message):

@@ -8,8 +8,8 @@ from luong_keras.recipe.devices import (
     Devices,
     LostProcessError,
     process_arguments,
+    report_lost_processes,
     tensorflow_devices,
-    told_of_lost_processes,
 )
 
 ADDRESSES = "KERAS_DISTRIBUTION_JOB_ADDRESSES"
@@ -82,7 +82,7 @@ def test_a_process_that_is_alone_asks_nobody():
     ONE_DEVICE.check_alike(3, "nothing")
     with (
         pytest.raises(ValueError, match="^as it is$"),
-        told_of_lost_processes(ONE_DEVICE),
+        report_lost_processes(ONE_DEVICE),
     ):
         raise ValueError("as it is")
 
@@ -125,7 +125,7 @@ def test_a_lost_connection_is_told_in_words(text, lost, monkeypatch):
     expected = LostProcessError if lost else ValueError
     with (
         pytest.raises(expected, match=text[:20]) as caught,
-        told_of_lost_processes(Devices(rank=1, world=2)),
+        report_lost_processes(Devices(rank=1, world=2)),
     ):
         raise ValueError(text)
     assert ("Process 1 of 2 lost" in str(caught.value)) == lost

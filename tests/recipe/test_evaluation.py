@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from luong_keras.config import DataConfig
-from luong_keras.inference.translation import Translation, places_by_length
+from luong_keras.inference.translation import Translation
 from luong_keras.recipe.evaluation import (
     Evaluation,
     preprocessor,
-    with_batched_progress,
+    with_progress,
     write_results,
 )
 from luong_keras.special_tokens import EOS_ID
@@ -38,7 +38,7 @@ def answers(translator, monkeypatch):
     asked = []
 
     def answer(*lines):
-        def nbest(sources):
+        def nbest(sources, advance):
             asked.append(list(sources))
             return [
                 [Translation(text, 0.0, tokens.split(), [], np.eye(1), [])]
@@ -133,7 +133,7 @@ def test_alignment_errors_are_those_of_the_attention(translator, monkeypatch):
     ]
     asked = []
 
-    def alignments(sources, targets, with_end):
+    def alignments(sources, targets, with_end, advance):
         assert with_end
         asked.append((list(sources), list(targets)))
         return weights
@@ -185,69 +185,51 @@ class Pair(NamedTuple):
 LINES = ["a b", "a", "", "a b c d", "b", "c a b", "b a"]
 
 
-def test_the_batches_are_those_that_a_translator_makes():
-    """So an answer is the same to the last digit."""
-    batches = []
+def test_all_lines_are_answered_by_one_call(translator):
+    """Only so can several batches run at once."""
+    asked = []
 
-    def answer(lines):
-        # It sorts what it is given once more.
-        (places,) = places_by_length(lines, 3)
-        batches.append([lines[i] for i in places])
-        assert batches[-1] == lines
-        return lines
+    class Asked(list):
+        def __iter__(self):
+            asked.append(len(self))
+            return super().__iter__()
 
-    assert with_batched_progress(answer, LINES, size=3, what="") == LINES
-    assert batches == [
-        [LINES[i] for i in places] for places in places_by_length(LINES, 3)
-    ]
+    evaluation = Evaluation(translator, PLAIN)
+    found = evaluation.translations(Asked(LINES))
+    assert asked == [len(LINES)]
+    assert [best.text for best in found] == translator.translate(LINES)
 
 
-def test_batches_are_of_like_length_in_the_last_column():
-    batches = []
-
-    def answer(sources, targets):
-        batches.append(list(zip(sources, targets, strict=True)))
-        return targets
-
-    targets = ["xxx", "x", "xx", "xxxx"]
-    assert (
-        with_batched_progress(answer, list("abcd"), targets, size=2, what="")
-        == targets
-    )
-    assert batches == [[("b", "x"), ("c", "xx")], [("a", "xxx"), ("d", "xxxx")]]
-
-
-def test_every_batch_moves_the_bar(monkeypatch):
-    sizes = []
-
-    def answer(lines):
-        sizes.append(len(lines))
-        return [line.upper() for line in lines]
-
+@pytest.mark.parametrize("method", ["translate", "nbest", "score"])
+def test_every_batch_moves_the_bar(translator, monkeypatch, method):
+    steps = []
+    columns = [LINES, LINES] if method == "score" else [LINES]
+    answer = getattr(translator, method)
+    expected = answer(*columns)
+    assert len(answer(*columns, advance=steps.append)) == len(LINES)
+    assert steps == [2, 2, 2, 1]
     with terminal(monkeypatch) as seen:
-        found = with_batched_progress(answer, LINES, size=3, what="shouting")
-    assert found == [line.upper() for line in LINES]
-    assert sizes == [3, 3, 1]
+        found = with_progress(answer, *columns, what="shouting")
+    assert repr(found) == repr(expected)
     assert "shouting" in seen.text
 
 
-@pytest.mark.parametrize("size", [3, 100])
-def test_one_line_tells_what_was_cut_in_all_batches(capsys, size):
-    def answer(lines):
+def test_one_line_tells_what_was_cut(capsys):
+    def answer(lines, advance):
         cut = TruncatedPlaces()
         for place, line in enumerate(lines):
             cut.add(place, len(line) > 3)
         cut.warn(stacklevel=1)
         return lines
 
-    with_batched_progress(answer, LINES, size=size, what="shouting")
+    assert with_progress(answer, LINES, what="shouting") == LINES
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert line.startswith("shouting: Expected") and "place 3, 5" in line
 
-    def scored(lines):
+    def scored(lines, advance):
         cut_pairs(Pair(len(line) > 3) for line in lines).warn(stacklevel=1)
         return lines
 
-    with_batched_progress(scored, LINES, size=size, what="scoring")
+    with_progress(scored, LINES, what="scoring")
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert line.startswith("scoring: 2 pairs (place 3, 5) were cut")

@@ -28,7 +28,7 @@ class Answers:
         self.translations, self.scores = translations, scores
         self.weights, self.asked = weights, []
 
-    def nbest(self, sources):
+    def nbest(self, sources, advance):
         self.asked.append(list(sources))
         second = Translation("worse", -9.0, ["worse"], [], np.eye(1), [])
         return [
@@ -39,11 +39,11 @@ class Answers:
     def join(self, tokens):
         return [" ".join(words) for words in tokens]
 
-    def score(self, sources, targets):
+    def score(self, sources, targets, advance):
         self.asked.append((list(sources), list(targets)))
         return list(self.scores)
 
-    def alignments(self, sources, targets, with_end=False):
+    def alignments(self, sources, targets, with_end=False, *, advance):
         self.asked.append((list(sources), list(targets)))
         return [w if with_end else w[:-1] for w in self.weights]
 

@@ -66,6 +66,14 @@ def test_a_run_keeps_its_text(tmp_path, config, run, capsys):
     assert state(run.corpus) == before
 
 
+def test_repeated_pairs_are_reported(tmp_path, config, capsys):
+    (tmp_path / "test.tsv").write_text(f"train {LINES[1]}new\tneu\n")
+    prepare_text(config, RunFolder(tmp_path / "run"))
+    told = capsys.readouterr().out
+    assert "also in the training text: 1 pair of data.test" in told
+    assert "data.dev" not in told
+
+
 def test_files_of_another_time_and_the_same_text(tmp_path, config, run):
     first = texts(*prepare_text(config, run))
     os.utime(tmp_path / "train.tsv", (1, 1))
@@ -146,5 +154,5 @@ def test_other_pairs_in_memory_leave_the_old_ones(tmp_path):
     run.write_data("begun")
     with pytest.raises(ValueError, match="is not the one"):
         text_settings(run, [("a", "c")])
-    assert (run.pairs / "train.tsv").read_text() == "a\tb\n"
+    assert (run.pairs / "train.jsonl").read_text() == '["a", "b"]\n'
     text_settings(run, [("a", "b")])

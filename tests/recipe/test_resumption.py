@@ -1,4 +1,5 @@
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from luong_keras.recipe.resumption import (
     decide_precision,
     is_finished,
     mark_finished,
+    print_epochs,
     session,
     write_config,
 )
@@ -52,6 +54,39 @@ def trained(run, epochs):
 )
 def test_what_may_change(run, assignment):
     check_resumable(override(RunConfig(), [assignment]), run)
+
+
+@pytest.mark.parametrize(
+    "assignments, said",
+    [
+        (["epochs=5", "first_halved_epoch=5"], ""),
+        (
+            ["epochs=5", "first_halved_epoch=6"],
+            "stays 1: .* epoch 6 on .* of 5",
+        ),
+        (
+            [*("epochs=5", "first_halved_epoch=5"), "halving=after_epoch"],
+            "stays 1: .* epoch 5 on",
+        ),
+        (["epochs=5", "first_halved_epoch=6", "halving=plateau"], ""),
+    ],
+)
+def test_a_rate_that_is_never_halved_is_said(
+    tmp_path, assignments, said, capsys
+):
+    config = override(RunConfig(), [f"training.{a}" for a in assignments])
+    print_epochs(config, RunFolder(tmp_path))
+    told = capsys.readouterr().out
+    assert bool(told) == bool(said) and re.search(said, told)
+
+
+def test_a_run_that_continues_is_said(run, capsys):
+    print_epochs(RunConfig(), run)
+    assert "continues" not in capsys.readouterr().out
+    run.snapshot.touch()
+    trained(run, 3)
+    print_epochs(RunConfig(), run)
+    assert "; 3 of 12 epochs are done" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from luong_keras.recipe.resumption import (
     mark_finished,
     write_config,
 )
-from luong_keras.recipe.run_settings import bring_in, run_config
+from luong_keras.recipe.run_settings import copy_word_lists, run_config
 from luong_keras.text.loading import load_tokenizer
 from luong_keras.text.word_tokenizer import WordTokenizer
 from luong_keras.training.run_folder import RunFolder
@@ -44,7 +44,7 @@ def written(run):
 
 
 def test_a_training_copies_the_dictionary(run, elsewhere, tmp_path):
-    config = bring_in(settings(elsewhere), run)
+    config = copy_word_lists(settings(elsewhere), run)
     write_config(config, run)
     assert written(run) == "dictionary.txt"
     assert run.dictionary.read_text(encoding="utf-8") == LINES
@@ -57,7 +57,7 @@ def test_a_training_copies_the_dictionary(run, elsewhere, tmp_path):
 def test_a_run_goes_on_with_the_same_call_and_with_its_own_settings(
     run, elsewhere, tmp_path, monkeypatch
 ):
-    first = bring_in(settings(elsewhere), run)
+    first = copy_word_lists(settings(elsewhere), run)
     write_config(first, run)
     mark_finished(first, run)
     monkeypatch.chdir(tmp_path)
@@ -68,17 +68,17 @@ def test_a_run_goes_on_with_the_same_call_and_with_its_own_settings(
         run_config(run.path),
     ):
         check_resumable(config, run)
-        again = bring_in(config, run)
+        again = copy_word_lists(config, run)
         assert again == first
         assert is_finished(again, run)
-    assert bring_in(RunConfig(), run) == RunConfig()
+    assert copy_word_lists(RunConfig(), run) == RunConfig()
 
 
 def test_a_training_copies_the_shortlist_too(run, elsewhere):
     decoding = DecodingConfig(
         dictionary=str(elsewhere), shortlist=str(elsewhere)
     )
-    config = bring_in(RunConfig(decoding=decoding), run)
+    config = copy_word_lists(RunConfig(decoding=decoding), run)
     assert config.decoding.shortlist == str(run.shortlist)
     assert config.decoding.dictionary == str(run.dictionary)
     write_config(config, run)
@@ -87,25 +87,25 @@ def test_a_training_copies_the_shortlist_too(run, elsewhere):
     assert run.shortlist.read_text(encoding="utf-8") == LINES
     assert run_config(run.path).decoding == config.decoding
     elsewhere.write_text("door Tor\n")
-    with pytest.raises(ValueError, match="Line 1 of the lexicon"):
-        bring_in(
+    with pytest.raises(ValueError, match="Line 1 of the dictionary"):
+        copy_word_lists(
             RunConfig(decoding=DecodingConfig(shortlist=str(elsewhere))), run
         )
 
 
 def test_another_dictionary_takes_the_place_of_the_old(run, elsewhere):
-    bring_in(settings(elsewhere), run)
+    copy_word_lists(settings(elsewhere), run)
     elsewhere.write_text("door Pforte 1\n")
-    bring_in(settings(elsewhere), run)
+    copy_word_lists(settings(elsewhere), run)
     assert run.dictionary.read_text() == "door Pforte 1\n"
 
 
 def test_what_is_no_dictionary_is_told_before_the_training(run, elsewhere):
     with pytest.raises(FileNotFoundError, match="no dictionary"):
-        bring_in(settings(elsewhere.with_name("none")), run)
+        copy_word_lists(settings(elsewhere.with_name("none")), run)
     elsewhere.write_text("door Tür many\n")
     with pytest.raises(ValueError, match="must be a number"):
-        bring_in(settings(elsewhere), run)
+        copy_word_lists(settings(elsewhere), run)
     assert not run.dictionary.exists()
 
 

@@ -6,8 +6,7 @@ import re
 import pytest
 
 from luong_keras.cli.main import main
-from luong_keras.evaluation.bleu import corpus_bleu
-from luong_keras.evaluation.translation_scores import sentence_chrf
+from luong_keras.evaluation.translation_scores import corpus_bleu, sentence_chrf
 from luong_keras.report import page as page_module
 from luong_keras.report.page import write_page
 from luong_keras.report.run_record import (

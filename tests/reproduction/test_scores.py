@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from luong_keras.alignment.aer import alignment_error_rate, parse_alignments
-from luong_keras.evaluation.bleu import corpus_bleu
+from luong_keras.evaluation.translation_scores import corpus_bleu
 from reproduction.scores import alignment_counts, bleu_counts, scores_of
 
 HYPOTHESES = ["a b c d e f", "b c", "the old man opens the door", "x"]

@@ -20,6 +20,7 @@ from luong_keras.config.values import config_from_dict, config_to_dict
 from luong_keras.inference import word_lists
 from luong_keras.recipe.run import run_recipe
 from luong_keras.serving.export import (
+    LINES,
     RoundedWeights,
     export_saved_model,
     exported_translations,
@@ -94,6 +95,7 @@ def exported(translator, tmp_path_factory):
     assert export_saved_model(translator, folder, say=said.append) == folder
     # Where nothing is skipped, all six checks ran.
     *checks, worst = said
+    assert len(said) == LINES
     assert [line.partition(":")[0] for line in checks] == ["checked"] * 6
     assert worst.startswith("the worst request, 32 rows of 9 tokens and as ")
     assert re.search(r"beam 4, .*: \d+ MB, \d+\.\d s on one core$", worst)

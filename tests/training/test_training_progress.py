@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from luong_keras.training import training_progress
+from luong_keras.training.epoch_logs import TokensPerSecond
 from luong_keras.training.fit import fit
 from luong_keras.training.interruption import StopOnSignal
+from luong_keras.training.metrics import TokenCount
 from luong_keras.training.training_progress import TrainingProgress
 from tests.terminals import terminal
 
@@ -62,7 +64,7 @@ def test_times_that_are_left(monkeypatch):
     # one 2 s, and 5 s pass between the epochs.
     now = [0.0]
     monkeypatch.setattr(training_progress.time, "monotonic", lambda: now[0])
-    progress = TrainingProgress(best=20.0)
+    progress = TrainingProgress(best=20.0, count="count")
     progress.set_params({"epochs": 3, "steps": 4})
     progress.set_model(small_model())
     progress.on_epoch_begin(0)
@@ -91,6 +93,22 @@ def test_a_file_has_a_line_an_epoch(capsys):
     assert first.startswith("epoch 1/2 in 0:0")
     assert "BLEU 20.00" in first and "best" not in first
     assert "BLEU 10.00, best 20.00" in second and "rate 0.01" in second
+
+
+def test_the_tokens_of_a_count_with_its_default_name(capsys, monkeypatch):
+    monkeypatch.setattr(training_progress, "_SECONDS_A_LINE", 0.0)
+    model = small_model()
+    model.compile("sgd", "mse", metrics=[TokenCount()], jit_compile=False)
+    with TrainingProgress() as progress:
+        model.fit(
+            np.ones((8, 2)),
+            np.ones((8, 1)),
+            batch_size=2,
+            callbacks=[TokensPerSecond(), progress],
+            verbose=0,
+        )
+    lines = capsys.readouterr().out.splitlines()
+    assert ["tokens/s" in line for line in lines] == [False, True, True, True]
 
 
 def test_a_file_has_lines_within_long_epochs(capsys, monkeypatch):

@@ -81,12 +81,12 @@ def _first_two_or_named(
             "first: --columns NAME NAME (data.columns), or by their numbers "
             "from 1."
         )
-    told = None
+    pair_note = None
     if count == 2:
-        told = f"{name}: {_first_pair(cells, (0, 1))}"
+        pair_note = f"{name}: {_first_pair(cells, (0, 1))}"
         if all(len(c) > 1 and c.isidentifier() for c in cells):
-            told += f". If it is a header: --columns {' '.join(cells)}"
-    return Columns(0, 1, note=told, count=2)
+            pair_note += f". If it is a header: --columns {' '.join(cells)}"
+    return Columns(0, 1, note=pair_note, count=2)
 
 
 def _first_pair(cells: list[str], found: tuple[int, int]) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import os
+import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
-from luong_keras.evaluation.bleu import corpus_bleu
 from luong_keras.evaluation.metrics.metric import Metric, Target
+from luong_keras.evaluation.translation_scores import corpus_bleu
 from luong_keras.missing_package import needs
 
 # By the first part of a language's code; of all others it is 13a.
@@ -24,15 +25,15 @@ _WITHOUT_SPACES = (
 )
 _SUBWORDS = "flores200"
 _EXTRAS = {"ja-mecab": "ja", "ko-mecab": "ko"}
-# Scripts that one language is written in, or that have no spaces between
-# words; beside them Chinese, and Japanese by its kana.
+# Scripts, as Unicode names them, that one language is written in, or that have
+# no spaces between words; beside them Chinese, and Japanese by its kana.
 _LANGUAGES = {
-    "Hangul": "ko",
-    "Thai": "th",
-    "Lao": "lo",
-    "Khmer": "km",
-    "Myanmar": "my",
-    "Tibetan": "bo",
+    "HANGUL": "ko",
+    "THAI": "th",
+    "LAO": "lo",
+    "KHMER": "km",
+    "MYANMAR": "my",
+    "TIBETAN": "bo",
 }
 # Names and terms in Latin letters are many in some Chinese text.
 _SHARE = 0.3
@@ -125,8 +126,8 @@ def tokenizer(name: str) -> Callable[[str], str]:
         extra = _EXTRAS.get(name)
         raise ImportError(
             f"the tokenizer {name} cannot be made "
-            f"({str(error).strip().splitlines()[0]}); "
-            + (f"pip install 'sacrebleu[{extra}]'" if extra else "")
+            f"({str(error).strip().splitlines()[0]})"
+            + (f"; pip install 'sacrebleu[{extra}]'" if extra else "")
         ) from error
     return made
 
@@ -167,9 +168,6 @@ def language_of_script(lines: Iterable[str]) -> str | None:
         `"zh"`, `"ja"`, `"ko"`, `"th"`, `"lo"`, `"km"`, `"my"` or `"bo"`; None
         for every other script, which sets words apart by spaces.
 
-    Raises:
-        ImportError: if `regex` is not installed.
-
     Example:
         >>> language_of_script(["我们买 iPhone。"])
         'zh'
@@ -179,30 +177,21 @@ def language_of_script(lines: Iterable[str]) -> str | None:
     text = "".join(lines)
     if text.isascii():
         return None
-    total = len(_letters().findall(text))
-    count = {
-        script: len(_of_script(script).findall(text))
-        for script in ("Han", "Hiragana", "Katakana", *_LANGUAGES)
-    }
-    kana = count["Hiragana"] + count["Katakana"]
-    if count["Han"] + kana > _SHARE * total:
-        share = kana / (count["Han"] + kana)
+    count: Counter[str] = Counter()
+    for character, times in Counter(text).items():
+        if unicodedata.category(character)[0] in "LM":
+            count[_script(character)] += times
+    enough = _SHARE * count.total()
+    han = count["CJK"] + count["IDEOGRAPHIC"]
+    kana = count["HIRAGANA"] + count["KATAKANA"]
+    if han + kana > enough:
+        share = kana / (han + kana)
         return "ja" if share > _SHARE_OF_KANA else "zh"
     script = max(_LANGUAGES, key=count.__getitem__)
-    return _LANGUAGES[script] if count[script] > _SHARE * total else None
+    return _LANGUAGES[script] if count[script] > enough else None
 
 
-@functools.cache
-def _letters() -> Any:
-    return _regex().compile(r"[\p{L}\p{M}]")
-
-
-@functools.cache
-def _of_script(script: str) -> Any:
-    return _regex().compile(rf"(?V1)[\p{{Script={script}}}&&[\p{{L}}\p{{M}}]]")
-
-
-def _regex() -> Any:
-    with needs("regex"):
-        import regex
-    return regex
+def _script(character: str) -> str:
+    """The word that the names of a script's characters begin with."""
+    name = unicodedata.name(character, "").removeprefix("HALFWIDTH ")
+    return name.split(" ")[0]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from luong_keras.evaluation.bleu import References
+from luong_keras.evaluation.translation_scores import References
 
 Score = Callable[[Sequence[str], Any], Any]
 

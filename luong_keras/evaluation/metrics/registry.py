@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 
-from luong_keras.evaluation.bleu import (
+from luong_keras.evaluation.metrics import bleu
+from luong_keras.evaluation.metrics.metric import Metric, Score, Target
+from luong_keras.evaluation.translation_scores import (
     References,
     by_position,
     check_sentences,
+    translation_score,
 )
-from luong_keras.evaluation.metrics import bleu
-from luong_keras.evaluation.metrics.metric import Metric, Score, Target
-from luong_keras.evaluation.translation_scores import translation_score
 from luong_keras.suggestions import did_you_mean
 
 

@@ -73,7 +73,7 @@ class BahdanauAttention(LuongAttention):
                 "Received: normalize=True, use_scale=True. Leave `use_scale` "
                 "out."
             )
-        check_numbers(units=units)
+        check_numbers(optional=True, units=units)
         super().__init__(
             score_mode=BahdanauScore(units, normalize),
             use_scale=use_scale,

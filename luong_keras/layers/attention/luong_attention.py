@@ -7,7 +7,7 @@ from luong_keras.layers import argument_checks
 from luong_keras.layers.attention import scores
 from luong_keras.layers.checked_layer import CheckedLayer
 from luong_keras.ops import masking
-from luong_keras.ops.backends import check_float64, dropout
+from luong_keras.ops.backends import dropout
 from luong_keras.ops.products import weighted_sums
 
 
@@ -21,9 +21,8 @@ class LuongAttention(CheckedLayer):
         weights  a_t  = softmax(s_t)       (eq. 7)
         context  c_t  = sum_s a_ts h̄_s     (section 3.1)
 
-    Use it where every source position may matter; `LocalAttention` looks at
-    a window only. It returns the context: the attentional vector
-    tanh(W_c [c_t; h_t]) (eq. 5) is made by the input-feeding cells.
+    `LocalAttention` looks at a window only. The output is the context; the
+    cells make the attentional vector tanh(W_c [c_t; h_t]) (eq. 5) of it.
 
     Args:
         score_mode: `"dot"` h_t . h̄_s; `"scaled_dot"`, divided by the square
@@ -125,10 +124,11 @@ class LuongAttention(CheckedLayer):
                 "mask_location": None if mask_location else False,
             },
         )
-        argument_checks.check_numbers(units=units, max_length=max_length)
+        argument_checks.check_numbers(
+            optional=True, units=units, max_length=max_length
+        )
         argument_checks.check_share(dropout=dropout)
         super().__init__(name=name, dtype=dtype, trainable=trainable)
-        check_float64(self)
         self.supports_masking = True
         self.score_mode = score_mode
         self.score = score
@@ -293,9 +293,9 @@ class LuongAttention(CheckedLayer):
         if value_mask is not None:
             first = masking.span(value_mask).first
         count = location_scores.shape[-1]
-        inside = masking.combine_masks(
-            scores.places_within(count, first, source_length), value_mask
-        )
+        inside = scores.places_within(count, first, source_length)
+        if value_mask is not None:
+            inside = ops.logical_and(inside, value_mask)
         inside = ops.expand_dims(inside, -2)
         if self.score.mask_location:
             placed = scores.at_places(location_scores, first, source_length)

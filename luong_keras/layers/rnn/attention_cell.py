@@ -149,7 +149,7 @@ class AttentionCell(CellWeights):
         return product(below, weights["kernels"][layer], bias)
 
     def top_hidden(self, states):
-        """H of the highest layer among the states of all layers."""
+        """The hidden state h of the highest layer, of the states of all."""
         return states[self.top_index]
 
     @property
@@ -179,7 +179,7 @@ class AttentionCell(CellWeights):
         return self.attentional_vector(weights, context, hidden), alignments
 
     def attentional_vector(self, weights, projected_context, hidden):
-        """Tanh(W_cc c + W_ch h) (eq. 5) from the projected context."""
+        """The attentional vector tanh(W_cc c + W_ch h), eq. 5."""
         vector = product(
             hidden, weights["attentional_kernel"], projected_context
         )

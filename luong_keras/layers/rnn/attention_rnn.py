@@ -20,7 +20,7 @@ from luong_keras.layers.rnn.attention_cell import (
     pad_empty_memory,
 )
 from luong_keras.ops import masking
-from luong_keras.ops.backends import check_float64, dropout
+from luong_keras.ops.backends import dropout
 from luong_keras.ops.scan import BACKENDS
 
 DROPOUT_STYLES = ("zaremba", "authors", "sequence")
@@ -113,7 +113,6 @@ class AttentionRNN(CheckedLayer):
         trainable=True,
     ):
         super().__init__(name=name, dtype=dtype, trainable=trainable)
-        check_float64(self)
         if not isinstance(cell, AttentionCell):
             raise ValueError(
                 "`cell` must be one of this library's cells, such as "
@@ -353,16 +352,5 @@ class AttentionRNN(CheckedLayer):
 
     @classmethod
     def from_config(cls, config):
-        refuse_go_backwards(cls, config)
         cell = keras.saving.deserialize_keras_object(config["cell"])
         return cls(**{**config, "cell": cell})
-
-
-def refuse_go_backwards(cls, config):
-    """Raises for `keras.layers.Bidirectional`, which sets this argument."""
-    if "go_backwards" in config:
-        raise ValueError(
-            f"`{cls.__name__}` reads what it has written and has one "
-            "direction. Received: go_backwards, as `Bidirectional` sets it. "
-            "Use `Encoder(bidirectional=True)` to read both ways."
-        )

@@ -5,12 +5,12 @@ feeding no step needs the attention of the one before. The backend
 differentiates the loop, as exported models have it, or `ops.scan` does.
 """
 
+import functools
 from typing import Any, NamedTuple
 
-import keras
-from keras import backend, ops
+from keras import ops
 
-from luong_keras.ops.loops import carried, split_masks
+from luong_keras.ops.loops import carried, split_masks, stacking_loop
 from luong_keras.ops.scan import scan
 
 
@@ -45,7 +45,7 @@ def run(cell, sequence, deferred):
     over.
     """
     shared = cell.loop_weights(), cell.project_memory(sequence.memory)
-    loop = _deferred_loop if deferred else _automatic_loop
+    loop = functools.partial(_loop, deferred=deferred)
     if cell.needs_context:
         return _attend_in_loop(loop, cell, sequence, shared)
     return _attend_behind_loop(loop, cell, sequence, shared)
@@ -99,58 +99,52 @@ def _attend_behind_loop(loop, cell, sequence, shared):
     return vectors, alignments, [*last, vectors[:, -1]]
 
 
-def _deferred_loop(step, shared, states, wanted, cell, sequence):
+def _loop(step, shared, states, wanted, cell, sequence, deferred):
     """The wanted states at all steps (B, T, U), and all of the last one."""
-    projected, masks = _project_inputs(cell, sequence, time_first=True)
-    repeated, xs = split_masks(masks)
-    position = sequence.positions
-    if position is None:
-        position = ops.arange(ops.shape(projected)[0], dtype="int32")
-    else:
-        position = _swapped(position)
+    projected, repeated, xs = _prepare(cell, sequence)
+    mask = _swapped(sequence.mask)
 
     def one_step(shared, old, projected, x):
         position = x.pop("position")
         return step(shared, projected, old, position, {**repeated, **x})
 
-    last, sequences = scan(
-        one_step,
-        shared,
-        states,
-        projected,
-        {"position": position, **xs},
-        wanted,
-        _swapped(sequence.mask),
-        cell,
-    )
-    return [_swapped(x) for x in sequences], last
+    if deferred:
+        last, sequences = scan(
+            one_step, shared, states, projected, xs, wanted, mask, cell
+        )
+        return [_swapped(x) for x in sequences], last
+
+    def body(old, x):
+        x = dict(x)
+        mask = x.pop("mask", None)
+        new = one_step(shared, old, x.pop("input"), x)
+        new = carried(new, old, mask)
+        return new, [new[i] for i in wanted], []
+
+    xs["input"] = projected
+    if mask is not None:
+        xs["mask"] = mask
+    last, sequences, _ = stacking_loop(body, states, xs, len(wanted))
+    return [_swapped(x) for x in sequences], list(last)
 
 
-def _automatic_loop(step, shared, states, wanted, cell, sequence):
-    """`_deferred_loop`, differentiated by the backend."""
-    projected, masks = _project_inputs(cell, sequence)
-    repeated, stepwise = split_masks(masks)
+def _prepare(cell, sequence):
+    """Prepares the inputs of the steps, time first.
 
-    def one_step(old, projected, position, masks):
-        return step(shared, projected, old, position, {**repeated, **masks})
-
-    sequences = _scan_states(one_step, states, projected, stepwise, sequence)
-    last = [each[:, -1] for each in sequences]
-    return [sequences[i] for i in wanted], last
-
-
-def _project_inputs(cell, sequence, time_first=False):
-    """Inputs' share of the gates, and the masks that are left.
-
-    (B, T, ...), or (T, B, ...) with `time_first`.
+    Returns:
+        Inputs' share of the gates (T, B, ...); the masks that all steps
+        share; the masks and the position of every step.
     """
-    masks = {k: v for k, v in sequence.masks.items() if k != "inputs"}
-    dropped = sequence.masks.get("inputs")
-    inputs = _swapped(sequence.inputs) if time_first else sequence.inputs
+    masks = dict(sequence.masks)
+    inputs, dropped = _swapped(sequence.inputs), masks.pop("inputs", None)
     if dropped is not None:
-        dropped = dropped if time_first else _swapped(dropped)
         inputs = inputs * ops.cast(dropped, inputs.dtype)
-    return cell.project_inputs(inputs), masks
+    projected = cell.project_inputs(inputs)
+    repeated, xs = split_masks(masks)
+    position = _swapped(sequence.positions)
+    if position is None:
+        position = ops.arange(ops.shape(projected)[0], dtype="int32")
+    return projected, repeated, {**xs, "position": position}
 
 
 def step_numbers(inputs, mask, start):
@@ -177,64 +171,3 @@ def step_numbers(inputs, mask, start):
 def _swapped(x):
     """Time first where the batch was, and back; None stays None."""
     return None if x is None else ops.swapaxes(x, 0, 1)
-
-
-def _scan_states(one_step, states, projected, masks, sequence):
-    """Every state at every step, (B, T, U) each."""
-    steps, mask = ops.shape(projected)[1], sequence.mask
-    xs = {"projected": projected}
-    xs |= {name: ops.swapaxes(m, 0, 1) for name, m in masks.items()}
-    if mask is not None:
-        xs["mask"] = ops.expand_dims(mask, -1)
-    position = sequence.positions
-    if position is None:
-        position = ops.arange(steps, dtype="int32")
-    xs["position"] = ops.broadcast_to(
-        position, (ops.shape(projected)[0], steps)
-    )[..., None]
-    widths = [x.shape[-1] or ops.shape(x)[-1] for x in xs.values()]
-    packed = ops.concatenate(
-        [ops.cast(x, projected.dtype) for x in xs.values()], axis=-1
-    )
-
-    def body(packed_step, old):
-        step, start = {}, 0
-        for name, width in zip(xs, widths, strict=True):
-            step[name] = packed_step[:, start : start + width]
-            start = start + width
-        position = ops.cast(step.pop("position")[:, 0], "int32")
-        new = one_step(old, step.pop("projected"), position, step)
-        mask = step.get("mask")
-        return carried(new, old, None if mask is None else mask[:, 0] > 0)
-
-    cell = _LoopCell(
-        body,
-        [state.shape[-1] for state in states],
-        backend.standardize_dtype(projected.dtype),
-    )
-    loop = keras.layers.RNN(
-        cell, return_sequences=True, dtype=cell.compute_dtype
-    )
-    sequences = loop(packed, initial_state=list(states))
-    return ops.split(sequences, len(states), axis=-1)
-
-
-class _LoopCell:
-    """A loop body as a cell of `keras.layers.RNN`, which has no weights.
-
-    Keras' RNN is its only public loop that XLA compiles with gradients on
-    every backend. What a step reads beside its states travels in one packed
-    tensor; the states travel out side by side.
-    """
-
-    def __init__(self, body, state_size, compute_dtype):
-        self.body = body
-        self.state_size = state_size
-        self.compute_dtype = compute_dtype
-        self.output_size = sum(state_size)
-
-    def call(self, inputs, states):
-        new_states = self.body(inputs, list(states))
-        return ops.concatenate(new_states, axis=-1), new_states
-
-    __call__ = call

@@ -11,7 +11,6 @@ from luong_keras.layers.attention.score import Score
 from luong_keras.layers.attention.scores import OTHER_NAMES, SCORES
 from luong_keras.layers.checked_layer import CheckedLayer
 from luong_keras.ops import masking
-from luong_keras.ops.backends import check_float64
 from luong_keras.suggestions import did_you_mean
 
 
@@ -44,7 +43,6 @@ class CellWeights(CheckedLayer):
     ):
         check_numbers(units=units, num_layers=num_layers)
         super().__init__(name=name, dtype=dtype, trainable=trainable)
-        check_float64(self)
         self.units = units
         self.num_layers = num_layers
         self.attention = get_attention(attention, self.dtype_policy)

@@ -2,10 +2,7 @@
 
 import keras
 
-from luong_keras.layers.rnn.attention_rnn import (
-    AttentionRNN,
-    refuse_go_backwards,
-)
+from luong_keras.layers.rnn.attention_rnn import AttentionRNN
 from luong_keras.layers.rnn.bahdanau_cells import (
     BahdanauGRUCell,
     BahdanauLSTMCell,
@@ -29,7 +26,6 @@ class _CellRNN(AttentionRNN):
 
     @classmethod
     def from_config(cls, config):
-        refuse_go_backwards(cls, config)
         return cls(**config)
 
 

@@ -1,0 +1,59 @@
+"""Reader of files of one JSON value a line, as this library writes them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from luong_keras.files.path_checks import no_link
+
+
+def read_json_lines(
+    path: Path,
+    what: str = "JSON",
+    valid: Callable[[Any], bool] = lambda value: True,
+    advice: str = "Remove the line.",
+    appended: bool = False,
+) -> list[Any]:
+    r"""Reads the values of all lines.
+
+    Args:
+        path: the file.
+        what: the contents of a line, for the error.
+        valid: whether a value is that.
+        advice: the last sentence of the error.
+        appended: whether lines are added to the file, so that the last one
+            may be cut, and is left out then.
+
+    Raises:
+        FileNotFoundError: where there is no file.
+        ValueError: where another line is damaged, with its number, or the
+            file is a link.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "log.jsonl"
+        >>> path.write_text('{"epoch": 1}\n{"epo')
+        18
+        >>> read_json_lines(path, appended=True)
+        [{'epoch': 1}]
+    """
+    # Only this ends a line: a U+2028 may stand in a sentence.
+    *lines, last = no_link(path).read_bytes().split(b"\n")
+    found = []
+    for number, line in enumerate([*lines, last] if last else lines, start=1):
+        try:
+            value = json.loads(line.decode())
+        except ValueError:
+            value = None
+        if value is not None and valid(value):
+            found.append(value)
+        elif not appended or number <= len(lines):
+            shown = line[:80].decode(errors="replace")
+            raise ValueError(
+                f"Expected: {what} in {path}, line {number}. Received: "
+                f"{shown!r}. {advice}"
+            )
+    return found
