@@ -326,7 +326,9 @@ def test_a_bad_line_is_told_with_its_file(columns):
         "not UTF-8": {"count": 1, "first_lines": ["bad.tsv:4"]},
     }
     strict = DataConfig("files", train=str(path), max_skipped=0.0)
-    with pytest.raises(ValueError, match=r"Line 2 of .*bad\.tsv does not have 2 c"):
+    with pytest.raises(
+        ValueError, match=r"Line 2 of .*bad\.tsv does not have 2 c"
+    ):
         load_datasets(strict)
     path.write_text("a\tb\n\tempty\nc\td\ne\tf\n")
     with pytest.raises(ValueError, match=r"Pair bad\.tsv:2 .* is empty"):

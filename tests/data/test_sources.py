@@ -365,7 +365,12 @@ def test_columns_of_a_file(tmp_path, name, content, columns, pairs):
 @pytest.mark.parametrize(
     "name, content, message, skipped",
     [
-        ("a.csv", b"en,de\nx,y\nz\n", "Line 3 of .* does not have 2 columns", None),
+        (
+            "a.csv",
+            b"en,de\nx,y\nz\n",
+            "Line 3 of .* does not have 2 columns",
+            None,
+        ),
         # Lines, not records: the first pair takes two.
         (
             "a.csv",
