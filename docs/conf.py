@@ -138,6 +138,11 @@ def _page_text(page):
     return text
 
 
+def _remove_pages_of_names(app, config):
+    """Removes the API pages, before autosummary writes those that exist."""
+    shutil.rmtree(GENERATED / "api", ignore_errors=True)
+
+
 def _write_generated_pages(app):
     sys.path.insert(0, str(DOCS))
     import settings_page
@@ -222,6 +227,7 @@ def _write_formula(translator, node):
 
 def setup(app):
     """Connects what is above."""
+    app.connect("config-inited", _remove_pages_of_names)
     app.connect("builder-inited", _write_generated_pages)
     app.connect("source-read", _read_page)
     app.connect("autodoc-process-docstring", _as_restructured_text, 0)
