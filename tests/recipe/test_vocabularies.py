@@ -178,7 +178,6 @@ def test_tokenised_text_is_taken_as_it_is(command):
     "flags, said",
     [
         ([*WORDS[:2], *SUBWORDS[2:4]], "Expected: tokenizer='sentencepiece'"),
-        ([*SUBWORDS, "--data.subword-dropout", "0.1"], "with 'unigram'"),
         ([*SUBWORDS[:2], "--data.pretokenized"], "Expected: tokenizer='words'"),
         ([*SUBWORDS, "--data.tokenize"], "makes '< x >'"),
         ([*SUBWORDS, "<X>", "--data.lowercase"], "Received: '<X>', of which"),
