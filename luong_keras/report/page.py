@@ -149,10 +149,11 @@ def _scores(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
                 data.lowercase,
                 data.bleu_tokenizer,
             )
-        found_scores = [
+        # What chose the epoch stands before the scores that every run has.
+        found_scores = _own_scores(run, [s.signature for s in found])
+        found_scores += [
             (s.metric, f"{s.score:.2f}", s.signature) for s in found
         ]
-        found_scores += _own_scores(run, [s.signature for s in found])
         for name, title, form in (
             ("perplexity", "perplexity of the references", "{:.2f}"),
             ("aer", "alignment error rate", "{:.1%}"),
@@ -175,7 +176,11 @@ def _own_scores(
 ) -> list[tuple[str, str, str]]:
     """Scores of a run in its language and by its metric."""
     return [
-        (name, f"{value['score']:.2f}", value.get("signature", ""))
+        (
+            name.replace("_", " "),
+            f"{value['score']:.2f}",
+            value.get("signature", ""),
+        )
         for name, value in run.results.items()
         if isinstance(value, dict) and "score" in value
         # Tokenized by its own rules, or without case, BLEU is none of them.

@@ -1,6 +1,7 @@
 """The page of a run: what it says, and that it asks for nothing."""
 
 import html.parser
+import json
 import re
 
 import pytest
@@ -111,6 +112,20 @@ def test_every_drawing_has_a_title_axes_and_numbers(one):
     assert "BLEU, epoch 3: 30" in one
     ids = [a["id"] for _, a in Elements(one).found if "id" in a]
     assert len(ids) == len(set(ids))
+
+
+def test_what_chose_the_epoch_stands_first(tmp_path):
+    settings = {"data.source_language": None, "data.target_language": None}
+    run = made_up_run(tmp_path / "mine", GOOD, **settings)
+    results = json.loads(run.results.read_text())
+    results |= {"bleu": {"score": 0.0}, "exact_match": {"score": 98.0}}
+    run.results.write_text(json.dumps(results))
+    path = write_page([run.path], tmp_path / "page.html", alignments=False)
+    elements = Elements(path.read_text())
+    text = " ".join(elements.text.split())
+    assert re.search(r"exact match\W*98.00.*BLEU\W*\d", text)
+    # Nobody knows the languages.
+    assert "und →" not in text and "mine 6 test pairs" in text
 
 
 def test_time_machine_and_settings_are_told(one):
