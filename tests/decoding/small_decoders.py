@@ -99,16 +99,14 @@ class AttentiveDecoder(layers.Layer):
         super().__init__()
         self.embedding = embedding()
         self.cell = layers.GRUCell(UNITS)
-        self.attention = layers.Attention()
         self.output_layer = dense()
 
     def call(self, ids, hidden, memory, mask):
         hidden, _ = self.cell(self.embedding(ids)[:, 0], [hidden])
-        context, weights = self.attention(
-            [hidden[:, None], memory],
-            mask=[None, mask],
-            return_attention_scores=True,
-        )
+        # `layers.Attention` of Keras 3.10 takes no mask (N, S) of its value.
+        scores = ops.sum(hidden[:, None] * memory, axis=-1)
+        weights = ops.softmax(ops.where(mask, scores, -1e9))[:, None]
+        context = ops.matmul(weights, memory)
         both = ops.concatenate([context[:, 0], hidden], axis=-1)
         return self.output_layer(both), hidden, weights
 
