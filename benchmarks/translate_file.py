@@ -43,7 +43,7 @@ print(json.dumps({{"python": platform.python_version(), **versions}}))
 
 
 def drawn(lines, count, seed):
-    """So many sentences, drawn with replacement.
+    """That many sentences, drawn with replacement.
 
     Example:
         >>> drawn(["a", "b"], 4, seed=1)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 from tyro.conf import FlagCreatePairsOff, Positional
 
@@ -88,7 +87,8 @@ def run(arguments: Align) -> int:
         reverse = _translator(arguments, arguments.reverse_run, reverse_config)
     lines = aligned_lines(pairs, translator, reverse, arguments.step)
     method = arguments.symmetrize or "grow-diag-final"
-    pairs_read, notes = 0, defaultdict[str, list[str]](list)
+    # Of each note how often it was made, and where first.
+    pairs_read, notes = 0, dict[str, list[Any]]()
     with _opened(arguments.output) as file:
         for line in with_bar(lines, "aligning words"):
             links = line.forward
@@ -97,16 +97,16 @@ def run(arguments: Align) -> int:
             print(format_links(links), file=file)
             pairs_read += 1
             if line.truncated:
-                notes[_TRUNCATED].append(line.place)
+                notes.setdefault(_TRUNCATED, [0, line.place])[0] += 1
             if not links and any(line.lengths):
-                notes["without a link"].append(line.place)
+                notes.setdefault("without a link", [0, line.place])[0] += 1
             if gold is not None:
                 gold.add(line)
         if gold is not None:
             gold.check_end()
-    for what, places in notes.items():
+    for what, (count, first) in notes.items():
         print(
-            f"{len(places)} of {pairs_read} pairs (first {places[0]}): {what}",
+            f"{count} of {pairs_read} pairs (first {first}): {what}",
             file=sys.stderr,
         )
     for name, found in gold.scores.items() if gold is not None else ():

@@ -28,7 +28,7 @@ SHOWN = 5  # So many places are kept for each reason.
 REASONS = {
     "empty source": "the source sentence is empty",
     "empty target": "the target sentence is empty",
-    "not UTF-8": "a sentence is not UTF-8 (iconv -f LATIN1 -t UTF-8 converts)",
+    "not UTF-8": "a sentence is not UTF-8 (iconv -f LATIN1 reads Latin-1)",
     "no second column": "there is no second column, by tabs, or in .csv commas",
     MORE_COLUMNS: "there is a tab or comma too many",
     "no source": "the record has no source sentence",

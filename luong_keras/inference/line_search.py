@@ -108,10 +108,8 @@ class LineSearch:
     def _check_sizes(self, columns):
         """Refuses larger beams, and more translations, than a search has."""
         decoding = self._graph.decoding
-        beams, maximum = (
-            columns["beam_size"],
-            self._graph.search_runner.max_beam_size,
-        )
+        beams = columns["beam_size"]
+        maximum = self._graph.search_runner.max_beam_size
         if np.max(beams, initial=0) > maximum:
             raise ValueError(
                 f"Expected: beam_size of at most {maximum}. Received: "

@@ -76,7 +76,7 @@ def epoch_path(folder: str | os.PathLike[str], number: int) -> Path:
 class RunFolder:
     """Name the files of a run, read and write its configuration.
 
-    Every path is an attribute of the class below, such as `best_weights`.
+    Every path is an attribute, such as `best_weights`.
     `print(run)` lists the files that are there, and what each of them holds.
 
     Args:
