@@ -126,6 +126,7 @@ def _fail(program: str, message: str, status: int = 2) -> int:
 _LONGEST = 3000  # characters of a message
 _LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 _DRIVER = Path("/proc/driver/nvidia/version")
+_END = b"\0\n"  # what the filtered process writes last
 # Information and warnings, as the level says; what comes before such a line;
 # and errors that are none: libraries registered twice, a slower operation.
 _NOISE = re.compile(
@@ -156,11 +157,14 @@ def without_startup_noise(
         return
     terminal = os.dup(2)
     reading, writing = os.pipe()
+    waiting, passed_on = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(writing)
-        _pass_on(reading, terminal)
+        os.close(waiting)
+        _pass_on(reading, terminal, passed_on)
     os.close(reading)
+    os.close(passed_on)
     os.dup2(writing, 2)
     os.close(writing)
     before = sys.stderr
@@ -172,11 +176,14 @@ def without_startup_noise(
     finally:
         sys.stderr.flush()
         sys.stderr = before
+        with contextlib.suppress(BrokenPipeError):
+            os.write(2, _END)
         os.dup2(terminal, 2)
         os.close(terminal)
-        # Everything has been said before the prompt comes back.
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(child, 0)
+        # Everything has been said before the prompt comes back. The child
+        # itself ends later: with this process's last child that has its pipe.
+        os.read(waiting, 1)
+        os.close(waiting)
 
 
 def is_noise(line: bytes, has_card: bool) -> bool:
@@ -197,14 +204,21 @@ def is_noise(line: bytes, has_card: bool) -> bool:
     return not has_card and _NO_CARD.match(line) is not None
 
 
-def _pass_on(reading: int, writing: int) -> None:
-    """Copies lines that are not noise, until the parent has ended."""
+def _pass_on(reading: int, writing: int, passed_on: int) -> None:
+    """Copies lines that are not noise, until nobody can write any more.
+
+    It closes `passed_on` when it has copied what came before `_END`.
+    """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         # They are for the parent, which may have something to say of them.
         signal.signal(number, signal.SIG_IGN)
     has_card = _DRIVER.exists()
     with contextlib.suppress(OSError), os.fdopen(reading, "rb") as lines:
         for line in lines:
+            ends = line.endswith(_END)
+            line = line.removesuffix(_END)
             if not is_noise(line, has_card):
                 os.write(writing, line)
+            if ends:
+                os.close(passed_on)
     os._exit(0)

@@ -64,6 +64,7 @@ def said(end, arguments=(), **environment):
         env={**inherited, **environment, "LUONG_KERAS_LAZY": "1"},
         capture_output=True,
         text=True,
+        timeout=120,
     )
     return done.returncode, done.stderr.splitlines()
 
@@ -73,6 +74,23 @@ def test_errors_are_seen_and_noise_is_not(asked):
     status, lines = said("sys.exit(3)", **asked)
     assert status == 3
     assert sorted(lines) == sorted([*ERRORS, "by Python"])
+
+
+def test_a_command_whose_text_was_prepared_by_processes_ends():
+    """Their helper processes hold its standard error until it has ended."""
+    status, lines = said(
+        "from luong_keras.data.corpus_writer import mapped\n"
+        "    list(mapped(len, ['a'] * 9, processes=2))\n"
+        "    sys.exit(3)"
+    )
+    assert status == 3
+    assert sorted(lines) == sorted([*ERRORS, "by Python"])
+
+
+def test_the_last_line_may_have_no_end():
+    status, lines = said("os.write(2, b'the end')")
+    assert status == 0
+    assert lines[-1] == "the end"
 
 
 def test_a_crash_is_seen():
