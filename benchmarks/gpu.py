@@ -1,10 +1,13 @@
-"""Speed on a GPU: this library on JAX against PyTorch, by turns on one card.
+"""Speed on a GPU: this library against PyTorch, by turns on one card.
 
     python benchmarks/gpu.py
     python benchmarks/gpu.py --tiny    # whether it works, also on a CPU
     python benchmarks/gpu.py --before CHECKOUT    # beside another checkout
+    python benchmarks/gpu.py --programs ours tensorflow tensorflow-xla
 
-For a Python with JAX and PyTorch; it needs no TensorFlow. It trains the
+For a Python with JAX and PyTorch; "ours" and "before" run on JAX. With
+TensorFlow, "tensorflow" is this library on it, as a run compiles it, and
+"tensorflow-xla" with `jit_compile=True`. The program trains the
 paper's configuration (4 layers of 1000 units, 50,000 words, batches of 128
 pairs of 25 words) and translates with a beam of 10; on a GPU both libraries
 may round the factors of float32 products to TF32. PyTorch has no local
@@ -19,12 +22,17 @@ latency of the dependent products of the recurrence.
 from speed import batches, driver
 from speed.configurations import CONFIGURATIONS
 
+# Several libraries share the card.
 ON_JAX = {
     "KERAS_BACKEND": "jax",
-    # Two libraries share the card.
     "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
 }
+ON_TENSORFLOW = {
+    "KERAS_BACKEND": "tensorflow",
+    "TF_FORCE_GPU_ALLOW_GROWTH": "true",
+}
 KINDS = ("ours", "torch", "torch-compile")
+TENSORFLOW_KINDS = ("tensorflow", "tensorflow-xla")
 
 
 def training_programs(options, attention, path):
@@ -60,9 +68,12 @@ def decoding_programs(options, attention):
 
 
 def program(options, kind, precision, task, arguments):
-    """One program; ours runs on JAX."""
-    compiled = {"compiled": True} if kind == "torch-compile" else {}
+    """One program; ours runs on JAX where its name says nothing else."""
+    all_compiled = kind in ("torch-compile", "tensorflow-xla")
+    compiled = {"compiled": True} if all_compiled else {}
     module, variables, python = "torch_model", {}, "torch"
+    if kind in TENSORFLOW_KINDS:
+        module, variables, python = "ours_model", ON_TENSORFLOW, "ours"
     if kind in ("ours", "before"):
         module, variables, python = "ours_model", ON_JAX, "ours"
     if kind == "before":
@@ -139,7 +150,10 @@ def main() -> None:
         default=["train", "decode"],
     )
     parser.add_argument(
-        "--programs", nargs="+", choices=KINDS, default=list(KINDS)
+        "--programs",
+        nargs="+",
+        choices=KINDS + TENSORFLOW_KINDS,
+        default=list(KINDS),
     )
     parser.add_argument(
         "--before", help="checkout of this project to compare with"

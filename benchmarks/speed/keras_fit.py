@@ -57,16 +57,17 @@ def _dataset(batches):
     return dataset.cache().repeat().prefetch(2).with_options(fixed)
 
 
-def compiled(function, model):
+def one_program(function, model, compiled=False):
     """The function in one program of the backend.
 
-    `model` is what it computes with. On JAX its variables are handed in at
+    `model` is what it computes with, `compiled` is whether XLA compiles it on
+    TensorFlow. On JAX its variables are handed in at
     every call: captured, they would become constants of the program.
     """
     if not ON_JAX:
         import tensorflow as tf
 
-        return tf.function(function, autograph=False)
+        return tf.function(function, autograph=False, jit_compile=compiled)
     import jax
 
     def stateless(values, *arguments):

@@ -20,7 +20,7 @@ from luong_keras.ops import loops
 from luong_keras.optimizers import make_optimizer
 from speed.batches import EOS_ID, batch_shape, random_words, read_batches
 from speed.configurations import CONFIGURATIONS
-from speed.keras_fit import ON_JAX, compiled, fitted, policy, ready
+from speed.keras_fit import ON_JAX, fitted, one_program, policy, ready
 from speed.worker import Work
 
 
@@ -83,6 +83,11 @@ def training(
     model = _model_of(configuration, precision, attention, settings, deferred)
     model = model.training_model
     model.microbatches = model.parallel_microbatches = parallel_microbatches
+    if compiled:
+        for layer in model._flatten_layers():
+            if hasattr(layer, "use_cudnn"):
+                # Else Keras compiles nothing where it finds a GPU.
+                layer.use_cudnn, layer.supports_jit = False, True
     model.compile(
         make_optimizer("sgd", learning_rate=0.1, clip_norm=5.0),
         loss={"word": TranslationLoss("word"), "hits": None},
@@ -139,10 +144,12 @@ def decoding(
     attention="global",
     folded=False,
     shortlist=None,
+    compiled=ON_JAX,
 ):
     """Translations of `length` words of sentences of `length` words.
 
-    With `shortlist`, that many words of the vocabulary, drawn at random.
+    With `shortlist`, that many words of the vocabulary, drawn at random;
+    `compiled` is whether XLA compiles the search, as it does on JAX.
     """
     model = translation_model(configuration, precision, attention)
     if folded:
@@ -171,7 +178,7 @@ def decoding(
             return greedy_search(step, states, **limits)
         return beam_search(step, states, beam_size=beam_size, **limits)
 
-    program = compiled(search, model.model)
+    program = one_program(search, model.model, compiled)
 
     def run(steps):
         for _ in range(steps):

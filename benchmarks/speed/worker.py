@@ -95,13 +95,19 @@ def reset_peak():
 
 
 def peak_on_card():
-    """Most bytes that JAX or PyTorch have held on a GPU; 0 without one."""
+    """Most bytes that the library has held on a GPU; 0 without one."""
     torch = sys.modules.get("torch")
     if torch is not None:
         held = torch.cuda.is_available() and torch.cuda.max_memory_allocated()
         return int(held)
+    backend = os.environ.get("KERAS_BACKEND")
+    if backend == "tensorflow" and "tensorflow" in sys.modules:
+        config = sys.modules["tensorflow"].config
+        if not config.list_logical_devices("GPU"):
+            return 0
+        return config.experimental.get_memory_info("GPU:0")["peak"]
     # Not where Keras has loaded JAX for itself: it would take the card.
-    if os.environ.get("KERAS_BACKEND") != "jax":
+    if backend != "jax":
         return 0
     found = sys.modules["jax"].local_devices()[0].memory_stats() or {}
     return found.get("peak_bytes_in_use", 0)
