@@ -17,6 +17,9 @@ SETTINGS = {
     "batch_size": 64,  # more than there are pairs
     "beam_size": 1,
     "training.samples": 1,
+    # What is hardly trained finds no end.
+    "decoding.max_length_ratio": 0.0,
+    "decoding.max_length_offset": 2,
 }
 
 
@@ -81,7 +84,6 @@ def test_scores_and_export_may_wait(tmp_path, exports, eager, capsys):
     folder = tmp_path / "run"
     settings = SETTINGS | {
         **{"preset": "small", "epochs": 1, "training.samples": 0},
-        **{"decoding.max_length_ratio": 0.0, "decoding.max_length_offset": 2},
         "model": {"attention": {"kind": "none"}},  # a section of settings
     }
     trained = Translator.fit(PAIRS, run_dir=folder, train_only=True, **settings)
