@@ -29,6 +29,14 @@ def translator():
 
 
 @pytest.fixture
+def eager():
+    """Saves the time in which the graphs of a few calls are built."""
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+@pytest.fixture
 def under_way(translator, monkeypatch):
     """How many batches are under way when each of them begins."""
     found, running, lock = [], set(), threading.Lock()
@@ -113,7 +121,7 @@ def test_lines_without_end_are_translated_as_they_come(translator, monkeypatch):
     assert list(translator.translate_lines([])) == []
 
 
-def test_options_and_wrong_lines_of_many(translator):
+def test_options_and_wrong_lines_of_many(eager, translator):
     (found,) = translator.translate_lines(iter(LINES[:1]), prefix="zwei")
     assert found.split()[0] == "zwei"
     assert found == translator.translate(LINES[:1], prefix="zwei")[0]
@@ -144,12 +152,21 @@ def test_cores_are_shared(monkeypatch, cores, batches, share):
 
 
 def test_lines_that_were_cut_are_told_of_once(translator, monkeypatch):
-    monkeypatch.setattr(text_translator, "_BATCHES_AHEAD", 3)
+    monkeypatch.setattr(text_translator, "_BATCHES_AHEAD", 1)
+
+    def one_of_each():
+        # The graph of options takes longer than the call.
+        tf.config.run_functions_eagerly(True)
+        try:
+            return short.nbest(LINES, n_best=1)
+        finally:
+            tf.config.run_functions_eagerly(False)
+
     short = Translator(
         translator.translation_model,
         translator.source_tokenizer,
         translator.target_tokenizer,
-        translator.decoding.with_(max_source_length=8),
+        translator.decoding.with_(max_source_length=8, batch_size=16),
     )
     sizes = [len(line.split()) for line in LINES]
     cut = [place for place, size in enumerate(sizes) if size > 8]
@@ -158,7 +175,7 @@ def test_lines_that_were_cut_are_told_of_once(translator, monkeypatch):
     expected = f"8 tokens .* {len(cut)} of the lines .place {first}, …"
     calls = [
         lambda: short.translate(LINES),
-        lambda: short.nbest(LINES, n_best=1),
+        one_of_each,
         lambda: short.minimum_bayes_risk(LINES),
         lambda: list(short.translate_lines(iter(LINES))),
     ]
@@ -174,6 +191,6 @@ def test_lines_that_were_cut_are_told_of_once(translator, monkeypatch):
         short.translate([line for line in LINES if len(line.split()) <= 8])
 
 
-def test_a_phrase_that_was_left_out_is_told_of(translator):
+def test_a_phrase_that_was_left_out_is_told_of(eager, translator):
     with pytest.warns(TruncationWarning, match="place 1.*without the phrase"):
         translator.translate(LINES[:3], required=["", "Zebra", ""])

@@ -245,6 +245,9 @@ def test_parts_of_ones_own(translator):
 def test_more_translations_than_are_kept(translator, options, most):
     with pytest.raises(ValueError, match=f"n_best of at most {most}, .*with_"):
         translator.nbest(SENTENCES, **options)
+
+
+def test_as_many_translations_as_were_configured(translator):
     decoding = translator.decoding.with_(n_best=7, max_beam_size=7)
     (row, *_) = with_search(translator, decoding).nbest(SENTENCES, n_best=7)
     assert len(row) == 7

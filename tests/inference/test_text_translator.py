@@ -542,7 +542,7 @@ def test_a_dictionary_without_words_copies(eager, tmp_path):
 
 
 @pytest.mark.parametrize("least, words", [(0.0, 1), (0.5, 3)])
-def test_a_short_answer_is_let_through(least, words):
+def test_a_short_answer_is_let_through(eager, least, words):
     translator = tiny_translator(min_length_ratio=least)
     bias = np.zeros(translator.translation_model.projection.bias.shape)
     bias[3] = 50  # `</s>`
