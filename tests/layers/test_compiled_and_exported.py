@@ -17,11 +17,7 @@ every_layer = pytest.mark.parametrize(
     "name",
     few_at_first(
         LAYERS,
-        (
-            "LocalAttention monotonic",
-            "LocalAttention predictive",
-            "LuongAttention location",
-        ),
+        ("LocalAttention predictive", "LuongAttention location"),
     ),
 )
 # (T, S): of one step, shorter and longer than a window, and a source so long

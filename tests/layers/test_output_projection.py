@@ -10,6 +10,7 @@ from luong_keras.layers.word_losses import WordLosses
 from tests.layer_checks import (
     EXACT,
     ROUNDOFF,
+    few_at_first,
     int8_rounded,
     loss_and_gradients,
     random,
@@ -86,7 +87,7 @@ def test_smoothing_is_for_training(float64):
 
 
 @pytest.mark.parametrize("sampled", [None, 3])
-@pytest.mark.parametrize("pad_id", [-1, -100, 999])
+@pytest.mark.parametrize("pad_id", few_at_first([-1, -100, 999], [-1, 999]))
 def test_padding_need_not_be_in_the_vocabulary(sampled, pad_id):
     found = []
     for pad in (0, pad_id):

@@ -10,7 +10,7 @@ from tests.layer_checks import (
     EXACT,
     ROUNDOFF,
     check_gradients,
-    few_on_jax,
+    few_at_first,
     gradients,
     loss_and_gradients,
     prefix_mask,
@@ -320,12 +320,17 @@ def test_the_window_says_where_the_weights_come_from(alignment, float64):
 @pytest.mark.parametrize("gaussian", GAUSSIANS)
 @pytest.mark.parametrize(
     "alignment, half_width, steps, clamped",
-    few_on_jax(
+    few_at_first(
         [
             ("predictive", 1, 5, True),
             # In blocks of two or four, the last of one query.
             ("monotonic", 1, 53, True),
             ("monotonic", 1, 53, False),
+            ("monotonic", 2, 53, True),
+            ("monotonic", 2, 64, False),
+        ],
+        [
+            ("predictive", 1, 5, True),
             ("monotonic", 2, 53, True),
             ("monotonic", 2, 64, False),
         ],
@@ -493,8 +498,9 @@ def test_one_position_serves_all_hypotheses(source, monkeypatch, float64):
 
 @pytest.mark.parametrize(
     "alignment, gaussian",
-    few_on_jax(
+    few_at_first(
         [(a, g) for a in ALIGNMENTS for g in GAUSSIANS],
+        [*zip(("predictive", "monotonic") * 2, GAUSSIANS, strict=True)],
         [("predictive", "after_softmax")],
     ),
 )

@@ -119,7 +119,6 @@ DECODERS = {
         [
             ("gru", "location-3-False"),
             ("gru", "predictive-after_softmax-1"),
-            ("gru", "own-attention"),
             ("bahdanau-gru", "bahdanau-normalized"),
             ("bahdanau-gru", "monotonic-renormalized-1"),
         ],
@@ -160,7 +159,9 @@ def test_every_cell(decoder, cell, float64):
     assert_equal(decoder=DECODERS[decoder], cell=cell)
 
 
-@pytest.mark.parametrize("drop", few_on_jax([None, 1, STEPS], [STEPS]))
+@pytest.mark.parametrize(
+    "drop", few_at_first([None, 1, STEPS], [None, STEPS], [STEPS])
+)
 def test_without_feeding(drop, float64):
     def decoder(*arguments, **options):
         return lk.InputFeedingGRU(*arguments, input_feeding=False, **options)
