@@ -262,7 +262,7 @@ def test_the_line_that_installs_the_client_is_told():
     program = (
         "import sys\n"
         "sys.modules['luong_keras_client'] = None\n"
-        "from luong_keras.cli.main import main\n"
+        "from luong_keras_command import main\n"
         "sys.exit(main(['ask', 'a']))\n"
     )
     with command("-c", program) as running:
