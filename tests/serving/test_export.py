@@ -188,7 +188,9 @@ def test_a_version_is_never_written_twice(translator, exported):
     assert sorted(path.name for path in exported.parent.iterdir()) == before
 
 
-def test_a_failed_export_leaves_nothing(translator, tmp_path, monkeypatch):
+def test_a_failed_export_leaves_nothing(
+    translator, tmp_path, monkeypatch, one_signature
+):
     class Failing:
         def track(self, resource):
             pass
@@ -208,7 +210,7 @@ def test_a_failed_export_leaves_nothing(translator, tmp_path, monkeypatch):
 
 
 def test_an_export_is_on_disk_before_it_has_its_name(
-    translator, tmp_path, monkeypatch
+    translator, tmp_path, monkeypatch, one_signature
 ):
     class Archive:
         def track(self, resource):
@@ -263,18 +265,12 @@ class WithoutBatch(Translator):
         return {**found, "lengths": tf.reduce_max(found["lengths"])}
 
 
-@pytest.mark.parametrize(
-    "broken, cause",
-    [
-        (CallsPython, "'EagerPyFunc' calls Python"),
-        (Compiled, "asks for compilation by XLA"),
-        (WithoutBatch, r"first axis.*Received: \[\] for 'lengths'"),
-    ],
-)
-def test_a_model_that_cannot_be_served_is_refused(
-    translator, tmp_path, monkeypatch, broken, cause
-):
-    # Tracing the other signatures takes seconds and tells nothing.
+@pytest.fixture
+def one_signature(monkeypatch):
+    """Exports hold `encode` alone.
+
+    The other signatures take seconds each to trace.
+    """
     for module in ("signatures", "saved_model_checks"):
         monkeypatch.setattr(
             f"luong_keras.serving.{module}.INPUTS",
@@ -286,6 +282,35 @@ def test_a_model_that_cannot_be_served_is_refused(
             "encode": lambda text: graph.encode_batch(text)
         },
     )
+
+
+@linux
+def test_what_can_be_served_passes_every_check(
+    translator, one_signature, tmp_path, monkeypatch
+):
+    worst = "encode", {"text": np.array([b"the cat"] * 32, object)}
+    monkeypatch.setattr(
+        "luong_keras.serving.export.worst_request", lambda *_: worst
+    )
+    said = []
+    export_saved_model(translator, tmp_path / "1", say=said.append)
+    assert [path.name for path in tmp_path.iterdir()] == ["1"]
+    assert len(said) == LINES
+    assert [line.partition(":")[0] for line in said[:-1]] == ["checked"] * 6
+    assert re.search(r"beam 4, .*: \d+ MB, \d+\.\d s on one core$", said[-1])
+
+
+@pytest.mark.parametrize(
+    "broken, cause",
+    [
+        (CallsPython, "'EagerPyFunc' calls Python"),
+        (Compiled, "asks for compilation by XLA"),
+        (WithoutBatch, r"first axis.*Received: \[\] for 'lengths'"),
+    ],
+)
+def test_a_model_that_cannot_be_served_is_refused(
+    translator, tmp_path, one_signature, broken, cause
+):
     model = broken(
         translator.translation_model,
         translator.source_tokenizer,
@@ -307,8 +332,9 @@ def test_a_model_that_cannot_be_served_is_refused(
     ],
 )
 def test_an_operation_that_a_server_has_not_is_refused(
-    copied, operation, cause
+    exported_models, tmp_path, operation, cause
 ):
+    copied = Path(shutil.copytree(exported_models / "1", tmp_path / "1"))
     saved = saved_model_pb2.SavedModel()
     path = copied / "saved_model.pb"
     saved.ParseFromString(path.read_bytes())

@@ -31,6 +31,14 @@ SOURCES = ["The cat’s, Mr. “Cat”.", "THE CAT…", "", "cat, the (cat)"]
 TARGETS = ["„Die Katze“, z.B. die.", "(Die)", "Katze.", "die,die"]
 
 
+@pytest.fixture
+def eager():
+    """Saves the time in which each translator's graph is built."""
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
 @pytest.fixture(scope="module")
 def offline():
     """Knows of no preparation: both ends are sacremoses's."""
@@ -75,7 +83,9 @@ def prepared():
     )
 
 
-def test_translations_are_those_of_prepared_text(translator, offline, prepared):
+def test_translations_are_those_of_prepared_text(
+    eager, translator, offline, prepared
+):
     sources, _, finish = prepared
     different = 0
     for found, expected in zip(
@@ -91,7 +101,7 @@ def test_translations_are_those_of_prepared_text(translator, offline, prepared):
     assert different  # Some words were put together.
 
 
-def test_given_translations_are_prepared(translator, offline, prepared):
+def test_given_translations_are_prepared(eager, translator, offline, prepared):
     sources, targets, _ = prepared
     for one, other in zip(
         translator.score(SOURCES, TARGETS),
@@ -171,7 +181,9 @@ def test_an_export_answers_to_running_text(
 
 
 @pytest.mark.filterwarnings("ignore::luong_keras.inference.TruncationWarning")
-def test_tokenised_scores_are_of_words_set_apart(translator, offline, prepared):
+def test_tokenised_scores_are_of_words_set_apart(
+    eager, translator, offline, prepared
+):
     sources, _, finish = prepared
     raw = offline.translate(sources)
     assert any(" " in line for line in raw)
@@ -188,7 +200,9 @@ def test_tokenised_scores_are_of_words_set_apart(translator, offline, prepared):
     assert (scores["bleu_tokenized"]["score"] > 99.99) == same
 
 
-def test_an_ensemble_is_of_runs_prepared_alike(run_path, offline, tmp_path):
+def test_an_ensemble_is_of_runs_prepared_alike(
+    eager, run_path, offline, tmp_path
+):
     cased = dataclasses.replace(DATA, lowercase=False)
     other = write_run(tmp_path / "cased", offline, cased)
     assert Translator.from_run([run_path, run_path]).translate(["The cat."])
