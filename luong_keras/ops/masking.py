@@ -9,9 +9,12 @@ from typing import Any, NamedTuple
 
 from keras import backend, ops
 
+# TensorFlow computes int32 on the host, even where it has a GPU.
+PLACE_DTYPE = "int64" if backend.backend() == "tensorflow" else "int32"
+
 
 class Span(NamedTuple):
-    """First positions and lengths of sentences, int32 (...) each.
+    """First positions and lengths of sentences, integers (...) each.
 
     Attributes:
         first: the place of the first word; 0 in an empty row.
@@ -35,8 +38,10 @@ def upcast(x):
 
 def span(mask):
     """The `Span` of every sentence of a mask (..., S)."""
-    places = ops.arange(mask.shape[-1] or ops.shape(mask)[-1], dtype="int32")
-    size = ops.shape(mask)[-1]
+    places = ops.arange(
+        mask.shape[-1] or ops.shape(mask)[-1], dtype=PLACE_DTYPE
+    )
+    size = ops.cast(ops.shape(mask)[-1], PLACE_DTYPE)
     mask = ops.cast(mask, "bool")
     end = ops.max(ops.where(mask, places + 1, 0), axis=-1)
     first = size - ops.max(ops.where(mask, size - places, 0), axis=-1)

@@ -295,7 +295,7 @@ class _Rows:
             for each in (by_row, by_width)
         )
         if first is not None:
-            first = ops.cast(_by_sentence(first), "int32")
+            first = ops.cast(_by_sentence(first), masking.PLACE_DTYPE)
             by_row = _at_positions(by_row, first, ops.shape(self.rows)[1])
         return by_row, by_width
 
@@ -312,9 +312,12 @@ def _by_sentence(x):
 def _at_positions(windows, first, length):
     """Windows (B, T, W) that begin at `first` (B, T, 1): (B, T, S)."""
     batch, steps, width = ops.shape(windows)
-    row = ops.arange(batch * steps, dtype="int32") * length
+    row = ops.arange(batch * steps, dtype=masking.PLACE_DTYPE)
+    row = row * ops.cast(length, masking.PLACE_DTYPE)
     index = ops.reshape(row, (-1, 1)) + ops.reshape(first, (-1, 1))
-    index = ops.reshape(index + ops.arange(width, dtype="int32"), (-1, 1))
+    index = ops.reshape(
+        index + ops.arange(width, dtype=masking.PLACE_DTYPE), (-1, 1)
+    )
     found = ops.scatter(
         index, ops.reshape(windows, (-1,)), (batch * steps * length,)
     )

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from luong_keras.ops import masking
+from luong_keras.ops.masking import PLACE_DTYPE
 from luong_keras.ops.products import gathered, product
 
 ALIGNMENTS = ("monotonic", "predictive")
@@ -22,7 +23,7 @@ class Window(NamedTuple):
     Attributes:
         aligned_position: p_t, (B, T), real where it is predicted; counted
             from the first word of the sentence.
-        centre: the place of floor(p_t) in the row, (B, T) int32.
+        centre: the place of floor(p_t) in the row, (B, T) int.
         mask: boolean (B, T, S), True inside the window and the sentence.
         gaussian: exp(-(s - p_t)^2 / (2 sigma^2)) (eq. 10), (B, T, S),
             everywhere.
@@ -73,8 +74,8 @@ def sentence_span(value, mask):
         return masking.span(mask)
     batch, source_length = ops.shape(value)[0], ops.shape(value)[1]
     return masking.Span(
-        ops.zeros((batch,), dtype="int32"),
-        ops.full((batch,), source_length, dtype="int32"),
+        ops.zeros((batch,), dtype=PLACE_DTYPE),
+        ops.full((batch,), source_length, dtype=PLACE_DTYPE),
     )
 
 
@@ -83,10 +84,10 @@ def monotonic_position(step, lengths, clamp=True):
 
     The paper has p_t = t, whose window leaves the sentence (`clamp=False`);
     the authors' program keeps it at the last word. `step` (..., T) int,
-    `lengths` (B,) int; the result (B, T) int32.
+    `lengths` (B,) int; the result (B, T) int.
     """
-    last = ops.expand_dims(ops.cast(lengths, "int32") - 1, -1)
-    step = ops.cast(step, "int32")
+    last = ops.expand_dims(ops.cast(lengths, PLACE_DTYPE) - 1, -1)
+    step = ops.cast(step, PLACE_DTYPE)
     if clamp:
         return ops.minimum(step, ops.maximum(last, 0))
     return step + ops.zeros_like(last)
@@ -107,15 +108,15 @@ def predictive_position(query, lengths, position_kernel, position_vector):
 
 
 def floor_position(aligned_position, lengths):
-    """floor(p_t), at most S - 1 (a sigmoid may round to 1); int32 (B, T)."""
-    last = ops.maximum(ops.cast(lengths, "int32") - 1, 0)
+    """floor(p_t), at most S - 1 (a sigmoid may round to 1); (B, T) int."""
+    last = ops.maximum(ops.cast(lengths, PLACE_DTYPE) - 1, 0)
     # The window's place has no gradient; only the Gaussian has.
     floor = ops.floor(ops.stop_gradient(aligned_position))
-    return ops.minimum(ops.cast(floor, "int32"), ops.expand_dims(last, -1))
+    return ops.minimum(ops.cast(floor, PLACE_DTYPE), ops.expand_dims(last, -1))
 
 
 def window_indices(centre, half_width, source_length, blocks=SINGLE):
-    """The source positions of every block, (B, N, W) int32.
+    """The source positions of every block, (B, N, W) int.
 
     `centre` (B, T). W = 2 D + 1 + span, or S in a shorter source. All are
     inside the source: what would leave it is moved, and `window_mask` says
@@ -129,7 +130,7 @@ def window_indices(centre, half_width, source_length, blocks=SINGLE):
     first = centre[:, :: blocks.size] - half_width
     first = ops.minimum(first, source_length - width)
     first = ops.expand_dims(ops.maximum(first, 0), -1)
-    return first + ops.arange(width, dtype="int32")
+    return first + ops.arange(width, dtype=PLACE_DTYPE)
 
 
 def gather(x, positions):
@@ -155,10 +156,10 @@ def gather_mask(mask, positions):
 def _rows_in_batch(x, positions):
     """Flat indices of positions (B, ...) in x (B, S, ...)."""
     batch, length = ops.shape(x)[:2]
-    first = ops.arange(batch, dtype="int32") * length
-    return (
-        ops.reshape(first, (-1, *[1] * (len(positions.shape) - 1))) + positions
-    )
+    first = ops.arange(batch, dtype=PLACE_DTYPE)
+    first = first * ops.cast(length, PLACE_DTYPE)
+    first = ops.reshape(first, (-1, *[1] * (len(positions.shape) - 1)))
+    return first + ops.cast(positions, PLACE_DTYPE)
 
 
 def in_blocks(x, size):
@@ -188,8 +189,8 @@ def _missing(steps, size):
 
 def spread(values, positions, source_length):
     """`values` (B, T, W) back at their positions, zeros elsewhere (B, T, S)."""
-    offset = ops.arange(source_length, dtype="int32") - positions[..., :1]
-    last = ops.shape(positions)[-1] - 1
+    offset = ops.arange(source_length, dtype=PLACE_DTYPE) - positions[..., :1]
+    last = ops.cast(ops.shape(positions)[-1] - 1, PLACE_DTYPE)
     found = ops.take_along_axis(
         values, ops.minimum(ops.maximum(offset, 0), last), axis=-1
     )

@@ -122,6 +122,33 @@ def without_a_kernel(nodes):
     return dict(missing), len(nodes)
 
 
+def on_the_host(node):
+    """Whether a GPU leaves a node to the host, as those of int32."""
+    from tensorflow.python.framework import op_def_registry
+
+    found = op_def_registry.get(node.op)
+    results = {result.name for result in found.output_arg} if found else set()
+    kernels = kernels_for(node)
+    return bool(results and kernels) and all(
+        results <= set(kernel.host_memory_arg) for kernel in kernels
+    )
+
+
+def loops_over_time(graph):
+    """The bodies of the loops that read one step after the other."""
+    functions = {each.signature.name: each for each in graph.library.function}
+    bodies = [
+        functions[node.attr["body"].func.name].node_def
+        for node in nodes_of(graph)
+        if node.op in ("While", "StatelessWhile")
+    ]
+    return [
+        body
+        for body in bodies
+        if any(node.op == "TensorListGetItem" for node in body)
+    ]
+
+
 def nodes_in_loops(graph):
     """All nodes of the bodies of loops, and of what these call."""
     functions = {each.signature.name: each for each in graph.library.function}
@@ -185,6 +212,22 @@ def test_a_training_step(name):
         expected = {"TensorScatterUpdate": 2}
     assert missing == expected
     assert count > 1000
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("name", ["global", "local-p", "local-m", "bahdanau"])
+def test_no_number_of_a_step_goes_through_the_host(name):
+    """Of int32 are only counters and shapes, which the host needs."""
+    loops = loops_over_time(training_graph(**CONFIGURATIONS[name]))
+    assert len(loops) > 3
+    counted = {"AddV2", "Sub", "Less", "Shape", "StridedSlice", "Pack"}
+    # Of the sizes that a mean divides by, and of lists.
+    counted |= {"Maximum", "FloorDiv", "ConcatV2", "Identity", "Const"}
+    counted |= {"NoOp", "TensorListLength", "TensorListElementShape"}
+    pinned = [node for body in loops for node in body if on_the_host(node)]
+    assert {node.op for node in pinned} <= counted
+    numbers = Counter(node.op for node in pinned)
+    assert numbers["AddV2"] + numbers["Sub"] < 5 * len(loops)
 
 
 @pytest.mark.tensorflow

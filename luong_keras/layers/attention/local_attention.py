@@ -237,7 +237,7 @@ class LocalAttention(LuongAttention):
 
     def _read_all(self, query, keys, value, place, dropout_mask, training):
         """Context and weights, of the whole source."""
-        positions = ops.arange(ops.shape(value)[1], dtype="int32")
+        positions = ops.arange(ops.shape(value)[1], dtype=masking.PLACE_DTYPE)
         where = self._where(place, positions)
         weights = windows.local_weights(
             self._scores(query, keys),
@@ -282,16 +282,16 @@ class LocalAttention(LuongAttention):
         return context, windows.spread(weights, positions, source_length)
 
     def _step_position(self, query, position, query_mask=None):
-        """The decoder step as int32, broadcastable to (B, T)."""
+        """The decoder step as an integer, broadcastable to (B, T)."""
         if self.alignment == "predictive":
             return None
         if position is not None:
-            position = ops.cast(position, "int32")
+            position = ops.cast(position, masking.PLACE_DTYPE)
             if len(query.shape) == 2 and len(position.shape) == 1:
                 position = ops.expand_dims(position, -1)
             return position
         check_single_step(query)
-        steps = ops.arange(ops.shape(query)[1], dtype="int32")
+        steps = ops.arange(ops.shape(query)[1], dtype=masking.PLACE_DTYPE)
         if query_mask is None:
             return steps
         first = masking.span(query_mask).first[:, None]
@@ -307,7 +307,7 @@ class LocalAttention(LuongAttention):
         if value_mask is not None:
             value_mask = ops.cast(value_mask, "bool")
         span = windows.sentence_span(value, value_mask)
-        positions = ops.arange(ops.shape(value)[1], dtype="int32")
+        positions = ops.arange(ops.shape(value)[1], dtype=masking.PLACE_DTYPE)
         place = self._aligned(query, span, position, value_mask)
         return self._where(place, positions)
 

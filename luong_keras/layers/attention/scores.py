@@ -339,7 +339,7 @@ def at_places(location_scores, first, source_length):
     of another: the caller masks them (`places_within`).
     """
     last = location_scores.shape[-1] - 1
-    places = ops.arange(source_length, dtype="int32")
+    places = ops.arange(source_length, dtype=masking.PLACE_DTYPE)
     if first is None:
         return ops.take(location_scores, ops.minimum(places, last), axis=-1)
     index = ops.clip(places - first[:, None], 0, last)
@@ -351,5 +351,5 @@ def at_places(location_scores, first, source_length):
 
 def places_within(max_length, first, source_length):
     """Boolean (B or 1, S): True where a position has a score."""
-    places = ops.arange(source_length, dtype="int32")[None]
+    places = ops.arange(source_length, dtype=masking.PLACE_DTYPE)[None]
     return places < max_length + (0 if first is None else first[:, None])
