@@ -101,8 +101,8 @@ def counts_between(name, counts, least, most, means):
 
 def check_rows(owner, batch):
     """Refuses arguments of another batch size; one row stands for all."""
-    for name in owner.per_sentence or ():
-        for each in tree.flatten(getattr(owner, name)):
+    for name, value in owner.of_sentences().items():
+        for each in tree.flatten(value):
             if isinstance(each, PerSentence):
                 check_rows(each, batch)
                 continue

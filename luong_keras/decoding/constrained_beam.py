@@ -134,7 +134,7 @@ class ConstrainedBeam(Beam):
     too: where phrases cannot be had for that, a sentence has no translation.
     """
 
-    per_sentence = ("phrases", "sizes", "stack_sizes", "num_return_sequences")
+    per_sentence = ("phrases",)
 
     def __init__(self, size, words, lengths, **others):
         super().__init__(size, **others)

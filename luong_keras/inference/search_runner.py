@@ -112,7 +112,7 @@ class SearchRunner:
             states,
             self.strategy
             or self._configured_strategy(sources.seeds, num_return_sequences),
-            scorers=self._configured_scorers(sources.mask),
+            scorers=self._own_scorers(sources.mask),
             **self.limits(sources.lengths),
         )
 
@@ -131,7 +131,11 @@ class SearchRunner:
             limits | {"max_lengths": tf.where(rows, limits["max_lengths"], 0)}
             for rows in (~samples, samples)
         )
-        scorers = self._chosen_scorers(sources, options, request)
+        scorers = [
+            Prefix(request.prefix, request.prefix_lengths),
+            ForbiddenPhrases(*request.forbidden),
+            *self._own_scorers(sources.mask, options),
+        ]
         found = search(
             step,
             states,
@@ -176,17 +180,16 @@ class SearchRunner:
             num_return_sequences=num_return_sequences,
         )
 
-    def _configured_scorers(self, mask, length_penalty=None):
-        decoding = self.decoding
-        if length_penalty is None:
-            length_penalty = decoding.length_penalty
-        scorers: list[Scorer] = [
-            LengthPenalty(length_penalty, decoding.length_penalty_form)
-        ]
-        if decoding.coverage_penalty:
-            scorers.append(CoveragePenalty(decoding.coverage_penalty, mask))
-        if decoding.no_repeat_ngram is not None:
-            scorers.append(NoRepeatedNgrams(decoding.no_repeat_ngram))
+    def _own_scorers(self, mask, chosen=None):
+        """Those of the settings, with what each sentence has chosen."""
+        own = {**vars(self.decoding), **(chosen or {})}
+        exponent, form = own["length_penalty"], own["length_penalty_form"]
+        scorers: list[Scorer] = [LengthPenalty(exponent, form)]
+        strength, size = own["coverage_penalty"], own["no_repeat_ngram"]
+        if tf.is_tensor(strength) or strength:
+            scorers.append(CoveragePenalty(strength, mask))
+        if tf.is_tensor(size) or size:
+            scorers.append(NoRepeatedNgrams(size))
         return scorers + self.scorers
 
     def _resolved(self, options):
@@ -234,26 +237,15 @@ class SearchRunner:
         }
 
     def _plain_beam(self, step, states, sources, options, request, limits):
-        own = self._configured_scorers(sources.mask, options["length_penalty"])
+        chosen = {"length_penalty": options["length_penalty"]}
         prefix = Prefix(request.prefix, request.prefix_lengths)
         return search(
             step,
             states,
             Beam(**self._beams(options, limits)),
-            scorers=[prefix, *own],
+            scorers=[prefix, *self._own_scorers(sources.mask, chosen)],
             **limits,
         )
-
-    def _chosen_scorers(self, sources, options, request):
-        form = self.decoding.length_penalty_form
-        return [
-            Prefix(request.prefix, request.prefix_lengths),
-            ForbiddenPhrases(*request.forbidden),
-            NoRepeatedNgrams(options["no_repeat_ngram"]),
-            LengthPenalty(options["length_penalty"], form),
-            CoveragePenalty(options["coverage_penalty"], sources.mask),
-            *self.scorers,
-        ]
 
     def _samples(self, sources, options, limits):
         """A strategy that draws as many samples as a beam would give."""

@@ -11,9 +11,9 @@ class PerSentence:
     Attributes:
         per_sentence: the names of the attributes that have one row a sentence
             where they are tensors; they may be None or one number for all,
-            another `PerSentence`, or a list of these. Each class names its
-            own: those that it inherits may not be all that it has. None
-            where nobody has said so.
+            another `PerSentence`, or a list of these. A class names those
+            that it adds to what it inherits, `()` where it adds none; a class
+            that names nothing may have more than is known.
 
     Example:
     >>> class Limits(PerSentence):
@@ -30,18 +30,27 @@ class PerSentence:
     @property
     def has_rows(self) -> bool:
         """Whether `take` knows all that depends on the sentence."""
-        names = vars(type(self)).get("per_sentence")
-        return names is not None and all(
+        declared = vars(type(self)).get("per_sentence") is not None
+        return declared and all(
             getattr(each, "has_rows", not callable(each))
-            for name in names
-            for each in tree.flatten(getattr(self, name))
+            for value in self.of_sentences().values()
+            for each in tree.flatten(value)
         )
+
+    def of_sentences(self):
+        """The attributes of `per_sentence`, inherited ones too, by name."""
+        names = [
+            name
+            for kind in type(self).__mro__
+            for name in vars(kind).get("per_sentence") or ()
+        ]
+        return {name: getattr(self, name) for name in dict.fromkeys(names)}
 
     def take(self, rows):
         """The same, only for the sentences at `rows` (R,)."""
         taken = copy.copy(self)
-        for name in self.per_sentence:
-            setattr(taken, name, take_rows(getattr(self, name), rows))
+        for name, value in self.of_sentences().items():
+            setattr(taken, name, take_rows(value, rows))
         return taken
 
 

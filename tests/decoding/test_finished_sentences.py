@@ -181,6 +181,23 @@ class Mine(Beam):
     """Has columns of its own, maybe, and does not say so."""
 
 
+class Sized(Beam):
+    """Has a column beside those of a beam."""
+
+    per_sentence = ("wanted",)
+
+    def __init__(self, wanted, **options):
+        super().__init__(**options)
+        self.wanted = wanted
+
+
+def test_a_subclass_names_only_the_columns_that_it_adds():
+    beams = Sized(np.array([7, 8, 9]), size=3, sizes=np.array([1, 2, 3]))
+    taken = beams.take([0, 2])
+    assert to_numpy(taken.wanted).tolist() == [7, 9]
+    assert to_numpy(taken.sizes).tolist() == [1, 3]
+
+
 class MyScorer(Scorer):
     """The same."""
 
