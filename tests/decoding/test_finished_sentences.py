@@ -194,8 +194,8 @@ class Sized(Beam):
 def test_a_subclass_names_only_the_columns_that_it_adds():
     beams = Sized(np.array([7, 8, 9]), size=3, sizes=np.array([1, 2, 3]))
     taken = beams.take([0, 2])
-    assert to_numpy(taken.wanted).tolist() == [7, 9]
-    assert to_numpy(taken.sizes).tolist() == [1, 3]
+    assert ops.convert_to_numpy(taken.wanted).tolist() == [7, 9]
+    assert ops.convert_to_numpy(taken.sizes).tolist() == [1, 3]
 
 
 class MyScorer(Scorer):
