@@ -151,8 +151,12 @@ def real_data():
 def exported_models(tmp_path_factory):
     """`MODELS/tiny`, with the tiny translator as version 1; read only."""
     # Not above: these need TensorFlow, and JAX is tested without it.
-    from luong_keras.serving.export import export_saved_model
+    from luong_keras.serving.export import export_saved_model, write_warmup
     from tests.serving.tiny_translator import tiny_translator
+
+    def warm_one_up(folder, requests):
+        name = "serving_default"
+        write_warmup(folder, {name: requests[name]})
 
     base = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
@@ -161,10 +165,12 @@ def exported_models(tmp_path_factory):
     with filelock.FileLock(base / "models.lock"):
         if not folder.exists():
             # The server is the check; test_export.py has that of an export,
-            # which loads the model once more.
+            # which loads the model once more, and warms all signatures up:
+            # 20 seconds of CPU at every start of a server.
             with pytest.MonkeyPatch.context() as patch:
-                check = "luong_keras.serving.export.check_saved_model"
-                patch.setattr(check, lambda *_: None)
+                export = "luong_keras.serving.export."
+                patch.setattr(export + "check_saved_model", lambda *_: None)
+                patch.setattr(export + "write_warmup", warm_one_up)
                 export_saved_model(tiny_translator(), folder / "1")
     return folder
 
