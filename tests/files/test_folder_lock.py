@@ -24,6 +24,7 @@ def holder(tmp_path):
     """Another process that has the lock."""
     process = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(tmp_path)],
+        env={**os.environ, "LUONG_KERAS_LAZY": "1"},  # without Keras
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
