@@ -20,10 +20,15 @@ pytestmark = pytest.mark.tensorflow
 SETTINGS = {
     "units": 8,
     "embedding_size": 6,
-    "batch_size": 16,
+    "model.encoder_layers": 1,
+    "model.decoder_layers": 1,
+    "batch_size": 32,
     "beam_size": 1,
     "epochs": 2,
     "training.samples": 0,
+    # What is hardly trained finds no end.
+    "decoding.max_length_ratio": 0.0,
+    "decoding.max_length_offset": 3,
 }
 PAIRS = [
     (f"a{i} b{i % 7} c{i % 5}", f"x{i % 5} y{i % 7} z{i}") for i in range(60)
