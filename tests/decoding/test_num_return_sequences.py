@@ -1,5 +1,7 @@
 """A search for few translations ends earlier and finds the same ones."""
 
+import itertools
+
 import numpy as np
 import pytest
 from keras import ops
@@ -13,6 +15,7 @@ from luong_keras.decoding import (
 )
 from luong_keras.decoding.search import search
 from tests.decoding.toy_step import ConstantStep, ToyStep, as_lists
+from tests.layer_checks import few_at_first
 
 B, V, S, MAX_LENGTH = 12, 9, 4, 10
 
@@ -72,8 +75,20 @@ def same(some, every, wanted):
 
 
 @pytest.mark.slow_on_jax
-@pytest.mark.parametrize("scorers", SCORERS)
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize(
+    "strategy, scorers",
+    few_at_first(
+        itertools.product(STRATEGIES, SCORERS),
+        [
+            *(("beam", scorers) for scorers in SCORERS),
+            ("a larger stack", "a mean"),
+            ("a larger stack", "a sum"),
+            ("a stack of each", "some sums"),
+            ("a stack of each", "coverage"),
+            ("phrases", "a mean"),
+        ],
+    ),
+)
 def test_what_is_wanted_is_that_of_the_whole_search(strategy, scorers):
     every = found(STRATEGIES[strategy](), SCORERS[scorers]())
     for wanted in (1, np.resize([1, 3, 9], B)):

@@ -174,11 +174,8 @@ def decoder(attention, deferred=False, **options):
         ),
         [
             ("general", True, True),
-            ("general", False, True),
-            ("monotonic-1-auto", True, True),
             ("monotonic-1-auto", True, False),
             ("monotonic-1-auto", False, True),
-            ("location", True, True),
             ("location", False, False),
         ],
         on_jax=[("monotonic-1-auto", True, True)],
