@@ -126,6 +126,7 @@ class SearchRunner:
             return self._plain_beam(
                 step, states, sources, options, request, limits
             )
+        assert request.forbidden is not None  # as what they must have
         samples = options["temperature"] > 0
         beams, drawn = (
             limits | {"max_lengths": tf.where(rows, limits["max_lengths"], 0)}

@@ -76,6 +76,29 @@ def zero_where_masked(x, mask):
     return ops.where(ops.expand_dims(mask, -1), x, ops.zeros((), dtype=x.dtype))
 
 
+def at_places(location_scores, first, source_length):
+    """Scores or weights (B, T, P) of positions at their places (B, T, S).
+
+    The sentences begin at `first` (B,). Places without a position get a copy
+    of another: the caller masks them (`places_within`).
+    """
+    last = location_scores.shape[-1] - 1
+    places = ops.arange(source_length, dtype=PLACE_DTYPE)
+    if first is None:
+        return ops.take(location_scores, ops.minimum(places, last), axis=-1)
+    index = ops.clip(places - first[:, None], 0, last)
+    index = ops.broadcast_to(
+        index[:, None], (*ops.shape(location_scores)[:2], source_length)
+    )
+    return ops.take_along_axis(location_scores, index, axis=-1)
+
+
+def places_within(max_length, first, source_length):
+    """Boolean (B or 1, S): True where a position has a score."""
+    places = ops.arange(source_length, dtype=PLACE_DTYPE)[None]
+    return places < max_length + (0 if first is None else first[:, None])
+
+
 def may_be_equal(shape, wanted):
     """Returns whether two shapes may be equal; None is any size."""
     return len(shape) == len(wanted) and all(

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import luong_keras as lk
-from luong_keras.layers.attention.score import Score
-from luong_keras.layers.attention.scores import DotScore
+from luong_keras.layers.attention.scores import DotScore, Score
 from tests.layer_checks import BACKEND, LAYERS, dtype_of, random, to_numpy
 
 # Nothing of it depends on the backend.

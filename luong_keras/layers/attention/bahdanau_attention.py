@@ -1,10 +1,53 @@
 """Additive attention of Bahdanau, Cho and Bengio (2015)."""
 
 import keras
+from keras import ops
 
 from luong_keras.layers.argument_checks import check_numbers
 from luong_keras.layers.attention.luong_attention import LuongAttention
-from luong_keras.layers.attention.scores import BahdanauScore
+from luong_keras.layers.attention.scores import ConcatScore, unit_vectors
+from luong_keras.ops import masking
+
+
+class BahdanauScore(ConcatScore):
+    """score(s, h̄_j) = v_a . tanh(W_a s + U_a h̄_j) (Bahdanau et al. 2015).
+
+    Args:
+        units: A; the width of the query when None.
+        normalize: whether it is g v_a / |v_a| . tanh(W_a s + U_a h̄_j + b)
+            (Salimans and Kingma 2016, eq. 2).
+    """
+
+    def __init__(self, units=None, normalize=False):
+        super().__init__(units, "separate")
+        self.normalize = normalize
+
+    def build(self, add_weight, query_shape, value_shape):
+        super().build(add_weight, query_shape, value_shape)
+        if self.normalize:
+            width = self.attention_vector.shape[0]
+            self.gain = add_weight("gain", (), _constant(width**-0.5))
+            self.bias = add_weight("bias", (width,), "zeros")
+
+    def project_keys(self, value):
+        keys = super().project_keys(value)
+        return (
+            keys + ops.cast(self.bias, keys.dtype) if self.normalize else keys
+        )
+
+    def _vector(self):
+        if not self.normalize:
+            return super()._vector()
+        vector, gain = (
+            masking.upcast(ops.convert_to_tensor(weight))
+            for weight in (self.attention_vector, self.gain)
+        )
+        return gain * unit_vectors(vector)
+
+
+def _constant(number):
+    """An initializer of one number."""
+    return lambda shape, dtype=None: ops.full(shape, number, dtype=dtype)
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")

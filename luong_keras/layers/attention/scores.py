@@ -10,15 +10,95 @@ of your own nothing has to be added: attention layers take the object.
 """
 
 import numbers
+from typing import ClassVar
 
 from keras import ops
 
-from luong_keras.layers.attention.score import Score
 from luong_keras.ops import masking
 from luong_keras.ops.products import dots, product
 from luong_keras.suggestions import did_you_mean
 
 CONCAT_FORMS = ("joint", "separate", "query_only")
+
+
+class Score:
+    """Base class of the scores of attention layers.
+
+    Subclasses compute `__call__`; what else they have is up to them. A score
+    belongs to one attention layer, which saves the weights. To be saved
+    itself, a subclass is registered with
+    `keras.saving.register_keras_serializable` and returns the arguments of
+    its constructor from `get_config`.
+
+    Attributes:
+        location_based: whether the scores (B, T, P) belong to the positions
+            0 ... P - 1 of a sentence and not to the words of the memory;
+            such a score is refused by attention that looks at a window.
+        mask_location: for those, whether the softmax runs over the positions
+            of the sentence only.
+        options: the arguments of `LuongAttention` that are its own.
+
+    Example:
+
+    >>> import keras
+    >>> import numpy as np
+    >>> from keras import ops
+    >>> from luong_keras import LuongAttention
+    >>> from luong_keras.layers.attention.scores import Score
+    >>> @keras.saving.register_keras_serializable("example")
+    ... class Distance(Score):
+    ...     def __call__(self, query, keys):
+    ...         difference = query[:, :, None] - keys[:, None]
+    ...         return -ops.sum(ops.square(difference), axis=-1)
+    >>> attention = LuongAttention(Distance())
+    >>> tuple(attention(np.ones((2, 3, 4)), np.ones((2, 5, 4))).shape)
+    (2, 3, 4)
+    """
+
+    location_based = False
+    mask_location = True
+    options: ClassVar[tuple[str, ...]] = ()
+
+    def build(self, add_weight, query_shape, value_shape):
+        """Makes the weights.
+
+        Args:
+            add_weight: `add_weight(name, shape, initializer=None)` makes one
+                of the layer; None is the layer's `kernel_initializer`.
+            query_shape: (B, T, U).
+            value_shape: (B, S, M).
+        """
+
+    def project_keys(self, value):
+        """Keys (B, S, A) of the memory (B, S, M).
+
+        Made once a sentence. A score that projects nothing returns `value`.
+        """
+        return value
+
+    def __call__(self, query, keys):
+        """Scores (B, T, S), before the softmax.
+
+        query (B, T, U), keys (B, S, A) from `project_keys`. S may be that of
+        a window.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__} must define `__call__(query, keys)`, from "
+            "(B, T, U) and (B, S, A) to scores (B, T, S)."
+        )
+
+    def for_windows(self):
+        """The same score for attention that looks at few positions."""
+        return self
+
+    def get_config(self):
+        """The arguments of the constructor."""
+        return {}
+
+    @classmethod
+    def from_config(cls, config):
+        """The score with these arguments."""
+        return cls(**config)
 
 
 class DotScore(Score):
@@ -171,42 +251,6 @@ class ConcatScore(Score):
         return ops.tanh(projected + ops.expand_dims(keys, -3))
 
 
-class BahdanauScore(ConcatScore):
-    """score(s, h̄_j) = v_a . tanh(W_a s + U_a h̄_j) (Bahdanau et al. 2015).
-
-    Args:
-        units: A; the width of the query when None.
-        normalize: whether it is g v_a / |v_a| . tanh(W_a s + U_a h̄_j + b)
-            (Salimans and Kingma 2016, eq. 2).
-    """
-
-    def __init__(self, units=None, normalize=False):
-        super().__init__(units, "separate")
-        self.normalize = normalize
-
-    def build(self, add_weight, query_shape, value_shape):
-        super().build(add_weight, query_shape, value_shape)
-        if self.normalize:
-            width = self.attention_vector.shape[0]
-            self.gain = add_weight("gain", (), _constant(width**-0.5))
-            self.bias = add_weight("bias", (width,), "zeros")
-
-    def project_keys(self, value):
-        keys = super().project_keys(value)
-        return (
-            keys + ops.cast(self.bias, keys.dtype) if self.normalize else keys
-        )
-
-    def _vector(self):
-        if not self.normalize:
-            return super()._vector()
-        vector, gain = (
-            masking.upcast(ops.convert_to_tensor(weight))
-            for weight in (self.attention_vector, self.gain)
-        )
-        return gain * unit_vectors(vector)
-
-
 class LocationScore(Score):
     """a_t = softmax(W_a h_t) (eq. 8): a score a position, whatever is there.
 
@@ -318,11 +362,6 @@ def _check_options(score, own, given):
             )
 
 
-def _constant(number):
-    """An initializer of one number."""
-    return lambda shape, dtype=None: ops.full(shape, number, dtype=dtype)
-
-
 def unit_vectors(x):
     """`x` divided by its length along the last axis; zeros stay zeros."""
     wide = masking.upcast(x)
@@ -330,26 +369,3 @@ def unit_vectors(x):
     # The square root has no finite gradient at zero.
     safe = ops.where(squares > 0, squares, 1.0)
     return ops.cast(wide / ops.sqrt(safe), x.dtype)
-
-
-def at_places(location_scores, first, source_length):
-    """Scores or weights (B, T, P) of positions at their places (B, T, S).
-
-    The sentences begin at `first` (B,). Places without a position get a copy
-    of another: the caller masks them (`places_within`).
-    """
-    last = location_scores.shape[-1] - 1
-    places = ops.arange(source_length, dtype=masking.PLACE_DTYPE)
-    if first is None:
-        return ops.take(location_scores, ops.minimum(places, last), axis=-1)
-    index = ops.clip(places - first[:, None], 0, last)
-    index = ops.broadcast_to(
-        index[:, None], (*ops.shape(location_scores)[:2], source_length)
-    )
-    return ops.take_along_axis(location_scores, index, axis=-1)
-
-
-def places_within(max_length, first, source_length):
-    """Boolean (B or 1, S): True where a position has a score."""
-    places = ops.arange(source_length, dtype=masking.PLACE_DTYPE)[None]
-    return places < max_length + (0 if first is None else first[:, None])

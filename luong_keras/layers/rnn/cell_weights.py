@@ -7,8 +7,7 @@ from luong_keras.layers.argument_checks import check_numbers
 from luong_keras.layers.attention.bahdanau_attention import BahdanauAttention
 from luong_keras.layers.attention.local_attention import LocalAttention
 from luong_keras.layers.attention.luong_attention import LuongAttention
-from luong_keras.layers.attention.score import Score
-from luong_keras.layers.attention.scores import OTHER_NAMES, SCORES
+from luong_keras.layers.attention.scores import OTHER_NAMES, SCORES, Score
 from luong_keras.layers.checked_layer import CheckedLayer
 from luong_keras.ops import masking
 from luong_keras.suggestions import did_you_mean

@@ -4,8 +4,7 @@ import pytest
 from keras import ops
 
 from luong_keras import LuongAttention
-from luong_keras.layers.attention.score import Score
-from luong_keras.layers.attention.scores import SCORES
+from luong_keras.layers.attention.scores import SCORES, Score
 from tests.layer_checks import (
     EXACT,
     KERAS,
