@@ -4,7 +4,7 @@ import pytest
 from keras import ops
 
 from luong_keras import LuongAttention
-from luong_keras.layers.attention.scores import SCORES, Score
+from luong_keras.layers.attention.scores import SCORES, DotScore, Score
 from tests.layer_checks import (
     EXACT,
     KERAS,
@@ -63,7 +63,7 @@ def reference_scores(layer, query, memory):
 @pytest.mark.parametrize("use_scale", [False, True])
 @pytest.mark.parametrize("mode", MODES)
 def test_weights_and_context(mode, use_scale, float64):
-    width = 4 if "dot" in mode or mode == "cosine" else 3
+    width = 4 if issubclass(SCORES[mode], DotScore) else 3
     layer = make(mode, width, use_scale=use_scale)
     query, memory = random(2, 3, 4), random(2, 5, width, seed=1)
     scores = reference_scores(layer, query, memory)
