@@ -84,7 +84,15 @@ def test_gradients(float64):
 def drawings():
     """Many drawings: ids and log-probabilities, (D, C) both."""
     generator = keras.random.SeedGenerator(1)
-    found = [draw_words(V, C, generator) for _ in range(DRAWINGS)]
+
+    def draw():
+        return draw_words(V, C, generator)
+
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        draw = tf.function(draw)  # Its graph takes less time than thousands.
+    found = [draw() for _ in range(DRAWINGS)]
     ids, log_drawn = zip(*found, strict=True)
     return np.array([to_numpy(x) for x in ids], int), np.array(
         [to_numpy(x) for x in log_drawn]
