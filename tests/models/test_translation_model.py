@@ -322,6 +322,19 @@ ALTERED = {
 }
 
 
+def some_altered(*soon):
+    """Of these `make test` takes some."""
+    return pytest.mark.parametrize(
+        "changes",
+        [
+            pytest.param(
+                changes, id=name, marks=() if name in soon else pytest.mark.slow
+            )
+            for name, changes in ALTERED.items()
+        ],
+    )
+
+
 def altered(changes):
     """Two equal models, and the embeddings of each."""
     models = [make(**changes) for _ in range(2)]
@@ -363,7 +376,7 @@ def check_altered(model, expected, source):
 
 @tensorflow
 @pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`")
-@pytest.mark.parametrize("changes", ALTERED.values(), ids=list(ALTERED))
+@some_altered("free", "shared", "bridge")
 def test_a_quantized_model_translates_with_the_rounded_tables(
     changes, tmp_path
 ):
@@ -389,7 +402,7 @@ def test_a_quantized_model_translates_with_the_rounded_tables(
 
 
 @tensorflow
-@pytest.mark.parametrize("changes", ALTERED.values(), ids=list(ALTERED))
+@some_altered("free", "shared")
 def test_a_model_with_lora_translates_with_the_sums(changes):
     (model, merged), both = altered(changes)
     source = np.minimum(SOURCE, 8)

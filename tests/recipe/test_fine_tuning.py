@@ -111,7 +111,11 @@ def tune(base, **settings):
     return RunFolder(folder)
 
 
-@both
+@pytest.mark.parametrize(
+    "base",
+    ["words", pytest.param("sentencepiece", marks=pytest.mark.slow)],
+    indirect=True,
+)
 def test_the_first_weights_are_those_of_the_parent(base, capsys):
     """With a rate of 0 nothing changes: model, vocabularies, translations."""
     (base / "LICENSE.txt").write_text("by the parent's terms")
