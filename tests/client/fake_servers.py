@@ -266,7 +266,7 @@ def rest_server(model, context=None):
         server.port = server.server_address[1]
         scheme = "http" if context is None else "https"
         server.url = f"{scheme}://127.0.0.1:{server.port}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:
             yield server
