@@ -127,7 +127,7 @@ def window_indices(centre, half_width, source_length, blocks=SINGLE):
         width = min(width, source_length)
     else:
         width = ops.minimum(width, source_length)
-    first = centre[:, :: blocks.size] - half_width
+    first = ops.cast(centre[:, :: blocks.size], PLACE_DTYPE) - half_width
     first = ops.minimum(first, source_length - width)
     first = ops.expand_dims(ops.maximum(first, 0), -1)
     return first + ops.arange(width, dtype=PLACE_DTYPE)
