@@ -177,7 +177,11 @@ def test_every_layer_runs_without_tensorflow():
     )
     done = subprocess.run(
         [sys.executable, "-c", program],
-        env={**os.environ, "KERAS_BACKEND": "jax"},
+        env={
+            **os.environ,
+            "KERAS_BACKEND": "jax",
+            "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",  # as in tests/conftest.py
+        },
         cwd=ROOT.parent,
         capture_output=True,
         text=True,

@@ -262,7 +262,9 @@ def test_pairs_without_tokens_are_left_out(tmp_path):
     assert (batches.empty, batches.pairs_per_epoch) == (1, 1)
 
 
-@pytest.mark.parametrize("size", [65_536, 65_537])
+@pytest.mark.parametrize(
+    "size", [pytest.param(65_536, marks=pytest.mark.slow), 65_537]
+)
 def test_ids_are_written_once_for_a_text_and_a_tokenizer(tmp_path, size):
     corpus = write_corpus(PAIRS, tmp_path)
     calls = []

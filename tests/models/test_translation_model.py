@@ -13,6 +13,7 @@ from luong_keras.models.translation_model import TranslationModel
 from luong_keras.special_tokens import PAD_ID
 from luong_keras.training.losses import TranslationLoss
 from tests.layer_checks import (
+    BACKEND,
     gradients,
     int8_rounded,
     random,
@@ -708,20 +709,24 @@ def test_given_dropout_masks_take_the_place_of_drawn_ones():
             },
             marks=pytest.mark.slow,
         ),
-        {
-            "use_bias": False,
-            "attentional_bias": True,
-            "cell_clip": 50.0,
-            "gradient_clip": 1000.0,
-            "dropout": 0.5,
-            "dropout_style": "authors",
-            "attention": {
-                "score_mode": "concat",
-                "concat_form": "query_only",
-                "alignment": "monotonic",
-                "clamp_position": False,
+        pytest.param(
+            {
+                "use_bias": False,
+                "attentional_bias": True,
+                "cell_clip": 50.0,
+                "gradient_clip": 1000.0,
+                "dropout": 0.5,
+                "dropout_style": "authors",
+                "attention": {
+                    "score_mode": "concat",
+                    "concat_form": "query_only",
+                    "alignment": "monotonic",
+                    "clamp_position": False,
+                },
             },
-        },
+            # JAX takes a third of the time.
+            marks=pytest.mark.slow if BACKEND == "tensorflow" else (),
+        ),
     ],
     ids=["no attention", "cosine", "Bahdanau", "authors"],
 )

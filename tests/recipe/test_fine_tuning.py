@@ -145,6 +145,7 @@ def test_the_first_weights_are_those_of_the_parent(base, capsys):
     assert parent["run"] == str(base) and len(parent["sha256"]) == 64
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_does_not_read_its_parent_again(base, tmp_path):
     whole = tune(base)
     again = {
@@ -260,12 +261,10 @@ def records():
     logger.setLevel(level)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "base, dtype",
-    [
-        ("words", None),
-        pytest.param("sentencepiece", "bfloat16", marks=pytest.mark.slow),
-    ],
+    [("words", None), ("sentencepiece", "bfloat16")],
     indirect=["base"],
 )
 def test_an_export_is_a_parent_where_its_run_is_gone(

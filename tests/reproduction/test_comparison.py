@@ -404,7 +404,11 @@ def drawn(row, trials, deviation, sentences, random):
 
 
 @pytest.mark.parametrize(
-    ("trials", "deviations"), [((3, 3), (0.02, 0.02)), ((5, 3), (0.005, 0.015))]
+    ("trials", "deviations"),
+    [
+        pytest.param((3, 3), (0.02, 0.02), marks=pytest.mark.slow),
+        ((5, 3), (0.005, 0.015)),
+    ],
 )
 def test_intervals_of_rows_cover_95_percent(trials, deviations):
     random = np.random.default_rng(3)
