@@ -7,6 +7,7 @@ order nor the log-probabilities of all the others are computed for that.
 from keras import backend, ops, tree
 
 from luong_keras.ops import masking
+from luong_keras.ops.masking import PLACE_DTYPE
 
 # A finite stand-in of -inf: sums of it with real scores stay ordered.
 NEVER = -1e30
@@ -88,14 +89,14 @@ def top_k(values, k):
     highest = ops.reshape(ops.max(values, axis=-1), (-1, blocks))
     _, chosen = largest(highest, k)
     # In the order of the vocabulary, so that of equals the first is found.
-    chosen = ops.sort(ops.cast(chosen, "int32"), axis=-1)
+    chosen = ops.sort(ops.cast(chosen, PLACE_DTYPE), axis=-1)
     candidates = ops.take(values, flat_rows(chosen, blocks), axis=0)
     found, index = largest(ops.reshape(candidates, (-1, k * BLOCK)), k)
-    index = ops.cast(index, "int32")
+    index = ops.cast(index, PLACE_DTYPE)
     (block,) = gather_beams([chosen], index // BLOCK)
-    index = block * BLOCK + index % BLOCK
-    shape = (-1, hypotheses, k)
-    return ops.reshape(found, shape), ops.reshape(index, shape)
+    index = ops.reshape(block * BLOCK + index % BLOCK, (-1, hypotheses, k))
+    found = ops.reshape(found, (-1, hypotheses, k))
+    return found, ops.cast(index, "int32")
 
 
 def largest(values, count):
@@ -148,5 +149,6 @@ def gather_beams(tensors, order):
 
 def flat_rows(order, count):
     """Indices in (B · N, ...) of the rows `order` (B, M) of (B, N, ...)."""
-    first = ops.arange(ops.shape(order)[0], dtype="int32") * count
-    return ops.convert_to_tensor(order) + first[:, None]
+    first = ops.arange(ops.shape(order)[0], dtype=PLACE_DTYPE)
+    first = first * ops.cast(count, PLACE_DTYPE)
+    return ops.cast(order, PLACE_DTYPE) + first[:, None]
