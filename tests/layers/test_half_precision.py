@@ -16,6 +16,7 @@ from tests.layer_checks import (
     ROUNDOFF,
     UNITS,
     few_at_first,
+    few_on_jax,
     loss_and_gradients,
     prefix_mask,
     random,
@@ -94,7 +95,9 @@ def test_a_layer_is_a_few_roundings_from_float32(name, dtype, side):
     assert_near(half, single, ROUNDINGS * ROUNDOFF[dtype])
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize(
+    "dtype", few_on_jax(["float16", "bfloat16"], ["bfloat16"])
+)
 def test_the_weights_of_positions_are_not_rounded(dtype):
     """Those of a training are float32, unlike the others here."""
     query = rounded(random(2, STEPS, 16), dtype)
@@ -113,7 +116,9 @@ def test_the_weights_of_positions_are_not_rounded(dtype):
     assert_near(*found, 4 * ROUNDOFF[dtype])
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize(
+    "dtype", few_on_jax(["float16", "bfloat16"], ["float16"])
+)
 def test_a_long_source_loses_by_its_positions_alone(dtype, monkeypatch):
     """Of the positions of float32, half precision is near it again.
 
@@ -178,7 +183,7 @@ SCORES = {
 }
 
 
-@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("masked", few_on_jax([True, False], [True]))
 @pytest.mark.parametrize("name", SCORES)
 def test_scores_may_be_larger_than_float16(name, masked):
     """Of 1,000 products of 30 and 30: 900,000; float16 ends at 65,504."""

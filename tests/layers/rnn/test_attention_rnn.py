@@ -10,6 +10,7 @@ from tests.layer_checks import (
     EXACT,
     check_gradients,
     few_at_first,
+    few_on_jax,
     prefix_mask,
     random,
     randomize,
@@ -354,9 +355,10 @@ def in_parts(layer, ends, start, mask=None, **options):
     few_at_first(
         [(False, False), (False, True), (True, False), (True, True)],
         [(False, False), (True, True)],
+        [(True, True)],
     ),
 )
-@pytest.mark.parametrize("kind", DRIVERS)
+@pytest.mark.parametrize("kind", few_on_jax(DRIVERS, ["lstm", "bahdanau-gru"]))
 def test_a_continued_sequence_is_the_whole_one(kind, training, masked):
     layer = monotonic(kind)
     mask = LONG_MASK if masked else None

@@ -99,6 +99,7 @@ def test_a_loss_of_the_alignments(float64):
             ("location", {}),
             ("concat", {"concat_form": "joint"}),
         ],
+        [("general", {})],
     ),
 )
 def test_half_precision_stays_near_single(score, options):
