@@ -33,7 +33,7 @@ from tests.decoding.small_decoders import (
 )
 from tests.decoding.test_sampling import DRAWINGS, check_frequencies
 from tests.decoding.toy_step import as_lists
-from tests.layer_checks import few_at_first
+from tests.layer_checks import few_at_first, few_on_jax
 
 B = len(SOURCES)
 # With room for all that is alive and all that finishes, nothing is lost.
@@ -76,7 +76,7 @@ def check_all(hypotheses, expected):
         np.testing.assert_allclose(score, expected[words], rtol=1e-4)
 
 
-@every_decoder
+@pytest.mark.parametrize("name", few_on_jax(DECODERS, ["functional"]))
 def test_greedy_search_takes_the_best_word_of_each_step(decoders, name):
     decoder = decoders[name]
     for sentence, row in enumerate(as_lists(found(decoder, Greedy()))):

@@ -300,7 +300,9 @@ def test_a_hole_keeps_its_position_in_a_window(float64):
     np.testing.assert_allclose(weights[0], expected, **EXACT)
 
 
-@pytest.mark.parametrize("attention", ["general", "local-p", "local-m"])
+@pytest.mark.parametrize(
+    "attention", few_on_jax(["general", "local-p", "local-m"], ["local-p"])
+)
 def test_a_search(attention):
     kind = {"local-p": "predictive", "local-m": "monotonic"}.get(attention)
     settings = lk.AttentionConfig(
