@@ -90,9 +90,16 @@ def rows(table, places):
 def sum_equal_rows(slices):
     """The rows of TensorFlow's `IndexedSlices`, equal indices added up.
 
-    The result is (R, ...), a row for each of R different indices.
+    The result is (N, ...) as the slices are: a row for each different index,
+    and zeros after these. XLA finds the indices of `tf.unique` in a loop over
+    all of them, one at a time.
     """
     import tensorflow as tf
 
-    found, places = tf.unique(slices.indices)
-    return tf.math.unsorted_segment_sum(slices.values, places, tf.size(found))
+    order = tf.cast(tf.argsort(slices.indices, stable=True), "int64")
+    indices = tf.gather(slices.indices, order)
+    changes = tf.cast(indices[1:] != indices[:-1], "int64")
+    places = tf.concat([tf.zeros([1], "int64"), tf.cumsum(changes)], 0)
+    number = tf.size(order, tf.int64)
+    places = tf.scatter_nd(order[:, None], places[:number], [number])
+    return tf.math.unsorted_segment_sum(slices.values, places, number)

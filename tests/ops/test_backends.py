@@ -1,8 +1,10 @@
 import numpy as np
+import pytest
 from keras import ops
 from keras.random import SeedGenerator
 
-from luong_keras.ops.backends import dropout
+from luong_keras.ops.backends import dropout, sum_equal_rows
+from tests.layer_checks import random
 
 
 def test_what_is_dropped_is_a_function_of_the_seeds_state():
@@ -13,3 +15,38 @@ def test_what_is_dropped_is_a_function_of_the_seeds_state():
     np.testing.assert_array_equal(dropout(x, 0.5, other), first)
     assert (first != then).any()
     assert set(first.ravel()) == {0.0, 2.0}
+
+
+def squares(values, indices):
+    import tensorflow as tf
+
+    slices = tf.IndexedSlices(values, indices, tf.constant([9, 3]))
+    return tf.reduce_sum(tf.square(sum_equal_rows(slices)))
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize(
+    "indices", [[], [4], [4, 4], [8, 1, 4, 1, 8, 8], [0, 1, 2, 3, 4, 5, 6]]
+)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_equal_rows_are_added_up(indices, compiled):
+    import tensorflow as tf
+
+    values = random(len(indices), 3)
+    dense = np.zeros((9, 3))
+    np.add.at(dense, np.array(indices, "int64"), values)
+    found = tf.function(squares, jit_compile=compiled)(
+        tf.constant(values), tf.constant(indices, "int32")
+    )
+    np.testing.assert_allclose(found, np.square(dense).sum(), rtol=1e-5)
+
+
+@pytest.mark.tensorflow
+def test_xla_adds_up_equal_rows_without_a_loop():
+    """A GPU would start several operations for every word of a batch."""
+    import tensorflow as tf
+
+    program = tf.function(squares, jit_compile=True)
+    arguments = tf.zeros((5, 3)), tf.constant([1, 2, 1, 2, 1])
+    text = program.experimental_get_compiler_ir(*arguments)(stage="hlo")
+    assert "while(" not in text
