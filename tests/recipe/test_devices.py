@@ -111,6 +111,13 @@ def test_what_tensorflow_has():
         tensorflow_devices(None, 2)
 
 
+@pytest.mark.parametrize("found", [False, True])
+def test_who_has_a_gpu_hears_of_jax(found, monkeypatch, capsys):
+    monkeypatch.setattr("luong_keras.recipe.devices.has_gpu", lambda: found)
+    tensorflow_devices(None, None)
+    assert ("--backend jax" in capsys.readouterr().out) is found
+
+
 @pytest.mark.parametrize(
     "text, lost",
     [
