@@ -17,7 +17,7 @@ SETTINGS = {
     "batch_size": 64,  # more than there are pairs
     "beam_size": 1,
     "training.samples": 1,
-    # What is hardly trained finds no end.
+    # Untrained models write as many words as they may.
     "decoding.max_length_ratio": 0.0,
     "decoding.max_length_offset": 2,
 }

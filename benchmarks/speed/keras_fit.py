@@ -61,8 +61,8 @@ def one_program(function, model, compiled=False):
     """The function in one program of the backend.
 
     `model` is what it computes with, `compiled` is whether XLA compiles it on
-    TensorFlow. On JAX its variables are handed in at
-    every call: captured, they would become constants of the program.
+    TensorFlow. On JAX the variables are handed in at every call: captured, they
+    would become constants of the program.
     """
     if not ON_JAX:
         import tensorflow as tf

@@ -20,7 +20,14 @@ from luong_keras.ops import loops
 from luong_keras.optimizers import make_optimizer
 from speed.batches import EOS_ID, batch_shape, random_words, read_batches
 from speed.configurations import CONFIGURATIONS
-from speed.keras_fit import ON_JAX, fitted, one_program, policy, ready
+from speed.keras_fit import (
+    ON_JAX,
+    ON_TENSORFLOW,
+    fitted,
+    one_program,
+    policy,
+    ready,
+)
 from speed.worker import Work
 
 
@@ -83,7 +90,7 @@ def training(
     model = _model_of(configuration, precision, attention, settings, deferred)
     model = model.training_model
     model.microbatches = model.parallel_microbatches = parallel_microbatches
-    if compiled:
+    if compiled and ON_TENSORFLOW:
         for layer in model._flatten_layers():
             if hasattr(layer, "use_cudnn"):
                 # Else Keras compiles nothing where it finds a GPU.

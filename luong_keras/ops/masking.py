@@ -1,4 +1,4 @@
-"""Masks, the softmax that respects them, and shapes that may be unknown.
+"""Masks, the softmax that respects them, and places in padded rows.
 
 A mask is boolean and True means "use". A sentence goes from its first True to
 its last, wherever it was padded. A False between them is a hole: it keeps its

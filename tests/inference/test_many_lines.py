@@ -155,7 +155,7 @@ def test_lines_that_were_cut_are_told_of_once(translator, monkeypatch):
     monkeypatch.setattr(text_translator, "_BATCHES_AHEAD", 1)
 
     def one_of_each():
-        # The graph of options takes longer than the call.
+        # Tracing takes longer than the call.
         tf.config.run_functions_eagerly(True)
         try:
             return short.nbest(LINES, n_best=1)

@@ -89,7 +89,7 @@ def trained(
 
 @functools.cache
 def trained_whole(loss):
-    """Those of batches that are not in parts."""
+    """Weights and logs after training on whole batches."""
     return trained(1, loss)
 
 

@@ -324,7 +324,7 @@ ALTERED = {
 
 
 def some_altered(*soon):
-    """Of these `make test` takes some."""
+    """A test of all `ALTERED`; those not named are slow."""
     return pytest.mark.parametrize(
         "changes",
         [

@@ -91,7 +91,7 @@ def drawings():
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf
 
-        draw = tf.function(draw)  # Its graph takes less time than thousands.
+        draw = tf.function(draw)  # Faster than eager calls.
     found = [draw() for _ in range(DRAWINGS)]
     ids, log_drawn = zip(*found, strict=True)
     return np.array([to_numpy(x) for x in ids], int), np.array(

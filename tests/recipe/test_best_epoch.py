@@ -24,7 +24,7 @@ TINY = {
     "batch_size": 64,
     "beam_size": 1,
     "training.samples": 0,
-    # What is hardly trained finds no end.
+    # Untrained models write as many words as they may.
     "decoding.max_length_ratio": 0.0,
     "decoding.max_length_offset": 3,
 }

@@ -26,7 +26,7 @@ SETTINGS = {
     "beam_size": 1,
     "epochs": 2,
     "training.samples": 0,
-    # What is hardly trained finds no end.
+    # Untrained models write as many words as they may.
     "decoding.max_length_ratio": 0.0,
     "decoding.max_length_offset": 3,
 }
