@@ -5,9 +5,9 @@ r"""Time of the translations of real text by a trained run, by turns.
 
 Sentences have their natural lengths and end when they end. "ours" searches
 with all words, "shortlist" with those of `--shortlist` (`luong-keras lexicon`
-writes it), "before" is ours of another checkout. Printed beside the times:
-how many translations differ from those of "ours", and, with references, their
-lower-cased BLEU.
+writes it), "before" is ours of another checkout, with `--before-run` where it
+reads no run of this one. Printed beside the times: how many translations
+differ from those of "ours", and, with references, their lower-cased BLEU.
 """
 
 from pathlib import Path
@@ -26,6 +26,7 @@ def main() -> None:
     parser.add_argument("--beam-sizes", type=int, nargs="+", default=[10])
     parser.add_argument("--shortlist", type=Path)
     parser.add_argument("--before", type=Path, help="another checkout")
+    parser.add_argument("--before-run", type=Path, help="the run, for it")
     options = parser.parse_args()
     driver.finish(options, "decode-run")
     from luong_keras.data.parallel_text import read_lines
@@ -69,7 +70,9 @@ def programs(options, path, batch_size, beam_size):
         shortlist = str(options.shortlist.resolve())
         found.append(program("shortlist", {}, shortlist=shortlist))
     if options.before is not None:
-        found.append(program("before", driver.of_checkout(options.before)))
+        run = str((options.before_run or options.run).resolve())
+        variables = driver.of_checkout(options.before)
+        found.append(program("before", variables, run=run))
     return found
 
 

@@ -3,6 +3,8 @@ r"""Time of a training step against other programs, measured by turns.
     python benchmarks/train_step.py --python torch=PATH --python addons=PATH
     LUONG_KERAS_DATA=folder python benchmarks/train_step.py --data multi30k
     python benchmarks/train_step.py --cells gru bahdanau
+    python benchmarks/train_step.py --programs ours --before CHECKOUT \
+        --reference "before float32"
 
 `static` batches are random words without padding, `multi30k` batches those of
 the library's own input pipeline, which differ in length. Every program runs
@@ -19,7 +21,7 @@ the naive cell:
 
 `ours-sampled` estimates its losses from 4,096 words of the vocabulary.
 `ours-compiled` is TensorFlow's with `jit_compile=True`, which compiles every
-length anew; its first run is that.
+length anew; its first run is that. `before` is ours of another checkout.
 
 `--cells` compares this library with itself instead: decoders of other cells,
 their loop against automatic differentiation, the whole training step and the
@@ -28,6 +30,7 @@ decoder's part of it, forward and backward, by itself.
 
 import os
 import sys
+from pathlib import Path
 
 from speed import batches, driver
 from speed.configurations import CONFIGURATIONS
@@ -94,9 +97,18 @@ def training_programs(options, path):
         and (options.data == "static" or name != "torch-compile")
     ]
     common = {"configuration": options.config, "batches": str(path)}
-    return driver.in_precisions(
+    programs = driver.in_precisions(
         table, names, options.precision, common, driver.MEMORY_POOL
     )
+    if options.before is not None:
+        programs += driver.in_precisions(
+            {"before": PROGRAMS["ours"]},
+            ["before"],
+            options.precision,
+            common,
+            {**driver.MEMORY_POOL, **driver.of_checkout(options.before)},
+        )
+    return programs
 
 
 def peak_programs(precisions):
@@ -138,6 +150,7 @@ def add_model_arguments(parser):
         "on static data",
     )
     parser.add_argument("--cells", nargs="+", choices=CELLS, default=())
+    parser.add_argument("--before", type=Path, help="another checkout")
 
 
 def main() -> None:

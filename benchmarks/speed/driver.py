@@ -126,9 +126,9 @@ def environment(program, cores):
 
 
 def of_checkout(folder):
-    """The variables of a process that imports this project from a folder."""
+    """The variables of a process that runs a folder's package and programs."""
     # The folder of the call would be imported from as well.
-    path = HERE.parent, Path(folder).resolve()
+    path = Path(folder).resolve() / HERE.parent.name, Path(folder).resolve()
     return {
         "PYTHONPATH": os.pathsep.join(map(str, path)),
         "PYTHONSAFEPATH": "1",
