@@ -14,6 +14,10 @@ from keras import backend, ops
 from luong_keras.ops import masking
 from luong_keras.ops.loops import vector_jacobians
 
+# Windows of W words are added up in sources of more than 24 W; in shorter ones
+# a product is as fast (`benchmarks/local_attention.py`).
+_LONG = 24
+
 _current = ContextVar("luong_keras_tape", default=None)
 
 
@@ -281,12 +285,17 @@ class _Rows:
     """`dots` or `weighted_sums` with rows that all steps share."""
 
     def __init__(self, tape, multiply, multiply_back, window):
-        self.places = [window.place]
         self.value, self.operand_gradient = multiply, multiply_back
-        self.rows = tape.held[window.place]
+        self.place, self.rows = window.place, tape.held[window.place]
+        # Equal for products whose factors are put together.
+        windows = None if window.first is None else id(window)
+        self.group = window.place, windows
 
     def outer_product(self, d_value, x, first=None):
-        """The factors of the rows' gradient: (B, T N, S) and (B, T N, W)."""
+        """The factors of the rows' gradient: (B, T N, S) and (B, T N, W).
+
+        Of windows of D words: (B, T, D), (B, T, W) and `first` (B, T, 1).
+        """
         by_row, by_width = x, d_value
         if self.value is _dots:
             by_row, by_width = d_value, x
@@ -296,8 +305,7 @@ class _Rows:
         )
         if first is not None:
             first = ops.cast(_by_sentence(first), masking.PLACE_DTYPE)
-            by_row = _at_positions(by_row, first, ops.shape(self.rows)[1])
-        return by_row, by_width
+        return by_row, by_width, first
 
 
 def _by_sentence(x):
@@ -309,19 +317,57 @@ def _by_sentence(x):
     return ops.reshape(x, (batch, steps * count, width))
 
 
-def _at_positions(windows, first, length):
-    """Windows (B, T, W) that begin at `first` (B, T, 1): (B, T, S)."""
+def _rows_gradient(rows, factors):
+    """The gradient of rows (B, S, W) from the factors of its products."""
+    by_row, by_width, (first, *_) = zip(*factors, strict=True)
+    length, width = ops.shape(rows)[1], ops.shape(by_row[0])[-1]
+
+    def product():
+        # One product, and so one tensor as large as the rows.
+        whole = [_spread(x, first, length) for x in by_row]
+        whole, widths = (ops.concatenate(x, axis=1) for x in (whole, by_width))
+        return masking.upcast(ops.matmul(ops.swapaxes(whole, 1, 2), widths))
+
+    def sums():
+        found = ops.matmul(
+            ops.stack(by_row, axis=-1), ops.stack(by_width, axis=-2)
+        )
+        return _added(masking.upcast(found), first, length)
+
+    if first is None:
+        return product()
+    is_long = length > _LONG * width
+    if isinstance(is_long, bool):
+        return sums() if is_long else product()
+    return ops.cond(is_long, sums, product)
+
+
+def _spread(windows, first, length):
+    """Windows (B, T, W) at their places of the source: (B, T, S)."""
+    if first is None:
+        return windows
     batch, steps, width = ops.shape(windows)
-    row = ops.arange(batch * steps, dtype=masking.PLACE_DTYPE)
-    row = row * ops.cast(length, masking.PLACE_DTYPE)
-    index = ops.reshape(row, (-1, 1)) + ops.reshape(first, (-1, 1))
-    index = ops.reshape(
-        index + ops.arange(width, dtype=masking.PLACE_DTYPE), (-1, 1)
-    )
-    found = ops.scatter(
-        index, ops.reshape(windows, (-1,)), (batch * steps * length,)
+    found = _added(
+        ops.reshape(windows, (-1, 1, width)),
+        ops.reshape(first, (-1, 1, 1)),
+        length,
     )
     return ops.reshape(found, (batch, steps, length))
+
+
+def _added(windows, first, length):
+    """Windows (B, T, W, ...) added to zeros (B, S, ...), from `first` on."""
+    batch, _, width, *inner = ops.shape(windows)
+    row = ops.arange(batch, dtype=masking.PLACE_DTYPE)
+    row = row * ops.cast(length, masking.PLACE_DTYPE)
+    place = ops.reshape(row, (-1, 1, 1)) + first
+    place = place + ops.arange(width, dtype=masking.PLACE_DTYPE)
+    found = ops.scatter(
+        ops.reshape(place, (-1, 1)),
+        ops.reshape(windows, (-1, *inner)),
+        (batch * length, *inner),
+    )
+    return ops.reshape(found, (batch, length, *inner))
 
 
 def shared_gradients(operations, operands, d_values):
@@ -335,22 +381,18 @@ def shared_gradients(operations, operands, d_values):
     Returns:
         List of pairs (place among the parameters, gradient).
     """
-    found, factors = [], {}
+    found, groups = [], {}
     for operation, each, d_value in zip(
         operations, operands, d_values, strict=True
     ):
         if isinstance(operation, _Rows):
-            pair = operation.outer_product(d_value, *each)
-            factors.setdefault(operation.places[0], []).append(pair)
+            factors = operation.outer_product(d_value, *each)
+            group = groups.setdefault(operation.group, (operation, []))
+            group[1].append(factors)
         else:
             gradients = operation.shared_gradients(d_value, *each)
             found += zip(operation.places, gradients, strict=True)
-    for place, pairs in factors.items():
-        # One product, and so one tensor as large as the rows.
-        by_row, by_width = (
-            ops.concatenate(each, axis=1) if len(each) > 1 else each[0]
-            for each in zip(*pairs, strict=True)
-        )
-        gradient = ops.matmul(ops.swapaxes(by_row, 1, 2), by_width)
-        found.append((place, gradient))
+    for operation, factors in groups.values():
+        gradient = _rows_gradient(operation.rows, factors)
+        found.append((operation.place, gradient))
     return found

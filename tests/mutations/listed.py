@@ -20,6 +20,7 @@ LOCATION = ("tests/golden/test_location.py",)
 UNIT = ("tests/golden/test_lstm_unit.py",)
 MODEL = ("tests/golden/test_model.py",)
 REMATERIALIZED = ("tests/layers/rnn/test_rematerialized_gradients.py",)
+DEFERRED = ("tests/layers/rnn/test_deferred_gradients.py",)
 SCAN = ("tests/ops/test_scan.py",)
 TRAINING = ("tests/golden/test_training.py",)
 DECODE = ("tests/golden/test_decode.py",)
@@ -989,10 +990,18 @@ MUTATIONS = [
     Mutation(
         "windows go back to their positions one too late",
         "ops/products.py",
-        "index = ops.reshape(row, (-1, 1)) + ops.reshape(first, (-1, 1))",
-        "index = ops.reshape(row, (-1, 1)) + ops.reshape(first, (-1, 1)) + 1",
+        "place = ops.reshape(row, (-1, 1, 1)) + first",
+        "place = ops.reshape(row, (-1, 1, 1)) + first + 1",
         SCAN,
         "rows_and_windows",
+    ),
+    Mutation(
+        "windows of a long source leave out their second product",
+        "ops/products.py",
+        "ops.stack(by_row, axis=-1), ops.stack(by_width, axis=-2)",
+        "ops.stack(by_row[:1], axis=-1), ops.stack(by_width[:1], axis=-2)",
+        DEFERRED,
+        "one_graph and predictive",
     ),
     Mutation(
         "a weight that a step also reads beside has half of its gradient",

@@ -77,7 +77,7 @@ def test_which_arguments_are_read():
 
 # Rows that all steps share.
 
-SOURCE, WIDTH = 7, 3
+WIDTH = 3
 
 
 def attending_step(parameters, states, given, x):
@@ -96,18 +96,19 @@ def attending_step(parameters, states, given, x):
     return [ops.tanh(whole[:, 0] + beside + ops.sum(values, axis=1))]
 
 
-@pytest.mark.parametrize("masked", [False, True])
+# In a source of more than 72 words the gradients of windows are added up.
+@pytest.mark.parametrize("masked, source", [(False, 7), (True, 7), (True, 80)])
 def test_rows_and_windows_have_the_gradients_of_the_steps_written_out(
-    masked, float64
+    masked, source, float64
 ):
-    rows = (BATCH, SOURCE, UNITS)
+    rows = (BATCH, source, UNITS)
     shapes = [rows, rows, (UNITS, UNITS), (BATCH, UNITS)]
     variables = [
         keras.Variable(random(*shape, seed=i), dtype="float64")
         for i, shape in enumerate([*shapes, (STEPS, BATCH, UNITS)])
     ]
     first = np.random.default_rng(0).integers(
-        SOURCE - WIDTH + 1, size=(STEPS, BATCH, 1, 1)
+        source - WIDTH + 1, size=(STEPS, BATCH, 1, 1)
     )
     xs = {"first": ops.convert_to_tensor(first.astype("int32"))}
     mask = random(STEPS, BATCH) > 0 if masked else np.ones((STEPS, BATCH), bool)

@@ -23,6 +23,7 @@ from tests.layers.rnn.gradient_cases import (
     Doubled,
     assert_equal,
     assert_half_is_near_single,
+    local_attention,
 )
 
 pytestmark = pytest.mark.skipif(
@@ -41,6 +42,43 @@ SOME = (
 )
 def test_every_attention(attention, float64):
     assert_equal(attention=attention, drop=STEPS)
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("alignment", ["monotonic", "predictive"])
+def test_windows_in_one_graph_of_short_and_long_sources(alignment, float64):
+    # Windows of 3 words are added up in sources of more than 72.
+    import tensorflow as tf
+
+    def gradients(deferred):
+        keras.utils.set_random_seed(0)
+        layer = lk.InputFeedingLSTM(
+            UNITS,
+            attention=local_attention(alignment, half_width=1),
+            deferred_gradients=deferred,
+            dtype="float64",
+        )
+        layer.build((None, STEPS, UNITS), (None, None, UNITS))
+
+        @tf.function(
+            input_signature=[tf.TensorSpec((None, None, UNITS), tf.float64)] * 2
+        )
+        def of_memory(inputs, memory):
+            with tf.GradientTape() as tape:
+                tape.watch(memory)
+                found = layer(inputs, memory=memory, training=True)
+                loss = tf.reduce_sum(tf.sin(found))
+            return tape.gradient(loss, memory)
+
+        inputs = random(2, STEPS, UNITS)
+        return [
+            of_memory(inputs, random(2, source, UNITS, seed=1))
+            for source in (6, 100)
+        ]
+
+    for found, expected in zip(gradients(True), gradients(False), strict=True):
+        assert np.abs(expected).max() > 0.01
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
 
 
 def test_a_continued_sequence(float64):
