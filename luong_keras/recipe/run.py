@@ -70,6 +70,9 @@ from luong_keras.tables import counted
 from luong_keras.training.run_folder import RunFolder
 from luong_keras.truncation import TruncationInParts
 
+# `luong-keras export` gives it more time.
+_WORST_REQUEST_SECONDS = 20.0
+
 
 def run_recipe(
     config: RunConfig,
@@ -257,5 +260,6 @@ def report(datasets: Datasets, config: RunConfig, run: RunFolder) -> None:
             version,
             say=say,
             extra_files=parent_files(run.path, translator.translation_model),
+            max_seconds=_WORST_REQUEST_SECONDS,
         )
     print("exported to", folder)

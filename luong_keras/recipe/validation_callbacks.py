@@ -112,8 +112,9 @@ class TensorBoardSamples(keras.callbacks.Callback):
     """Shows after each epoch the samples of the validation.
 
     TensorBoard has the translations beside their references as text, and
-    what each one attends to as a picture. The step is the epoch, from 0, as
-    that of Keras' own curves.
+    what each one attends to as a picture; this after epoch 1, 2, 4, 8 and so
+    on and after the last, since TensorBoard shows ten pictures of a name. The
+    step is the epoch, from 0, as that of Keras' own curves.
 
     Args:
         folder: where TensorBoard looks.
@@ -144,7 +145,10 @@ class TensorBoardSamples(keras.callbacks.Callback):
             self._writer = tf.summary.create_file_writer(self.folder)
         with self._writer.as_default(step=epoch):
             tf.summary.text("translations", self._table(places))
-            if self.translator.translation_model.has_attention:
+            number, last = epoch + 1, (self.params or {}).get("epochs")
+            if self.translator.translation_model.has_attention and (
+                number.bit_count() == 1 or number == last
+            ):
                 self._draw(epoch, places)
         self._writer.flush()
 

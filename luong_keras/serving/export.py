@@ -19,7 +19,11 @@ from luong_keras.files.atomic_file import sync, sync_tree
 from luong_keras.files.path_checks import local, no_pattern
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.serving.limits import ServingLimits
-from luong_keras.serving.saved_model_checks import CHECKS, check_saved_model
+from luong_keras.serving.saved_model_checks import (
+    CHECKS,
+    MAX_SECONDS,
+    check_saved_model,
+)
 from luong_keras.serving.saved_model_session import Call
 from luong_keras.serving.signatures import (
     as_it_is,
@@ -45,6 +49,7 @@ def export_saved_model(
     say: Callable[[str], None] | None = None,
     limits: ServingLimits | None = None,
     extra_files: Mapping[str, bytes] | None = None,
+    max_seconds: float = MAX_SECONDS,
 ) -> Path:
     """Writes the translator's graph, weights and vocabularies.
 
@@ -70,6 +75,8 @@ def export_saved_model(
             when None.
         extra_files: further files of `assets.extra/`, which servers do not
             read, by their names.
+        max_seconds: how long the worst request may take; after it the line
+            says what it had cost until then.
 
     Returns:
         The folder.
@@ -110,6 +117,7 @@ def export_saved_model(
             _answers(functions, probes(sentences)),
             say or (lambda line: None),
             worst,
+            max_seconds,
         )
         if say is not None:
             say(_worst_cost(translator, limits, cost))

@@ -37,7 +37,7 @@ _REFUSED = {
 # Strings are equal unless two translations are as good as each other.
 NEAR_TIE = 1e-4
 TOLERANCE = 1e-5
-MAX_SECONDS = 120.0  # for the worst request
+MAX_SECONDS = 120.0  # for the worst request of an export
 
 
 def check_saved_model(
@@ -45,6 +45,7 @@ def check_saved_model(
     expected: Iterable[tuple[Call, Answer]] = (),
     say: Callable[[str], None] = print,
     worst: Call | None = None,
+    max_seconds: float = MAX_SECONDS,
 ) -> RequestCost | None:
     """Check that TensorFlow Serving can load a SavedModel, and its answers.
 
@@ -53,6 +54,7 @@ def check_saved_model(
         expected: calls, and what the model itself answers to them.
         say: called with a line for every check that passed.
         worst: a call whose cost is measured after the others, on Linux.
+        max_seconds: after which that is given up.
 
     Returns:
         The cost of `worst`, or None.
@@ -65,7 +67,7 @@ def check_saved_model(
     for name, check in _CHECKS.items():
         check(folder, meta_graph)
         say(f"checked: {name}")
-    cost = _check_answers(folder, expected, worst)
+    cost = _check_answers(folder, expected, worst, max_seconds)
     say("checked: answers of another process")
     return cost
 
@@ -198,14 +200,14 @@ def _check_warmup(folder, meta_graph):
         )
 
 
-def _check_answers(folder, expected, worst):
+def _check_answers(folder, expected, worst, max_seconds):
     """Runs warm-up requests and expected calls as a server would."""
     requests, expected = list(warmup.read_warmup(folder)), list(expected)
     calls, cost = requests + [call for call, _ in expected], None
     if worst is None:
         answers = run_in_server_runtime(folder, calls)
     else:
-        answers, cost = run_and_measure(folder, calls, worst, MAX_SECONDS)
+        answers, cost = run_and_measure(folder, calls, worst, max_seconds)
     for ((name, _), wanted), found in zip(
         expected, answers[len(requests) :], strict=True
     ):

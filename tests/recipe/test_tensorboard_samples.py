@@ -15,7 +15,7 @@ REFERENCES = ["x", "y", "z", "w"]
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """What TensorBoard finds after two epochs: values by tag and step."""
+    """What TensorBoard finds after six epochs: values by tag and step."""
     folder = tmp_path_factory.mktemp("tensorboard")
     translator = tiny_translator(
         beam_size=1, batch_size=2, max_source_length=20
@@ -28,7 +28,8 @@ def written(tmp_path_factory):
         samples=2,
     )
     samples = TensorBoardSamples(folder, validation, translator)
-    for epoch in (0, 1):
+    samples.set_params({"epochs": 6})
+    for epoch in range(6):
         validation.on_epoch_end(epoch, {})
         samples.on_epoch_end(epoch, {})
     samples.on_train_end()
@@ -43,7 +44,7 @@ def written(tmp_path_factory):
 
 def test_the_samples_are_a_table_of_every_epoch(written):
     found, validation, _ = written
-    assert set(found["translations"]) == {0, 1}
+    assert set(found["translations"]) == set(range(6))
     text = found["translations"][1].item().decode()
     head, rule, first, second = text.splitlines()
     assert head == "| source | reference | translation |"
@@ -57,8 +58,9 @@ def test_the_samples_are_a_table_of_every_epoch(written):
 def test_what_they_attend_to_is_a_picture(written):
     found, *_ = written
     assert set(found) == {"translations", "alignment 1", "alignment 2"}
-    for epoch in (0, 1):
-        width, height, picture = found["alignment 1"][epoch]
+    # After 1, 2, 4, ... epochs and the last.
+    assert set(found["alignment 1"]) == {0, 1, 3, 5}
+    for width, height, picture in found["alignment 1"].values():
         image = tf.io.decode_png(picture).numpy()
         assert image.shape == (int(height), int(width), 3)
         assert np.unique(image).size > 10

@@ -298,6 +298,10 @@ def test_what_can_be_served_passes_every_check(
     assert len(said) == LINES
     assert [line.partition(":")[0] for line in said[:-1]] == ["checked"] * 6
     assert re.search(r"beam 4, .*: \d+ MB, \d+\.\d s on one core$", said[-1])
+    export_saved_model(
+        translator, tmp_path / "2", say=said.append, max_seconds=0.01
+    )
+    assert re.search(r": more than \d+ MB, more than 0.0 s on", said[-1])
 
 
 @pytest.mark.parametrize(
