@@ -1322,6 +1322,44 @@ MUTATIONS = [
         ("tests/layers/test_output_projection.py",),
         "shares",
     ),
+    Mutation(
+        "a command waits for the processes that prepared its text",
+        "cli/main.py",
+        "os.write(2, _END)",
+        'os.write(2, b"")',
+        ("tests/cli/test_startup_noise.py",),
+        "prepared_by_processes",
+    ),
+    Mutation(
+        "equal rows of a gradient are those that differ",
+        "ops/backends.py",
+        "tf.cast(indices[1:] != indices[:-1]",
+        "tf.cast(indices[1:] == indices[:-1]",
+        ("tests/ops/test_backends.py",),
+    ),
+    Mutation(
+        "places that TensorFlow keeps on the host",
+        "ops/masking.py",
+        'PLACE_DTYPE = "int64" if',
+        'PLACE_DTYPE = "int32" if',
+        ("tests/models/test_gpu_kernels.py",),
+        "goes_through_the_host",
+    ),
+    Mutation(
+        "the last epoch has no pictures",
+        "recipe/validation_callbacks.py",
+        "number.bit_count() == 1 or number == last",
+        "number.bit_count() == 1",
+        ("tests/recipe/test_tensorboard_samples.py",),
+    ),
+    Mutation(
+        "the worst request is not given up in time",
+        "serving/saved_model_checks.py",
+        "run_and_measure(folder, calls, worst, max_seconds)",
+        "run_and_measure(folder, calls, worst, MAX_SECONDS)",
+        ("tests/serving/test_export.py",),
+        "passes_every_check",
+    ),
 ]
 
 
