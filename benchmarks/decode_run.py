@@ -32,6 +32,8 @@ def main() -> None:
     from luong_keras.data.parallel_text import read_lines
 
     lines = list(read_lines(options.text))[: options.sentences]
+    if not lines:
+        parser.error(f"Expected: sentences. Received: {options.text}, empty.")
     path = options.output / "decode-run-sentences.txt"
     path.write_text("\n".join(lines), encoding="utf-8")
     written = driver.Report(options)
