@@ -37,15 +37,7 @@ def decoding_programs(options, batch_size, beam_size):
     programs = driver.in_precisions(
         PROGRAMS, options.programs, options.precision, arguments
     )
-    if options.before is not None:
-        programs += driver.in_precisions(
-            {"before": PROGRAMS["ours"]},
-            ["before"],
-            options.precision,
-            arguments,
-            driver.of_checkout(options.before),
-        )
-    return programs
+    return programs + driver.before(options, PROGRAMS["ours"], arguments)
 
 
 def main() -> None:

@@ -100,15 +100,9 @@ def training_programs(options, path):
     programs = driver.in_precisions(
         table, names, options.precision, common, driver.MEMORY_POOL
     )
-    if options.before is not None:
-        programs += driver.in_precisions(
-            {"before": PROGRAMS["ours"]},
-            ["before"],
-            options.precision,
-            common,
-            {**driver.MEMORY_POOL, **driver.of_checkout(options.before)},
-        )
-    return programs
+    return programs + driver.before(
+        options, PROGRAMS["ours"], common, driver.MEMORY_POOL
+    )
 
 
 def peak_programs(precisions):

@@ -413,6 +413,19 @@ def in_precisions(table, names, precisions, common, variables=None):
     return programs
 
 
+def before(options, ours, common, variables=None):
+    """The program `ours` of the checkout `--before`, if there is one.
+
+    The other arguments are those of `in_precisions`.
+    """
+    if options.before is None:
+        return []
+    variables = {**(variables or {}), **of_checkout(options.before)}
+    return in_precisions(
+        {"before": ours}, ["before"], options.precision, common, variables
+    )
+
+
 def parser(description, rounds, steps, reference):
     """A command line with what all tables have in common.
 

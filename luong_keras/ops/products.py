@@ -14,7 +14,7 @@ from keras import backend, ops
 from luong_keras.ops import masking
 from luong_keras.ops.loops import vector_jacobians
 
-# Windows of W words are added up in sources of more than 24 W; in shorter ones
+# Windows of D words are added up in sources of more than 24 D; in shorter ones
 # a product is as fast (`benchmarks/local_attention.py`).
 _LONG = 24
 
@@ -318,9 +318,9 @@ def _by_sentence(x):
 
 
 def _rows_gradient(rows, factors):
-    """The gradient of rows (B, S, W) from the factors of its products."""
+    """The gradient of rows (B, S, W) from the factors of their products."""
     by_row, by_width, (first, *_) = zip(*factors, strict=True)
-    length, width = ops.shape(rows)[1], ops.shape(by_row[0])[-1]
+    length, words = ops.shape(rows)[1], ops.shape(by_row[0])[-1]
 
     def product():
         # One product, and so one tensor as large as the rows.
@@ -336,7 +336,7 @@ def _rows_gradient(rows, factors):
 
     if first is None:
         return product()
-    is_long = length > _LONG * width
+    is_long = length > _LONG * words
     if isinstance(is_long, bool):
         return sums() if is_long else product()
     return ops.cond(is_long, sums, product)
