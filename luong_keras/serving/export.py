@@ -76,7 +76,7 @@ def export_saved_model(
         extra_files: further files of `assets.extra/`, which servers do not
             read, by their names.
         max_seconds: how long the worst request may take; after it the line
-            says what it had cost until then.
+            says what it had cost until then. 0: it is not measured.
 
     Returns:
         The folder.
@@ -110,8 +110,10 @@ def export_saved_model(
             path.write_bytes(content)
         sentences = probe_sentences(translator)
         write_warmup(temporary / "model", probes(sentences[:WARMUP_SENTENCES]))
-        measured = say is not None and sys.platform.startswith("linux")
-        worst = worst_request(translator, limits) if measured else None
+        measured = say is not None and max_seconds > 0
+        worst = None
+        if measured and sys.platform.startswith("linux"):
+            worst = worst_request(translator, limits)
         cost = check_saved_model(
             temporary / "model",
             _answers(functions, probes(sentences)),
@@ -119,7 +121,7 @@ def export_saved_model(
             worst,
             max_seconds,
         )
-        if say is not None:
+        if say is not None and max_seconds > 0:
             say(_worst_cost(translator, limits, cost))
         sync_tree(temporary / "model")
         os.replace(temporary / "model", folder)

@@ -302,6 +302,11 @@ def test_what_can_be_served_passes_every_check(
         translator, tmp_path / "2", say=said.append, max_seconds=0.01
     )
     assert re.search(r": more than \d+ MB, more than 0.0 s on", said[-1])
+    del said[:]
+    export_saved_model(
+        translator, tmp_path / "3", say=said.append, max_seconds=0
+    )
+    assert [line.partition(":")[0] for line in said] == ["checked"] * 6
 
 
 @pytest.mark.parametrize(
