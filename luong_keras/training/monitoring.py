@@ -297,6 +297,15 @@ class StopOnNonFinite(Stateful):
         self._epoch = 0
         self._batch = -1
 
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Forget the steps of an earlier call of `fit`."""
+        optimizer = self.model.optimizer
+        inner = getattr(optimizer, "inner_optimizer", optimizer)
+        if getattr(inner, "nonfinite_steps", None) is not None:
+            inner.nonfinite_steps.assign(0)
+            inner.first_nonfinite.assign(-1)
+        self._seen = 0
+
     def on_epoch_begin(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:

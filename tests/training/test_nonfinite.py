@@ -121,6 +121,23 @@ def test_the_number_of_skipped_steps_is_logged_and_saved(tmp_path):
     assert again.skipped == 1
 
 
+def test_a_model_that_was_mended_trains_again():
+    model = make()
+    before = weights(model)
+    check = StopOnNonFinite(every_steps=1)
+
+    def train(bad):
+        fit(model, Rows(bad), epochs=1, callbacks=[check], verbose=0)
+
+    with pytest.raises(NonFiniteError, match="batch 3 of 8"):
+        train({2: np.nan})
+    for variable, value in zip(model.trainable_variables, before, strict=True):
+        variable.assign(value)
+    train({})
+    with pytest.raises(NonFiniteError, match="batch 6 of 8"):
+        train({5: np.nan})
+
+
 def test_no_snapshot_has_a_nan(tmp_path):
     path = tmp_path / "snapshot.npz"
     model = make(on_nonfinite=None)
