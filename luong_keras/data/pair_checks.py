@@ -186,14 +186,13 @@ def is_of_script(text: str, script: str) -> bool:
         True
         >>> is_of_script("東京タワー", "Han+Hiragana+Katakana")
         True
-        >>> is_of_script("World", "Cyrillic")
-        False
+        >>> is_of_script("World", "Cyrillic"), is_of_script("World", "Latn")
+        (False, True)
     """
+    all_letters, own_letters = _letters(script)
     if text.isascii():
         # Most text is; all its letters are Latin.
-        letters = sum(map(str.isalpha, text))
-        return not letters or "latin" in script.lower().split("+")
-    all_letters, own_letters = _letters(script)
+        return bool(own_letters("a")) or not any(map(str.isalpha, text))
     letters = len(all_letters(text))
     return 2 * len(own_letters(text)) >= letters
 

@@ -129,6 +129,8 @@ def test_scripts():
     assert is_of_script("Ab яю", "Cyrillic")  # half of them
     assert is_of_script("東京タワー x", "Han+Katakana")
     assert not is_of_script("abc", "Han")
+    for several in ("Latn", "Latin + Greek", "Greek+latin"):
+        assert is_of_script("abc", several) and is_of_script("äbç", several)
     with pytest.raises(ValueError, match="scripts of Unicode.*'Latein'"):
         write_corpus(
             [], "nowhere", filters=FilterConfig(scripts=("Latein", "x"))
