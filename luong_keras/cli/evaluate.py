@@ -151,7 +151,7 @@ def _pairs(
     )
     if arguments.part == "dev":
         return "dev", datasets.dev, None
-    return "test", datasets.test, datasets.test_links
+    return given or "test", datasets.test, datasets.test_links
 
 
 def _lines(path: Path, count: int) -> list[str]:

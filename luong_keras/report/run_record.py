@@ -66,13 +66,12 @@ class RunRecord:
         """A result of the epochs that have it, by number.
 
         Args:
-            name: of the result; that of the output may stand before it.
+            name: of the result.
         """
         return [
-            (line["epoch"], float(value))
+            (line["epoch"], float(line[name]))
             for line in self.epochs
-            for key, value in line.items()
-            if key == name and value is not None
+            if line.get(name) is not None
         ]
 
 
@@ -98,8 +97,12 @@ def read_run(folder: str | Path, name: str | None = None) -> RunRecord:
             f"{run.finished} and give the command of the training again: it "
             "translates the test pairs anew."
         )
+    # Lines with a search are those of `luong-keras evaluate`, which keeps no
+    # translations.
     results = [
-        line for line in _values(run.results) if line.get("set") == "test"
+        line
+        for line in _values(run.results)
+        if line.get("set") == "test" and "decoding" not in line
     ]
     return RunRecord(
         run.path,

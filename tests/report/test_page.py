@@ -195,6 +195,15 @@ def test_tokenised_runs_are_compared_by_their_tokens(tmp_path):
     assert "tok:none" in table and "tok:none" in compared
 
 
+def test_other_searches_are_not_those_of_the_translations(tmp_path):
+    made_up_run(tmp_path, GOOD)
+    for name in ("test", "wmt15"):
+        line = {"set": name, "weights": "last", "decoding": {}, "aer": 0.5}
+        with (tmp_path / "results.jsonl").open("a") as file:
+            file.write(json.dumps(line) + "\n")
+    assert read_run(tmp_path).results["aer"] == 0.125
+
+
 def test_two_runs_need_the_same_test_pairs(tmp_path):
     made_up_run(tmp_path / "a", GOOD)
     made_up_run(tmp_path / "b", GOOD[::-1], pairs=PAIRS[::-1])
