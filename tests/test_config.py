@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import math
 import typing
 
 import pytest
@@ -98,6 +99,20 @@ def test_unknown_names_in_a_file_are_refused():
     values["model"]["attention"]["windo"] = 3
     with pytest.raises(ValueError, match="model.attention.windo"):
         config_from_dict(values)
+
+
+@pytest.mark.parametrize("value", [True, math.nan, math.inf])
+def test_numbers_of_a_file_are_numbers(value):
+    values = config_to_dict(RunConfig())
+    values["training"]["learning_rate"] = value
+    with pytest.raises(ValueError, match="learning_rate: .*Received"):
+        config_from_dict(values)
+
+
+@pytest.mark.parametrize("name", ["(old).tsv", "[old].tsv"])
+def test_a_name_may_begin_with_a_bracket(name):
+    config = override(RunConfig(), [f"data.train={name}"])
+    assert config.data.train == name
 
 
 @pytest.mark.parametrize("name", PRESETS)

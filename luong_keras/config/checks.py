@@ -7,6 +7,26 @@ from typing import Any, Literal
 from luong_keras.suggestions import did_you_mean
 
 
+class Settings:
+    """Base of the configurations: some settings have a list of choices.
+
+    Raises:
+        ValueError: where a setting has a value that is none of its choices.
+    """
+
+    # No unknown setting, and none that is NaN or infinite.
+    __pydantic_config__ = {"extra": "forbid", "allow_inf_nan": False}
+
+    def __post_init__(self):
+        for name, choices in _choices(type(self)).items():
+            choice = getattr(self, name)
+            if choice not in choices:
+                raise ValueError(
+                    f"{name} must be one of {choices}. Received: {choice!r}."
+                    f"{did_you_mean(str(choice), map(str, choices))}"
+                )
+
+
 def check_at_least(config, least: int, *names: str) -> None:
     """Raises where one of these settings is below a number; None may stand."""
     for name in names:
@@ -36,18 +56,6 @@ def check_share(config, name: str) -> None:
             f"{name} must be at least 0 and less than 1. Received: "
             f"{name}={share}."
         )
-
-
-def check_choices(config) -> None:
-    """Raises where a setting has a value that is none of its choices."""
-    kind: Any = type(config)
-    for name, choices in _choices(kind).items():
-        choice = getattr(config, name)
-        if choice not in choices:
-            raise ValueError(
-                f"{name} must be one of {choices}. Received: {choice!r}."
-                f"{did_you_mean(str(choice), map(str, choices))}"
-            )
 
 
 @functools.cache

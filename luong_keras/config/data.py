@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from luong_keras.config.checks import (
+    Settings,
     check_at_least,
-    check_choices,
 )
 from luong_keras.special_tokens import SPECIAL_TOKENS
 
 
 @dataclass(frozen=True)
-class FilterConfig:
+class FilterConfig(Settings):
     """Filters of training pairs.
 
     What each leaves out is counted and shown by examples.
@@ -24,15 +24,14 @@ class FilterConfig:
     length_unit: Literal["words", "characters"] = "words"
     identical: bool = False  # both sides are the same
     duplicates: bool = False  # a pair that came before, by a hash of 64 bits
-    # of the source and of the target, a Unicode script such as Latin or
-    # Cyrillic, or several, as in Han+Hiragana+Katakana: fewer than half of a
-    # side's letters are of it
+
+    # Unicode scripts of the source and of the target, each such as Latin,
+    # Cyrillic or Han+Hiragana+Katakana: fewer than half of a side's letters
+    # are of it
     scripts: tuple[str, str] | None = None
 
-    __pydantic_config__ = {"extra": "forbid"}
-
     def __post_init__(self):
-        check_choices(self)
+        super().__post_init__()
         ratio = self.length_ratio
         if ratio is not None and ratio < 1:
             raise ValueError(
@@ -42,7 +41,7 @@ class FilterConfig:
 
 
 @dataclass(frozen=True)
-class SentencePieceConfig:
+class SentencePieceConfig(Settings):
     """The subwords that SentencePiece learns."""
 
     # byte pair encoding, a unigram language model, or single characters
@@ -63,10 +62,8 @@ class SentencePieceConfig:
     # an id of the vocabulary
     user_defined_symbols: tuple[str, ...] = ()
 
-    __pydantic_config__ = {"extra": "forbid"}
-
     def __post_init__(self):
-        check_choices(self)
+        super().__post_init__()
         if not 0.98 <= self.character_coverage <= 1:
             raise ValueError(
                 "character_coverage is a share of the text's characters. "
@@ -89,7 +86,7 @@ class SentencePieceConfig:
 
 
 @dataclass(frozen=True)
-class DataConfig:
+class DataConfig(Settings):
     """The training text and its tokenizers."""
 
     # phrasebook (built in), files, or a tensorflow_datasets name
@@ -101,7 +98,7 @@ class DataConfig:
     target_language: str | None = None
     # files: a file of both sides (.tsv, .csv, .jsonl, .tmx), the paths of a
     # source and a target file, or a prefix to which the language codes are
-    # appended (train -> train.en), each plain or compressed (.gz, .xz,
+    # appended (train -> train.en), each plain or compressed (.gz, .xz, .zst,
     # .bz2); of train several of these; without dev or test, pairs of train are
     # held out. WMT: dev and test are sacreBLEU's names of test sets, wmt13 and
     # wmt14/full where None; wmt14 is the filtered set
@@ -149,8 +146,6 @@ class DataConfig:
     # first one stops the run
     max_skipped: float = 0.05
 
-    __pydantic_config__ = {"extra": "forbid"}
-
     @property
     def languages(self) -> tuple[str, str]:
         """Those that data sets, files and columns are looked for by."""
@@ -166,7 +161,7 @@ class DataConfig:
         return "none" if self.pretokenized else "13a"
 
     def __post_init__(self):
-        check_choices(self)
+        super().__post_init__()
         check_at_least(self, 1, "max_length", "train_size", "processes")
         check_text(self)
         check_tokenizer(self)

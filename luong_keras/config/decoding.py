@@ -5,14 +5,14 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from luong_keras.config.checks import check_at_least, check_choices
+from luong_keras.config.checks import Settings, check_at_least
 
 # The maximum length where neither a run nor its user sets one.
 LIBRARY_RATIO, LIBRARY_OFFSET = 2.0, 20.0
 
 
 @dataclass(frozen=True)
-class DecodingConfig:
+class DecodingConfig(Settings):
     """The settings of a search."""
 
     beam_size: int = 10
@@ -67,10 +67,8 @@ class DecodingConfig:
     # training copies it into the folder of the run
     shortlist: str | None = None
 
-    __pydantic_config__ = {"extra": "forbid"}
-
     def __post_init__(self):
-        check_choices(self)
+        super().__post_init__()
         check_at_least(
             self,
             1,

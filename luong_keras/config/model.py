@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from luong_keras.config.checks import (
+    Settings,
     check_at_least,
-    check_choices,
     check_positive,
     check_share,
 )
@@ -23,7 +23,7 @@ Precision: TypeAlias = Literal[
 
 
 @dataclass(frozen=True)
-class AttentionConfig:
+class AttentionConfig(Settings):
     """The attention of a model."""
 
     kind: Literal["none", "global", "local"] = "local"
@@ -45,10 +45,8 @@ class AttentionConfig:
     mask_location: bool = True
     use_scale: bool = False
 
-    __pydantic_config__ = {"extra": "forbid"}
-
     def __post_init__(self):
-        check_choices(self)
+        super().__post_init__()
         check_at_least(self, 1, "half_width", "max_length")
         if self.kind == "local" and self.score_mode == "location":
             raise ValueError(
@@ -59,7 +57,7 @@ class AttentionConfig:
 
 
 @dataclass(frozen=True)
-class ModelConfig:
+class ModelConfig(Settings):
     """Shape of a translation model."""
 
     source_vocabulary_size: int = 50_000  # special tokens counted
@@ -100,10 +98,8 @@ class ModelConfig:
     bos_id: int = BOS_ID
     eos_id: int = EOS_ID
 
-    __pydantic_config__ = {"extra": "forbid"}
-
     def __post_init__(self):
-        check_choices(self)
+        super().__post_init__()
         check_at_least(
             self,
             1,

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from luong_keras.config.checks import (
+    Settings,
     check_at_least,
-    check_choices,
     check_positive,
     check_share,
 )
@@ -16,7 +16,7 @@ from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
 
 @dataclass(frozen=True)
-class TrainingConfig:
+class TrainingConfig(Settings):
     """The settings of training."""
 
     batch_size: int = 128
@@ -83,10 +83,8 @@ class TrainingConfig:
     # which weights are scored and exported at the end
     final_weights: Literal["best", "last", "average"] = "best"
 
-    __pydantic_config__ = {"extra": "forbid"}
-
     def __post_init__(self):
-        check_choices(self)
+        super().__post_init__()
         check_at_least(
             self,
             1,
@@ -129,7 +127,7 @@ class TrainingConfig:
 
 
 @dataclass(frozen=True)
-class RunConfig:
+class RunConfig(Settings):
     """Everything that one training run depends on."""
 
     model: ModelConfig = field(default_factory=ModelConfig)
@@ -137,9 +135,8 @@ class RunConfig:
     training: TrainingConfig = field(default_factory=TrainingConfig)
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
 
-    __pydantic_config__ = {"extra": "forbid"}
-
     def __post_init__(self):
+        super().__post_init__()
         model = self.model
         ids = (
             model.source_pad_id,

@@ -53,12 +53,22 @@ def config_from_dict(values: dict[str, Any], kind: type = RunConfig):
         ValueError: for an unknown name or a value of the wrong type; the
             message has the full name of each.
     """
-    pydantic = _pydantic()
+    pydantic, leaves = _pydantic(), dict(_leaf_types(kind))
+    # To pydantic true is a 1 as well.
+    problems = [
+        f"{name}: Expected {expected(leaves[name])}. Received: {value}."
+        for name, value in leaf_values(values).items()
+        if isinstance(value, bool)
+        and name in leaves
+        and not _fits(value, leaves[name])
+    ]
     try:
-        return pydantic.TypeAdapter(kind).validate_python(values)
+        found = pydantic.TypeAdapter(kind).validate_python(values)
     except pydantic.ValidationError as error:
-        problems = [_problem(e, kind) for e in error.errors()]
-        raise _wrong(problems) from None
+        problems += [_problem(e, leaves) for e in error.errors()]
+    if problems:
+        raise _wrong(problems)
+    return found
 
 
 def leaf_values(values: Mapping[str, Any], prefix="") -> dict[str, Any]:
@@ -232,8 +242,10 @@ def _unknown(name: str, received: str) -> ValueError:
 
 def _parsed(text: str, annotation):
     """A value of the setting's type; else as it looks, to be refused."""
-    words = [word.strip(" '\"") for word in text.strip("[()]").split(",")]
-    meant = [words, text] if text.startswith(("[", "(")) else [text, words]
+    bracketed = text[:1] + text[-1:] in ("[]", "()")
+    inside = text[1:-1] if bracketed else text
+    words = [word.strip(" '\"") for word in inside.split(",")]
+    meant = [words, text] if bracketed else [text, words]
     read: Any = text
     with contextlib.suppress(ValueError, RecursionError):
         read = json.loads(text)
@@ -318,13 +330,12 @@ def _wrong_value(name: str, value) -> str:
     )
 
 
-def _problem(error: Mapping[str, Any], kind: type) -> str:
+def _problem(error: Mapping[str, Any], leaves: Mapping[str, Any]) -> str:
     """One line of what pydantic found in a dictionary."""
     name = ".".join(str(part) for part in error["loc"])
     if error["type"] == "value_error":
         where = f"{name}: " if name else ""
         return where + str(error["ctx"]["error"])
-    leaves = dict(_leaf_types(kind))
     near = "" if name in leaves else did_you_mean(name, leaves)
     message = error["msg"].removesuffix(".")
     return f"{name}: {message}. Received: {error['input']!r:.200}.{near}"
