@@ -21,7 +21,7 @@ from tyro.conf import (
 
 from luong_keras.cli.parsing import Own, parse_arguments
 from luong_keras.evaluation.plots import plot_alignment
-from luong_keras.inference.search_options import SEARCH_OPTIONS
+from luong_keras.inference.search_options import BEAM_OPTIONS, SEARCH_OPTIONS
 from luong_keras.inference.translation import ABSENT_SCORE
 from luong_keras.missing_package import needs
 from luong_keras.progress import progress_bar
@@ -133,12 +133,25 @@ def run(arguments: Ask) -> int:
         raise ValueError(
             f"Expected: --n-best of 1 or more. Received: {arguments.n_best}."
         )
-    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+    _check_options(arguments)
     try:
         _answer(arguments)
     except TranslationServerError as error:
         raise OSError(str(error)) from error
     return 0
+
+
+def _check_options(arguments: Ask) -> None:
+    """Checks that a search has alignments."""
+    if arguments.score is None and (arguments.alignments or arguments.plot):
+        others = [n for n in _search(arguments) if n not in BEAM_OPTIONS]
+        if others:
+            given = ", ".join(f"--{name.replace('_', '-')}" for name in others)
+            raise ValueError(
+                "Expected with --alignments or --plot: a beam search with no "
+                "option but --beam-size, --length-penalty and --prefix. "
+                f"Received: {given}."
+            )
 
 
 def _answer(arguments: Ask) -> None:

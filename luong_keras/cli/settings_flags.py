@@ -62,6 +62,10 @@ def taken_settings(argv: Sequence[str]) -> tuple[list[str], list[str]]:
             continue
         del words[0]
         name, negated = _setting(flag)
+        if negated and equals:
+            raise ValueError(
+                f"Expected: {flag} without a value. Received: {flag}={value}."
+            )
         if negated:
             value = "false"
         elif not equals:

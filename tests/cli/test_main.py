@@ -1,5 +1,6 @@
 """What is wrong is one line, status 2, and told before Keras is loaded."""
 
+import os
 import subprocess
 import sys
 
@@ -42,6 +43,10 @@ def places(tmp_path, monkeypatch):
         ("train --training.epochs x", ["training.epochs", "int", "'x'"]),
         ("train --training.epochs", ["Expected int", "no value"]),
         ("train --no.such 3", ["Unrecognized options: --no.such"]),
+        (
+            "train --model.no-bidirectional=true",
+            ["without a value. Received: --model.no-bidirectional=true"],
+        ),
         ("train --set data.columns=a,b,c", ["a list of str, str", "'a,b,c'"]),
         ("train --set data.weights=x", ["a list of float or null", "'x'"]),
         ("translate --run-dir old --n-best 0", ["1 or more. Received: 0"]),
@@ -106,6 +111,16 @@ def test_every_command_is_listed():
     for name, what in COMMANDS.items():
         assert name in usage() and what in usage()
     assert main([]) == 0
+
+
+def test_the_output_is_utf_8_in_every_locale():
+    found = subprocess.run(
+        [sys.executable, "-m", "luong_keras", "--help"],
+        env={**os.environ, "PYTHONIOENCODING": "latin-1"},
+        capture_output=True,
+        check=True,
+    )
+    assert "luong-keras COMMAND …" in found.stdout.decode("utf-8")
 
 
 def test_nothing_loads_keras_before_the_command_is_read():

@@ -126,6 +126,13 @@ def test_scores_and_a_picture(ask, model, tmp_path):
     assert printed == ["Tür auf"] and picture.exists()
 
 
+@pytest.mark.parametrize("flag", ["--alignments", "--plot=x.png"])
+def test_options_without_alignments(ask, flag):
+    status, printed, errors = ask(flag, "--temperature=1", "--top-k=3", "Tür")
+    assert status == 2 and not printed
+    assert "Received: --temperature, --top-k." in errors[-1]
+
+
 def test_not_as_many_translations(ask, tmp_path):
     (tmp_path / "two").write_text("x\ny\n")
     for count, told in ((1, "1 sentence, and more"), (3, "2 lines in")):
