@@ -279,7 +279,8 @@ def pairs_key(config: DataConfig) -> str:
         ]
         for one in several(config.train, _weighted(config, "train"))
     ]
-    return json.dumps([stamps, config.columns, _held_out_parts(config)])
+    held_out = _held_out_parts(config)
+    return json.dumps([stamps, languages, config.columns, held_out])
 
 
 def corpus_key(datasets: Datasets | None, config: DataConfig) -> str:

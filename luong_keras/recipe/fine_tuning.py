@@ -114,7 +114,18 @@ def prepare_initial_weights(config: RunConfig, run: RunFolder) -> None:
         ValueError: where settings differ from those of the parent on which
             its weights depend; each is named.
     """
-    if config.training.init_from is None or run.config.exists():
+    if run.config.exists():
+        return
+    if config.training.init_from is None:
+        # What a call with a parent left that was stopped before the run began.
+        if run.parent.exists():
+            for path in (
+                run.source_vocabulary,
+                run.target_vocabulary,
+                run.initial_weights,
+                run.parent,
+            ):
+                path.unlink(missing_ok=True)
         return
     parent, weights = _find_parent(config.training.init_from)
     old = leaf_values(config_to_dict(run_config(parent.path, False)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -11,6 +12,7 @@ from luong_keras.config import DataConfig, RunConfig
 from luong_keras.data.batch_order import shuffled_range
 from luong_keras.data.corpus import SIDES, Corpus
 from luong_keras.data.token_ids import select_pairs, token_ids
+from luong_keras.files.atomic_file import write_text
 from luong_keras.files.path_checks import safe_join
 from luong_keras.progress import progress_bar, with_bar
 from luong_keras.recipe.run_settings import run_config
@@ -31,6 +33,8 @@ SUBWORD_LINES = 2_000_000
 _LINES_PER_CALL = 8192
 # What the maximum length adds to the length of nearly all training pairs.
 _LIMIT_ROOM = 10
+# A file beside the text: what the vocabularies were made from.
+_ORIGIN = "vocabularies.json"
 # Another seed of the training is no other vocabulary.
 _SAMPLE_SEED = (0, 0)
 
@@ -40,8 +44,16 @@ def prepare_tokenizers(corpus: Corpus, config: RunConfig, run: RunFolder):
     names = ("source_vocabulary", "target_vocabulary")
     data, model = config.data, config.model
     begun = all((run.path / f"{name}.json").exists() for name in names)
-    if begun and (run.config.exists() or not data.new_words):
+    origin, noted = _origin(corpus, config), run.corpus / _ORIGIN
+    if run.parent.exists():
+        kept = not data.new_words
+    else:
+        # A call that was stopped before may have had other settings.
+        kept = noted.exists() and noted.read_text(encoding="utf-8") == origin
+    if begun and (run.config.exists() or kept):
         return [load_tokenizer(run.path, name) for name in names]
+    noted.unlink(missing_ok=True)
+    begun = begun and run.parent.exists()
     sizes = (model.source_vocabulary_size, model.target_vocabulary_size)
     sides = (["source"], ["target"])
     if data.joint_vocabulary:
@@ -66,7 +78,18 @@ def prepare_tokenizers(corpus: Corpus, config: RunConfig, run: RunFolder):
             tokenizer = _words(corpus, parts, size, data)
         tokenizer.save(run.path, name)
         tokenizers.append(tokenizer)
+    write_text(noted, origin)
     return tokenizers
+
+
+def _origin(corpus: Corpus, config: RunConfig) -> str:
+    """Everything that vocabularies are made from."""
+    sizes = (
+        config.model.source_vocabulary_size,
+        config.model.target_vocabulary_size,
+    )
+    data = dataclasses.asdict(config.data)
+    return json.dumps([corpus.fingerprint, sizes, data])
 
 
 def check_symbols(data: DataConfig) -> None:

@@ -15,6 +15,7 @@ from luong_keras.recipe import run as recipe
 from luong_keras.recipe.preparation import prepare_text
 from luong_keras.recipe.vocabularies import prepare_tokenizers
 from luong_keras.text.loading import load_tokenizer
+from luong_keras.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from luong_keras.training.run_folder import RunFolder
 
 pytestmark = pytest.mark.tensorflow
@@ -67,6 +68,21 @@ def test_more_characters_than_subwords(tokenizers, capsys, options, more, said):
         assert [line.decode() for line in decoded] == lines
     printed = capsys.readouterr().out
     assert f"the source text {said}" in printed
+
+
+def test_vocabularies_of_a_stopped_call_are_of_its_settings(
+    tokenizers, monkeypatch
+):
+    lines = ["ab", "ba", "aab"] * 3
+    sizes = [each.vocabulary_size for each in tokenizers(lines, 8)]
+    # Nothing has begun: other settings and other text make others.
+    assert [x.vocabulary_size for x in tokenizers(lines, 7)] < sizes
+    for tokenizer in tokenizers(["xyz", "zyx"] * 3, 9):
+        assert tokenizer.decode(tokenizer.encode(["xyz"])).numpy() == [b"xyz"]
+    monkeypatch.setattr(SentencePieceTokenizer, "train", None)
+    # The same call has them already.
+    for tokenizer in tokenizers(["xyz", "zyx"] * 3, 9):
+        assert tokenizer.decode(tokenizer.encode(["xyz"])).numpy() == [b"xyz"]
 
 
 def test_fewer_characters_and_words_than_subwords(tokenizers, capsys):
