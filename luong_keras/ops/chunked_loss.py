@@ -229,9 +229,11 @@ def losses_and_gradients(logits, targets, label_smoothing):
     """Losses and hits (N,), and the losses' gradients of logits (N, V)."""
     probabilities = ops.softmax(logits, axis=-1)
     count, vocabulary = ops.shape(logits)[0], logits.shape[-1]
-    highest = ops.max(logits, axis=-1, keepdims=True)
+    # Keras has no maximum of no rows, where the last chunk may have none.
+    initial = 0 if logits.shape[0] == 0 else None
+    highest = ops.max(logits, axis=-1, keepdims=True, initial=initial)
     # The softmax of the highest logit is 1 / sum exp(l - highest).
-    of_highest = ops.max(probabilities, axis=-1, keepdims=True)
+    of_highest = ops.max(probabilities, axis=-1, keepdims=True, initial=initial)
     log_total = highest - ops.log(of_highest)
     row = ops.arange(count, dtype="int32")
     place = row * vocabulary + targets

@@ -81,6 +81,17 @@ def test_padding_alone(by_word, monkeypatch, float64):
     compare(monkeypatch, 4, by_word, targets=np.zeros((3, 5), "int32"))
 
 
+@pytest.mark.parametrize("word", [5, 0])
+def test_one_word_or_none_without_a_graph(word):
+    projection = lk.OutputProjection(VOCABULARY)
+    losses = lk.layers.WordLosses(projection)
+    vectors, targets = random(1, 1, UNITS), np.array([[word]])
+    found, hits = losses(vectors, targets, training=True)
+    expected, _ = losses(vectors, targets)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert hits.shape == (1, 1) and bool(ops.all(found == 0)) == (word == 0)
+
+
 @pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="TensorFlow alone has them"
 )
