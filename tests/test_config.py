@@ -224,7 +224,9 @@ def test_flags_of_the_search_have_the_types_of_its_settings():
         assert hint in (settings[name] | None, settings[name]), name
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize(
+    "value", [float("nan"), float("inf"), -float("inf"), -1.0]
+)
 @pytest.mark.parametrize(
     "name", ["length_penalty", "coverage_penalty", "temperature", "top_p"]
 )

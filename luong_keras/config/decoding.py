@@ -95,16 +95,12 @@ class DecodingConfig(Settings):
                     f"{name} must be positive. Received: {name}="
                     f"{getattr(self, name)}."
                 )
-        if not 0 <= self.coverage_penalty < math.inf:
-            raise ValueError(
-                "coverage_penalty must be 0 or more. Received: "
-                f"coverage_penalty={self.coverage_penalty}."
-            )
-        if not math.isfinite(self.length_penalty):
-            raise ValueError(
-                "length_penalty must be a finite number. Received: "
-                f"length_penalty={self.length_penalty}."
-            )
+        for name in ("coverage_penalty", "length_penalty"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(
+                    f"{name} must be 0 or more. Received: "
+                    f"{name}={getattr(self, name)}."
+                )
         self._check_lengths()
 
     def _check_lengths(self) -> None:

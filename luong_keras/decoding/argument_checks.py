@@ -12,16 +12,18 @@ from luong_keras.ops.masking import may_be_equal
 
 
 def check_kinds(example, kind, objects):
-    """Refuses names, functions and classes as objects, and one as a list."""
+    """Objects as a list; refuses names, classes, and one that is in none."""
     if isinstance(objects, str | kind) or not hasattr(objects, "__iter__"):
-        wrong = [objects]
+        objects = wrong = [objects]
     else:
+        objects = list(objects)  # of a generator, say
         wrong = [each for each in objects if not isinstance(each, kind)]
     if wrong:
         raise ValueError(
             f"Expected: a {kind.__name__} of luong_keras.decoding, as in "
             f"{example}. Received: {wrong[0]!r}."
         )
+    return objects
 
 
 def of_each_sentence(name, lengths, batch):

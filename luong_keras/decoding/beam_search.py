@@ -63,7 +63,7 @@ def beam_search(
     """
     beam_size = whole_number("beam_size", beam_size)
     strategy = Beam(beam_size, stack_size, stack_keeps, beam_sizes, stack_sizes)
-    check_search(strategy, scorers)
+    scorers = check_search(strategy, scorers)
     own = [] if prefix is None else [Prefix(prefix, prefix_lengths)]
     return search(
         step,

@@ -59,7 +59,7 @@ def greedy_search(
         `Hypotheses` with N = 1.
     """
     strategy = Greedy()
-    check_search(strategy, scorers)
+    scorers = check_search(strategy, scorers)
     return search(
         step,
         states,

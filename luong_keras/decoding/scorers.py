@@ -5,6 +5,8 @@ one, write a subclass of `Scorer` with the methods that it needs, and give an
 object of it to `search`, `beam_search` or a translator.
 """
 
+import numbers
+
 from keras import ops
 
 from luong_keras.decoding.argument_checks import counts_between
@@ -87,8 +89,8 @@ class LengthPenalty(Scorer):
     """Divides the score by a function of the length, `</s>` counted.
 
     Args:
-        exponent: a number, or one for each sentence, (B,); 0 leaves the
-            plain sum (Luong et al. 2015).
+        exponent: a number of 0 or more, or one for each sentence, (B,); 0
+            leaves the plain sum (Luong et al. 2015).
         form: `"power"`: length**exponent, with 1 the mean; `"google"`: ((5 +
             length) / 6)**exponent (Wu et al. 2016, equation 14).
 
@@ -106,6 +108,12 @@ class LengthPenalty(Scorer):
             raise ValueError(
                 f"`form` must be one of {LENGTH_PENALTIES}. Received: "
                 f"form={form!r}."
+            )
+        if isinstance(exponent, numbers.Real) and not exponent >= 0:
+            raise ValueError(
+                "`exponent` must be 0 or more: a search could not tell that "
+                "no longer translation is better. Received: "
+                f"exponent={exponent}."
             )
         self.exponent = column(exponent)
         self.form = form
@@ -227,6 +235,8 @@ class NoRepeatedNgrams(Scorer):
     MAX_SIZE = 8  # of sizes that are not known before the search
 
     def __init__(self, size):
+        if isinstance(size, numbers.Integral):
+            size = int(size)  # as NumPy's are none
         if isinstance(size, int) and size < 1:
             raise ValueError(
                 f"`size` must be 1 or more. Received: size={size}. Leave the "

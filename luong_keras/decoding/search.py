@@ -101,7 +101,7 @@ def search(
     [[4, 4]]
     """
     refuse_model(step)
-    check_search(strategy, scorers)
+    scorers = check_search(strategy, scorers)
     given = tree.flatten(states)
     batch = given[0].shape[0] if given else None
     max_lengths = of_each_sentence("max_lengths", max_lengths, batch)
@@ -125,9 +125,9 @@ def search(
 
 
 def check_search(strategy, scorers):
-    """Refuses what is no strategy, or no list of scorers."""
+    """The scorers as a list; refuses what is none, or no strategy."""
     check_kinds("strategy=Beam(4)", DecodingStrategy, [strategy])
-    check_kinds("scorers=[NoRepeatedNgrams(3)]", Scorer, scorers)
+    return check_kinds("scorers=[NoRepeatedNgrams(3)]", Scorer, scorers)
 
 
 class _Running(NamedTuple):

@@ -64,11 +64,10 @@ class SearchRunner:
         strategy: DecodingStrategy | None = None,
         scorers: Sequence[Scorer] = (),
     ) -> None:
-        check_search(strategy or Greedy(), scorers)
+        self.scorers = check_search(strategy or Greedy(), scorers)
         self.decoding = decoding
         self.config = config
         self.strategy = strategy
-        self.scorers = list(scorers)
 
     @property
     def max_beam_size(self) -> int:

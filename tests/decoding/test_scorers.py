@@ -1,4 +1,5 @@
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -6,7 +7,7 @@ from keras import ops
 
 from luong_keras.decoding.beam import Beam
 from luong_keras.decoding.beam_search import beam_search
-from luong_keras.decoding.greedy import Greedy
+from luong_keras.decoding.greedy import Greedy, greedy_search
 from luong_keras.decoding.sampling import Sampling
 from luong_keras.decoding.scorers import (
     CoveragePenalty,
@@ -85,6 +86,12 @@ def test_length_penalties(form, divisor):
 def test_an_unknown_form():
     with pytest.raises(ValueError, match="form='wu'"):
         LengthPenalty(1.0, "wu")
+
+
+@pytest.mark.parametrize("exponent", [-1.0, -1, float("nan")])
+def test_a_length_penalty_is_none_that_favours_the_short(exponent):
+    with pytest.raises(ValueError, match=f"0 or more.*exponent={exponent}"):
+        LengthPenalty(exponent)
 
 
 def missed(step, sentence, words, positions=slice(None)):
@@ -211,9 +218,23 @@ def test_a_model_that_repeats_itself_does_not():
             )
 
 
-def test_ngrams_need_a_size():
+@pytest.mark.parametrize("number", [int, np.int64])
+def test_ngrams_need_a_size(number):
     with pytest.raises(ValueError, match="size=0"):
-        NoRepeatedNgrams(0)
+        NoRepeatedNgrams(number(0))
+    assert NoRepeatedNgrams(number(9)).size == 9
+
+
+def test_scorers_may_come_one_by_one():
+    step = ToyStep(SIZE, end_logit=-1.0, seed=1)
+    given = step.states(*SENTENCES), [5] * len(SENTENCES), 5
+    scorers = [NoRepeatedNgrams(1)]
+    for search_of in (greedy_search, partial(beam_search, beam_size=2)):
+        some = search_of(step, *given, scorers=iter(scorers))
+        others = search_of(step, *given, scorers=scorers)
+        none = search_of(step, *given)
+        np.testing.assert_array_equal(some.ids, others.ids)
+        assert not np.array_equal(some.ids, none.ids)
 
 
 @tensorflow
