@@ -270,9 +270,11 @@ class ConstrainedBeam(Beam):
         bank = ops.where(active, ops.sum(found.more[0], axis=-1), -1)
         number = ops.shape(bank)[1]
         places = ops.arange(number, dtype="int32")
-        same = bank[:, :, None] == bank[:, None, :]
-        better = places[None, :] < places[:, None]
-        rank = ops.sum(ops.cast(same & better, "int32"), axis=-1)
+        _, count, size = ops.shape(self.phrases.words)
+        banks = ops.arange(count * size + 1, dtype="int32")
+        members = ops.cast(bank[:, :, None] == banks, "int32")
+        # How many of the same bank stand before each.
+        rank = ops.sum(members * ops.cumsum(members, axis=1), axis=-1) - 1
         turns = ops.where(active, rank * number + places, number * number)
         _, order = largest(-turns, self.num_hypotheses)
         order = ops.cast(order, "int32")

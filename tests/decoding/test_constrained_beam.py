@@ -131,7 +131,9 @@ def test_a_wide_beam_finds_the_best_that_have_what_is_required(penalty):
         check(found[row], scores)
 
 
-@pytest.mark.parametrize("size, end_logit", [(3, 1.0), (1, 2.0), (3, 4.0)])
+@pytest.mark.parametrize(
+    "size, end_logit", [(3, 1.0), (1, 2.0), (3, 4.0), (40, 1.0)]
+)
 @pytest.mark.parametrize("least", [0, 1])
 def test_a_sentence_without_phrases_is_searched_as_ever(size, end_logit, least):
     step = ToyStep(8, end_logit=end_logit, seed=3)
