@@ -102,11 +102,12 @@ def test_the_cosine_of_a_vector_of_zeros_is_zero(float64):
     np.testing.assert_allclose(weights, np.full((1, 1, 5), 0.2), **EXACT)
 
 
-def test_concat_compares_in_a_width_of_its_own(float64):
-    layer = make("concat", 3, units=7)
+@pytest.mark.parametrize("units", [7, None])
+def test_concat_compares_in_its_own_width_or_the_query_s(units, float64):
+    layer = make("concat", 3, units=units)
     query, memory = random(2, 3, 4), random(2, 5, 3)
     expected = softmax(reference_scores(layer, query, memory))
-    assert layer.score.attention_vector.shape == (7,)
+    assert layer.score.attention_vector.shape == (units or 4,)
     np.testing.assert_allclose(layer(query, memory), expected @ memory, **EXACT)
 
 
