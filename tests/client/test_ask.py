@@ -80,9 +80,9 @@ def test_options_are_sent(ask, model, rest):
     row = {"text": "a", "beam_size": 2, "length_penalty": 1.0}
     row |= {"prefix": "das", "n_best": 1, "replace_unknown": -1}
     assert model.asked == [("translate_with_options", [row])]
-    ask("--label=stable", "--header", "X-Tenant: b", "--model=m", "a")
+    ask("--label=stable", "--header", "X-Tenant: b:c", "--model=m", "a")
     assert rest.bodies[-1][0] == "/v1/models/m/labels/stable:predict"
-    assert model.metadata[-1]["x-tenant"] == "b"
+    assert model.metadata[-1]["x-tenant"] == "b:c"
     ask("--version=7", "a")
     assert "/v1/models/translator/versions/7:" in rest.bodies[-1][0]
 
