@@ -111,6 +111,29 @@ def test_parts_give_the_step_of_the_whole(loss):
         np.testing.assert_allclose(own_logs[name], value, rtol=1e-5)
 
 
+@BACKENDS
+def test_parts_give_the_loss_of_batches_of_different_sizes():
+    """As without parts, each batch counts by its rows."""
+    ids = np.array([[4, 3]] * 6)
+    losses = np.array([[1.0, 1.0]] * 4 + [[7.0, 7.0]] * 2)
+    found = []
+    for parts in (1, 2):
+        inputs = keras.Input((2,))
+        same = keras.layers.Dense(2, kernel_initializer="identity")
+        model = TrainingModel(inputs, same(inputs))
+        model.microbatches = parts
+        model.compile(
+            make_optimizer("sgd", 0.0),
+            TranslationLoss(normalization="word"),
+            jit_compile=ON_JAX,
+        )
+        history = model.fit(
+            losses, ids, batch_size=4, shuffle=False, verbose=0
+        ).history
+        found += history["loss"]
+    assert found == pytest.approx([3.0, 3.0])
+
+
 ON_TENSORFLOW = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow",
     reason="parallel micro-batches are TensorFlow's",
