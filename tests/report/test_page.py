@@ -114,6 +114,15 @@ def test_every_drawing_has_a_title_axes_and_numbers(one):
     assert len(ids) == len(set(ids))
 
 
+def test_a_page_has_the_last_scores_of_the_test_pairs(tmp_path):
+    run = made_up_run(tmp_path / "mine", BAD)
+    before = run.results.read_text()
+    old = json.dumps({"set": "test", "perplexity": 9.5})
+    dev = json.dumps({"set": "dev", "perplexity": 7.75})
+    run.results.write_text(f"{old}\n{before}{dev}\n")
+    assert read_run(run.path).results["perplexity"] == 4.25
+
+
 def test_what_chose_the_epoch_stands_first(tmp_path):
     settings = {"data.source_language": None, "data.target_language": None}
     run = made_up_run(tmp_path / "mine", GOOD, **settings)
