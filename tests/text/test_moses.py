@@ -48,6 +48,8 @@ TRICKY = [
 ]
 WORDS = [
     "s ' x ' y '",
+    # A mark that begins a sentence does not close for the one before.
+    "the cats",
     "' a ' b ' s ' c '",
     "boss ' ' s ' '' a '' `` b `` \" ' \" '",
     '„ a “ b “ c " d „ e „ f “',
