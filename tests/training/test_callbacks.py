@@ -169,16 +169,25 @@ def test_of_equal_epochs_the_one_of_less_loss_is_the_best(
         ([0, 0, 0, 0], [4, 3, 2, 1], [3, 4]),
         ([0, 0, 0], [4, 3, 2], [3]),
         ([0, 0], [4, 3], [2]),
+        ([0, 0, 0, 0], [4, 3, 2, 9], [3, 4]),
         ([0, 0, 0, 1], [4, 3, 2, 1], [3]),
         ([0, 0, 0, 0], [4, 5, 6, 7], []),
         ([0, 1, 0, 0], [4, 3, 2, 1], []),
         ([5, 5, 5, 5], [4, 3, 2, 1], []),
     ],
 )
-def test_a_score_that_stays_0_is_told(tmp_path, capsys, scores, losses, said):
+@pytest.mark.parametrize("stop", [None, 3])
+def test_a_score_that_stays_0_is_told(
+    tmp_path, capsys, scores, losses, said, stop
+):
     best = BestWeights(tmp_path / "best.weights.h5")
     best.set_model(small_model())
     for epoch, (score, loss) in enumerate(zip(scores, losses, strict=True)):
+        if epoch == stop:
+            state = best.get_state()
+            best = BestWeights(tmp_path / "best.weights.h5")
+            best.set_model(small_model())
+            best.set_state(state)
         best.on_epoch_end(epoch, {"val_bleu": score, "val_loss": loss})
     best.on_train_end()
     printed = capsys.readouterr().out
