@@ -11,6 +11,11 @@ import pytest
 import tensorflow as tf
 
 from luong_keras.cli.main import main
+from luong_keras.config.values import config_to_dict, with_values
+from luong_keras.recipe.fine_tuning import (
+    inherited_settings,
+    prepare_initial_weights,
+)
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.serving import export as export_module
 from luong_keras.training.run_folder import RunFolder
@@ -143,6 +148,18 @@ def test_the_first_weights_are_those_of_the_parent(base, capsys):
     assert licence.read_text() == "by the parent's terms"
     parent = json.loads(run.parent.read_text())
     assert parent["run"] == str(base) and len(parent["sha256"]) == 64
+
+
+def test_a_run_begins_with_the_final_weights_of_its_parent(base):
+    parent = RunFolder(base)
+    values = {"training.final_weights": "last"}
+    config = with_values(run_config(base, own_files=False), values)
+    parent.config.write_text(json.dumps(config_to_dict(config)))
+    parent.last_weights.write_bytes(b"the last")
+    run = RunFolder(base.parent / "tuned")
+    values = {"training.init_from": str(base)}
+    prepare_initial_weights(with_values(inherited_settings(base), values), run)
+    assert run.initial_weights.read_bytes() == b"the last"
 
 
 @pytest.mark.slow
