@@ -89,7 +89,7 @@ def bytes_of(pairs, suffix):
         "<tu><tuv xml:lang='de-DE'><seg>"
         f"<bpt i='1'>&lt;i></bpt>{escape(t)}<ept i='1'>code</ept></seg></tuv>"
         f"<tuv xml:lang='EN'><seg>{escape(s[:2])}<hi>{escape(s[2:])}</hi>"
-        "</seg></tuv></tu>\n"
+        "</seg></tuv><tuv xml:lang='de-DE'><seg>another</seg></tuv></tu>\n"
         for s, t in pairs
     )
     return (
