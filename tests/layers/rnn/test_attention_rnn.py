@@ -130,6 +130,15 @@ def test_a_masked_step_carries_the_states(
         np.testing.assert_allclose(found[1], expected[1], **EXACT)
 
 
+@pytest.mark.parametrize("return_sequences", [True, False])
+def test_the_last_step_alone_has_no_mask_of_steps(return_sequences):
+    embedding = keras.layers.Embedding(9, 4, mask_zero=True)
+    decoder = lk.InputFeedingLSTM(4, return_sequences=return_sequences)
+    vectors = decoder(embedding(np.array([[3, 5, 0]])), memory=MEMORY[:1])
+    mask = getattr(vectors, "_keras_mask", None)
+    assert (mask is not None) == return_sequences
+
+
 def test_initial_state_may_leave_out_the_attentional_vector(float64):
     layer = make(lk.InputFeedingLSTMCell)
     given = [random(2, 4, seed=i) for i in range(3)]
