@@ -42,9 +42,10 @@ def reverse_run(translator, run, tmp_path_factory):
     model = TranslationModel(settings)
     data = run_config(run.path).data
     data = dataclasses.replace(data, source_language="de", target_language="en")
+    # Each run aligns by a step of its own.
+    decoding = translator.decoding.with_(alignment_step="reads")
     write_config(
-        RunConfig(model=settings, decoding=translator.decoding, data=data),
-        folder,
+        RunConfig(model=settings, decoding=decoding, data=data), folder
     )
     translator.target_tokenizer.save(folder.path, "source_vocabulary")
     translator.source_tokenizer.save(folder.path, "target_vocabulary")
