@@ -18,6 +18,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 from luong_keras.config import RunConfig
 from luong_keras.config.values import config_from_dict, config_to_dict
 from luong_keras.inference import word_lists
+from luong_keras.inference.translation import ABSENT_SCORE
 from luong_keras.recipe.run import run_recipe
 from luong_keras.serving.export import (
     LINES,
@@ -445,6 +446,16 @@ def test_an_answer_of_the_model_passes():
 def test_another_answer_than_the_models_is_refused(changed):
     with pytest.raises(SavedModelError, match="answers otherwise"):
         compare_answers("translate", changed, ANSWER)
+
+
+def test_ranks_without_a_translation_are_no_tie():
+    scores = np.array([[-1.0, ABSENT_SCORE, ABSENT_SCORE]], "float32")
+    one, other = (
+        {"translations": np.array([[text, b"", b""]]), "scores": scores}
+        for text in (b"a", b"b")
+    )
+    with pytest.raises(SavedModelError, match="answers otherwise"):
+        compare_answers("translate", one, other)
 
 
 @pytest.mark.slow
