@@ -237,8 +237,11 @@ def test_a_search_has_finite_settings(name, value):
 
 
 def test_settings_cannot_be_changed_in_place():
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        PRESETS["demo"].model.units = 3
+    config = PRESETS["demo"]
+    sections = [config, *vars(config).values(), config.model.attention]
+    for section in (*sections, config.data.filters, config.data.sentencepiece):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(section, dataclasses.fields(section)[0].name, 3)
 
 
 @pytest.mark.parametrize(

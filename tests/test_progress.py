@@ -48,6 +48,11 @@ def test_a_step_of_unknown_length_says_how_long_it_lasts(monkeypatch):
         time.sleep(0.3)
     assert all(line.endswith(" 0:00") for line in seen.shown())
     assert not any("0, 0:00" in line for line in seen.shown())
+    with terminal(monkeypatch) as seen, progress_bar("a step") as advance:
+        time.sleep(0.2)
+        advance(1234)
+        time.sleep(0.3)
+    assert any(line.endswith("1.23k, 0:00") for line in seen.shown())
 
 
 def test_an_error_leaves_the_terminal_clean(monkeypatch):

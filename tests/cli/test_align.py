@@ -156,6 +156,7 @@ def test_links_are_compared_with_gold_links(
         ("0-0\n0-0\n", "2 lines in .*gold, and a text that .* en:3"),
         ("0-0\n\n\n\n0-0\n\n", "6 lines in .*gold, and 5 pairs"),
         ("0-0\n0-2\n\n\n\n", r"line 2 .* \(en:2\).* to 1 and 1.* 0-2.* from 1"),
+        ("0-0\n2-0\n\n\n\n", r"line 2 .* \(en:2\).* to 1 and 1.* 2-0.* from 1"),
         ("0-0\n\n\n\n0:0\n", "'0:0' in line 5"),
     ],
 )

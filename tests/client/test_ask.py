@@ -110,6 +110,7 @@ def test_words_as_json(ask, model):
         # The server has three ranks; the last one is not filled.
         found = json.loads(line)
         assert len(found) == 2 and found[0]["tokens"] == one["tokens"]
+        assert "\\u" not in line  # text, not escapes
     assert {rows[0]["rank"] for _, rows in model.asked} == {0, 1, 2}
 
 

@@ -109,8 +109,9 @@ def test_a_damaged_corpus_is_made_again(config, run, capsys):
     assert "comparing" not in capsys.readouterr().out
 
 
-def test_a_damaged_copy_is_named(config, run):
-    run.test.write_text('["a", "b", null]\n["c"\n')
+@pytest.mark.parametrize("row", ['["c"', '["c", "d"]', '"c/d"'])
+def test_a_damaged_copy_is_named(config, run, row):
+    run.test.write_text(f'["a", "b", null]\n{row}\n')
     with pytest.raises(ValueError, match=r"3 texts in .*test\.jsonl, line 2"):
         prepare_text(config, run)
     run.test.unlink()

@@ -270,6 +270,13 @@ def test_what_the_reference_has_not_is_marked(
     assert [p.text for p in found if p.differs] == differing
 
 
+def test_a_word_that_comes_often_is_compared_as_well():
+    often = "der " * 300
+    found = pieces(f"Hund {often}", often)
+    differing = [piece.text.strip() for piece in found if piece.differs]
+    assert differing == ["Hund"]
+
+
 def test_alignments_are_tables_to_point_at(tmp_path, monkeypatch):
     made_up_run(tmp_path / "a", GOOD)
 
