@@ -56,8 +56,13 @@ def aligned_pairs(
             numbers of texts.
     """
     refuse_without_attention(translator.translation_model)
-    sources = [*text_column(sources, "sources")]
-    targets = [*text_column(targets, "targets")]
+    sources, targets = (
+        [
+            text if isinstance(text, str) else text.decode(errors="replace")
+            for text in text_column(texts, name)
+        ]
+        for texts, name in ((sources, "sources"), (targets, "targets"))
+    )
     if len(sources) != len(targets):
         raise ValueError(
             "Expected: as many targets as sources. Received: "

@@ -45,6 +45,8 @@ def test_words_that_are_tokens_have_their_links(translator, step):
         assert links == sorted(best) and links
     one = tiny_translator(alignment_step=step)
     assert one.links(SOURCES, TARGETS) == found
+    given = [[text.encode() for text in side] for side in (SOURCES, TARGETS)]
+    assert translator.links(*given, step) == found
 
 
 def test_the_steps_differ(translator):
