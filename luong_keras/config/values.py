@@ -171,16 +171,6 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
     return leaf_values(values)
 
 
-def assignment(name: str, value: Any) -> str:
-    """An assignment that `parse_assignments` reads as this value.
-
-    Example:
-        >>> assignment("model.dropout", None), assignment("optimizer", "adam")
-        ('model.dropout=null', 'optimizer=adam')
-    """
-    return f"{name}={value if isinstance(value, str) else json.dumps(value)}"
-
-
 def read_values(path: str | Path) -> dict[str, Any]:
     """The settings of a YAML or JSON file, by full names.
 

@@ -223,8 +223,8 @@ def train_step(
         share = 1 / tf.maximum(_total(numbers), 1)
     variables = model.trainable_variables
     sums = [
-        _scaled(_total(of_one), share)
-        for of_one in zip(*worker_sums[:parts], strict=True)
+        tf.math.scalar_mul(tf.cast(share, total.dtype), total)
+        for total in map(_total, zip(*worker_sums[:parts], strict=True))
     ]
     model.optimizer.apply_gradients(zip(sums, variables, strict=True))
     # As in `keras.Model.train_step`, which weights by rows.
@@ -278,13 +278,3 @@ def _total(tensors):
     if isinstance(tensors[0], tf.IndexedSlices):
         return functools.reduce(_plus, tensors)
     return tf.reduce_sum(tf.stack(tensors), 0)
-
-
-def _scaled(gradient, share):
-    """The gradient times the share, which is kept sparse."""
-    import tensorflow as tf
-
-    if isinstance(gradient, tf.IndexedSlices):
-        values = gradient.values * tf.cast(share, gradient.dtype)
-        return tf.IndexedSlices(values, gradient.indices, gradient.dense_shape)
-    return gradient * tf.cast(share, gradient.dtype)
