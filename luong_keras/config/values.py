@@ -54,10 +54,11 @@ def config_from_dict(values: dict[str, Any], kind: type = RunConfig):
             message has the full name of each.
     """
     pydantic, leaves = _pydantic(), dict(_leaf_types(kind))
+    given = leaf_values(values) if isinstance(values, Mapping) else {}
     # To pydantic true is a 1 as well.
     problems = [
         f"{name}: Expected {expected(leaves[name])}. Received: {value}."
-        for name, value in leaf_values(values).items()
+        for name, value in given.items()
         if isinstance(value, bool)
         and name in leaves
         and not _fits(value, leaves[name])

@@ -44,16 +44,18 @@ def prepare_tokenizers(corpus: Corpus, config: RunConfig, run: RunFolder):
     names = ("source_vocabulary", "target_vocabulary")
     data, model = config.data, config.model
     begun = all((run.path / f"{name}.json").exists() for name in names)
+    inherited = config.training.init_from is not None
     origin, noted = _origin(corpus, config), run.corpus / _ORIGIN
-    if run.parent.exists():
+    if run.config.exists():
+        kept = True
+    elif inherited:
         kept = not data.new_words
     else:
         # A call that was stopped before may have had other settings.
         kept = noted.exists() and noted.read_text(encoding="utf-8") == origin
-    if begun and (run.config.exists() or kept):
+    if begun and kept:
         return [load_tokenizer(run.path, name) for name in names]
     noted.unlink(missing_ok=True)
-    begun = begun and run.parent.exists()
     sizes = (model.source_vocabulary_size, model.target_vocabulary_size)
     sides = (["source"], ["target"])
     if data.joint_vocabulary:
@@ -62,7 +64,7 @@ def prepare_tokenizers(corpus: Corpus, config: RunConfig, run: RunFolder):
     for name, size, parts in zip(names, sizes, sides, strict=True):
         if data.joint_vocabulary and tokenizers:
             tokenizer = tokenizers[0]
-        elif begun:
+        elif begun and inherited:
             # Not as a tokenizer: TensorFlow has one table for each file name.
             path = safe_join(run.path, f"{name}{WordTokenizer.file_suffix}")
             old = read_vocabulary(path)[len(SPECIAL_TOKENS) :]

@@ -8,7 +8,6 @@ import keras
 import numpy as np
 
 from luong_keras.tables import counted
-from luong_keras.training.optimizers import NONFINITE
 from luong_keras.training.schedules import current_rate, refuse_schedule
 
 #: Decides between epochs of equal value; lower is better.
@@ -293,8 +292,6 @@ class StopOnNonFinite(Stateful):
         self.max_skipped = max_skipped
         self.describe = describe
         self.skipped = 0
-        self._seen = 0
-        self._epoch = 0
         self._batch = -1
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
@@ -397,11 +394,6 @@ def check_finite(arrays: Mapping[str, np.ndarray]) -> None:
             f"These weights are NaN or infinite: {', '.join(bad[:5])}"
             f"{' and others' if len(bad) > 5 else ''}. {_ADVICE}"
         )
-
-
-def is_transient(name: str) -> bool:
-    """Whether a variable belongs to a process and not to the run."""
-    return NONFINITE in name
 
 
 def _number(variable: keras.Variable) -> np.ndarray:

@@ -50,6 +50,11 @@ def gradient_norm(gradients, variables, count_embeddings=True):
 NONFINITE = "nonfinite"
 
 
+def is_transient(name: str) -> bool:
+    """Whether a variable belongs to a process and not to the run."""
+    return NONFINITE in name
+
+
 class _Clipped:
     """Rescales the gradient where its norm is above `clip_norm`.
 

@@ -9,7 +9,8 @@ from typing import Any
 import keras
 import numpy as np
 
-from luong_keras.training.monitoring import check_finite, is_transient
+from luong_keras.training.monitoring import check_finite
+from luong_keras.training.optimizers import is_transient
 from luong_keras.training.snapshot_file import read_arrays, write_arrays
 
 

@@ -454,8 +454,8 @@ MUTATIONS = [
     Mutation(
         "one bank for all hypotheses",
         "decoding/constrained_beam.py",
-        "same = bank[:, :, None] == bank[:, None, :]",
-        "same = (bank[:, :, None] >= 0) & (bank[:, None, :] >= 0)",
+        "bank[:, :, None] == banks",
+        "(bank[:, :, None] >= 0) & (banks == 0)",
         ("tests/decoding/test_constrained_beam.py",),
     ),
     Mutation(
