@@ -142,7 +142,7 @@ def run(arguments: Ask) -> int:
 
 
 def _check_options(arguments: Ask) -> None:
-    """Checks that a search has alignments."""
+    """Refuses search options with which there are no alignments."""
     if arguments.score is None and (arguments.alignments or arguments.plot):
         others = [n for n in _search(arguments) if n not in BEAM_OPTIONS]
         if others:

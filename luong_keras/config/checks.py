@@ -1,4 +1,4 @@
-"""Checks of single settings."""
+"""The base class of the configurations, and checks of single settings."""
 
 import functools
 import typing
@@ -8,7 +8,7 @@ from luong_keras.suggestions import did_you_mean
 
 
 class Settings:
-    """Base of the configurations: some settings have a list of choices.
+    """Base class of the configurations, which checks choices.
 
     Raises:
         ValueError: where a setting has a value that is none of its choices.

@@ -4,10 +4,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from luong_keras.config.checks import (
-    Settings,
-    check_at_least,
-)
+from luong_keras.config.checks import Settings, check_at_least
 from luong_keras.special_tokens import SPECIAL_TOKENS
 
 

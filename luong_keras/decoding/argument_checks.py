@@ -12,11 +12,11 @@ from luong_keras.ops.masking import may_be_equal
 
 
 def check_kinds(example, kind, objects):
-    """Objects as a list; refuses names, classes, and one that is in none."""
+    """Returns the objects as a list; refuses other types and a single one."""
     if isinstance(objects, str | kind) or not hasattr(objects, "__iter__"):
         objects = wrong = [objects]
     else:
-        objects = list(objects)  # of a generator, say
+        objects = list(objects)  # once, for a generator
         wrong = [each for each in objects if not isinstance(each, kind)]
     if wrong:
         raise ValueError(

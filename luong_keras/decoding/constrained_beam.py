@@ -273,7 +273,7 @@ class ConstrainedBeam(Beam):
         _, count, size = ops.shape(self.phrases.words)
         banks = ops.arange(count * size + 1, dtype="int32")
         members = ops.cast(bank[:, :, None] == banks, "int32")
-        # How many of the same bank stand before each.
+        # The place of each candidate within its bank.
         rank = ops.sum(members * ops.cumsum(members, axis=1), axis=-1) - 1
         turns = ops.where(active, rank * number + places, number * number)
         _, order = largest(-turns, self.num_hypotheses)

@@ -111,9 +111,9 @@ class LengthPenalty(Scorer):
             )
         if isinstance(exponent, numbers.Real) and not exponent >= 0:
             raise ValueError(
-                "`exponent` must be 0 or more: a search could not tell that "
-                "no longer translation is better. Received: "
-                f"exponent={exponent}."
+                "`exponent` must be 0 or more: with a negative one a longer "
+                "hypothesis may rank higher after the search has stopped. "
+                f"Received: exponent={exponent}."
             )
         self.exponent = column(exponent)
         self.form = form
@@ -236,7 +236,7 @@ class NoRepeatedNgrams(Scorer):
 
     def __init__(self, size):
         if isinstance(size, numbers.Integral):
-            size = int(size)  # as NumPy's are none
+            size = int(size)  # NumPy's integers are no `int`
         if isinstance(size, int) and size < 1:
             raise ValueError(
                 f"`size` must be 1 or more. Received: size={size}. Leave the "

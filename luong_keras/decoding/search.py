@@ -125,7 +125,7 @@ def search(
 
 
 def check_search(strategy, scorers):
-    """The scorers as a list; refuses what is none, or no strategy."""
+    """Checks the strategy and the scorers; returns the scorers as a list."""
     check_kinds("strategy=Beam(4)", DecodingStrategy, [strategy])
     return check_kinds("scorers=[NoRepeatedNgrams(3)]", Scorer, scorers)
 

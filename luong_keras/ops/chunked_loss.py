@@ -229,7 +229,7 @@ def losses_and_gradients(logits, targets, label_smoothing):
     """Losses and hits (N,), and the losses' gradients of logits (N, V)."""
     probabilities = ops.softmax(logits, axis=-1)
     count, vocabulary = ops.shape(logits)[0], logits.shape[-1]
-    # Keras has no maximum of no rows, where the last chunk may have none.
+    # Keras refuses the maximum of an empty tensor; a chunk may be empty.
     initial = 0 if logits.shape[0] == 0 else None
     highest = ops.max(logits, axis=-1, keepdims=True, initial=initial)
     # The softmax of the highest logit is 1 / sum exp(l - highest).

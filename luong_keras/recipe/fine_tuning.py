@@ -117,7 +117,7 @@ def prepare_initial_weights(config: RunConfig, run: RunFolder) -> None:
     if run.config.exists():
         return
     if config.training.init_from is None:
-        # What a call with a parent left that was stopped before the run began.
+        # A call with a parent was stopped before its run began.
         if run.parent.exists():
             for path in (
                 run.source_vocabulary,

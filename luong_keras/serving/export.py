@@ -110,10 +110,9 @@ def export_saved_model(
             path.write_bytes(content)
         sentences = probe_sentences(translator)
         write_warmup(temporary / "model", probes(sentences[:WARMUP_SENTENCES]))
-        measured = say is not None and max_seconds > 0
-        worst = None
-        if measured and sys.platform.startswith("linux"):
-            worst = worst_request(translator, limits)
+        say_cost = say if max_seconds > 0 else None
+        measured = say_cost is not None and sys.platform.startswith("linux")
+        worst = worst_request(translator, limits) if measured else None
         cost = check_saved_model(
             temporary / "model",
             _answers(functions, probes(sentences)),
@@ -121,8 +120,8 @@ def export_saved_model(
             worst,
             max_seconds,
         )
-        if say is not None and max_seconds > 0:
-            say(_worst_cost(translator, limits, cost))
+        if say_cost is not None:
+            say_cost(_worst_cost(translator, limits, cost))
         sync_tree(temporary / "model")
         os.replace(temporary / "model", folder)
         sync(folder.parent)

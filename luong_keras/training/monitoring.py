@@ -292,16 +292,15 @@ class StopOnNonFinite(Stateful):
         self.max_skipped = max_skipped
         self.describe = describe
         self.skipped = 0
-        self._batch = -1
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Forget the steps of an earlier call of `fit`."""
+        """Count from zero, also after an earlier call of `fit`."""
         optimizer = self.model.optimizer
         inner = getattr(optimizer, "inner_optimizer", optimizer)
         if getattr(inner, "nonfinite_steps", None) is not None:
             inner.nonfinite_steps.assign(0)
             inner.first_nonfinite.assign(-1)
-        self._seen = 0
+        self._seen, self._epoch, self._batch = 0, 0, -1
 
     def on_epoch_begin(
         self, epoch: int, logs: dict[str, Any] | None = None

@@ -46,12 +46,12 @@ def gradient_norm(gradients, variables, count_embeddings=True):
     return ops.sqrt(ops.sum(ops.stack(squares)))
 
 
-# What a snapshot of a run does not hold, for each process counts anew.
+# In the names of variables that each process counts from zero.
 NONFINITE = "nonfinite"
 
 
 def is_transient(name: str) -> bool:
-    """Whether a variable belongs to a process and not to the run."""
+    """Return whether snapshots leave out the variable of this name."""
     return NONFINITE in name
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from luong_keras.config import DataConfig
 from luong_keras.data import phrasebook
-from luong_keras.data.datasets import corpus_key, load_datasets
+from luong_keras.data.datasets import corpus_key, load_datasets, pairs_key
 from luong_keras.data.text_files import given_pairs
 
 SMALL = {"dataset": "phrasebook", "train_size": 20}
@@ -135,6 +135,17 @@ def test_other_files_have_another_key(files, tmp_path):
     assert load_datasets(files).train_key == before
     os.utime(tmp_path / "train.fr", ns=(1, 1))
     assert load_datasets(files).train_key != before
+
+
+def test_each_pair_of_languages_of_a_file_has_its_key(tmp_path):
+    path = tmp_path / "several.tmx"
+    path.touch()
+    english = {"train": str(path), "source_language": "en"}
+    german, french = (
+        pairs_key(DataConfig("files", **english, target_language=code))
+        for code in ("de", "fr")
+    )
+    assert german != french
 
 
 def test_the_corpus_depends_on_its_preprocessing_too(files):

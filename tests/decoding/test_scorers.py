@@ -89,7 +89,7 @@ def test_an_unknown_form():
 
 
 @pytest.mark.parametrize("exponent", [-1.0, -1, float("nan")])
-def test_a_length_penalty_is_none_that_favours_the_short(exponent):
+def test_a_negative_length_penalty_is_refused(exponent):
     with pytest.raises(ValueError, match=f"0 or more.*exponent={exponent}"):
         LengthPenalty(exponent)
 

@@ -162,6 +162,18 @@ def test_a_run_begins_with_the_final_weights_of_its_parent(base):
     assert run.initial_weights.read_bytes() == b"the last"
 
 
+def test_another_call_does_not_begin_with_the_parent_of_a_stopped_one(base):
+    run = RunFolder(base.parent / "stopped")
+    config = with_values(
+        inherited_settings(base), {"training.init_from": str(base)}
+    )
+    prepare_initial_weights(config, run)
+    assert run.initial_weights.exists() and run.source_vocabulary.exists()
+    prepare_initial_weights(with_values(config, {"init_from": None}), run)
+    assert not run.initial_weights.exists() and not run.parent.exists()
+    assert not run.source_vocabulary.exists()
+
+
 @pytest.mark.slow
 def test_an_interrupted_run_does_not_read_its_parent_again(base, tmp_path):
     whole = tune(base)
