@@ -77,7 +77,8 @@ class Beam(DecodingStrategy):
         sizes: (B,) the beam of each sentence, at most K; K when None.
         stack_sizes: (B,) the finished hypotheses of each, at most N; N when
             None.
-        max_size: the largest K that there may be; `size` when None.
+        max_size: the largest K that there may be, for a tensor as `size`;
+            `size` when None.
         num_return_sequences: how many of the result are read, a number or
             one of each sentence, (B,): the result has no more, and a sentence
             ends when nothing can come among these any more; N when None.
@@ -105,6 +106,11 @@ class Beam(DecodingStrategy):
             )
         size = whole_number("size", size)
         stack_size = whole_number("stack_size", stack_size)
+        if max_size is None and not isinstance(size, int):
+            raise ValueError(
+                "`max_size` must be given, a Python int, where `size` is a "
+                f"tensor. Received: size={size}"
+            )
         self.num_hypotheses = size
         self.stack_size = size if stack_size is None else stack_size
         self.max_size = size if max_size is None else max_size
@@ -116,48 +122,41 @@ class Beam(DecodingStrategy):
         self.num_return_sequences = column(num_return_sequences)
 
     def initialize(self, state: StepState) -> StepOutput:
-        k, size = self.max_size, state.vocabulary_size
-        suppressed = ops.arange(size, dtype="int32") == state.eos_id
-        forbidden = state.suppressed
-        if forbidden is not None:
-            suppressed = suppressed | forbidden
-        count = at_most(k, size)
-        gains, words = top_words(state.logits, count, suppressed, state.bonus)
-        # Places beyond the vocabulary stay hopeless.
-        missing = [(0, 0), (0, k - count)]
-        k = self.num_hypotheses
-        scores = ops.pad(gains[:, 0], missing, constant_values=NEVER)[:, :k]
-        scores = mask_beyond(self.sizes, scores)
-        words = ops.pad(words[:, 0], missing)[:, :k]
-        scores = mask_finished(state.unfinished, scores)
-        words = ops.where(state.unfinished[:, None], words, state.pad_id)
+        batch = ops.shape(state.scores)[0]
+        found = self._candidates(state, *self._first_state(batch))
+        output, kept = self._live(state, found)
         pool = no_finished_hypotheses(
-            ops.shape(words)[0], self.stack_size, scores.dtype
+            batch, self.stack_size, state.scores.dtype
         )
-        unfinished = state.max_lengths >= 2
-        return StepOutput(
-            words, ops.zeros_like(words), scores, unfinished, pool
+        return output._replace(
+            scores=mask_finished(state.unfinished, output.scores),
+            unfinished=state.max_lengths >= 2,
+            strategy_state=(pool, *kept),
         )
 
     def step(self, state: StepState, strategy_state) -> StepOutput:
-        found = self._candidates(state, strategy_state)
-        pool = self._with_finished(strategy_state, found, state)
-        output, _ = self._live(state, found, state.scores)
+        pool, *kept = strategy_state
+        found = self._candidates(state, *kept)
+        pool = self._with_finished(pool, found, state)
+        output, kept = self._live(state, found)
         return output._replace(
             unfinished=self._continues(state, pool, output.scores),
-            strategy_state=pool,
+            strategy_state=(pool, *kept),
         )
 
     def finalize(self, state: StepState, strategy_state) -> FinalHypotheses:
-        finished = strategy_state.ranking[:, :1] > NEVER / 2
-        slots, unfinished = self._live_results(state, state.scores)
-        found = self._collected(
-            state,
-            strategy_state,
-            finished,
-            slots,
-            unfinished,
-            strategy_state.ranking,
+        pool = strategy_state[0]
+        finished = pool.ranking[:, :1] > NEVER / 2
+        slots, live = self._live_results(state)
+        ranking = ops.where(finished, pool.ranking, live)
+        lengths = ops.where(finished, pool.end, state.max_lengths[:, None])
+        empty = ranking < NEVER / 2
+        lengths = ops.where(empty, 0, lengths)
+        found = FinalHypotheses(
+            ops.where(empty, -float("inf"), ranking),
+            ops.where(finished, pool.parent, slots),
+            lengths,
+            ops.where(finished & ~empty, lengths, -1),
         )
         if self.num_return_sequences is None:
             return found
@@ -168,25 +167,38 @@ class Beam(DecodingStrategy):
 
     # Parts.
 
-    def _candidates(self, state, strategy_state):
-        """The best proposals of all hypotheses, the best first: (B, 2 K)."""
-        k = self.num_hypotheses
-        # A single hypothesis needs a second proposal beside `</s>`.
-        proposals = at_most(max(self.max_size, 2), state.vocabulary_size)
-        gains, words = top_words(
-            state.logits, proposals, state.suppressed, state.bonus
-        )
+    def _first_state(self, batch):
+        """What the strategy keeps of the empty hypothesis, (B, 1, ...) each."""
+        return ()
+
+    def _candidates(self, state):
+        """The best proposals of all hypotheses, the best first."""
+        # The first word is never `</s>`, which takes a place of its own; later
+        # a single hypothesis needs a second proposal beside it.
+        count = max(self.max_size + is_first(state), 2)
+        gains, words = self._best_words(state, count)
         if self.sizes is not None:
-            maximum = ops.maximum(self.sizes, 2)[:, None]
-            gains = mask_beyond(maximum, gains)
-        shape = (-1, k * proposals)
-        totals = ops.reshape(state.scores[..., None] + gains, shape)
+            least = ops.maximum(self.sizes + is_first(state), 2)
+            gains = mask_beyond(least[:, None], gains)
+        number = ops.shape(gains)[-1]
+        totals = state.scores[..., None] + gains
+        shape = (-1, ops.shape(totals)[1] * number)
         # At most K of them end, one of each hypothesis: K others are left.
-        # At least two proposals, else there is one word.
-        totals, order = largest(totals, k * min(2, proposals))
+        count = number if is_first(state) else 2 * self.num_hypotheses
+        totals, order = largest(ops.reshape(totals, shape), count)
         order = ops.cast(order, "int32")
         (words,) = gather_beams([ops.reshape(words, shape)], order)
-        return Candidates(totals, order // proposals, words)
+        return Candidates(totals, order // number, words)
+
+    def _best_words(self, state, count):
+        """Gains and words of every hypothesis; NEVER beyond the vocabulary."""
+        known = at_most(count, state.vocabulary_size)
+        gains, words = top_words(
+            state.logits, known, state.suppressed, state.bonus
+        )
+        missing = [(0, 0), (0, 0), (0, count - known)]
+        gains = ops.pad(gains, missing, constant_values=NEVER)
+        return gains, ops.pad(words, missing)
 
     def _finishing(self, found, state, pool):
         """Mask of the candidates that finish in this step."""
@@ -217,29 +229,28 @@ class Beam(DecodingStrategy):
         )
         return best_of(pool, others, self.stack_size, self.stack_sizes)
 
-    def _live(self, state, found, ranked):
-        """The K best that do not end, and the order they were found in.
-
-        `ranked` (B, K) is what the hypotheses before ranked by, which those
-        of a sentence that has stopped keep.
-        """
+    def _live(self, state, found):
+        """The K best that do not end, and what is kept of them."""
         ends = found.words == state.eos_id
         live, order = largest(
             ops.where(ends, NEVER * 2, found.totals), self.num_hypotheses
         )
-        return self._grown(
-            state, found, ranked, mask_beyond(self.sizes, live), order
-        )
+        return self._grown(state, found, mask_beyond(self.sizes, live), order)
 
-    def _grown(self, state, found, ranked, live, order):
-        """The candidates at `order` (B, K), which rank by `live`."""
+    def _grown(self, state, found, live, order):
+        """The candidates at `order` (B, K), which rank by `live`.
+
+        Those of a sentence that has stopped stay as they are.
+        """
         grows = state.unfinished[:, None]
         places = ops.arange(self.num_hypotheses, dtype="int32")
-        parents, words = gather_beams((found.parents, found.words), order)
+        parents, words, kept = gather_beams(
+            (found.parents, found.words, found.more), order
+        )
         parents = ops.where(grows, parents, places)
         words = ops.where(grows, words, state.pad_id)
-        scores = ops.where(grows, live, ranked)
-        return StepOutput(words, parents, scores, None, None), order
+        scores = ops.where(grows, live, state.scores)
+        return StepOutput(words, parents, scores, None, None), kept
 
     def _continues(self, state, pool, scores):
         """The sentences that continue, with this pool and these (B, K)."""
@@ -282,11 +293,11 @@ class Beam(DecodingStrategy):
         )
         return ops.minimum(num_return_sequences, maximum)
 
-    def _live_results(self, state, scores):
+    def _live_results(self, state):
         """Slots and final scores of the live hypotheses, (B, N) each."""
         ranks = ops.arange(self.stack_size, dtype="int32")
         slots = ops.minimum(ranks, self.num_hypotheses - 1)
-        live = ops.take(scores, slots, axis=-1)
+        live = ops.take(state.scores, slots, axis=-1)
         parents = ops.broadcast_to(slots, ops.shape(live))
         maximum = ops.maximum(state.max_lengths, 1)[:, None]
         final = state.scorers.final(live, maximum, state.scorer_states, parents)
@@ -294,18 +305,6 @@ class Beam(DecodingStrategy):
             (ranks < self.num_hypotheses) & (live > NEVER / 2), final, NEVER
         )
         return parents, mask_beyond(self.stack_sizes, unfinished)
-
-    @staticmethod
-    def _collected(state, pool, finished, slots, unfinished, scores):
-        """The finished hypotheses, or the live ones where none finished."""
-        ranking = ops.where(finished, scores, unfinished)
-        parent = ops.where(finished, pool.parent, slots)
-        lengths = ops.where(finished, pool.end, state.max_lengths[:, None])
-        empty = ranking < NEVER / 2
-        lengths = ops.where(empty, 0, lengths)
-        ends = ops.where(finished & ~empty, lengths, -1)
-        ranking = ops.where(empty, -float("inf"), ranking)
-        return FinalHypotheses(ranking, parent, lengths, ends)
 
 
 class FinishedHypotheses(NamedTuple):
@@ -380,3 +379,8 @@ def mask_beyond(sizes, ranked):
         return ranked
     ranks = ops.arange(ops.shape(ranked)[-1], dtype="int32")
     return ops.where(ranks < sizes[..., None], ranked, NEVER)
+
+
+def is_first(state):
+    """Whether it is the step of the empty hypothesis."""
+    return isinstance(state.position, int)

@@ -3,21 +3,12 @@
 from keras import ops
 
 from luong_keras.decoding.argument_checks import check_words, counts_between
-from luong_keras.decoding.beam import (
-    Beam,
-    Candidates,
-    mask_beyond,
-    mask_finished,
-    no_finished_hypotheses,
-)
+from luong_keras.decoding.beam import Beam, Candidates, mask_beyond
 from luong_keras.decoding.scorers import Scorer, marked_words
-from luong_keras.decoding.strategy import FinalHypotheses, StepOutput, StepState
 from luong_keras.decoding.top_words import (
     NEVER,
-    at_most,
     gather_beams,
     largest,
-    top_words,
 )
 from luong_keras.ops import masking
 from luong_keras.ops.batch_compaction import PerSentence
@@ -140,40 +131,12 @@ class ConstrainedBeam(Beam):
         super().__init__(size, **others)
         self.phrases = PhraseProgress(words, lengths)
 
-    def initialize(self, state: StepState) -> StepOutput:
-        batch = ops.shape(state.scores)[0]
+    def _first_state(self, batch):
         count = ops.shape(self.phrases.words)[1]
-        progress = ops.zeros((batch, 1, count), dtype="int32")
-        found = self._candidates(state, progress)
-        output, order = self._live(state, found, state.scores)
-        pool = no_finished_hypotheses(
-            batch, self.stack_size, state.scores.dtype
-        )
-        (progress,) = gather_beams(found.more, order)
-        return output._replace(
-            scores=mask_finished(state.unfinished, output.scores),
-            unfinished=state.max_lengths >= 2,
-            strategy_state=(pool, progress),
-        )
+        return (ops.zeros((batch, 1, count), dtype="int32"),)
 
-    def step(self, state: StepState, strategy_state) -> StepOutput:
-        pool, progress = strategy_state
-        found = self._candidates(state, progress)
-        pool = self._with_finished(pool, found, state)
-        output, order = self._live(state, found, state.scores)
-        (new,) = gather_beams(found.more, order)
-        progress = ops.where(state.unfinished[:, None, None], new, progress)
-        return output._replace(
-            unfinished=self._continues(state, pool, output.scores),
-            strategy_state=(pool, progress),
-        )
-
-    def finalize(self, state: StepState, strategy_state) -> FinalHypotheses:
-        return super().finalize(state, strategy_state[0])
-
-    def _candidates(self, state, strategy_state):
+    def _candidates(self, state, progress):
         """All proposals, the best first, with the progress of each."""
-        progress = strategy_state
         gains, words = self._proposals(state, progress)
         totals = state.scores[..., None] + gains
         batch, _, count = ops.shape(totals)
@@ -201,14 +164,9 @@ class ConstrainedBeam(Beam):
         Gains and words, (B, K, N + P) each.
         """
         self.phrases.check(state.position, state.vocabulary_size)
-        k = self.max_size
         suppressed, bonus = state.suppressed, state.bonus
         # One of them may be `</s>`.
-        count = at_most(k + 1, state.vocabulary_size)
-        gains, words = top_words(state.logits, count, suppressed, bonus)
-        missing = [(0, 0), (0, 0), (0, k + 1 - count)]
-        gains = ops.pad(gains, missing, constant_values=NEVER)
-        words = ops.pad(words, missing)
+        gains, words = self._best_words(state, self.max_size + 1)
         # Without phrases as many as `Beam` has, so that it is the same search;
         # the first word is never `</s>`.
         some = ops.any(self.phrases.lengths > 0, axis=1) | (state.position == 0)
@@ -263,7 +221,7 @@ class ConstrainedBeam(Beam):
         )
         return super()._finishing(only, state, pool)
 
-    def _live(self, state, found, ranked):
+    def _live(self, state, found):
         """The best of each bank, then the second of each, and so on."""
         ends = found.words == state.eos_id
         active = ~ends & (found.totals > NEVER / 2)
@@ -282,7 +240,7 @@ class ConstrainedBeam(Beam):
         (live,) = gather_beams([taken], order)
         live, best = largest(mask_beyond(self.sizes, live), self.num_hypotheses)
         (order,) = gather_beams([order], ops.cast(best, "int32"))
-        return self._grown(state, found, ranked, live, order)
+        return self._grown(state, found, live, order)
 
 
 def _stood_before(words):
