@@ -33,6 +33,10 @@ class PhraseProgress(PerSentence):
         self.lengths = counts_between(
             "lengths", lengths, 0, ops.shape(words)[2], "those of `words`"
         )
+        if 0 in words.shape[1:]:  # no phrases, of which no maximum is known
+            batch = ops.shape(words)[0]
+            words = ops.zeros((batch, 1, 1), dtype="int32")
+            self.lengths = words[..., 0]
         places = ops.arange(ops.shape(words)[2], dtype="int32")
         inside = places < self.lengths[..., None]
         self.words = ops.where(inside, words, -1)

@@ -214,8 +214,9 @@ class Prefix(Scorer):
         )
 
     def suppressed(self, states, position, vocabulary_size):
-        last = ops.shape(self.words)[1] - 1
-        imposed = self.words[:, ops.minimum(position, last)]
+        # A place more, for a prefix of no words.
+        words = ops.pad(self.words, [(0, 0), (0, 1)])
+        imposed = words[:, ops.minimum(position, ops.shape(words)[1] - 1)]
         others = ops.arange(vocabulary_size, dtype="int32") != imposed[:, None]
         return (others & (position < self.lengths)[:, None])[:, None, :]
 

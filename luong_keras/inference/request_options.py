@@ -30,7 +30,8 @@ class SearchOptions(NamedTuple):
         seed: int32; of samples.
         required: strings; phrases, a tab between two, that must come. One
             with an unknown word is left out.
-        forbidden: strings; phrases that must not come, likewise.
+        forbidden: strings; phrases that must not come. One with an unknown
+            word forbids `<unk>` there.
     """
 
     beam_size: tf.Tensor

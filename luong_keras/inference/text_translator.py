@@ -199,7 +199,8 @@ class TextTranslator(TranslationGraph):
         return results
 
     def _best(self, lines, options, cut, advance=None, first=0):
-        if options:
+        if options and self.decoding.search == "beam":
+            # One sample, where a sentence chooses samples.
             options = NbestSettings(**options, n_best=1)
         lines = text_column(lines, "lines", first)
         results = [""] * len(lines)

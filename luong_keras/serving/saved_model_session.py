@@ -18,6 +18,7 @@ import pickle
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -260,11 +261,13 @@ def session_process(
         for name, inputs in calls
     ]
     program = "luong_keras.serving.saved_model_session"
+    # A pipe that nobody empties would stop the process.
+    errors = tempfile.TemporaryFile()  # noqa: SIM115 -- `process` closes it
     process = subprocess.Popen(
         [sys.executable, "-m", program, str(folder), *options],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=errors,
         # This process may hold the GPU.
         env={
             **os.environ,
@@ -273,6 +276,7 @@ def session_process(
             "CUDA_VISIBLE_DEVICES": "",
         },
     )
+    process.stderr = errors
     assert process.stdin is not None
     with process.stdin, contextlib.suppress(BrokenPipeError):
         pickle.dump(jobs, process.stdin)
@@ -285,8 +289,9 @@ def _read(process: subprocess.Popen):
     try:
         return pickle.load(process.stdout)
     except EOFError as error:
-        lines = process.stderr.read().decode(errors="replace").splitlines()
         code = process.wait()
+        process.stderr.seek(0)
+        lines = process.stderr.read().decode(errors="replace").splitlines()
         message = lines[-1] if lines else "no message"
         if code < 0:
             message = f"the process ended by signal {-code}"

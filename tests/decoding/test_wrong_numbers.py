@@ -160,6 +160,32 @@ def test_one_row_for_all():
         found(strategy, LengthPenalty(one), CoveragePenalty(one), Prefix([[4]]))
 
 
+@pytest.mark.parametrize("shape", [(2, 0, 0), (2, 0, 2), (2, 2, 0)])
+def test_no_words_at_all(shape):
+    phrases = np.zeros(shape, "int32"), np.zeros(shape[:2], "int32")
+    expected = np.array(found(Beam(2)).ids)
+    for same in (
+        found(ConstrainedBeam(2, *phrases)),
+        found(Beam(2), ForbiddenPhrases(*phrases)),
+        found(Beam(2), Prefix(np.zeros((2, 0), "int32"))),
+    ):
+        np.testing.assert_array_equal(np.array(same.ids), expected)
+
+
+@pytest.mark.tensorflow
+def test_a_tensor_as_size_has_a_maximum():
+    import tensorflow as tf
+
+    @tf.function
+    def run(size):
+        return found(Beam(size, max_size=3)).ids
+
+    expected = found(Beam(2)).ids
+    np.testing.assert_array_equal(run(tf.constant(2)), expected)
+    with refused("`max_size` must be given", "where `size` is a tensor"):
+        tf.function(lambda size: found(Beam(size)).ids)(tf.constant(2))
+
+
 @pytest.mark.parametrize("word", [8, 100])
 def test_phrases_outside_the_vocabulary(word):
     phrases = np.full((2, 1, 1), word), np.ones((2, 1), "int32")

@@ -72,6 +72,9 @@ def test_samples_of_a_sentence_are_its_own(translator):
     assert [[t.tokens for t in row] for row in sampling.nbest(SENTENCES)] == [
         [t.tokens for t in row] for row in found
     ]
+    best = [row[0].text for row in found]
+    assert sampling.translate(SENTENCES) == best
+    assert sampling.translate(SENTENCES, seed=7) == best
     mixed = translator.nbest(
         SENTENCES, temperature=[0.0, 1.5, 0.0, 0.0], seed=7, n_best=3
     )
