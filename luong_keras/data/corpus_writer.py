@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import os
 import threading
@@ -25,8 +26,8 @@ from luong_keras.data.pair_checks import (
     FILTERED,
     REASONS,
     SHOWN,
-    PairChecker,
     Preprocess,
+    check_pairs,
     check_scripts,
     shown_pair,
 )
@@ -99,7 +100,9 @@ def write_corpus(
     preprocess = (preprocess_source, preprocess_target)
     prepares = any(prepare is not None for prepare in preprocess)
     alone = _CALLS_ALONE_PREPARING if prepares else _CALLS_ALONE
-    checker = PairChecker(preprocess, filters)
+    check = functools.partial(
+        check_pairs, preprocess=preprocess, filters=filters
+    )
     folder = Path(folder)
     left_out = _LeftOut(strict=max_skipped == 0)
     parts: Counter[int] = Counter()
@@ -113,7 +116,7 @@ def write_corpus(
     )
     with _texts(folder) as files:
         for found, chunk in zip(
-            mapped(checker, rows, processes, alone), chunks, strict=True
+            mapped(check, rows, processes, alone), chunks, strict=True
         ):
             kept: tuple[list[bytes], list[bytes]] = [], []
             for pair, result in zip(chunk, found, strict=True):

@@ -13,7 +13,7 @@ from luong_keras.data import phrasebook
 from luong_keras.data.pair_checks import (
     FILTERED,
     REASONS,
-    PairChecker,
+    check_pair,
     check_scripts,
     pair_hash,
     shown_pair,
@@ -175,7 +175,7 @@ def _noting_repeated(
 
 def _checked(pair: PlacedPair, part: str) -> tuple[str, str]:
     """A development or test pair."""
-    (found,) = PairChecker()([(*pair, None)])
+    found = check_pair(*pair)
     if isinstance(found, str):
         raise ValueError(
             f"Pair {pair.place} of data.{part} cannot be used: "
@@ -337,7 +337,6 @@ def held_out_pairs(
     """
     filters = filters or FilterConfig()
     check_scripts(filters)
-    checker = PairChecker(filters=filters)
     left_out: dict[str, list[Any]] = {}
     maximum = parts * MAX_PAIRS
     # Of more different pairs than this no more are held out.
@@ -347,7 +346,8 @@ def held_out_pairs(
     candidates: dict[int, tuple[int, tuple[str, str]]] = {}
     limit = 1 << 64
     for place, pair in enumerate(pairs):
-        (result,) = checker([(*pair, getattr(pair, "problem", None))])
+        problem = getattr(pair, "problem", None)
+        result = check_pair(*pair, problem, filters=filters)
         if isinstance(result, str):
             first = getattr(pair, "place", place + 1), shown_pair(pair)
             left_out.setdefault(result, [0, *first])[0] += 1

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from luong_keras.config.data import FilterConfig
 from luong_keras.data.corpus import SIDES
@@ -19,8 +18,7 @@ Preprocess = Callable[[str], str]
 Row = tuple[str, str | None, str | None]
 Checked = tuple[bytes, bytes, int] | str
 
-NO_FILTERS = FilterConfig()
-
+_NO_FILTERS = FilterConfig()
 # A sentence of more characters is none: a file without line ends, say. To
 # prepare and to tokenize it would take all memory.
 LONGEST = 20_000
@@ -38,78 +36,59 @@ REASONS = {
 }
 
 
-@dataclass(frozen=True)
-class PairChecker:
-    """The checks of a pair, the same in every process.
+def check_pairs(
+    rows: Iterable[Row],
+    preprocess: tuple[Preprocess | None, Preprocess | None],
+    filters: FilterConfig,
+) -> list[Checked]:
+    """Check a chunk of pairs, in any process alike.
 
-    Attributes:
+    Args:
+        rows: Source, target, and why it is no pair, if it is none.
         preprocess: Applied to the sentences of each side, or None.
         filters: Which pairs are left out on purpose.
+
+    Returns:
+        Of each pair its lines and, where duplicates are left out, its
+        hash; or the reason to leave it out.
     """
+    return [check_pair(*row, preprocess, filters) for row in rows]
 
-    preprocess: tuple[Preprocess | None, Preprocess | None] = (None, None)
-    filters: FilterConfig = NO_FILTERS
 
-    def __post_init__(self) -> None:
-        """Has pairs that no filter looks at pass quickly."""
-        if self.filters == NO_FILTERS:
-            object.__setattr__(self, "filters", NO_FILTERS)
-
-    def __setstate__(self, state: dict) -> None:
-        """The same in another process."""
-        self.__dict__.update(state)
-        self.__post_init__()
-
-    def __call__(self, rows: Iterable[Row]) -> list[Checked]:
-        """Checks a chunk of pairs.
-
-        Args:
-            rows: Source, target, and why it is no pair, if it is none.
-
-        Returns:
-            Of each pair its lines and, where duplicates are left out, its
-            hash; or the reason to leave it out.
-        """
-        return [self._line(*row) for row in rows]
-
-    def _line(
-        self, source: str, target: str | None, problem: str | None
-    ) -> Checked:
-        texts, reason = self._checked((source, target), problem)
-        if reason is not None:
-            return reason
-        try:
-            lines = [text.encode() for text in texts]
-        except UnicodeEncodeError:
-            return "not UTF-8"
-        hashed = pair_hash(*texts) if self.filters.duplicates else 0
-        return lines[0], lines[1], hashed
-
-    def _checked(
-        self, pair: tuple, problem: str | None
-    ) -> tuple[list[str], str | None]:
-        """Returns the two texts, or the reason why there are none."""
-        texts: list[str] = []
-        if problem is not None:
-            return texts, problem
-        if pair[1] is None:
-            return texts, "no second column"
-        for side, text, prepare in zip(
-            SIDES, pair, self.preprocess, strict=True
-        ):
-            if len(text) > LONGEST:
-                return texts, "too long"
-            # As the graph does with the text of a translation.
-            text = one_line(text)
-            if prepare is not None:
-                text = prepare(text)
-            text = _stripped(text)
-            if not text or text.isspace():
-                return texts, f"empty {side}"
-            texts.append(text)
-        if self.filters is NO_FILTERS:
-            return texts, None
-        return texts, filtered(texts[0], texts[1], self.filters)
+def check_pair(
+    source: str,
+    target: str | None,
+    problem: str | None = None,
+    preprocess: tuple[Preprocess | None, Preprocess | None] = (None, None),
+    filters: FilterConfig = _NO_FILTERS,
+) -> Checked:
+    """Check one pair, as `check_pairs` does."""
+    if problem is not None:
+        return problem
+    if target is None:
+        return "no second column"
+    texts = []
+    for side, text, prepare in zip(
+        SIDES, (source, target), preprocess, strict=True
+    ):
+        if len(text) > LONGEST:
+            return "too long"
+        # As the graph does with the text of a translation.
+        text = one_line(text)
+        if prepare is not None:
+            text = prepare(text)
+        text = _stripped(text)
+        if not text or text.isspace():
+            return f"empty {side}"
+        texts.append(text)
+    reason = filtered(texts[0], texts[1], filters)
+    if reason is not None:
+        return reason
+    try:
+        lines = [text.encode() for text in texts]
+    except UnicodeEncodeError:
+        return "not UTF-8"
+    return lines[0], lines[1], pair_hash(*texts) if filters.duplicates else 0
 
 
 def _stripped(text: str) -> str:

@@ -700,8 +700,8 @@ MUTATIONS = [
     Mutation(
         "held out whatever is filtered",
         "data/datasets.py",
-        "checker = PairChecker(filters=filters)",
-        "checker = PairChecker()",
+        "result = check_pair(*pair, problem, filters=filters)",
+        "result = check_pair(*pair, problem)",
         ("tests/data/test_corpus_writing.py",),
     ),
     Mutation(
