@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Sequence
 from typing import Any
 
 from luong_keras.config import RunConfig
+from luong_keras.config.values import with_values
 from luong_keras.data.datasets import requested_columns
 from luong_keras.data.text_files import is_columns, read_text, text_sources
 from luong_keras.evaluation.metrics.bleu import language_of_script
@@ -125,11 +125,8 @@ def _target(config: RunConfig, references: Sequence[str]) -> Target:
 def _changed(
     config: RunConfig, languages: dict[str, Any], metric: str
 ) -> RunConfig:
-    return dataclasses.replace(
-        config,
-        data=dataclasses.replace(config.data, **languages),
-        training=dataclasses.replace(config.training, metric=metric),
-    )
+    values = {f"data.{name}": value for name, value in languages.items()}
+    return with_values(config, {**values, "training.metric": metric})
 
 
 def _is_prefix(train: Any) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import datetime
 import importlib.metadata
 import json
@@ -17,7 +16,11 @@ import keras
 
 import luong_keras
 from luong_keras.config import DecodingConfig, RunConfig
-from luong_keras.config.values import config_from_dict, config_to_dict
+from luong_keras.config.values import (
+    config_from_dict,
+    config_to_dict,
+    with_values,
+)
 from luong_keras.files.atomic_file import read_json, write_json, write_text
 from luong_keras.files.path_checks import no_link
 from luong_keras.ops.devices import decided
@@ -74,15 +77,12 @@ def check_resumable(config: RunConfig, run: RunFolder) -> None:
         return
     old = run_config(run.path, own_files=False)
     # A text may have fewer words than were asked for.
-    model = dataclasses.replace(
-        config.model,
-        source_vocabulary_size=old.model.source_vocabulary_size,
-        target_vocabulary_size=old.model.target_vocabulary_size,
-    )
+    sizes = {
+        "model.source_vocabulary_size": old.model.source_vocabulary_size,
+        "model.target_vocabulary_size": old.model.target_vocabulary_size,
+    }
     run.check_config(
-        config_to_dict(dataclasses.replace(config, model=model)),
-        MAY_CHANGE,
-        _DEFAULTS,
+        config_to_dict(with_values(config, sizes)), MAY_CHANGE, _DEFAULTS
     )
     trained = trained_epochs(run)
     if config.training.epochs < trained:
@@ -106,8 +106,7 @@ def decide_precision(config: RunConfig, run: RunFolder) -> RunConfig:
         chosen = run_config(run.path, own_files=False).model.precision
     else:
         chosen = decided(config.model.precision)
-    model = dataclasses.replace(config.model, precision=chosen)
-    return dataclasses.replace(config, model=model)
+    return with_values(config, {"model.precision": chosen})
 
 
 def trained_epochs(run: RunFolder) -> int:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any
 
 from luong_keras.alignment.dictionary import read_dictionary, read_lexicon
 from luong_keras.config import DecodingConfig, RunConfig
-from luong_keras.config.values import config_from_dict
+from luong_keras.config.values import config_from_dict, with_values
 from luong_keras.files.atomic_file import write_text
 from luong_keras.files.path_checks import safe_join
 from luong_keras.training.run_folder import RunFolder
@@ -43,8 +42,7 @@ def copy_word_lists(config: RunConfig, run: RunFolder) -> RunConfig:
         if path.resolve() != own.resolve():
             run.path.mkdir(parents=True, exist_ok=True)
             write_text(own, path.read_text(encoding="utf-8"))
-        decoding = _with_file(config.decoding, name, own)
-        config = dataclasses.replace(config, decoding=decoding)
+        config = with_values(config, {f"decoding.{name}": str(own)})
     return config
 
 
@@ -53,8 +51,7 @@ def with_relative_paths(config: RunConfig, run: RunFolder) -> RunConfig:
     for name in _READERS:
         own = getattr(run, name)
         if getattr(config.decoding, name) == str(own):
-            decoding = _with_file(config.decoding, name, own.name)
-            config = dataclasses.replace(config, decoding=decoding)
+            config = with_values(config, {f"decoding.{name}": own.name})
     return config
 
 
@@ -80,15 +77,8 @@ def own_word_lists(decoding: DecodingConfig, run: RunFolder) -> DecodingConfig:
                 "Python: Translator.from_run(..., "
                 f"decoding=DecodingConfig({name}=...))."
             ) from None
-        decoding = _with_file(decoding, name, path)
+        decoding = decoding.with_(**{name: str(path)})
     return decoding
-
-
-def _with_file(
-    decoding: DecodingConfig, name: str, path: str | Path
-) -> DecodingConfig:
-    change: dict[str, Any] = {name: str(path)}
-    return dataclasses.replace(decoding, **change)
 
 
 def run_config(folder: str | Path, own_files: bool = True) -> RunConfig:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from luong_keras.config import DataConfig, RunConfig
+from luong_keras.config.values import with_values
 from luong_keras.data.batch_order import shuffled_range
 from luong_keras.data.corpus import SIDES, Corpus
 from luong_keras.data.token_ids import select_pairs, token_ids
@@ -200,12 +201,11 @@ def sampled_lines(
 
 def fit_vocabulary_sizes(config: RunConfig, source, target) -> RunConfig:
     """A small corpus may have fewer words than were asked for."""
-    model = dataclasses.replace(
-        config.model,
-        source_vocabulary_size=source.vocabulary_size,
-        target_vocabulary_size=target.vocabulary_size,
-    )
-    return dataclasses.replace(config, model=model)
+    sizes = {
+        "model.source_vocabulary_size": source.vocabulary_size,
+        "model.target_vocabulary_size": target.vocabulary_size,
+    }
+    return with_values(config, sizes)
 
 
 def fit_length_limit(
@@ -253,7 +253,8 @@ def fit_length_limit(
 def _with_limit(
     config: RunConfig, ratio: float, offset: float | None
 ) -> RunConfig:
-    decoding = dataclasses.replace(
-        config.decoding, max_length_ratio=ratio, max_length_offset=offset
-    )
-    return dataclasses.replace(config, decoding=decoding)
+    limit = {
+        "decoding.max_length_ratio": ratio,
+        "decoding.max_length_offset": offset,
+    }
+    return with_values(config, limit)
