@@ -9,6 +9,7 @@ import numpy as np
 
 from luong_keras.inference.request_options import SearchOptions
 from luong_keras.inference.search_options import (
+    BEAM_OPTIONS,
     SEARCH_OPTIONS,
     option_column,
 )
@@ -59,12 +60,12 @@ class LineSearch:
                 where no option says it.
         """
         columns = self._columns(options, len(lines))
-        search = self._plain if columns is None else self._with_options
+        search = self._with_options[len(columns)] if columns else self._plain
 
         def answered(places):
             text = tf.constant([lines[i] for i in places])
             chosen = [num_return_sequences]
-            if columns is not None:
+            if columns:
                 chosen = [column[places] for column in columns]
             found = search(text, *chosen)
             return places, {name: t.numpy() for name, t in found.items()}
@@ -90,17 +91,23 @@ class LineSearch:
         yield from in_threads(answered, batches, threads)
 
     def _columns(self, options, count):
-        """The columns of all options, where there are any."""
+        """The columns of the options, where there are any.
+
+        Those of a beam alone, where no other is given: a smaller graph.
+        """
         if unknown := [name for name in options if name not in SEARCH_OPTIONS]:
             raise TypeError(
                 f"Expected: options of a search, {', '.join(SEARCH_OPTIONS)}. "
                 f"Received: {', '.join(unknown)}."
             )
-        if all(value is None for value in options.values()):
-            return None
+        given = {name for name, value in options.items() if value is not None}
+        if not given:
+            return []
+        samples = self._graph.decoding.search == "sampling"
+        of_beam = not samples and given <= {*BEAM_OPTIONS}
         columns = {
             name: option_column(name, options.get(name), count)
-            for name in SEARCH_OPTIONS
+            for name in (BEAM_OPTIONS if of_beam else SEARCH_OPTIONS)
         }
         self._check_sizes(columns)
         return list(columns.values())
@@ -117,7 +124,9 @@ class LineSearch:
                 "decoding.beam_size or max_beam_size."
             )
         beams = np.where(beams > 0, beams, decoding.beam_size)
-        most = np.where(columns["temperature"] > 0, maximum, beams)
+        most = beams
+        if "temperature" in columns:
+            most = np.where(columns["temperature"] > 0, maximum, beams)
         if decoding.stack_size is not None:
             most = np.full_like(most, decoding.stack_size)
         for place in np.flatnonzero(columns["n_best"] > most)[:1]:
@@ -130,14 +139,21 @@ class LineSearch:
 
     @functools.cached_property
     def _with_options(self):
-        """The search with options as a graph, traced at its first use."""
+        """Graphs of the search by their number of options.
+
+        They are traced at their first use.
+        """
         kinds = [option.kind for option in SEARCH_OPTIONS.values()]
-        return tf.function(
-            lambda text, *columns: self._graph.translate_batch(
-                text, SearchOptions(*columns)
-            ),
-            input_signature=[
-                tf.TensorSpec([None], kind) for kind in (tf.string, *kinds)
-            ],
-            autograph=False,
-        )
+        return {
+            number: tf.function(
+                lambda text, *columns: self._graph.translate_batch(
+                    text, SearchOptions(*columns)
+                ),
+                input_signature=[
+                    tf.TensorSpec([None], kind)
+                    for kind in (tf.string, *kinds[:number])
+                ],
+                autograph=False,
+            )
+            for number in (len(BEAM_OPTIONS), len(SEARCH_OPTIONS))
+        }

@@ -84,6 +84,23 @@ def test_samples_of_a_sentence_are_its_own(translator):
         assert [t.tokens for t in mixed[row]] == [t.tokens for t in beams[row]]
 
 
+def test_options_of_a_beam_alone_are_those_of_any_search(translator):
+    options = {
+        "beam_size": [5, 1, 2, 5],
+        "n_best": [2, 1, 1, 2],
+        "length_penalty": [0.0, 1.0, 0.5, 1.0],
+        "prefix": ["das", "", "ein", ""],
+        "replace_unknown": [1, 0, 1, 0],
+    }
+    found = translator.nbest(SENTENCES, **options)
+    same = translator.nbest(SENTENCES, **options, temperature=0.0)
+    for one, other in zip(found, same, strict=True):
+        assert [t.text for t in one] == [t.text for t in other]
+        np.testing.assert_allclose(
+            [t.score for t in one], [t.score for t in other], rtol=1e-5
+        )
+
+
 def test_phrases_that_must_and_must_not_come(translator):
     found = translator.nbest(
         SENTENCES,
