@@ -168,7 +168,7 @@ class Beam(DecodingStrategy):
     # Parts.
 
     def _first_state(self, batch):
-        """What the strategy keeps of the empty hypothesis, (B, 1, ...) each."""
+        """State of the empty hypothesis, (B, 1, ...) each."""
         return ()
 
     def _candidates(self, state):

@@ -5,11 +5,10 @@ The dictionary and the shortlist of a run lie in its folder.
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 from luong_keras.alignment.dictionary import read_dictionary, read_lexicon
-from luong_keras.config import DecodingConfig, RunConfig
+from luong_keras.config import RunConfig
 from luong_keras.config.values import config_from_dict, with_values
 from luong_keras.files.atomic_file import write_text
 from luong_keras.files.path_checks import safe_join
@@ -55,14 +54,14 @@ def with_relative_paths(config: RunConfig, run: RunFolder) -> RunConfig:
     return config
 
 
-def own_word_lists(decoding: DecodingConfig, run: RunFolder) -> DecodingConfig:
-    """The search that the folder names, with files that are its own.
+def own_word_lists(config: RunConfig, run: RunFolder) -> RunConfig:
+    """The settings of the folder, with word lists that are its own.
 
     Raises:
         ValueError: where one of them lies elsewhere.
     """
     for name in _READERS:
-        given = getattr(decoding, name)
+        given = getattr(config.decoding, name)
         if given is None:
             continue
         try:
@@ -77,8 +76,8 @@ def own_word_lists(decoding: DecodingConfig, run: RunFolder) -> DecodingConfig:
                 "Python: Translator.from_run(..., "
                 f"decoding=DecodingConfig({name}=...))."
             ) from None
-        decoding = decoding.with_(**{name: str(path)})
-    return decoding
+        config = with_values(config, {f"decoding.{name}": str(path)})
+    return config
 
 
 def run_config(folder: str | Path, own_files: bool = True) -> RunConfig:
@@ -106,8 +105,4 @@ def run_config(folder: str | Path, own_files: bool = True) -> RunConfig:
         config = config_from_dict(values)
     except ValueError as error:
         raise ValueError(f"{run.config}: {error}") from None
-    if not own_files:
-        return config
-    return dataclasses.replace(
-        config, decoding=own_word_lists(config.decoding, run)
-    )
+    return own_word_lists(config, run) if own_files else config
