@@ -46,6 +46,8 @@ def translator():
 def connect(server, interface, **settings):
     root, _, name = server.rest_url.partition("/v1/models/")
     url = root if interface == "rest" else f"grpc://{server.grpc_target}"
+    # The first request of a signature takes long on a busy machine.
+    settings = {"timeout": 300, **settings}
     return TranslationClient(url, name, **settings)
 
 
