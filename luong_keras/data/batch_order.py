@@ -1,4 +1,4 @@
-"""Shuffling: the lines of a batch as a pure function of the step."""
+"""Shuffling that makes the lines of a batch a pure function of the step."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class BatchOrder:
         seed: Likewise.
         batching: Likewise.
         pool_batches: Likewise.
-        mixture: What an epoch takes of each source; None where every pair
-            comes once.
+        mixture: The pairs that an epoch takes from each source; None if each
+            pair occurs once per epoch.
 
     Raises:
-        ValueError: An argument is out of its range.
+        ValueError: If an argument is out of range.
     """
 
     def __init__(
@@ -68,28 +68,28 @@ class BatchOrder:
 
     @property
     def pairs_per_epoch(self) -> int:
-        """The number of pairs that are used."""
+        """The number of pairs per epoch."""
         return len(self._pairs.lines)
 
     @property
     def steps_per_epoch(self) -> int:
-        """The number of batches of an epoch."""
+        """The number of batches per epoch."""
         return -(-len(self._pairs.lines) // self.batch_size)
 
     @property
     def pools_per_epoch(self) -> int:
-        """The number of pools of an epoch."""
+        """The number of pools per epoch."""
         return -(-self.steps_per_epoch // self.pool_batches)
 
     def pool_lines(self, epoch: int, pool: int) -> list[np.ndarray]:
-        """Computes which lines of the corpus make the batches of a pool.
+        """Compute the lines of the corpus in the batches of a pool.
 
         Args:
             epoch: The epoch, from 0.
             pool: The pool in the epoch, from 0.
 
         Returns:
-            Line numbers (B,) of each batch, in the order of training.
+            (B,) line numbers of each batch, in the order of training.
         """
         size = self.pool_batches * self.batch_size
         count = len(self._pairs.lines)
@@ -111,33 +111,33 @@ class BatchOrder:
             self._pairs.target_lengths[lines],
             self._pairs.source_lengths[lines],
             self.batch_size,
-            # No seed of an epoch is negative, so the two never coincide.
+            # The seeds of epochs are not negative, so the two never coincide.
             seed=(-1 - self.seed, epoch * self.pools_per_epoch + pool),
         )
 
     def lines(self, step: int) -> np.ndarray:
-        """Computes which lines of the corpus make the batch of a step.
+        """Compute the lines of the corpus in the batch of a step.
 
         Args:
             step: The global step, from 0.
 
         Returns:
-            Line numbers (B,), from 0.
+            (B,) line numbers, from 0.
         """
         epoch, place = divmod(step, self.steps_per_epoch)
         pool, place = divmod(place, self.pool_batches)
         return self.pool_lines(epoch, pool)[place]
 
     def shapes(self, epoch: int = 0, widths: Sequence[int] = ()) -> np.ndarray:
-        """Computes the shapes of an epoch's batches.
+        """Compute the shapes of an epoch's batches.
 
         Args:
             epoch: The epoch, from 0.
             widths: As in `dataset`.
 
         Returns:
-            Rows, columns of `source` and columns of `target_in` of each
-            batch, (N, 3).
+            (N, 3) integer array: for each batch the rows, the columns of
+            `source` and the columns of `target_in`.
         """
         found = []
         for pool in range(self.pools_per_epoch):
@@ -152,7 +152,7 @@ class BatchOrder:
     def padding_share(
         self, epoch: int = 0, widths: Sequence[int] = ()
     ) -> float:
-        """Computes how much of an epoch's batches is padding.
+        """Compute the share of padding in an epoch's batches.
 
         Args:
             epoch: The epoch, from 0.
@@ -180,22 +180,23 @@ class BatchOrder:
 
 
 class Mixture:
-    """The pairs of each source in an epoch, by the sources' weights.
+    """A mixture of several sources by weight.
 
-    An epoch has as many pairs as all sources together, and of each source its
-    share of them. The pairs of a source follow each other in passes: one pass
-    contains each of them once, in its own order, and an epoch continues where
-    the last one stopped. So frequent sources repeat evenly, and every pair of a
-    rare source comes in the end. All of it is a pure function of the seed and
-    the epoch.
+    An epoch has as many pairs as all sources together; the weights determine
+    the share of each source. The pairs of a source are used in passes: a pass
+    contains each pair once, in a new order, and an epoch
+    continues the pass of the epoch before. Frequent sources thus repeat
+    evenly, and each pair of a rare source is used eventually. The mixture is
+    a pure function of the seed and the epoch.
 
     Args:
-        counts: The pairs of each source; they lie one source after the other.
-        weights: How much of the epoch each source is, relative to the others.
-        seed: A number from 0; another one gives other orders.
+        counts: The number of pairs of each source, in the order of the corpus.
+        weights: The relative weight of each source in an epoch.
+        seed: The seed of the orders, at least 0.
 
     Raises:
-        ValueError: The numbers do not go together, or a source has no pair.
+        ValueError: If the numbers of counts and weights differ, a weight is
+            not positive, or a source has no pair.
 
     Example:
         >>> mixture = Mixture([2, 6], [3, 1], seed=1)
@@ -230,32 +231,32 @@ class Mixture:
         self.shares = _shares(int(self.counts.sum()), self.weights)
 
     def places(self, start: int, stop: int, epoch: int) -> np.ndarray:
-        """Computes which pairs stand at some places of an epoch.
+        """Compute the pairs at a range of places in an epoch.
 
         Args:
             start: The first place, from 0.
-            stop: The place after the last one, at most the pairs of all.
+            stop: The place after the last one, at most the number of pairs.
             epoch: The epoch, from 0.
 
         Returns:
-            Numbers of pairs, (stop - start,), int64.
+            (stop - start,) int64 array, the numbers of the pairs.
         """
         total = int(self.counts.sum())
         mixed = shuffled_range(start, stop, total, seed=(self.seed, epoch))
         starts = np.cumsum(self.shares) - self.shares
         source = np.searchsorted(starts, mixed, side="right") - 1
-        # Of sources without a share in the epoch one begins where another
-        # does: the last of them is the one that has some.
+        # A source without a share starts at the same place as the next one:
+        # side="right" finds the last of them, which has a share.
         place = epoch * self.shares[source] + mixed - starts[source]
         passes, place = np.divmod(place, self.counts[source])
-        # No number of a source is that of the epoch's own order.
+        # The seeds of sources never coincide with the seed of the epoch.
         seeds = np.stack([self.seed + ((source + 1) << 32), passes], -1)
         drawn = shuffled_places(place, self.counts[source], seeds)
         return drawn + (np.cumsum(self.counts) - self.counts)[source]
 
 
 def _shares(total: int, weights: Sequence[float]) -> np.ndarray:
-    """The pairs of each source in an epoch, which are `total` together.
+    """Compute the number of pairs of each source; the sum is `total`.
 
     Example:
         >>> _shares(10, (1.0, 1.0, 1.0)).tolist()
@@ -263,28 +264,28 @@ def _shares(total: int, weights: Sequence[float]) -> np.ndarray:
     """
     exact = total * np.array(weights) / sum(weights)
     shares = np.floor(exact).astype(np.int64)
-    # What is left goes to those that lost most by the rounding.
+    # The rest goes to the sources that lost the most by rounding down.
     order = np.argsort(-(exact - shares), kind="stable")
     shares[order[: total - int(shares.sum())]] += 1
     return shares
 
 
-_FIRST_SEED = 498247692  # of the three that the operation takes
+_FIRST_SEED = 498247692  # the first of the operation's three seeds
 
 
 def shuffled_range(
     start: int, stop: int, count: int, seed: tuple[int, int]
 ) -> np.ndarray:
-    """Computes a part of a shuffled `range(count)` without the rest.
+    """Compute a part of a shuffled `range(count)` without the rest.
 
     Args:
         start: The first place.
         stop: The place after the last one, at most `count`.
-        count: How many numbers are shuffled.
-        seed: Two integers; each pair gives another order.
+        count: The number of integers that are shuffled.
+        seed: Two integers; each pair of integers gives another order.
 
     Returns:
-        The numbers at these places, (stop - start,), int64.
+        (stop - start,) int64 array, the numbers at these places.
 
     Example:
         >>> whole = shuffled_range(0, 10, 10, seed=(1, 0))
@@ -294,7 +295,7 @@ def shuffled_range(
         >>> part.tolist() == whole[4:6].tolist()
         True
     """
-    if stop <= start:  # The op refuses an empty range.
+    if stop <= start:  # The operation does not accept an empty range.
         return np.zeros(0, np.int64)
     with tf.device("CPU:0"):
         return tf.random.experimental.index_shuffle(
@@ -307,15 +308,15 @@ def shuffled_range(
 def shuffled_places(
     places: np.ndarray, counts: np.ndarray, seeds: np.ndarray
 ) -> np.ndarray:
-    """Computes single places of several shuffled ranges.
+    """Compute one number of each of several shuffled ranges.
 
     Args:
-        places: A place in each range, (n,).
-        counts: How many numbers are shuffled in each, (n,).
-        seeds: The two integers of each order, (n, 2).
+        places: (n,) integer array, a place in each range.
+        counts: (n,) integer array, the length of each range.
+        seeds: (n, 2) integer array, the seed of each range.
 
     Returns:
-        The numbers at these places, (n,), int64.
+        (n,) int64 array, the numbers at these places.
 
     Example:
         >>> seeds = np.array([[1, 0]] * 2)
@@ -327,8 +328,8 @@ def shuffled_places(
     if not places.size:
         return np.zeros(0, np.int64)
     with tf.device("CPU:0"):
-        # As `index_shuffle`, whose seeds of more than one order are refused
-        # for their shape.
+        # This is what `index_shuffle` calls; `index_shuffle` itself does not
+        # accept several seeds, because of their shape.
         return tf.raw_ops.RandomIndexShuffle(
             index=tf.constant(places, tf.int64),
             seed=tf.pad(
@@ -348,14 +349,15 @@ def pool_batches(
     batch_size: int,
     seed: tuple[int, int],
 ) -> list[np.ndarray]:
-    """Puts sentences of like length into batches.
+    """Put sentences of similar length into batches.
 
     Args:
-        lines: Line numbers of a pool, (n,), in shuffled order.
-        target_lengths: Their target lengths, by which they are sorted first.
-        source_lengths: Their source lengths, by which ties are broken.
-        batch_size: Lines a batch; the last, longest ones may be fewer.
-        seed: Two integers that decide the order of the batches.
+        lines: (n,) line numbers of a pool, in shuffled order.
+        target_lengths: (n,) target lengths, the first key of the sorting.
+        source_lengths: (n,) source lengths, the second key.
+        batch_size: The lines per batch; the batch of the longest lines may be
+            smaller.
+        seed: Two integers that determine the order of the batches.
 
     Returns:
         The line numbers of each batch, in the order of training.
@@ -372,12 +374,13 @@ def pool_batches(
 def sorted_batches(
     lines: np.ndarray, target_lengths: np.ndarray, batch_size: int
 ) -> list[np.ndarray]:
-    """Cuts a chunk of lines into batches as the authors' program does.
+    """Cut a chunk of lines into batches as the authors' program does.
 
     Args:
-        lines: Line numbers of a chunk, (n,), in the order of the file.
-        target_lengths: Their target lengths; equal ones keep their order.
-        batch_size: Lines a batch; the last, longest ones may be fewer.
+        lines: (n,) line numbers of a chunk, in the order of the file.
+        target_lengths: (n,) target lengths; lines of equal length keep their
+            order.
+        batch_size: The lines per batch; the last batch may be smaller.
 
     Returns:
         The line numbers of each batch, from short to long.

@@ -1,4 +1,4 @@
-"""Batches for training, of which any one can be read without the others."""
+"""Training batches with random access: each is read independently."""
 
 from __future__ import annotations
 
@@ -22,49 +22,49 @@ from luong_keras.with_tensorflow import tf
 
 
 class TrainingBatches(BatchOrder):
-    """The batches of all epochs, numbered by the global step.
+    """Training batches of all epochs, numbered by the global step.
 
-    An epoch shuffles the whole corpus. Each `pool_batches * batch_size` pairs
-    in a row are sorted by target and source length and cut into batches,
-    which are shuffled. This is a pure function of `seed` and the epoch, so
-    the position in the data is one integer, the step: `dataset(start, stop)`
-    starts anywhere and gives the batches a run from step 0 would have had.
-    The authors' program has an order of its own, see `batching`.
+    An epoch shuffles the whole corpus and divides it into pools of
+    `pool_batches * batch_size` pairs. Each pool is sorted by target and source
+    length and cut into batches, which are shuffled. The order is a pure
+    function of `seed` and the epoch, so the step alone is the position in the
+    data: `dataset(start, stop)` may start anywhere and gives the batches of a
+    run from step 0. The authors' program has another order: see `batching`.
 
     Lengths are counted once, at construction, and kept in the corpus's
-    folder; so the number of steps of an epoch is known and the same for all.
-    Pairs with a side of no tokens are left out.
+    folder. All epochs have the same, known number of steps. Pairs with a side
+    of no tokens are left out.
 
     Args:
         corpus: The sentence pairs.
-        source_tokenizer: Turns source sentences into ids.
-        target_tokenizer: Turns target sentences into ids.
-        batch_size: Pairs a batch. Only an epoch's last pool has one smaller
-            batch, where the pairs do not divide.
-        seed: A number from 0; another one gives other orders.
-        max_length: The most tokens of a side, `<s>` and `</s>` not counted.
+        source_tokenizer: The tokenizer of the source sentences.
+        target_tokenizer: The tokenizer of the target sentences.
+        batch_size: The number of pairs per batch. If it does not divide the
+            pairs, one batch in the last pool of an epoch is smaller.
+        seed: The seed of the order, at least 0.
+        max_length: The most tokens of a side, without `<s>` and `</s>`.
             The paper drops pairs of more than 50 words.
-        over_long: What to do with a longer pair: `"drop"` it, or `"truncate"`
-            each side after `max_length` tokens; or `"truncate_source_left"`,
-            which cuts the target so and of the source its first tokens: what an
-            encoder that reads in reverse would read last.
-        batching: `"sorted_pools"`, or `"authors"`: every epoch takes the
-            lines in their order, and each pool is sorted by target length
-            alone and cut into batches that stay sorted.
-        pool_batches: Batches a pool; more give less padding and less
-            randomness. 64 when None, and 100, as in the authors' program,
-            for its batching.
-        weights: How often the pairs of each of the corpus's sources come,
-            relative to the others: see `luong_keras.data.batch_order.Mixture`.
-            Every pair comes once an epoch when None.
+        over_long: The treatment of longer pairs: `"drop"`; `"truncate"`,
+            which keeps the first `max_length` tokens of each side; or
+            `"truncate_source_left"`, which keeps the last source tokens
+            instead, because a reversing encoder reads the first ones last.
+        batching: `"sorted_pools"`, or `"authors"`: each epoch keeps the order
+            of the lines, and each pool is sorted by target length only and
+            cut into batches that stay sorted.
+        pool_batches: The number of batches per pool. Larger pools mean less
+            padding and less randomness. By default 64, or 100 with
+            `batching="authors"`, as in the authors' program.
+        weights: The relative frequency of the pairs of each source of the
+            corpus: see `luong_keras.data.batch_order.Mixture`. By default
+            each pair occurs once per epoch.
 
     Attributes:
-        dropped: How many pairs were too long and left out.
-        cut: How many pairs were too long and are cut.
-        empty: How many pairs were left out for a side of no tokens.
+        dropped: The number of pairs left out because they were too long.
+        cut: The number of pairs cut because they were too long.
+        empty: The number of pairs left out for a side of no tokens.
 
     Raises:
-        ValueError: An argument is out of its range, or no pair is left.
+        ValueError: If an argument is out of range, or no pair is left.
 
     Example:
         >>> import tempfile
@@ -105,7 +105,7 @@ class TrainingBatches(BatchOrder):
         )
         mixture = None
         if weights is not None:
-            # Of the last sources no pair may be left.
+            # The last sources may have no pairs in the corpus.
             sizes = corpus.parts + [0] * (len(weights) - len(corpus.parts))
             ends = np.searchsorted(pairs.lines, np.cumsum(sizes))
             counts = np.diff(ends, prepend=0).tolist()
@@ -124,7 +124,7 @@ class TrainingBatches(BatchOrder):
 
     @property
     def fingerprint(self) -> str:
-        """A hash of all that decides the batches, to check at a resume."""
+        """A hash of everything that determines the batches."""
         parts: dict[str, Any] = {
             "corpus": self.corpus.fingerprint,
             "source": self.source_tokenizer.fingerprint,
@@ -151,24 +151,24 @@ class TrainingBatches(BatchOrder):
         row_multiple: int | None = None,
         widths: Sequence[int] = (),
     ) -> tf.data.Dataset:
-        """Makes the batches of some steps, or one process's rows of them.
+        """Return the batches of a range of steps, or one process's rows.
 
-        The first batch costs at most one pool, wherever it is. The batches
-        are the same however many processes there are; each reads all lines
-        of them, so nothing has to be agreed.
+        Reaching the first batch costs at most one pool, wherever it is. The
+        batches do not depend on the number of processes. Each process reads
+        all lines of a batch, so the processes need not communicate.
 
         Args:
             start_step: The first global step, from 0.
             stop_step: The step after the last one; in any later epoch.
-            rank: The process, from 0.
-            world: How many processes there are.
-            row_multiple: What the number of rows of the whole batch is padded
-                to a multiple of, `world` where None; for the number of
-                devices. The rows that are added hold no word.
-            widths: What the numbers of columns are chosen from, in ascending
-                order, for a compiler that takes a new shape for a new
-                program: `luong_keras.data.padding.WIDTHS`. By default the
-                longest sentence of the batch decides.
+            rank: The number of the process, from 0.
+            world: The number of processes.
+            row_multiple: The rows of the whole batch are padded to a multiple
+                of this number, such as the number of devices; `world` when
+                None. The added rows hold only padding.
+            widths: The numbers of columns to choose from, in ascending order,
+                such as `luong_keras.data.padding.WIDTHS`, for a compiler that
+                compiles one program per shape. By default a batch is as wide
+                as its longest sentence.
 
         Returns:
             A dataset of `stop_step - start_step` dicts of int32 tensors,
@@ -177,7 +177,8 @@ class TrainingBatches(BatchOrder):
             end.
 
         Raises:
-            ValueError: The steps are not in order, or there is no such rank.
+            ValueError: If the steps are not in order, or the rank or the row
+                multiple is out of range.
         """
         if row_multiple is None:
             row_multiple = world
@@ -199,7 +200,7 @@ class TrainingBatches(BatchOrder):
         ).prefetch(8)
 
     def _batches(self, start: int, stop: int) -> Iterator[dict]:
-        """Reads the batches of some steps."""
+        """Yield the batches of a range of steps."""
         step = start
         while step < stop:
             epoch, place = divmod(step, self.steps_per_epoch)
@@ -210,7 +211,7 @@ class TrainingBatches(BatchOrder):
                 step += 1
 
     def _rows(self, lines: np.ndarray) -> tuple[Sequence, Sequence]:
-        """The ids of both sides of a batch, without `<s>` and `</s>`."""
+        """Read the ids of both sides, without `<s>` and `</s>`."""
         keep_end = self.over_long == "truncate_source_left"
         return (
             self._pairs.source.rows(lines, self.max_length, keep_end),

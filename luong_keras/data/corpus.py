@@ -1,4 +1,4 @@
-"""A parallel corpus on disk, from which any lines are read at once."""
+"""A parallel corpus on disk, with random access to its lines."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ import numpy as np
 
 SIDES = ("source", "target")
 COUNTS_FILE = "corpus.json"
-FORMAT = 1  # Raised when the files change in kind.
+FORMAT = 1  # increased when the format of the files changes
 
 
 class Corpus:
     r"""Sentence pairs in a folder, read by number through a memory map.
 
-    The folder is written by `luong_keras.data.corpus_writer.write_corpus`:
+    `luong_keras.data.corpus_writer.write_corpus` writes the folder:
 
-    - `source.txt`, `target.txt`: a sentence a line, UTF-8, ended by `\n`;
+    - `source.txt`, `target.txt`: UTF-8, one sentence per line, ended by `\n`;
     - `corpus.json`: counts and checksums. It is written last, so a folder
-      without it is one whose writing was interrupted.
+      without it is incomplete.
 
-    Use `Corpus.open`.
+    Use `Corpus.open` to open a corpus.
 
     Args:
         folder: The folder.
@@ -46,19 +46,19 @@ class Corpus:
 
     @classmethod
     def open(cls, folder: str | Path, verify: bool = True) -> Corpus:
-        """Opens a corpus that was written before.
+        """Open an existing corpus.
 
         Args:
             folder: The folder given to `write_corpus`.
-            verify: Whether to read all files once and compare checksums
-                (about a second a gigabyte); sizes are compared in any case.
+            verify: Whether to read all files and compare checksums (about a
+                second per gigabyte); sizes are always compared.
 
         Returns:
             The corpus.
 
         Raises:
-            FileNotFoundError: There is no complete corpus in the folder.
-            ValueError: The files are not those that were written.
+            FileNotFoundError: If the folder has no complete corpus.
+            ValueError: If the files are damaged or have another format.
         """
         folder = Path(folder)
         path = folder / COUNTS_FILE
@@ -86,22 +86,22 @@ class Corpus:
         return cls(folder, description)
 
     def __len__(self) -> int:
-        """Returns the number of sentence pairs."""
+        """Return the number of sentence pairs."""
         return self.description["pairs"]
 
     @property
     def skipped(self) -> dict[str, dict[str, Any]]:
-        """Pairs left out: by reason, their count and first line numbers."""
+        """Bad pairs that were left out: by reason, count and first places."""
         return self.description["skipped"]
 
     @property
     def filtered(self) -> dict[str, dict[str, Any]]:
-        """Pairs left out on purpose: by reason, count, places, examples."""
+        """Pairs that filters left out: by reason, count, places, examples."""
         return self.description.get("filtered", {})
 
     @property
     def parts(self) -> list[int]:
-        """The pairs of each of its sources, which follow each other."""
+        """The number of pairs of each source, in the order of the corpus."""
         return self.description.get("parts", [len(self)])
 
     @property
@@ -114,7 +114,7 @@ class Corpus:
         ).hexdigest()
 
     def side(self, side: str, indices: np.ndarray) -> list[bytes]:
-        """Reads lines of one side.
+        """Read lines of one side.
 
         Args:
             side: `"source"` or `"target"`.
@@ -124,7 +124,7 @@ class Corpus:
             The sentences, UTF-8.
 
         Raises:
-            IndexError: A number is outside the corpus.
+            IndexError: If a number is outside the corpus.
         """
         indices = np.asarray(indices)
         if indices.size and not (
@@ -144,13 +144,13 @@ class Corpus:
         ]
 
     def side_lines(self, side: str) -> Iterator[str]:
-        """Iterates over one side's sentences, in the corpus's order.
+        """Iterate over the sentences of one side in order.
 
         Args:
             side: `"source"` or `"target"`.
 
         Yields:
-            A sentence.
+            Each sentence.
         """
         path = text_path(self.folder, side)
         with path.open(encoding="utf-8", newline="\n") as file:
@@ -158,7 +158,7 @@ class Corpus:
                 yield line[:-1]
 
     def lines(self, indices: np.ndarray) -> tuple[list[bytes], list[bytes]]:
-        """Reads sentence pairs.
+        """Read sentence pairs.
 
         Args:
             indices: Line numbers from 0, in any order.
@@ -167,13 +167,13 @@ class Corpus:
             The source and the target sentences, UTF-8.
 
         Raises:
-            IndexError: A number is outside the corpus.
+            IndexError: If a number is outside the corpus.
         """
         return self.side("source", indices), self.side("target", indices)
 
 
 def text_path(folder: Path, side: str) -> Path:
-    """Returns the path of a side's text.
+    """Return the path of the text of one side.
 
     Args:
         folder: The corpus's folder.
@@ -186,7 +186,7 @@ def text_path(folder: Path, side: str) -> Path:
 
 
 def _line_starts(text: mmap.mmap) -> np.ndarray:
-    """Byte offsets of all lines, and the size of the text at the end."""
+    """Find the byte offsets of all lines, followed by the size of the text."""
     content = np.frombuffer(text, np.uint8)
     found = [np.zeros(1, np.int64)]
     for first in range(0, len(content), _CHUNK):
@@ -212,7 +212,7 @@ _CHUNK = 1 << 22
 
 
 def file_checksum(path: Path) -> int:
-    """Computes the CRC-32 of a file in bounded memory.
+    """Compute the CRC-32 of a file in bounded memory.
 
     Args:
         path: The file.

@@ -1,4 +1,4 @@
-"""Checks sentence pairs, in processes, and writes them as a corpus."""
+"""Parallel checks of sentence pairs, which are written as a corpus."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ from luong_keras.tables import counted
 from luong_keras.text.threads import available_cores, batches_of, in_order
 
 _PAIRS_PER_CALL = 8192
-# So many are checked before other processes are started.
+# Calls in this process before worker processes start.
 _CALLS_ALONE = 8
-_CALLS_ALONE_PREPARING = 1  # sacremoses takes ten times as long
+_CALLS_ALONE_PREPARING = 1  # with sacremoses, which takes ten times as long
 
 
 def write_corpus(
@@ -54,36 +54,36 @@ def write_corpus(
     progress: Callable[[int], None] | None = None,
     key: str = "",
 ) -> Corpus:
-    r"""Checks sentence pairs and writes them into a folder, in one pass.
+    r"""Check sentence pairs and write them into a folder, in one pass.
 
-    Memory does not grow with the text, but for about 70 bytes a pair where
-    duplicates are left out. Control characters inside a sentence, line ends
-    among them, become a space.
+    Memory does not grow with the text, except by about 70 bytes per pair if
+    duplicates are left out. Control characters inside a sentence, including
+    line ends, become a space.
 
     Args:
-        pairs: Source and target sentences. One that has a `place`, such as
-            `train.en:7`, is named by it, the others by their number from 1;
-            one that has a `part` counts for that source.
-        folder: Where to write; made if absent. A corpus there is replaced.
+        pairs: Source and target sentences. Messages name a pair by its
+            attribute `place`, such as `train.en:7`, or else by its number
+            from 1. A pair with a `part` counts for that source.
+        folder: The folder, made if absent. A corpus there is replaced.
         preprocess_source: Applied to each source sentence, for example a
             `luong_keras.text.preprocessing.Preprocessor`.
         preprocess_target: Applied to each target sentence.
-        max_skipped: The share of the pairs that may be bad, with an empty
-            side or what cannot be written: they are left out and counted.
-            With 0 the first one is an error.
-        filters: Which good pairs are left out all the same; none when None.
-        processes: How many processes check, all cores when None; the corpus
-            is the same.
+        max_skipped: The largest share of bad pairs, which have an empty side
+            or cannot be written. They are left out and counted. With 0 the
+            first bad pair is an error.
+        filters: Which good pairs are also left out; none when None.
+        processes: The number of processes, one per core when None. It does
+            not change the corpus.
         progress: Called with the number of further pairs read.
-        key: Kept with the corpus, to tell later what it was made of.
+        key: A key that is stored with the corpus; see `open_or_write_corpus`.
 
     Returns:
-        The corpus, opened.
+        The open corpus.
 
     Raises:
-        ValueError: A bad pair with `max_skipped=0`, named by its place, no
-            good pair at all, or more than `max_skipped` bad ones, of which
-            it shows some.
+        ValueError: If a pair is bad and `max_skipped` is 0, with the place of
+            the pair; if no pair is good; if more than the share `max_skipped`
+            is bad, with examples.
 
     Example:
         >>> import tempfile
@@ -109,7 +109,7 @@ def write_corpus(
     seen: set[int] = set()
     number = 0
     chunks, sent = itertools.tee(batches_of(pairs, _PAIRS_PER_CALL))
-    # Other processes are sent no places.
+    # Worker processes do not need the places.
     rows = (
         [(pair[0], pair[1], getattr(pair, "problem", None)) for pair in chunk]
         for chunk in sent
@@ -164,18 +164,17 @@ def open_or_write_corpus(
     key: str,
     **options: Any,
 ) -> Corpus:
-    """Opens the corpus of a folder, or writes it where it must be written.
+    """Open the corpus of a folder, or write it if necessary.
 
-    It is written where the folder has none, where the writing was
-    interrupted, where a file is damaged, and where it was made of something
-    else.
+    It is written if the folder has no corpus or a corpus with another key, if
+    the writing was interrupted, or if a file is damaged.
 
     Args:
-        make_pairs: Returns the pairs; called only to write.
+        make_pairs: A function that returns the pairs; called only to write.
         folder: The corpus's folder.
-        key: What the corpus is made of, such as the files' names, sizes and
-            times and the preprocessing; another key means another corpus.
-        **options: As for `write_corpus`.
+        key: A key of everything that the corpus depends on, such as the names,
+            sizes and times of the files and the preprocessing.
+        **options: The options of `write_corpus`.
 
     Returns:
         The corpus.
@@ -191,7 +190,7 @@ def open_or_write_corpus(
 
 
 class _LeftOut:
-    """The pairs that are left out: by reason, their count and first places."""
+    """Pairs that are left out: counts and first places by reason."""
 
     def __init__(self, strict: bool) -> None:
         self.strict = strict
@@ -200,7 +199,7 @@ class _LeftOut:
         self._samples: list[str] = []
 
     def add(self, reason: str, place: Any, pair: tuple) -> None:
-        """Counts a pair; a bad one is an error where it must be."""
+        """Count a pair; if strict, raise ValueError for a bad pair."""
         on_purpose = reason in FILTERED
         if self.strict and not on_purpose:
             raise ValueError(
@@ -220,7 +219,7 @@ class _LeftOut:
             self._samples.append(f"{place} ({reason}): {shown_pair(pair)}")
 
     def check(self, read: int, kept: int, max_skipped: float) -> None:
-        """Raises where too little is left."""
+        """Check that enough pairs are left."""
         if not kept:
             filtered = (
                 f", and filtered: {self.filtered}" if self.filtered else ""
@@ -242,11 +241,11 @@ class _LeftOut:
 
 @contextlib.contextmanager
 def _texts(folder: Path) -> Iterator[list[BinaryIO]]:
-    """Opens the texts of both sides, and at the end has them on disk."""
+    """Open the texts of both sides, and flush them to disk at the end."""
     folder.mkdir(parents=True, exist_ok=True)
     # Without this file the folder does not count as a corpus.
     (folder / COUNTS_FILE).unlink(missing_ok=True)
-    # New files, not new content: an open corpus keeps its map.
+    # Old files are removed, not overwritten: an open corpus maps them.
     for side in SIDES:
         for old in folder.glob(f"{side}.*"):
             old.unlink()
@@ -256,7 +255,7 @@ def _texts(folder: Path) -> Iterator[list[BinaryIO]]:
         for path in paths:
             with disk_errors_named(path, atomic=False):
                 files.append(open(path, "wb"))  # noqa: SIM115
-            # Its end is on disk by then, or was reported as missing.
+            # By then the file is on disk, or an error was reported.
             stack.callback(_close, files[-1])
         yield files
         for path, file in zip(paths, files, strict=True):
@@ -280,24 +279,23 @@ def mapped(
     processes: int | None,
     alone: int = 0,
 ) -> Iterator[Result]:
-    """Applies a function to chunks, in their order.
+    """Apply a function to chunks in order, in several processes.
 
-    The results are those of one process, whatever the number. At most two
-    chunks a process are on their way, so memory does not grow with their
-    number.
+    The results do not depend on the number of processes. At most two chunks
+    per process are pending, so memory does not grow with the number of chunks.
 
     Args:
-        function: What can be sent to another process, with its results.
+        function: A function that, with its results, can be pickled.
         chunks: The chunks.
-        processes: How many processes; all cores where None.
-        alone: How many chunks are done here first: for few of them, no process
-            is started.
+        processes: The number of processes, one per core when None.
+        alone: The number of chunks that this process handles first, so that
+            few chunks start no processes.
 
     Yields:
         The results.
 
     Raises:
-        RuntimeError: A process was ended from outside.
+        RuntimeError: If a worker process was killed.
 
     Example:
         >>> list(mapped(len, ["a", "bc"], processes=1))
@@ -314,7 +312,7 @@ def mapped(
 
 
 def _end_with(parent: int) -> None:
-    """Has this process end soon after its parent, however that ends."""
+    """Make this process end soon after its parent, even if it is killed."""
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -326,10 +324,10 @@ def _end_with(parent: int) -> None:
 
 def _on_processes(function, chunks, processes):
     with needs("loky"):
-        # Unlike the processes of the standard library, these do not run the
-        # user's script again, which need not be written for that.
+        # Unlike the standard library's processes, loky's do not import the
+        # user's script again, so it needs no `if __name__ == "__main__"`.
         import loky
-    # They work only on text.
+    # The workers need no backend: they handle only text.
     try:
         pool = loky.ProcessPoolExecutor(
             max_workers=processes,

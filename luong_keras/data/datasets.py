@@ -31,15 +31,15 @@ class Datasets:
     """Sentence pairs of one translation task.
 
     Attributes:
-        train: returns the training pairs, anew at every call.
-        train_key: what they are made of; another key, other pairs.
-        dev: development pairs, to choose a model by.
-        test: test pairs, scored once.
-        test_links: gold alignments of the test pairs, a line each such as
-            `0-0 1p2`, or None.
-        note: what a reader of the run should know of them, or None.
-        repeated: how many different pairs of `dev` and `test` the training
-            text has too, by part; filled while `train` is read.
+        train: a function that returns an iterable over the training pairs.
+        train_key: a fingerprint of the training pairs.
+        dev: the development pairs, which choose the best epoch.
+        test: the test pairs, scored once.
+        test_links: the gold alignments of the test pairs, one line per pair
+            such as `0-0 1p2`, or None.
+        note: a message about the pairs for the log of the run, or None.
+        repeated: by part, the number of different pairs of `dev` and `test`
+            that the training text also has; filled while `train` is read.
     """
 
     train: Callable[[], Iterable[tuple[str, str]]]
@@ -54,25 +54,25 @@ class Datasets:
 def load_datasets(
     config: DataConfig, progress: Callable[[Iterable], Iterable] = iter
 ) -> Datasets:
-    """Finds the data that `config` names.
+    """Find the data that `config` names.
 
-    `dataset="phrasebook"` is the built-in English-German corpus; `"files"`
-    reads what `train`, `dev` and `test` name: a file that holds both sides
+    `dataset="phrasebook"` is the built-in English-German corpus. `"files"`
+    reads the files that `train`, `dev` and `test` name: a file of both sides
     (`.tsv`, `.csv`, `.jsonl`, `.tmx`), a source and a target file, or a prefix
-    with the language codes appended (`train.en`, `train.de`), each plain or
-    compressed; `train` also several of them. Where dev or test is not given, a
-    share of the training pairs is held out for it by a hash of each pair: 2 %
-    and at most 1,000, or, where that is fewer, 100 but no more than 10 %. Any
-    other name is a builder of tensorflow_datasets, with sacrebleu's test sets.
+    to which the language codes are appended (`train.en`, `train.de`), each
+    plain or compressed. `train` may also name several of these. If dev or test
+    is not given, training pairs are held out for it by a hash of each pair:
+    2 %, but at least 100 (or 10 % if fewer) and at most 1,000. Any other name
+    is a builder of tensorflow_datasets, with sacreBLEU's test sets.
 
     Args:
         config: the settings.
-        progress: what the training pairs go through while pairs are held out
-            of them, to show how many they are.
+        progress: a wrapper around the training pairs that counts them for a
+            progress bar while pairs are held out.
 
     Raises:
-        ValueError: for settings that do not name a data set.
-        FileNotFoundError: for a missing file.
+        ValueError: if the settings do not name a data set.
+        FileNotFoundError: if a file is missing.
     """
     if config.dataset == "phrasebook":
         return _phrasebook(config)
@@ -133,7 +133,7 @@ def _files(
             _checked(pair, part) for pair in read_text(sources[part], False)
         ]
 
-    # Of the training text bad lines may be skipped, and are counted.
+    # Only the training text may have bad lines, which are counted.
     skip = config.max_skipped > 0
     notes = [s.note for found in sources.values() for s in found if s.note]
     given = {part: whole(part) for part in _PARTS[1:]}
@@ -156,7 +156,7 @@ def _files(
 def _noting_repeated(
     pairs: Iterable[PlacedPair], given: dict[str, Pairs], repeated: dict
 ) -> Iterator[PlacedPair]:
-    """The training pairs; counts the given pairs that are among them."""
+    """Yield the training pairs; count the given pairs among them."""
     numbers = {
         part: {pair_hash(*pair) for pair in found}
         for part, found in given.items()
@@ -174,7 +174,7 @@ def _noting_repeated(
 
 
 def _checked(pair: PlacedPair, part: str) -> tuple[str, str]:
-    """A development or test pair."""
+    """Check a development or test pair, and return its sentences."""
     found = check_pair(*pair)
     if isinstance(found, str):
         raise ValueError(
@@ -186,7 +186,7 @@ def _checked(pair: PlacedPair, part: str) -> tuple[str, str]:
 
 
 def requested_columns(config: DataConfig) -> RequestedColumns:
-    """The languages and columns that these settings name."""
+    """Return the languages and columns that the settings name."""
     return RequestedColumns(config.languages, config.columns)
 
 
@@ -200,7 +200,7 @@ def _with_held_out(
     filters: FilterConfig,
     progress: Callable[[Iterable], Iterable],
 ) -> Datasets:
-    """With pairs of the training text in the parts that are absent."""
+    """Hold out training pairs for the parts that are absent."""
     sets = held_out_pairs(progress(datasets.train()), len(absent), filters)
     chosen = frozenset().union(*sets)
 
@@ -208,7 +208,7 @@ def _with_held_out(
         return (
             pair
             for pair in datasets.train()
-            # A line without a second column is no pair yet.
+            # Lines without a second column are counted later.
             if None in pair or pair_hash(*pair) not in chosen
         )
 
@@ -254,15 +254,15 @@ def _tensorflow_datasets(config: DataConfig) -> Datasets:
 
 
 def _held_out_parts(config: DataConfig) -> list[str]:
-    """The parts that are taken from the training pairs."""
+    """Return the parts that are held out of the training pairs."""
     return [part for part in _PARTS[1:] if getattr(config, part) is None]
 
 
 def pairs_key(config: DataConfig) -> str:
-    """A fingerprint of the training files, without reading them.
+    """Return a key of the training files, without reading them.
 
     Raises:
-        FileNotFoundError: for a missing file.
+        FileNotFoundError: if a file is missing.
     """
     languages = config.languages
     if config.dataset == "phrasebook":
@@ -284,14 +284,14 @@ def pairs_key(config: DataConfig) -> str:
 
 
 def corpus_key(datasets: Datasets | None, config: DataConfig) -> str:
-    """Everything that the cached corpus of a run depends on.
+    """Return a key of everything that the corpus of a run depends on.
 
     Args:
-        datasets: the pairs; those of the settings when None.
+        datasets: the pairs; by default those that the settings name.
         config: the settings.
 
     Raises:
-        FileNotFoundError: for a missing file, without `datasets`.
+        FileNotFoundError: if a file is missing and `datasets` is None.
     """
     key = pairs_key(config) if datasets is None else datasets.train_key
     settings = dataclasses.asdict(config)
@@ -300,9 +300,9 @@ def corpus_key(datasets: Datasets | None, config: DataConfig) -> str:
 
 
 SHARE = 0.02
-MAX_PAIRS = 1000  # pairs a part
-# Scores of a dozen pairs are noise: of a small text 10 % make a part, until
-# they are 100 pairs.
+MAX_PAIRS = 1000  # pairs per part
+# Scores of a dozen pairs are noise: a small text gives 10 % to a part, up to
+# 100 pairs.
 SMALL_SHARE, FEW = 0.1, 100
 
 
@@ -311,23 +311,24 @@ def held_out_pairs(
     parts: int,
     filters: FilterConfig | None = None,
 ) -> list[dict[int, tuple[str, str]]]:
-    """Chooses the pairs of some parts by their hashes, in one pass.
+    """Choose the pairs to hold out by their hashes, in one pass.
 
-    The pairs with the smallest hashes: whatever the order of the text, the
-    same ones, and with a pair all that are equal to it.
+    The pairs with the smallest hashes are chosen. The choice does not depend
+    on the order of the text, and equal pairs are held out together.
 
     Args:
-        pairs: The training pairs; none with an empty side is chosen.
-        parts: How many parts to make.
-        filters: What is left out of the training text, and so not chosen.
+        pairs: The training pairs; bad pairs are not chosen.
+        parts: The number of parts to make.
+        filters: The filters of the training text; pairs that they leave out
+            are not chosen.
 
     Returns:
-        By its hash each pair of each part, in the order of the text: 2 % of
-        the different pairs, at most 1,000; 100 where 2 % are fewer, but no
-        more than 10 %.
+        Per part, its pairs by their hashes, in the order of the text: 2 % of
+        the different pairs, but at least 100 (or 10 % if fewer) and at most
+        1,000.
 
     Raises:
-        ValueError: There are too few pairs.
+        ValueError: If the text has too few pairs.
 
     Example:
         >>> pairs = [(str(i), str(i)) for i in range(200)]
@@ -339,10 +340,10 @@ def held_out_pairs(
     check_scripts(filters)
     left_out: dict[str, list[Any]] = {}
     maximum = parts * MAX_PAIRS
-    # Of more different pairs than this no more are held out.
+    # More different pairs than this do not make the parts larger.
     enough = MAX_PAIRS / SHARE
     different: set[int] = set()
-    # What may be among the smallest, with the place of its first line.
+    # Pairs that may have the smallest hashes, with their first places.
     candidates: dict[int, tuple[int, tuple[str, str]]] = {}
     limit = 1 << 64
     for place, pair in enumerate(pairs):
@@ -381,7 +382,7 @@ def held_out_pairs(
 
 
 def _reasons(left_out: dict[str, list[Any]]) -> str:
-    """The numbers of pairs that cannot be used, by reason."""
+    """Describe the pairs that cannot be used, with counts by reason."""
     return "".join(
         f", and {count:,} that cannot be used, since "
         f"{(REASONS | FILTERED)[reason]}, such as {place}: {shown}"

@@ -19,26 +19,27 @@ from luong_keras.with_tensorflow import tf
 
 
 class EvaluationBatches:
-    """Each sentence once, those of like length together, longest first.
+    """Batches of sentences of similar length, longest first.
 
-    Iterating gives dicts of arrays: `indices` (B,), int64, the places of the
-    sentences in `sources`; `source` (B, S), int32, padded on the right and at
-    least one wide, also where all sentences are empty; and, with `targets`,
-    `target_in` and `target_out` (B, T) as in `TrainingBatches`.
+    Each sentence is in one batch. Iterating yields dicts of arrays: `indices`
+    (B,), int64, the places of the sentences in `sources`; `source` (B, S),
+    int32, padded on the right to at least one column, even if all sentences
+    are empty; and, with `targets`, `target_in` and `target_out` (B, T) as in
+    `TrainingBatches`.
 
     Args:
-        sources: Sentences.
-        source_tokenizer: Turns them into ids.
-        batch_size: Sentences a batch.
-        max_length: The most tokens of a side; what is longer is cut.
-        targets: Their translations, to score them. Default: None.
-        target_tokenizer: Turns these into ids.
+        sources: The source sentences.
+        source_tokenizer: The tokenizer of the sources.
+        batch_size: The number of sentences per batch.
+        max_length: The most tokens of a side; longer sides are cut.
+        targets: The translations to score, or None.
+        target_tokenizer: The tokenizer of the targets.
 
     Attributes:
-        cut: How many sentences, or pairs, were cut.
+        cut: The number of sentences, or pairs, that were cut.
 
     Raises:
-        ValueError: An argument is out of its range or missing.
+        ValueError: If an argument is out of range or missing.
 
     Example:
         >>> from luong_keras.text.word_tokenizer import WordTokenizer
@@ -91,16 +92,16 @@ class EvaluationBatches:
         self._sources = [ids[:max_length] for ids in self._sources]
         if self._targets is not None:
             self._targets = [ids[:max_length] for ids in self._targets]
-        # By target length first where it is known, as in training; a stable
-        # sort, so that the same sentences always give the same batches.
+        # With targets, their length counts first, as in training. The sort is
+        # stable, so the same sentences always give the same batches.
         self._order = np.lexsort(tuple(-np.minimum(lengths, max_length)))
 
     def __len__(self) -> int:
-        """Returns the number of batches."""
+        """Return the number of batches."""
         return -(-len(self._order) // self.batch_size)
 
     def __iter__(self) -> Iterator[dict[str, np.ndarray]]:
-        """Gives the batches.
+        """Iterate over the batches.
 
         Yields:
             The arrays of one batch.
@@ -115,11 +116,11 @@ class EvaluationBatches:
             yield {"indices": indices.astype(np.int64), **batch}
 
     def dataset(self, **share: Any) -> tf.data.Dataset:
-        """Gives the same batches, without `indices`, as a dataset.
+        """Return the batches, without `indices`, as a dataset.
 
         Args:
-            **share: The arguments of `TrainingBatches.dataset` that say which
-                rows a process gets, and what they are padded to.
+            **share: The arguments of `TrainingBatches.dataset` that select
+                the rows of a process and their padding.
         """
         names = ["source"]
         if self._targets is not None:

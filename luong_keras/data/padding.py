@@ -1,4 +1,4 @@
-"""Rows of ids to padded batches, and these to the rows of a process."""
+"""Padding of batches, and the rows of a batch that a process gets."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ def _widths(ratio: float) -> Iterator[int]:
     yield width
 
 
-# The widths that batches are padded to for a compiler that takes each shape
-# for another program. `benchmarks/padding.py` measures what others cost: these
-# make two dozen programs of an epoch of two hundred shapes, and 6 to 11 more
-# cells of a hundred are padding.
+# The widths of padded batches for a compiler that compiles one program per
+# shape. `benchmarks/padding.py` measures the cost of other widths: these widths
+# reduce the two hundred shapes of an epoch to two dozen programs, and increase
+# the share of padding by 6 to 11 percentage points.
 WIDTHS = tuple(_widths(1.3))
-# For what is computed seldom, as translations between epochs.
+# For rare computations, such as the validation between epochs.
 FEW_WIDTHS = tuple(_widths(2.0))
 
 
 def padded(rows: Sequence[Sequence[int]], least: int = 0) -> np.ndarray:
-    """Pads rows of ids on the right to the longest of them.
+    """Pad rows of ids on the right to the length of the longest row.
 
     Args:
-        rows: Ids of each row, B of them.
+        rows: B rows of ids.
         least: The least number of columns.
 
     Returns:
-        Ids (B, N), int32.
+        (B, N) int32 array of ids.
 
     Example:
         >>> padded([[4, 5], [6]])
@@ -52,11 +52,11 @@ def padded(rows: Sequence[Sequence[int]], least: int = 0) -> np.ndarray:
 def padded_batch(
     source: Sequence[Sequence[int]], target: Sequence[Sequence[int]]
 ) -> dict[str, np.ndarray]:
-    """Pads ids and adds `<s>` and `</s>` to the target.
+    """Pad ids and add `<s>` and `</s>` to the target.
 
     Args:
-        source: Ids of B sentences.
-        target: Ids of their translations.
+        source: The ids of B sentences.
+        target: The ids of their translations.
 
     Returns:
         The arrays that `TrainingBatches.dataset` describes.
@@ -73,14 +73,15 @@ def padded_batch(
 
 
 def padded_width(length: np.ndarray, widths: Sequence[int]) -> np.ndarray:
-    """The widths that batches are padded to.
+    """Return the widths to which batches are padded.
 
     Args:
-        length: The longest row of each batch, of any shape.
-        widths: Those to choose from, in ascending order; none for any.
+        length: Integer array of any shape, the longest row of each batch.
+        widths: The widths to choose from, in ascending order; any width is
+            possible if empty.
 
     Returns:
-        The least width that is enough; the length itself where none is.
+        The least sufficient width; the length itself if no width suffices.
 
     Example:
         >>> padded_width(np.array([3, 9, 40]), (8, 12, 16))
@@ -101,18 +102,18 @@ def share_of_batch(
     row_multiple: int = 1,
     widths: Sequence[int] = (),
 ) -> dict[str, np.ndarray]:
-    """Pads a batch and takes the rows of one process.
+    """Pad a batch and return the rows of one process.
 
     Args:
-        batch: Ids (B, S), `<pad>` after each row.
-        rank: The process, from 0.
-        world: How many processes there are.
-        row_multiple: What the number of rows is to be divisible by, a
-            multiple of `world`. The rows that are added hold no word.
-        widths: What the columns are padded to, see `padded_width`.
+        batch: (B, S) arrays of ids, padded on the right.
+        rank: The number of the process, from 0.
+        world: The number of processes.
+        row_multiple: The rows are padded to a multiple of this number, itself
+            a multiple of `world`. The added rows hold only padding.
+        widths: The widths to choose from; see `padded_width`.
 
     Returns:
-        The rows `[rank * n, (rank + 1) * n)`, n of each process.
+        The rows `[rank * n, (rank + 1) * n)`, where each process has n rows.
     """
 
     def share(ids: np.ndarray) -> np.ndarray:
@@ -130,12 +131,13 @@ def dataset_of_batches(
     names: Sequence[str],
     count: int,
 ) -> tf.data.Dataset:
-    """Hands batches to `fit` as a dataset.
+    """Return batches as a dataset for `fit`.
 
     Args:
-        batches: Gives them from the first one, dicts of int32 matrices.
-        names: Their keys.
-        count: How many there are.
+        batches: A function that returns an iterable over all batches, dicts of
+            int32 matrices.
+        names: The keys of the dicts.
+        count: The number of batches.
     """
     signature = tf.TensorSpec([None, None], tf.int32)
     dataset = tf.data.Dataset.from_generator(

@@ -1,6 +1,6 @@
-"""Checks, filters and hashes of pairs of sentences, in any process.
+"""Checks, filters and hashes of sentence pairs, in any process.
 
-Without TensorFlow, which a process would take seconds to load.
+The module does not import TensorFlow, which takes seconds in each process.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ Row = tuple[str, str | None, str | None]
 Checked = tuple[bytes, bytes, int] | str
 
 _NO_FILTERS = FilterConfig()
-# A sentence of more characters is none: a file without line ends, say. To
-# prepare and to tokenize it would take all memory.
+# A longer text is not a sentence but, for example, a file without line ends.
+# Its preparation and tokenisation would take all memory.
 LONGEST = 20_000
-SHOWN = 5  # So many places are kept for each reason.
+SHOWN = 5  # places kept for each reason
 REASONS = {
     "empty source": "the source sentence is empty",
     "empty target": "the target sentence is empty",
@@ -41,16 +41,16 @@ def check_pairs(
     preprocess: tuple[Preprocess | None, Preprocess | None],
     filters: FilterConfig,
 ) -> list[Checked]:
-    """Check a chunk of pairs, in any process alike.
+    """Check a chunk of pairs; the result is the same in any process.
 
     Args:
-        rows: Source, target, and why it is no pair, if it is none.
+        rows: Source, target, and the reason why they are no pair, or None.
         preprocess: Applied to the sentences of each side, or None.
-        filters: Which pairs are left out on purpose.
+        filters: Which good pairs are left out.
 
     Returns:
-        Of each pair its lines and, where duplicates are left out, its
-        hash; or the reason to leave it out.
+        For each pair its two lines and its hash (0 unless duplicates are left
+        out), or the reason to leave it out.
     """
     return [check_pair(*row, preprocess, filters) for row in rows]
 
@@ -73,7 +73,7 @@ def check_pair(
     ):
         if len(text) > LONGEST:
             return "too long"
-        # As the graph does with the text of a translation.
+        # The graph of the translator does the same with its input.
         text = one_line(text)
         if prepare is not None:
             text = prepare(text)
@@ -92,16 +92,16 @@ def check_pair(
 
 
 def _stripped(text: str) -> str:
-    # Only ASCII spaces are cut off, but any white space counts as empty.
+    # Only ASCII spaces are removed, but any white space counts as empty.
     return one_line(text).strip(" ")
 
 
 def shown_pair(pair: tuple) -> str:
-    """A pair for a report, not all of a long one."""
+    """Format a pair for a report; long sentences are cut."""
     return " ||| ".join(repr(side and side[:80]) for side in pair)
 
 
-# By reason, what is left out, for the report.
+# The reasons of filters, and their texts in reports.
 FILTERED = {
     "length ratio": "one side is too long for the other",
     "identical sides": "both sides are the same",
@@ -114,12 +114,12 @@ FILTERED = {
 
 
 def filtered(source: str, target: str, filters: FilterConfig) -> str | None:
-    """Why a pair is left out, of the reasons that it tells by itself.
+    """Return why a filter leaves a pair out, other than as a duplicate.
 
     Args:
         source: The source sentence, not empty.
         target: The target sentence, not empty.
-        filters: What is asked for.
+        filters: The settings of the filters.
 
     Returns:
         A key of `FILTERED`, or None for a pair to keep.
@@ -154,11 +154,11 @@ def is_of_script(text: str, script: str) -> bool:
     """Test whether at least half of a text's letters are of a script.
 
     Args:
-        text: The text; one without letters is of every script.
-        script: Its name in Unicode, or several, joined by `+`.
+        text: The text; a text without letters is of every script.
+        script: A Unicode name of a script, or several, joined by `+`.
 
     Raises:
-        ValueError: There is no such script.
+        ValueError: If the script does not exist.
 
     Example:
         >>> is_of_script("Привет, World", "Cyrillic")
@@ -170,7 +170,7 @@ def is_of_script(text: str, script: str) -> bool:
     """
     all_letters, own_letters = _letters(script)
     if text.isascii():
-        # Most text is; all its letters are Latin.
+        # A fast path for most text: all ASCII letters are Latin.
         return bool(own_letters("a")) or not any(map(str.isalpha, text))
     letters = len(all_letters(text))
     return 2 * len(own_letters(text)) >= letters
@@ -178,7 +178,7 @@ def is_of_script(text: str, script: str) -> bool:
 
 @functools.cache
 def _letters(script: str) -> tuple[Callable, Callable]:
-    """Finds all letters of a text, and those of a script."""
+    """Return functions that find all letters, and letters of a script."""
     with needs("regex"):
         import regex
     names = [name.strip() for name in script.split("+")]
@@ -195,13 +195,13 @@ def _letters(script: str) -> tuple[Callable, Callable]:
 
 
 def check_scripts(filters: FilterConfig) -> None:
-    """Raises ValueError where there is no such script."""
+    """Check that all scripts of the filters exist."""
     for script in filters.scripts or ():
         _letters(script)
 
 
 def pair_hash(source: str, target: str) -> int:
-    """A number that depends on nothing but the pair, without spaces around."""
+    """Hash a pair, without the spaces around its sentences."""
     text = f"{_stripped(source)}\t{_stripped(target)}"
     data = text.encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest())

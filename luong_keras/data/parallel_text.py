@@ -1,4 +1,4 @@
-"""Reads lines of text files, plain or compressed, and pairs of two of them."""
+"""Readers of text files, plain or compressed, and of pairs of text files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, cast
 from luong_keras.missing_package import needs
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# Test sets of WMT: a sentence a segment, and markup around it.
+# WMT test sets: one sentence per segment, surrounded by markup.
 _SEGMENTED = (".sgm", ".sgml", ".xml")
 _SEGMENT = re.compile(r"(?is)<seg\b[^>]*>(.*?)</seg>")
 _NO_SOURCE = re.compile(r"(?is)<(ref|hyp)\b.*?</\1>")
@@ -29,26 +29,26 @@ def read_pairs(
     target_path: str | Path,
     keep_bad_bytes: bool = False,
 ) -> Iterator[tuple[int, str, str]]:
-    r"""Reads sentence pairs, line by line.
+    r"""Read sentence pairs, line by line.
 
-    Files are UTF-8 text, plain or compressed as their names say (`.gz`, `.xz`,
-    `.zst`, `.bz2`). Only `\n` and `\r\n` end a line: a U+2028 stays inside its
-    sentence. Of WMT's `.sgm` each segment is a line.
+    Files are UTF-8 text, plain or compressed according to their suffixes
+    (`.gz`, `.xz`, `.zst`, `.bz2`). Only `\n` and `\r\n` end a line: a U+2028
+    stays inside its sentence. In WMT's `.sgm` files each segment is a line.
 
     Args:
-        source_path: The source side.
-        target_path: The target side, as many lines.
+        source_path: The file of the source side.
+        target_path: The file of the target side, with as many lines.
         keep_bad_bytes: Whether bytes that are not UTF-8 become lone
-            surrogates, by which `write_corpus` knows and counts such a pair,
-            instead of an error.
+            surrogates instead of an error; `write_corpus` recognises and
+            counts such pairs.
 
     Yields:
-        The line's number, from 1, and the two sentences.
+        The number of the line, from 1, and the two sentences.
 
     Raises:
-        FileNotFoundError: A file is missing; raised by the call.
-        ValueError: The files differ in length or are empty, or a line is not
-            UTF-8; raised when the reading gets there.
+        FileNotFoundError: If a file is missing; raised by the call.
+        ValueError: If the files differ in length or are empty, or if a line
+            is not UTF-8; raised when reading reaches the place.
 
     Example:
         >>> import tempfile
@@ -67,20 +67,20 @@ def read_pairs(
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
-    r"""Reads the lines of one UTF-8 file, plain or compressed.
+    r"""Read the lines of one UTF-8 file, plain or compressed.
 
     Args:
         path: The file; compressed if its name ends in `.gz`, `.xz`, `.zst` or
-            `.bz2`. Of WMT's `.sgm` and `.xml` each segment is a line, of
-            `.xml` those of the source.
+            `.bz2`. In WMT's `.sgm` and `.xml` files each segment is a line;
+            references and hypotheses in `.xml` files are skipped.
 
     Yields:
         Each line without its `\n` or `\r\n`.
 
     Raises:
-        FileNotFoundError: The file is missing; raised by the call.
-        ValueError: A line is not UTF-8, or the compressed data is damaged;
-            raised when the reading gets there.
+        FileNotFoundError: If the file is missing; raised by the call.
+        ValueError: If a line is not UTF-8, or the compressed data is damaged;
+            raised when reading reaches the place.
     """
     path = Path(path)
     check_is_file(path)
@@ -88,7 +88,7 @@ def read_lines(path: str | Path) -> Iterator[str]:
 
 
 def _sentences(path: Path, errors: str) -> Iterator[str]:
-    """The lines of a file, or its segments."""
+    """Yield the lines of a file, or its segments."""
     lines = (
         decode_line(line, number, path, errors)
         for number, line in enumerate(raw_lines(path), start=1)
@@ -107,7 +107,7 @@ def _sentences(path: Path, errors: str) -> Iterator[str]:
 
 
 def check_is_file(path: Path) -> None:
-    """Raises FileNotFoundError where there is no such file."""
+    """Check that a file exists."""
     if not path.is_file():
         raise FileNotFoundError(
             f"There is no file {path}. Expected UTF-8 text, one sentence a "
@@ -116,17 +116,17 @@ def check_is_file(path: Path) -> None:
 
 
 def raw_lines(path: Path) -> Iterator[bytes]:
-    """Reads the lines of a file as they stand there, unpacked.
+    """Read the lines of a file as bytes, decompressed.
 
     Args:
         path: The file.
 
     Yields:
-        Each line, with its end.
+        Each line, with its line end.
 
     Raises:
-        ValueError: The compressed data is damaged, or the file is of another
-            encoding or without line feeds.
+        ValueError: If the compressed data is damaged, or the file has another
+            encoding or other line ends.
     """
     with opened(path) as file:
         first = file.readline()
@@ -143,9 +143,9 @@ def raw_lines(path: Path) -> Iterator[bytes]:
 
 
 def _check_encoding(start: bytes, path: Path) -> None:
-    """Refuses UTF-16 and UTF-32, with a mark at the start or without."""
+    """Check that a file is not UTF-16 or UTF-32, by its first line."""
     marks = b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff"
-    # Of Latin letters, without a mark, every other byte is 0.
+    # Without a mark: every other byte of UTF-16 Latin text is 0.
     if start.startswith(marks) or 3 * start.count(b"\0") > len(start):
         raise ValueError(
             f"{path} is written in UTF-16 or UTF-32. Expected: UTF-8. Convert "
@@ -154,21 +154,21 @@ def _check_encoding(start: bytes, path: Path) -> None:
 
 
 def decode_line(line: bytes, number: int, path: Path, errors: str) -> str:
-    """Makes text of a line of `raw_lines`.
+    """Decode a line of `raw_lines`.
 
     Args:
         line: The line.
-        number: Its number, from 1.
+        number: The number of the line, from 1.
         path: The file.
-        errors: `"strict"`, or `"surrogateescape"` to keep what is not UTF-8.
+        errors: `"strict"`, or `"surrogateescape"` to keep invalid bytes.
 
     Returns:
-        The line without its end, and without byte order marks.
+        The line without its line end and without byte order marks.
 
     Raises:
-        ValueError: It is not UTF-8.
+        ValueError: If the line is not UTF-8.
     """
-    # Also in the middle, where files were joined, one after or beside another.
+    # Joined files, one after or beside another, have marks in the middle.
     line = line.replace(_BYTE_ORDER_MARK, b"")
     line = line.removesuffix(b"\n").removesuffix(b"\r")
     try:
@@ -209,7 +209,7 @@ def _pairs(
 
 
 def _zstd() -> Any:
-    """The module, of the standard library from Python 3.14 on."""
+    """Return the module, part of the standard library since Python 3.14."""
     if sys.version_info >= (3, 14):
         from compression import zstd
     else:
@@ -232,7 +232,7 @@ SUFFIXES = tuple(_OPENERS)
 
 
 def without_compression(path: str | Path) -> str:
-    """The name that a file has when it is unpacked.
+    """Return the name of a file without the suffix of its compression.
 
     Example:
         >>> without_compression("pairs.tsv.zst"), without_compression("a.tsv")
@@ -247,7 +247,7 @@ def without_compression(path: str | Path) -> str:
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """Opens a file to read its bytes, unpacked.
+    """Open a file to read its decompressed bytes.
 
     Args:
         path: The file; compressed if its name ends in one of `SUFFIXES`.
@@ -256,8 +256,8 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         The bytes, as a file.
 
     Raises:
-        ValueError: The compressed data is damaged, or cut off.
-        ImportError: The package that unpacks it is not installed.
+        ValueError: If the compressed data is damaged or truncated.
+        ImportError: If the package that decompresses it is not installed.
     """
     opener = _OPENERS.get(path.suffix)
     if opener is None:
@@ -278,12 +278,12 @@ _NAMES = {".gz": "gzip", ".xz": "xz", ".zst": "zstd", ".bz2": "bzip2"}
 
 
 def _damages(suffix: str) -> tuple[type[Exception], ...]:
-    """The errors of damaged compressed data."""
+    """Return the exceptions that damaged compressed data raises."""
     if suffix == ".zst":
         return EOFError, _zstd().ZstdError
     if suffix == ".xz":
         return EOFError, lzma.LZMAError
     if suffix == ".gz":
         return EOFError, gzip.BadGzipFile, zlib.error
-    # What is no bzip2 at all is an OSError without a number.
+    # bz2 raises OSError for files that are not bzip2.
     return EOFError, OSError

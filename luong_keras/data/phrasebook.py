@@ -1,6 +1,6 @@
 """The built-in English-German corpus, with gold word links.
 
-`examples/builtin_corpus` writes the file that is read here.
+`examples/builtin_corpus` writes the file.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ TRAIN_SIZE = 24_000
 class SentencePair(NamedTuple):
     """A sentence, its translation and the links between their words.
 
-    `links` counts the words of both sides from 0: sure links are written
-    `0-0`, possible ones `1p2`. Words are the tokens of sacreBLEU's "13a".
-    It is None for pairs that are not test pairs.
+    `links` are positions of words, from 0: `0-0` is a sure link, `1p2` a
+    possible one. Words are the tokens of sacreBLEU's "13a". Only test pairs
+    have links; otherwise `links` is None.
     """
 
     source: str
@@ -40,17 +40,17 @@ def split_pairs(
     size: int | None = None,
     languages: tuple[str, str] = LANGUAGES,
 ) -> list[SentencePair]:
-    """Reads one split of the corpus.
+    """Read one split of the corpus.
 
-    No sentence of either language is in two splits, or twice in one.
+    No sentence of either language occurs twice, in one split or in two.
 
     Args:
         split: `"train"`, `"dev"` or `"test"`.
-        size: number of pairs, the first ones of the split; all if None.
+        size: the number of pairs, from the start of the split; all if None.
         languages: source and target, `("en", "de")` or `("de", "en")`.
 
     Raises:
-        ValueError: for another split, or if it has fewer pairs.
+        ValueError: if the split does not exist or has fewer pairs.
 
     Example:
         >>> [len(split_pairs(name)) for name in ("train", "dev", "test")]
@@ -85,9 +85,9 @@ def split_pairs(
 
 
 def word_for_word_bleu(languages: tuple[str, str] = LANGUAGES) -> float:
-    """BLEU of the test sentences, translated word by word.
+    """Return the BLEU of the test sentences, translated word by word.
 
-    The dictionary is that of the training pairs' gold links. A score above
-    it is what a model has learned of reordering, endings and compounds.
+    The dictionary comes from the gold links of the training pairs. A higher
+    score shows what a model has learnt about reordering, endings, compounds.
     """
     return _corpus()["word_for_word_bleu"]["-".join(languages)]

@@ -1,4 +1,4 @@
-"""Public data: the test sets of sacreBLEU, sets of TensorFlow Datasets."""
+"""Public data: test sets of sacreBLEU and sets of TensorFlow Datasets."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _PAIRS_PER_CALL = 1024
 def test_set(
     name: str, source_language: str, target_language: str
 ) -> tuple[list[str], list[str]]:
-    """Loads a test set by sacreBLEU's name, and downloads it the first time.
+    """Load a test set of sacreBLEU; the first use downloads it.
 
     Args:
-        name: Such as `"wmt13"`, `"wmt14"`, `"wmt14/full"` or `"wmt15"`.
+        name: sacreBLEU's name, such as `"wmt13"`, `"wmt14/full"` or `"wmt15"`.
         source_language: The code of the language to translate from.
-        target_language: The code of the language to translate to. Where a
-            set has only the other direction, its sides are exchanged.
+        target_language: The code of the language to translate to. If a set
+            has only the other direction, its sides are exchanged.
 
     Returns:
         The source sentences and the reference translations.
 
     Raises:
-        ValueError: There is no such set, or it lacks these languages.
-        ConnectionError: The set is not on this machine and could not be
+        ValueError: If the set does not exist, or lacks these languages.
+        ConnectionError: If the set is not on this machine and cannot be
             downloaded.
     """
     with needs("sacrebleu"):
@@ -53,7 +53,7 @@ def test_set(
     try:
         source = sacrebleu.get_source_file(name, pair)
         reference = sacrebleu.get_reference_files(name, pair)[0]
-    # sacreBLEU ends the process where a download fails in some ways.
+    # sacreBLEU calls `sys.exit` on some failures of a download.
     except (OSError, SystemExit) as error:
         raise ConnectionError(
             f"The test set {name!r} ({pair}) could not be downloaded: "
@@ -70,7 +70,7 @@ def test_set(
     return sides if pair == forth else sides[::-1]
 
 
-# The name is a noun here; pytest must not take it for a test.
+# pytest must not collect the function as a test.
 test_set.__test__ = False  # type: ignore[attr-defined]
 
 
@@ -81,26 +81,26 @@ def tfds_pairs(
     target_language: str,
     data_dir: str | Path | None = None,
 ) -> Iterator[tuple[str, str]]:
-    """Reads sentence pairs of a TensorFlow dataset.
+    """Read sentence pairs of a TensorFlow dataset.
 
-    The set is downloaded and prepared the first time. A set for German to
-    English serves English to German as well.
+    The first use downloads and prepares the set. A set from German to English
+    also serves English to German.
 
     Args:
         name: A set with a translation feature, such as `"wmt14_translate"`,
-            or one configuration of it, such as `"wmt14_translate/de-en"`.
-        split: Such as `"train"`, `"validation"` or `"train[:1%]"`.
+            or one of its configurations, such as `"wmt14_translate/de-en"`.
+        split: The split, such as `"train"`, `"validation"` or `"train[:1%]"`.
         source_language: The code of the language to translate from.
         target_language: The code of the language to translate to.
-        data_dir: Where prepared sets are kept; by default where TensorFlow
-            Datasets keeps them.
+        data_dir: The folder of prepared sets; by default the folder of
+            TensorFlow Datasets.
 
     Returns:
         Pairs of source and target sentence, in the order of the files.
 
     Raises:
-        ValueError: The set lacks these languages, or there is no such set
-            or split; raised by the call.
+        ValueError: If the set or the split does not exist, or the set lacks
+            these languages; raised by the call.
     """
     builder = _builder(name, source_language, target_language, data_dir)
     import tensorflow_datasets as tfds
@@ -110,7 +110,7 @@ def tfds_pairs(
         dataset = builder.as_dataset(
             split=split,
             shuffle_files=False,
-            # One file after the other: the same order each time.
+            # Files are read one after the other, always in the same order.
             read_config=tfds.ReadConfig(interleave_cycle_length=1),
         )
     except ValueError as error:
@@ -136,7 +136,7 @@ def _builder(
     target_language: str,
     data_dir: str | Path | None,
 ) -> Any:
-    """Finds the configuration with both languages."""
+    """Find the builder of the configuration with both languages."""
     with needs("tensorflow-datasets"):
         import tensorflow_datasets as tfds
     folder = {} if data_dir is None else {"data_dir": str(data_dir)}

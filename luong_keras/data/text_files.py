@@ -1,4 +1,4 @@
-"""Sentence pairs of the files that a setting or a command names."""
+"""Sentence pairs from the files that a setting or a command names."""
 
 from __future__ import annotations
 
@@ -27,20 +27,21 @@ ONE_OR_TWO = (
 
 
 def is_columns(path: str | Path) -> bool:
-    """Whether a file's name says that it holds both sides."""
+    """Test whether a file holds both sides, by its name."""
     return file_kind(path) is not None
 
 
 def several(given: Given, weighted: bool = False) -> list[Given]:
-    """The sources that a setting names.
+    """Return the sources that a setting names.
 
     Args:
-        given: As for `text_files`; or a list of such.
-        weighted: Whether each has a weight, so that it is a list of sources.
+        given: As for `text_files`, or a list of several sources.
+        weighted: Whether the sources have weights; then `given` is a list of
+            sources.
 
     Returns:
-        One or more. Two names that are no kind of file which holds both sides
-        are a source and a target file, unless they have weights.
+        One or more sources. Two names of files that do not hold both sides
+        are a source and a target file, unless the sources have weights.
 
     Example:
         >>> several("pairs.tsv"), several(["a.en", "a.de"])
@@ -57,21 +58,21 @@ def several(given: Given, weighted: bool = False) -> list[Given]:
 
 
 def text_files(given: Given, languages: Sequence[str]) -> list[Path]:
-    """Finds the files of one source that a setting such as `data.dev` names.
+    """Find the files of one source that a setting such as `data.dev` names.
 
     Args:
-        given: A file that holds both sides, by its name such as `.tsv` or
+        given: A file of both sides, with a suffix such as `.tsv` or
             `.tmx.gz`; or the paths of a source and a target file; or a
-            prefix, to which the languages are appended. The names of the
-            first two say nothing of languages.
+            prefix, to which the languages are appended. The languages matter
+            only for a prefix.
         languages: The codes of the source and the target language.
 
     Returns:
         One path, of a file of both sides, or two.
 
     Raises:
-        FileNotFoundError: A file is missing.
-        ValueError: There are not one or two names.
+        FileNotFoundError: If a file is missing.
+        ValueError: If `given` is none of these forms.
     """
     if not isinstance(given, str):
         names = [str(path) for path in given]
@@ -88,19 +89,19 @@ def text_files(given: Given, languages: Sequence[str]) -> list[Path]:
 def text_sources(
     given: Given, requested: RequestedColumns, weighted: bool = False
 ) -> list[TextSource]:
-    """Finds the sources that a setting names, and how each is read.
+    """Find the sources that a setting names, with their readers.
 
     Args:
         given: As for `several`.
-        requested: The languages and, where they are named, the columns.
+        requested: The languages and, if they are named, the columns.
         weighted: As for `several`.
 
     Returns:
         The sources.
 
     Raises:
-        FileNotFoundError: A file is missing.
-        ValueError: A file does not have the columns, or they cannot be guessed.
+        FileNotFoundError: If a file is missing.
+        ValueError: If a file lacks the columns, or they cannot be guessed.
     """
     found = []
     for one in several(given, weighted):
@@ -117,13 +118,13 @@ def text_sources(
 def read_text(
     sources: Sequence[TextSource], skip_bad_lines: bool
 ) -> Iterator[PlacedPair]:
-    """Reads the pairs of one source after the other.
+    """Read the pairs of one source after the other.
 
     Args:
-        sources: As `text_sources` found them.
-        skip_bad_lines: Whether lines that are not UTF-8, or have no second
-            column, come with a mark by which `write_corpus` counts them,
-            instead of an error.
+        sources: The sources that `text_sources` found.
+        skip_bad_lines: Whether lines that are not UTF-8, or lack a second
+            column, are marked instead of an error; `write_corpus` counts
+            marked lines.
     """
     for part, source in enumerate(sources):
         for pair in source.read(skip_bad_lines):
@@ -151,7 +152,7 @@ def _existing(name: str) -> Path:
 
 
 def _with_language(prefix: str, language: str) -> Path:
-    """prefix.language, or the compressed file where only that exists."""
+    """Find `prefix.language`, or the compressed file if only that exists."""
     path = local(f"{prefix}.{language}")
     if path.exists():
         return path
@@ -174,19 +175,19 @@ def _with_language(prefix: str, language: str) -> Path:
 def given_pairs(
     files: tuple[Path, ...], data: DataConfig
 ) -> Iterator[PlacedPair]:
-    """Reads the pairs, with the columns of the run where a file has them.
+    """Read pairs from the columns of the run, if a file has these columns.
 
-    Other columns are guessed in the direction of the run. Which columns were
-    read, and a first line that is no header, are printed on standard error.
+    Otherwise the columns are guessed, in the direction of the run. A note
+    about the columns and a missing header is printed to standard error.
 
     Args:
-        files: One of both sides, or two.
+        files: One file of both sides, or two files.
         data: The settings of the run.
 
     Raises:
-        FileNotFoundError: A file is missing; raised by the call.
-        ValueError: These are other files, or their columns cannot be guessed;
-            or a line cannot be read, raised when the reading gets there.
+        FileNotFoundError: If a file is missing; raised by the call.
+        ValueError: If `files` is neither of these, or columns cannot be
+            guessed; if a line cannot be read, raised when reading reaches it.
     """
     found = _found(files, data)
     for one in found:

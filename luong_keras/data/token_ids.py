@@ -1,4 +1,4 @@
-"""The token ids of a corpus, written once, and which pairs are used."""
+"""The token ids of a corpus, written once, and the selection of pairs."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ class TokenIds:
     """The ids of one side of a corpus, read through memory maps.
 
     Args:
-        ids: Of all sentences, one after the other, without `<s>` and `</s>`.
-        offsets: Where each sentence starts, and the number of ids, (N + 1,).
+        ids: The ids of all sentences in order, without `<s>` and `</s>`.
+        offsets: (N + 1,) integer array, the start of each sentence, followed
+            by the number of ids.
 
     Attributes:
-        lengths: Tokens of each sentence, (N,), int32.
+        lengths: (N,) int32 array, the number of tokens of each sentence.
     """
 
     def __init__(self, ids: np.ndarray, offsets: np.ndarray) -> None:
@@ -37,21 +38,21 @@ class TokenIds:
         self.lengths = np.diff(offsets).astype(np.int32)
 
     def count(self, token_id: int) -> int:
-        """Returns the number of tokens with this id."""
+        """Return the number of tokens with this id."""
         return int(np.count_nonzero(self._ids == token_id))
 
     def rows(
         self, lines: np.ndarray, max_length: int, keep_end: bool = False
     ) -> list[np.ndarray]:
-        """Reads sentences, cut to a number of tokens.
+        """Read sentences, cut to a number of tokens.
 
         Args:
-            lines: Their numbers, from 0.
-            max_length: The most tokens that are left of a sentence.
-            keep_end: Whether the first tokens go instead of the last.
+            lines: The numbers of the sentences, from 0.
+            max_length: The most tokens that are kept of a sentence.
+            keep_end: Whether to keep the last tokens instead of the first.
 
         Returns:
-            The ids that are left of each.
+            The kept ids of each sentence.
         """
         starts, stops = self._offsets[lines], self._offsets[lines + 1]
         if keep_end:
@@ -71,16 +72,16 @@ def token_ids(
     threads: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> TokenIds:
-    """Encodes each sentence, or opens what was written the last time.
+    """Open the ids of one side, or encode and write them the first time.
 
-    The ids are kept in the corpus's folder, under a name made of the text
-    and the tokenizer.
+    The ids are written into the corpus's folder, under a name that depends on
+    the text and the tokenizer.
 
     Args:
         corpus: The corpus.
         side: `"source"` or `"target"`.
         tokenizer: The tokenizer of that side.
-        threads: How many threads encode, one a core when None.
+        threads: The number of threads, one per core when None.
         progress: Called with the number of further sentences encoded.
 
     Returns:
@@ -96,7 +97,7 @@ def token_ids(
     try:
         return _opened(*paths, dtype, len(corpus))
     except (OSError, ValueError):
-        pass  # Not written yet, or not whole.
+        pass  # not written yet, or incomplete
     encode = encoder(tokenizer)
 
     def encoded(start: int) -> tuple[bytes, np.ndarray]:
@@ -120,16 +121,16 @@ def token_ids(
 
 
 def encoder(tokenizer: Tokenizer) -> Callable[[tf.Tensor], tf.RaggedTensor]:
-    """Compiles a tokenizer's `encode` for batches of any size.
+    """Compile a tokenizer's `encode` for batches of any size.
 
     Args:
         tokenizer: The tokenizer.
 
     Returns:
-        A function from strings (B,) to ids (B, None).
+        A function from (B,) strings to (B, None) ids.
     """
-    # Traced here: threads would do so once each, and TensorFlow warns where
-    # several tokenizers do so when they are called.
+    # Traced here: otherwise each thread would trace it, and TensorFlow warns
+    # if several tokenizers are traced when they are called.
     return tf.function(
         tokenizer.encode,
         input_signature=[tf.TensorSpec([None], tf.string)],
@@ -144,24 +145,24 @@ def _opened(path: Path, offsets_path: Path, dtype: type, count: int):
     ids: np.ndarray = np.zeros(0, dtype)
     if offsets[-1]:
         ids = np.memmap(no_link(path), dtype, "r", shape=int(offsets[-1]))
-    # As plain arrays, since slices of a map are ten times as slow.
+    # Slices of plain arrays are ten times as fast as slices of a map.
     return TokenIds(np.asarray(ids), np.asarray(offsets))
 
 
 @dataclass(frozen=True)
 class PairSelection:
-    """The pairs that are used, and the lengths of all.
+    """The pairs that are used for training, and the lengths of all pairs.
 
     Args:
-        lines: The numbers of the used lines, (n,), ascending.
+        lines: (n,) integer array, the numbers of the used lines, ascending.
         source: The ids of all source sentences.
         target: The ids of all target sentences.
-        source_lengths: Tokens of each line of the corpus, at most the
-            maximal length, (N,).
-        target_lengths: The same of the target side.
-        dropped: How many pairs were too long and left out.
-        cut: How many pairs were too long and are cut.
-        empty: How many pairs were left out for a side of no tokens.
+        source_lengths: (N,) integer array, the tokens of each source line of
+            the corpus, at most the maximum length.
+        target_lengths: The same for the target side.
+        dropped: The number of pairs left out because they were too long.
+        cut: The number of pairs cut because they were too long.
+        empty: The number of pairs left out for a side of no tokens.
     """
 
     lines: np.ndarray
@@ -181,20 +182,20 @@ def select_pairs(
     max_length: int,
     over_long: str,
 ) -> PairSelection:
-    """Decides, before training, which pairs are used.
+    """Select the pairs to train on.
 
     Args:
         corpus: The sentence pairs.
-        source_tokenizer: Turns source sentences into ids.
-        target_tokenizer: Turns target sentences into ids.
-        max_length: The most tokens of a side, `<s>` and `</s>` not counted.
+        source_tokenizer: The tokenizer of the source sentences.
+        target_tokenizer: The tokenizer of the target sentences.
+        max_length: The most tokens of a side, without `<s>` and `</s>`.
         over_long: `"drop"`, `"truncate"` or `"truncate_source_left"`.
 
     Returns:
         The selection.
 
     Raises:
-        ValueError: An argument is out of its range, or no pair is left.
+        ValueError: If an argument is out of range, or no pair is left.
     """
     if max_length < 1:
         raise ValueError(
@@ -206,7 +207,7 @@ def select_pairs(
         )
     source = token_ids(corpus, "source", source_tokenizer)
     target = token_ids(corpus, "target", target_tokenizer)
-    # A character that the tokenizer deletes can be a whole sentence.
+    # A sentence may consist only of characters that the tokenizer deletes.
     empty = (source.lengths == 0) | (target.lengths == 0)
     long = ~empty & (np.maximum(source.lengths, target.lengths) > max_length)
     drop = over_long == "drop"

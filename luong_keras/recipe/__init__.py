@@ -1,4 +1,4 @@
-"""A run from its settings to its scores."""
+"""A training run, from its settings to its scores."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""A parallel text with the links of its words or tokens, in bounded memory."""
+"""Links between the words or tokens of a parallel text, in bounded memory."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ CHUNK = 1024  # pairs that are read, sorted by length and aligned at a time
 
 
 class AlignedLine(NamedTuple):
-    """A sentence pair of a text, and how its words are linked.
+    """The links between the words of a sentence pair.
 
     Attributes:
-        place: where it stands, such as `train.en:7`.
-        lengths: how many words the source and the target have.
+        place: the file and line of the pair, such as `train.en:7`.
+        lengths: the numbers of words of the source and of the target.
         forward: links `(source, target)` of the translator.
-        backward: those of the translator of the other direction, reversed
-            to `(source, target)`; None without one.
-        truncated: whether a side was longer than what was read.
+        backward: links of the translator of the other direction, reversed to
+            `(source, target)`; None without such a translator.
+        truncated: whether a side was longer than the limit and was cut.
     """
 
     place: str
@@ -59,20 +59,20 @@ def aligned_lines(
     reverse: TextTranslator | None = None,
     step: str | None = None,
 ) -> Iterator[AlignedLine]:
-    """Aligns a text, some pairs at a time.
+    """Align a text in chunks of pairs.
 
     Args:
-        pairs: of the text; words are what stands between white space.
+        pairs: the pairs of the text; white space separates words.
         translator: from the source to the target language.
         reverse: from the target to the source language.
         step: as in `TextTranslator.links`.
 
     Yields:
-        Every pair in its order; one of two empty sides has no links.
+        Each pair in order; a pair of two empty sides has no links.
 
     Raises:
-        ValueError: for a model without attention; for a pair with one empty
-            side, with its place.
+        ValueError: if a model has no attention; if a pair has one empty
+            side, with the place of the pair.
     """
     for chunk in batches_of(pairs, CHUNK):
         words = [(len(s.split()), len(t.split())) for s, t in chunk]
@@ -118,20 +118,20 @@ def _refuse_half(pair: PlacedPair, lengths: tuple[int, int]) -> None:
 
 
 class GoldLinks:
-    """Counts, line by line, how far links agree with those of a file.
+    """Scores of links against the gold links of a file, line by line.
 
     Args:
-        path: the file, `i-j` a sure link and `ipj` or `i?j` a possible one,
-            as many lines as the text; plain or compressed.
-        one_based: whether its positions count from 1.
+        path: the file, plain or compressed, with one line per pair of the
+            text: `i-j` is a sure link, `ipj` or `i?j` a possible one.
+        one_based: whether the positions in the file count from 1.
 
     Attributes:
-        scores: of each way to make links: `forward`, and, where there are
-            links of both directions, `backward` and each of `METHODS`.
+        scores: scores by method: `forward` and, with links of both
+            directions, `backward` and each of `METHODS`.
 
     Raises:
-        FileNotFoundError: where there is no such file.
-        ValueError: for a malformed link, with the number of its line.
+        FileNotFoundError: if the file does not exist.
+        ValueError: if a link is malformed, with the number of its line.
     """
 
     def __init__(self, path: Path, one_based: bool = False) -> None:
@@ -142,11 +142,11 @@ class GoldLinks:
         self.scores: dict[str, LinkScores] = {}
 
     def add(self, line: AlignedLine) -> None:
-        """Counts the links of the next line.
+        """Count the links of the next line.
 
         Raises:
-            ValueError: where the file has no such line, or the line a link
-                that leads outside its sentences.
+            ValueError: if the file has no such line, or if a gold link of
+                the line leads outside its sentences.
         """
         if self._read == len(self._gold):
             raise ValueError(
@@ -163,7 +163,7 @@ class GoldLinks:
             self.scores.setdefault(name, LinkScores()).add(links, gold)
 
     def check_end(self) -> None:
-        """Raises ValueError where the file has more lines than the text."""
+        """Check that the file has no more lines than the text."""
         if self._read < len(self._gold):
             raise ValueError(
                 "Expected: a line of gold links for each pair of the text. "
@@ -198,23 +198,23 @@ def _ways(line: AlignedLine) -> Mapping[str, Set[Link]]:
 def model_links(
     trained: TextTranslator, corpus: Corpus, maximum: int
 ) -> Iterator[AlignedSentences]:
-    """A training text, aligned by a model.
+    """Align a training text with a model.
 
-    Every target token is linked to the source token that the step which
-    produces it attends to most.
+    Each target token is linked to the source token with the largest attention
+    weight in the step that produces the target token.
 
     Args:
         trained: the model with its tokenizers.
-        corpus: the text, as the model was trained on it.
-        maximum: pairs to align, spread over the text.
+        corpus: the prepared text on which the model was trained.
+        maximum: the most pairs to align, spread over the text.
 
     Yields:
         Source tokens, target tokens and links of each pair.
 
     Raises:
-        ValueError: for a model without attention.
+        ValueError: if the model has no attention.
     """
-    # The text of a corpus is prepared already.
+    # No preprocessors: the text of a corpus is prepared already.
     translator = TextTranslator(
         trained.translation_model,
         trained.source_tokenizer,
@@ -259,21 +259,21 @@ def model_links(
 def given_links(
     tokenizers: Sequence[Tokenizer], source: Path, target: Path, links: Path
 ) -> Iterator[AlignedSentences]:
-    """Files whose words are aligned, as tokens.
+    """Convert the word links of files to links of tokens.
 
     Args:
-        tokenizers: of both languages.
-        source: a sentence a line, words separated by spaces.
+        tokenizers: the source and the target tokenizer.
+        source: a file with one sentence per line, words separated by spaces.
         target: likewise.
-        links: `0-0 1-2`, a pair a line, positions of words.
+        links: a file with one pair per line, positions of words: `0-0 1-2`.
 
     Yields:
-        As `model_links`.
+        Source tokens, target tokens and links of each pair.
 
     Raises:
-        ValueError: for another number of lines; for a link that is malformed
-            or outside its sentences, with the number of its line; for words
-            that the tokenizer changes.
+        ValueError: if the numbers of lines differ; if a link is malformed or
+            outside its sentences, with the number of its line; if a tokenizer
+            changes the words.
     """
     sides = [list(read_lines(path)) for path in (source, target)]
     found = parse_links(read_lines(links))
@@ -316,7 +316,7 @@ def given_links(
 
 
 def _named(tokens: list[str], known: set[str]) -> list[str]:
-    """The tokens, `<unk>` where they are unknown."""
+    """Replace unknown tokens by `<unk>`."""
     return [token if token in known else UNK for token in tokens]
 
 

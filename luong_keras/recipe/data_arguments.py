@@ -1,4 +1,4 @@
-"""The user's own sentence pairs, as the settings of a run."""
+"""Settings of a run for the sentence pairs of a user."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from luong_keras.recipe.run_settings import run_config
 from luong_keras.tables import counted
 from luong_keras.training.run_folder import OTHER_TEXT, RunFolder
 
-# Also a `pandas.DataFrame`, a `datasets.Dataset` and a `tf.data.Dataset`, of
-# which this knows nothing but how to go through them; or a list of several.
+# Includes `pandas.DataFrame`, `datasets.Dataset` and `tf.data.Dataset`, which
+# are only iterables here, and lists of several sources.
 Text = str | Path | Sequence[Any] | Iterable[Any]
 
 
@@ -44,27 +44,27 @@ def text_settings(
     requested: RequestedColumns | None = None,
     weighted: bool = False,
 ) -> dict[str, Any]:
-    """The settings by which a run finds its pairs.
+    """Return the settings that name the pairs of a run.
 
     Args:
-        run: where pairs that are in no file are written.
+        run: the run folder, into which pairs from memory are written.
         train: the training pairs: the path of a file of both sides (`.tsv`,
             `.csv`, `.jsonl`, `.tmx`, plain or compressed), or the paths of a
             source and a target file, or the prefix of two files; or
             (source, target) strings, records with named fields, a
             `pandas.DataFrame`, a `datasets.Dataset`, a `tf.data.Dataset`; or
             a list of several of these.
-        dev: the pairs to choose a model by, in the same forms, one of them;
-            held out of the training pairs when None.
+        dev: the pairs that choose the best epoch, as one source in one of
+            these forms; held out of the training pairs when None.
         test: the pairs to score, likewise.
-        requested: the languages, and the columns where they are named.
+        requested: the languages, and the columns if they are named.
         weighted: whether `train` is a list of sources with weights.
 
     Returns:
         Settings by their full names.
 
     Raises:
-        ValueError: where something is no pair of sentences.
+        ValueError: if an entry is not a pair of sentences.
     """
     requested = requested or RequestedColumns()
     settings: dict[str, Any] = {"data.dataset": "files"}
@@ -87,19 +87,19 @@ def text_settings(
 def starting_settings(
     values: Mapping[str, Any], run: RunFolder | None, preset: str | None = None
 ) -> tuple[str | None, RunConfig]:
-    """The initial settings of a run on the user's own text.
+    """Return the initial settings of a run on the user's text.
 
     A run that has begun keeps its settings. A run with `training.init_from`
-    has the model of that run. For another one without a preset the size of the
-    text decides, which is printed.
+    has the model of its parent run. Otherwise the size of the text chooses the
+    preset, which is printed.
 
     Args:
-        values: the settings that are given, which name its text.
-        run: the folder of the run, where it has one.
-        preset: the name of a preset.
+        values: the user's settings, which name the text.
+        run: the folder of the run, or None.
+        preset: the name of a preset, used with `training.init_from`.
 
     Returns:
-        The name of the preset, None where there is none, and the settings.
+        The name of the preset or None, and the settings.
     """
     if run is not None and run.config.exists():
         return None, run_config(run.path, own_files=False)
@@ -118,7 +118,7 @@ def starting_settings(
         characters += sum(len(side) for side in pair[:2] if side)
     name, sizes = preset_for(pairs, characters)
     if data.tokenizer == "words":
-        sizes = {}  # Of words there is no most useful number.
+        sizes = {}  # Only subword vocabularies have a recommended size.
     whole = "at least " * (pairs == TINY_PAIRS)
     flags = "".join(f" --set {key}={size}" for key, size in sizes.items())
     print(f"{whole}{counted(pairs, 'training pair')}: --preset {name}{flags}")
@@ -126,12 +126,12 @@ def starting_settings(
 
 
 def _languages_of_names(paths: Any) -> dict[str, str]:
-    """The languages that the names of a source and a target file end in."""
+    """Return the languages in the suffixes of a source and a target file."""
     if isinstance(paths, str) or not all(isinstance(p, str) for p in paths):
         return {}
     if len(several(paths)) > 1:
         return {}
-    # Also of WMT's `newstest-src.en.sgm`.
+    # WMT has names such as `newstest-src.en.sgm`.
     plain = [without_compression(path).removesuffix(".sgm") for path in paths]
     ends = [path[-3:] for path in plain]
     if not all(re.fullmatch(r"\.[a-z]{2}", end) for end in ends):
@@ -143,10 +143,10 @@ def _languages_of_names(paths: Any) -> dict[str, str]:
 
 
 def _sources(text: Text, weighted: bool) -> list[Text]:
-    """The sources of a training text; most often it is one."""
+    """Return the sources of a training text; usually it is one."""
     if not isinstance(text, list | tuple) or not text:
         return [text]
-    # Beside the name of a file, two strings are two files as well.
+    # If one entry names a file, a pair of strings is a pair of files, too.
     files = any(isinstance(t, str | Path) and is_columns(t) for t in text)
     if not all(_is_source(thing, files) for thing in text):
         return [text]
@@ -158,7 +158,7 @@ def _sources(text: Text, weighted: bool) -> list[Text]:
 
 
 def _is_source(thing: Any, files: bool) -> bool:
-    """Returns whether an object is a source, not a pair or a record."""
+    """Test whether an object is a source, not a pair or a record."""
     if isinstance(thing, str | Path):
         return True
     if isinstance(thing, list | tuple):
@@ -169,7 +169,7 @@ def _is_source(thing: Any, files: bool) -> bool:
 def _named(
     text: Text, part: str, run: RunFolder, requested: RequestedColumns
 ) -> str | tuple[str, str]:
-    """The file or files of a part, written where there is none."""
+    """Return the file or files of a part; pairs in memory are written."""
     if isinstance(text, str | Path):
         return str(text)
     if isinstance(text, list | tuple):
@@ -198,7 +198,7 @@ def _named(
 def _written(
     pairs: Iterable[tuple[Any, Any]], path: Path, run: RunFolder
 ) -> str:
-    """Writes pairs as a file, unless it is there already."""
+    """Write pairs to a file and return its path."""
     with atomic_path(path) as temporary:
         with open(temporary, "wb") as file:
             for line in _lines(pairs):
@@ -208,14 +208,14 @@ def _written(
             if not same and run.data.exists():
                 raise ValueError(OTHER_TEXT.format(run.path))
             if same:
-                # A file of another time looks like another text.
+                # Another modification time would look like another text.
                 stat = path.stat()
                 os.utime(temporary, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     return str(path)
 
 
 def _cell(value: Any, number: int) -> str:
-    """A sentence, of which a missing one is empty."""
+    """Convert a value to a sentence; a missing value is empty."""
     text = text_or_none(value)
     if text is None:
         if not _is_missing(value):
@@ -229,7 +229,7 @@ def _cell(value: Any, number: int) -> str:
 
 
 def _is_missing(value: Any) -> bool:
-    """Tests for None, NaN, and the NA of pandas, which is neither."""
+    """Test for None, NaN, and the NA of pandas, which is neither."""
     try:
         return value is None or bool(value != value)
     except TypeError:
@@ -237,7 +237,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def _lines(pairs: Iterable[tuple[Any, Any]]) -> Iterator[bytes]:
-    """The lines of a JSON file, a list of source and target each."""
+    """Yield lines of JSON, each a list of source and target."""
     number = 0
     for number, pair in enumerate(pairs, start=1):
         cells = [_cell(text, number) for text in pair]

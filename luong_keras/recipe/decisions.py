@@ -1,4 +1,4 @@
-"""Languages and metric of a run, chosen when it begins."""
+"""The languages and the metric of a run, chosen when it begins."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from luong_keras.recipe.run_settings import run_config
 from luong_keras.training.run_folder import RunFolder
 
 _LANGUAGES = ("source_language", "target_language")
-_LINES = 1000  # of each source, for the script
+_LINES = 1000  # lines of each source from which the script is detected
 
 
 def kept_decisions(config: RunConfig, run: RunFolder) -> RunConfig:
-    """Settings of a resumed run, with its languages and metric."""
+    """Return settings with the languages and metric of a resumed run."""
     if not run.config.exists():
         return config
     old = run_config(run.path, own_files=False)
@@ -41,10 +41,11 @@ def kept_decisions(config: RunConfig, run: RunFolder) -> RunConfig:
 
 
 def decide_languages(config: RunConfig, run: RunFolder) -> RunConfig:
-    """Settings with languages that are detected from the text.
+    """Return settings with languages that are detected from the text.
 
-    Data sets by name have known languages. For files the script of the first
-    lines decides; a language that it does not tell stays None.
+    Named data sets and files with language suffixes have known languages. For
+    other files, the script of the first lines decides; a language stays None
+    if the script does not determine it.
     """
     data = config.data
     unknown = [name for name in _LANGUAGES if getattr(data, name) is None]
@@ -54,7 +55,7 @@ def decide_languages(config: RunConfig, run: RunFolder) -> RunConfig:
         known = dict(zip(_LANGUAGES, data.languages, strict=True))
         return _changed(config, known, config.training.metric)
     if data.train is None:
-        return config  # The error is that of whoever reads it.
+        return config  # Reading the text raises the error.
     sources = text_sources(
         data.train, requested_columns(data), data.weights is not None
     )
@@ -76,12 +77,12 @@ def decide_languages(config: RunConfig, run: RunFolder) -> RunConfig:
 def decide_metric(
     config: RunConfig, run: RunFolder, references: Sequence[str]
 ) -> RunConfig:
-    """Settings with the metric of the run.
+    """Return settings with the metric of the run.
 
     Args:
         config: the settings, with the languages.
-        run: where one that has begun has its own.
-        references: of the validation.
+        run: the folder of the run; a run that has begun keeps its metric.
+        references: the references of the validation.
     """
     if run.config.exists():
         return config
@@ -97,16 +98,16 @@ def run_metric(
     references: Sequence[str] = (),
     setting: str | None = None,
 ) -> Metric:
-    """Return the metric of a run, or another one for its text.
+    """Return the metric of a run, or another metric for its text.
 
     Args:
         config: the settings, with the languages.
-        references: of the text, where its script is to be looked at.
-        setting: of another metric.
+        references: the references of the text, to detect its script.
+        setting: the setting of another metric.
 
     Raises:
-        ValueError: for a metric that is not registered.
-        ImportError: where its package is missing.
+        ValueError: if the metric is not registered.
+        ImportError: if the package of the metric is missing.
     """
     setting = setting or config.training.metric
     return find_metric(setting, _target(config, references))
@@ -130,5 +131,5 @@ def _changed(
 
 
 def _is_prefix(train: Any) -> bool:
-    """Whether the files are named by the languages."""
+    """Test whether `data.train` is a prefix of files named by language."""
     return isinstance(train, str) and not is_columns(train)

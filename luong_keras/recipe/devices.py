@@ -1,4 +1,4 @@
-"""The devices that a run is trained on, and the processes that share them."""
+"""The devices and processes that train a run."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from luong_keras.ops.devices import has_gpu
 from luong_keras.tables import counted
 from luong_keras.training.mirrored import mirrored
 
-# The names are those that `keras.distribution.initialize` reads.
+# The variables that `keras.distribution.initialize` reads.
 _ADDRESSES = "KERAS_DISTRIBUTION_JOB_ADDRESSES"
 _PROCESSES = "KERAS_DISTRIBUTION_NUM_PROCESSES"
 _PROCESS = "KERAS_DISTRIBUTION_PROCESS_ID"
-# A process that has said nothing for so long is dead.
+# A process without a heartbeat for this time counts as dead.
 _HEARTBEAT_SECONDS = 30
-# The exit status of a training that the same command continues: EX_TEMPFAIL,
-# by which schedulers tell it from an error.
+# The exit status of a training run that the same command can continue:
+# EX_TEMPFAIL, which schedulers distinguish from an error.
 EXIT_STOPPED = 75
 
 
@@ -34,12 +34,12 @@ class Devices:
     """The devices and processes of a run.
 
     Attributes:
-        rank: this process, from 0; the first one writes.
-        world: how many processes there are.
-        count: the devices of all processes.
-        on_jax: whether JAX trains, for which each shape of a batch is a
-            program of its own, so that there should be few.
-        scope: where the model is made and trained.
+        rank: the number of this process, from 0; process 0 writes.
+        world: the number of processes.
+        count: the number of devices of all processes.
+        on_jax: whether JAX trains. JAX compiles one program per batch shape,
+            which should therefore be few.
+        scope: the context in which the model is built and trained.
     """
 
     rank: int = 0
@@ -54,14 +54,14 @@ class Devices:
         return self.rank == 0
 
     def wait(self, what: str) -> None:
-        """Waits until all processes have come so far."""
+        """Wait until all processes have reached this point."""
         if self.world > 1:
             from jax.experimental import multihost_utils
 
             multihost_utils.sync_global_devices(what)
 
     def any(self, here: bool) -> bool:
-        """Returns whether `here` is True in any process; all must call it."""
+        """Test whether `here` is True in any process; all must call this."""
         if self.world == 1:
             return here
         from jax.experimental import multihost_utils
@@ -69,23 +69,23 @@ class Devices:
         return bool(multihost_utils.process_allgather(np.array(here)).any())
 
     def from_first(self, value: float) -> float:
-        """The value of the first process; all must call this."""
+        """Return the value of the first process; all must call this."""
         if self.world == 1:
             return value
         from jax.experimental import multihost_utils
 
-        # As two float32, the default type of JAX. The
-        # difference of a Python float and a float32 would be a float32.
+        # Sent as two float32, the default type of JAX. np.float64 is needed:
+        # the difference of a Python float and a float32 would be a float32.
         high = np.float32(value)
         parts = np.array([high, np.float64(value) - high], np.float32)
         parts = multihost_utils.broadcast_one_to_all(parts)
         return float(np.float64(parts[0]) + np.float64(parts[1]))
 
     def check_alike(self, number: int, what: str) -> None:
-        """Checks that all processes have the same; all must ask.
+        """Check that all processes have the same number; all must call this.
 
         Raises:
-            ValueError: where they do not, with what each of them has.
+            ValueError: if they differ, with the number of each process.
         """
         if self.world == 1:
             return
@@ -105,7 +105,7 @@ ONE_DEVICE = Devices()
 
 
 class LostProcessError(OSError):
-    """Another process of the same training has ended."""
+    """The end of another process of the same training run."""
 
     exit_status = EXIT_STOPPED
 
@@ -123,7 +123,7 @@ def report_lost_processes(devices: Devices) -> Iterator[None]:
         if devices.world == 1:
             raise
         lost = _is_lost_connection(error)
-        # At its end JAX would wait for the others, and abort.
+        # At exit, JAX would wait for the other processes and abort.
         atexit.register(_leave, EXIT_STOPPED if lost else 1)
         if not lost:
             raise
@@ -152,7 +152,7 @@ def _leave(status: int) -> None:
 
 
 def device_names(devices: Devices) -> list[str]:
-    """The names of the devices, each kind with its count."""
+    """Return the name of each kind of device with its count."""
     if devices.on_jax:
         import jax
 
@@ -172,14 +172,14 @@ def device_names(devices: Devices) -> list[str]:
 
 
 def tensorflow_devices(strategy: str | None, count: int | None) -> Devices:
-    """One device of TensorFlow, or several of a strategy.
+    """Return one TensorFlow device, or the devices of a strategy.
 
     Args:
         strategy: `"mirrored"`, or None.
-        count: how many devices, see `luong_keras.training.mirrored`.
+        count: the number of devices; see `luong_keras.training.mirrored`.
 
     Raises:
-        ValueError: where several are wanted without it.
+        ValueError: if several devices are requested without a strategy.
     """
     if strategy == "mirrored":
         made = mirrored(count)
@@ -198,22 +198,23 @@ def tensorflow_devices(strategy: str | None, count: int | None) -> Devices:
 
 
 def jax_devices(count: int | None) -> Devices:
-    """Gives Keras the devices of this process, or of all of them.
+    """Make Keras use the devices of this process, or of all processes.
 
-    To be called before anything is computed.
+    Call this before any computation.
 
     Args:
-        count: how many of this process's devices; all where None. Where the
-            machine has no accelerator, as many are made of its processor.
+        count: the number of this process's devices; all when None. Without an
+            accelerator, the processor is divided into this many devices.
 
     Raises:
-        ValueError: where there are fewer.
+        ValueError: if this process has fewer devices, or if one of several
+            processes would use only some of its devices.
     """
     import jax
 
     _keep_tensorflow_off()
     if count is not None:
-        # Of use only where there is nothing better than the processor.
+        # This matters only on a machine without an accelerator.
         jax.config.update("jax_num_cpu_devices", count)
     _join_processes(os.environ)
     here = jax.local_devices()
@@ -233,7 +234,7 @@ def jax_devices(count: int | None) -> Devices:
 
 
 def share_rows(devices: Sequence[Any]) -> Devices:
-    """Has Keras divide the rows of every batch among devices of JAX."""
+    """Make Keras divide the rows of each batch among JAX devices."""
     import jax
 
     distribution = None
@@ -247,7 +248,7 @@ def share_rows(devices: Sequence[Any]) -> Devices:
 
 
 def leave_processes(devices: Devices) -> None:
-    """Takes leave of the other processes, when all have come to the end."""
+    """Disconnect from the other processes when all have finished."""
     if devices.world > 1:
         import jax
 
@@ -255,17 +256,17 @@ def leave_processes(devices: Devices) -> None:
 
 
 def _keep_tensorflow_off() -> None:
-    """TensorFlow reads the text, and would take the cards' memory."""
+    """Hide the GPUs from TensorFlow, which would take their memory."""
     import tensorflow as tf
 
     tf.config.set_visible_devices([], "GPU")
 
 
 def _join_processes(environment: Mapping[str, str]) -> None:
-    """Joins the processes of the run, where the environment names several.
+    """Join the processes of the run if the environment names several.
 
-    By the variables that Keras has for it; in a job step of SLURM or under
-    Open MPI they need not be set.
+    The variables are those of Keras. They need not be set in a SLURM job step
+    or under Open MPI.
     """
     import jax
 
@@ -285,16 +286,17 @@ def _join_processes(environment: Mapping[str, str]) -> None:
 
 
 def process_arguments(environment: Mapping[str, str]) -> dict | None:
-    """Arguments that join this process to the others, or None.
+    """Return the arguments that join this process to the others, or None.
 
     Args:
-        environment: the variables of the process.
+        environment: the environment variables of the process.
 
     Returns:
-        Arguments of `jax.distributed.initialize`: none where JAX finds out.
+        Arguments of `jax.distributed.initialize`, empty if JAX detects them;
+        None for a single process.
 
     Raises:
-        ValueError: where a variable is missing or is no number.
+        ValueError: if a variable is missing or invalid.
 
     Example:
         >>> process_arguments({}) is None
@@ -303,7 +305,7 @@ def process_arguments(environment: Mapping[str, str]) -> dict | None:
         {}
     """
     names = (_ADDRESSES, _PROCESSES, _PROCESS)
-    # An indexed job of Kubernetes numbers its pods.
+    # An indexed Kubernetes job numbers its pods.
     own = environment.get("JOB_COMPLETION_INDEX", "")
     if environment.get(_ADDRESSES) and not environment.get(_PROCESS):
         environment = {**environment, _PROCESS: own}

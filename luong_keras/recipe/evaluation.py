@@ -37,15 +37,15 @@ Answer = TypeVar("Answer")
 
 
 class Evaluation:
-    """A translator beside the text it is measured on.
+    """Evaluation of a translator with the data settings of its run.
 
-    Sources, translations and references are text as people write it, and so
-    is BLEU.
+    Sources, translations and references are detokenised text, on which BLEU
+    is computed.
 
     Args:
-        translator: what to evaluate.
+        translator: the translator to evaluate.
         data: the data settings of its run.
-        metrics: further scores, such as that of its run, `training.metric`.
+        metrics: further metrics, such as the `training.metric` of its run.
     """
 
     def __init__(
@@ -61,12 +61,12 @@ class Evaluation:
     def scores(
         self, sources: Sequence[str], references: References
     ) -> tuple[dict[str, Any], list[str]]:
-        """The scores of `text_scores`; also the translations.
+        """Translate the sources; return `text_scores` and the translations.
 
-        `bleu_tokenized` compares the translations before detokenisation with
-        references prepared as the training text was, where the run trained
-        on tokenised text; with both sides tokenised by sacremoses elsewhere.
-        Where the text came tokenised, all of them are of its own tokens.
+        If the run trained on tokenised text, `bleu_tokenized` compares the
+        translations before detokenisation with references prepared like the
+        training text. Otherwise sacremoses tokenises both sides. If the text
+        is tokenised already (`data.pretokenized`), BLEU uses its tokens.
         """
         best = self.translations(sources)
         translations = [found.text for found in best]
@@ -80,7 +80,7 @@ class Evaluation:
         return results, translations
 
     def translations(self, sources: Sequence[str]) -> list[Translation]:
-        """The best translation of every source."""
+        """Return the best translation of each source."""
         found = with_progress(
             self.translator.nbest, sources, what="translating"
         )
@@ -89,12 +89,12 @@ class Evaluation:
     def tokenized(
         self, found: Sequence[Translation], references: References
     ) -> tuple[list[str], References]:
-        """Translations and references as `bleu_tokenized` compares them."""
+        """Return translations and references tokenised for BLEU."""
         if not (self.data.tokenize or self.data.pretokenized):
             tokenize = _tokenizer(self.data)
             texts = [tokenize(translation.text) for translation in found]
             return texts, _of_each(tokenize, references)
-        # Already tokenised: nothing is tokenised twice.
+        # The translations are tokenised already: only references are prepared.
         prepare = preprocessor(self.data, self.data.target_language) or str
         return (
             self.translator.join([translation.tokens for translation in found]),
@@ -102,9 +102,10 @@ class Evaluation:
         )
 
     def perplexity(self, pairs: Sequence[tuple[str, str]]) -> float:
-        """Exp of the mean negative log-likelihood of a reference's token.
+        """Compute the perplexity of the reference tokens.
 
-        Of longer texts the beginning counts; standard error has how many.
+        Longer texts are cut: only the beginning counts. The number of cut
+        texts is printed to standard error.
         """
         found = self.forced(pairs)
         cut = cut_pairs(found)
@@ -117,7 +118,7 @@ class Evaluation:
     def forced(
         self, pairs: Sequence[tuple[str, str]]
     ) -> list[ScoredTranslation]:
-        """Scores of the references by the translator."""
+        """Score the references with the translator by forced decoding."""
         sources, targets = zip(*pairs, strict=True)
         return with_progress(
             self.translator.score,
@@ -129,7 +130,7 @@ class Evaluation:
     def alignment_error_rate(
         self, pairs: Sequence[tuple[str, str]], links: Sequence[str]
     ) -> float:
-        """AER of the attention when forced to produce the references."""
+        """Compute the AER of the attention in forced decoding."""
         sources, targets = zip(*pairs, strict=True)
         weights = with_progress(
             functools.partial(self.translator.alignments, with_end=True),
@@ -149,19 +150,19 @@ def text_scores(
     data: DataConfig,
     metrics: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Scores of translations, whoever made them.
+    """Score translations from any source.
 
     Args:
-        sources: the source of each.
-        translations: detokenised.
-        references: one a translation, or a list of several for each.
-        data: the languages, and whether case counts.
-        metrics: further scores, by the names of `training.metric`.
+        sources: the source sentences.
+        translations: their detokenised translations.
+        references: one per translation, or a list of several per translation.
+        data: the data settings, for the languages and the case.
+        metrics: further metrics, by the names of `training.metric`.
 
     Returns:
-        BLEU in three forms (`bleu_scores`) and by source length; under the
-        name of its setting, such as `bleu:zh`, BLEU in the tokenization of
-        the target language and each of `metrics`; the number of sentences.
+        BLEU in three forms (`bleu_scores`) and by source length; BLEU with
+        the tokenisation of the target language and each of `metrics`, under
+        the name of the setting, such as `bleu:zh`; the number of sentences.
 
     Example:
         >>> found = text_scores(["a b"], ["x y"], [["z", "x y"]], DataConfig(),
@@ -205,7 +206,7 @@ def text_scores(
 
 
 def _tokenizer(data: DataConfig) -> Preprocessor:
-    """The tokenization that `bleu_tokenized` applies."""
+    """Return the preprocessor that tokenises text for `bleu_tokenized`."""
     return Preprocessor(
         data.target_language,
         lowercase=data.lowercase,
@@ -217,7 +218,7 @@ def _tokenizer(data: DataConfig) -> Preprocessor:
 def _of_each(
     change: Callable[[str], str], references: References
 ) -> References:
-    """The references, changed; one or several a sentence."""
+    """Apply a function to each reference, one or several per sentence."""
     return [
         change(one) if isinstance(one, str) else [change(text) for text in one]
         for one in references
@@ -225,12 +226,12 @@ def _of_each(
 
 
 def write_results(path: Path, results: dict[str, Any]) -> None:
-    """Adds one JSON line of results."""
+    """Append the results to a file as one line of JSON."""
     path = no_link(path, in_place=True)
     with path.open("a+", encoding="utf-8") as file:
         file.seek(0)
         before = file.read()
-        # Half a line, of a process that was killed, stays by itself.
+        # A killed process may have left an incomplete line: end it first.
         begin = "\n" if before and not before.endswith("\n") else ""
         file.write(begin + json.dumps(results, ensure_ascii=False) + "\n")
 
@@ -241,22 +242,22 @@ def bleu_scores(
     tokenize: Callable[[str], str],
     tokenizer: str = "13a",
 ) -> dict[str, BleuScore]:
-    """Cased, lower-cased and tokenised BLEU of the same translations.
+    """Compute cased, lower-cased and tokenised BLEU of translations.
 
     Luong et al. (2015), section 4, report BLEU of tokenised text and of
-    detokenised text ("NIST"); the first is comparable to other systems only
-    where the tokenisation is the same.
+    detokenised text ("NIST"). Tokenised BLEU is comparable between systems
+    only if they use the same tokenisation.
 
     Args:
         hypotheses: detokenised translations.
-        references: detokenised references, one a hypothesis, or a list of
-            several for each.
-        tokenize: the tokenisation of `bleu_tokenized`, applied to both.
-        tokenizer: sacreBLEU's, of the other two.
+        references: detokenised references, one per hypothesis, or a list of
+            several per hypothesis.
+        tokenize: the tokenisation for `bleu_tokenized`, applied to both.
+        tokenizer: sacreBLEU's tokenisation for the other two scores.
 
     Returns:
-        `bleu` (sacreBLEU's default, 13a, cased), `bleu_lowercase` (the same,
-        lower-cased) and `bleu_tokenized` (of `tokenize`d text).
+        `bleu` (cased, by default with sacreBLEU's 13a), `bleu_lowercase` (the
+        same, lower-cased) and `bleu_tokenized` (of `tokenize`d text).
 
     Example:
         >>> scores = bleu_scores(["A b c d."], ["a b c d."], str)
@@ -279,17 +280,17 @@ def bleu_scores(
 def with_progress(
     answer: Callable[..., list[Answer]], *columns: Sequence[str], what: str
 ) -> list[Answer]:
-    """Runs a method of a translator on all rows, with a bar.
+    """Run a method of a translator on all rows, with a progress bar.
 
-    What it warns of as cut becomes one line on standard error.
+    Warnings about cut texts become one line on standard error.
 
     Args:
         answer: a method of a translator that takes `advance`.
-        columns: its arguments, a text a row.
-        what: the step, for the bar.
+        columns: the arguments of the method, one text per row.
+        what: the name of the step, for the bar.
 
     Returns:
-        The answers, in the order of the rows.
+        The results of the method, in the order of the rows.
 
     Example:
         >>> def measure(lines, advance):

@@ -1,7 +1,7 @@
-"""Fine-tuning: a run that begins with the weights of another run.
+"""Fine-tuning: a run that begins with the weights of its parent run.
 
-The other run is the parent. Its model, its vocabularies and the preparation of
-its text are kept, since the weights have a meaning only with them.
+The run keeps the model, the vocabularies and the text preparation of its
+parent, because the weights are meaningful only with them.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ _FREE = (
     "model.initial_range",
     "model.precision",
 )
-# Files that the new run has from its parent.
+# Files that are copied from the parent run.
 _KEPT = ("*_vocabulary.*", "LICEN[CS]E*", "NOTICE*")
-# Settings of the parent's own text and search.
+# Settings of the parent's text and search, reset in the new run.
 _RESET = {
     "data.columns": None,
     "data.weights": None,
@@ -70,30 +70,30 @@ _RESET = {
     "training.frozen": (),
 }
 _SIZES = ("source_vocabulary_size", "target_vocabulary_size")
-# The folder of an export, in `assets.extra`, that makes it a parent.
+# The folder in `assets.extra` through which an export can be a parent.
 _PARENT = "parent"
 _NAMES = "weights.json"
-# Paths of this machine, which an export does not keep.
+# Paths on this machine, which an export must not contain.
 _PATHS = ("data.train", "data.dev", "data.test", "training.init_from")
 
 
 def inherited_settings(
     init_from: str | Path, base: RunConfig | None = None
 ) -> RunConfig:
-    """The initial settings of a run that begins with another run's weights.
+    """Return the initial settings of a run that begins with a parent run.
 
     Args:
         init_from: the folder of the parent, one of its weight files, or its
             export.
-        base: the settings of training and search, those of the parent when
-            None.
+        base: the settings for the rest, such as training and search; those
+            of the parent when None.
 
     Returns:
         The settings, with the model and the text preparation of the parent.
 
     Raises:
-        FileNotFoundError: where there is no such run or file.
-        ValueError: where it is no training run.
+        FileNotFoundError: if the run or the file does not exist.
+        ValueError: if `init_from` is not a training run.
     """
     parent, _ = _find_parent(init_from)
     old = run_config(parent.path, own_files=False)
@@ -105,19 +105,19 @@ def inherited_settings(
 
 
 def prepare_initial_weights(config: RunConfig, run: RunFolder) -> None:
-    """Copies the initial weights into the folder of a new run.
+    """Copy the initial weights into the folder of a new run.
 
-    From then on the run does not read its parent.
+    Afterwards the run no longer reads its parent.
 
     Raises:
-        FileNotFoundError: where there is no such run or file.
-        ValueError: where settings differ from those of the parent on which
-            its weights depend; each is named.
+        FileNotFoundError: if the run or the file does not exist.
+        ValueError: if settings that the weights depend on differ from those
+            of the parent; each is named.
     """
     if run.config.exists():
         return
     if config.training.init_from is None:
-        # A call with a parent was stopped before its run began.
+        # An earlier call with a parent was stopped before its run began.
         if run.parent.exists():
             for path in (
                 run.source_vocabulary,
@@ -166,18 +166,17 @@ def prepare_initial_weights(config: RunConfig, run: RunFolder) -> None:
 def parent_files(
     folder: str | Path, translation_model: TranslationModel
 ) -> dict[str, bytes]:
-    """The files by which an export can be the parent of another run.
+    """Return the files through which an export can be a parent run.
 
-    They are its settings without the paths of its text, its vocabularies and
-    its licences.
+    These are the settings of the run without the paths of its text, the names
+    of its weights, the hash of its data, its vocabularies and its licences.
 
     Args:
-        folder: of the run that is exported.
-        translation_model: its model, which names the weights.
+        folder: the folder of the run that is exported.
+        translation_model: the model, which names the weights.
 
     Returns:
-        Contents by names in `assets.extra`, as `export_saved_model` takes
-        them.
+        Contents by their names in `assets.extra`, for `export_saved_model`.
     """
     run = RunFolder(folder)
     config = with_values(
@@ -197,7 +196,7 @@ def parent_files(
 def print_unknown_tokens(
     corpus: Corpus, tokenizers: Sequence[Tokenizer], config: RunConfig
 ) -> None:
-    """Prints how much of the text the vocabularies of the parent lack."""
+    """Print the share of tokens that the parent's vocabularies lack."""
     import numpy as np
 
     from luong_keras.data.corpus import SIDES
@@ -229,9 +228,9 @@ def print_unknown_tokens(
 def load_initial_weights(
     translation_model: TranslationModel, run: RunFolder
 ) -> None:
-    """Gives a model the weights that `prepare_initial_weights` has copied.
+    """Load the weights that `prepare_initial_weights` has copied.
 
-    Rows of new words keep their own initial values.
+    Rows of new words keep their random initial values.
     """
     import numpy as np
     from keras import ops
@@ -257,15 +256,15 @@ def load_initial_weights(
 
 
 def freeze(model: keras.Model, patterns: Sequence[str]) -> None:
-    """Excludes weights from training by the patterns of their paths.
+    """Exclude weights from training by patterns of their paths.
 
     Args:
         model: the model.
-        patterns: such as `"encoder"`, for all that is in it, or
-            `"*/bias*"`; as of file names.
+        patterns: patterns as for file names, such as `"*/bias*"`; `"encoder"`
+            matches all weights of the encoder.
 
     Raises:
-        ValueError: for a pattern of no weight, or where none is left.
+        ValueError: if a pattern matches no weight, or no weight is left.
 
     Example:
         >>> import keras
@@ -300,7 +299,7 @@ def freeze(model: keras.Model, patterns: Sequence[str]) -> None:
 
 
 def _find_parent(init_from: str | Path) -> tuple[RunFolder, Path]:
-    """The folder of a run, or of what its export keeps, and its weights."""
+    """Find the folder of a run, or inside its export, and its weights."""
     path = Path(init_from)
     if (path / "saved_model.pb").exists():
         run = RunFolder(path / "assets.extra" / _PARENT)
@@ -328,13 +327,13 @@ def _find_parent(init_from: str | Path) -> tuple[RunFolder, Path]:
 
 
 def _kept_files(run: RunFolder) -> list[Path]:
-    """The vocabularies and licences of a run; no folder LICENSES."""
+    """List the vocabulary and licence files of a run, without folders."""
     found = itertools.chain(*map(run.path.glob, _KEPT))
     return [no_link(file) for file in found if file.is_file()]
 
 
 def _copy_exported_weights(parent: RunFolder, path: Path) -> None:
-    """Writes the weights of an export as Keras does."""
+    """Write the weights of an export as a Keras weight file."""
     from luong_keras.models.translation_model import TranslationModel
     from luong_keras.serving.export import exported_weights
     from luong_keras.training.weight_files import save_weights

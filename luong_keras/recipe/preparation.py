@@ -1,4 +1,4 @@
-"""The checked text of a run."""
+"""Preparation of the checked text of a run."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from luong_keras.training.run_folder import OTHER_TEXT, RunFolder
 
 
 def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
-    """The pairs of a run and its checked training text, from the run folder.
+    """Return the pairs of a run and its checked training text.
 
-    A run that has begun continues with the text that it keeps, also where the
-    files that it came from have moved.
+    A run that has begun continues with the text in its folder, even if the
+    original files have moved.
 
     Raises:
-        ValueError: where the files are there and hold another text. Nothing
-            of the run is touched.
+        ValueError: if the files exist and hold another text. The run folder
+            is then left unchanged.
     """
     begun = run.data.exists()
     has_pairs = begun and run.dev.exists() and run.test.exists()
@@ -63,7 +63,7 @@ def prepare_text(config: RunConfig, run: RunFolder) -> tuple[Datasets, Corpus]:
 
 
 def filter_report(corpus: Corpus) -> Iterator[str]:
-    """Lines about the pairs that filters left out, with examples."""
+    """Yield lines about the pairs that filters left out, with examples."""
     for reason, entry in corpus.filtered.items():
         pairs = counted(entry["count"], "pair")
         yield f"left out, {FILTERED[reason]}: {pairs}, such as"
@@ -74,10 +74,10 @@ def filter_report(corpus: Corpus) -> Iterator[str]:
 
 
 def read_text(run: RunFolder) -> tuple[Datasets, Corpus]:
-    """Reads the text that `prepare_text` wrote.
+    """Read the text that `prepare_text` wrote.
 
     Raises:
-        FileNotFoundError: where it wrote none, or the folder is another one.
+        FileNotFoundError: if the folder holds no such text.
     """
     corpus = Corpus.open(run.corpus)
     return _kept_pairs(corpus, run), corpus
@@ -86,7 +86,7 @@ def read_text(run: RunFolder) -> tuple[Datasets, Corpus]:
 def prepare_corpus(
     datasets: Datasets, config: RunConfig, folder: Path
 ) -> Corpus:
-    """The checked training text, in a folder that may have it already."""
+    """Open the checked training text of a folder, or write it."""
     preprocess_source, preprocess_target = preprocessors(config.data)
     with progress_bar("checking pairs") as progress:
         return open_or_write_corpus(
@@ -113,10 +113,10 @@ def _keep_pairs(datasets: Datasets, run: RunFolder) -> None:
 
 
 def evaluation_pairs(config: DataConfig, run: RunFolder) -> Datasets:
-    """The pairs of a run to evaluate on: those that it keeps, if it does.
+    """Return the development and test pairs, from the run folder if kept.
 
     Raises:
-        ValueError: where a file of them has changed.
+        ValueError: if a file of these pairs has changed.
     """
     if not (run.data.exists() and run.dev.exists() and run.test.exists()):
         return load_datasets(config)
@@ -145,7 +145,7 @@ def _with_kept_pairs(datasets: Datasets, run: RunFolder) -> Datasets:
 
 
 def _kept_corpus(config: RunConfig, run: RunFolder) -> Corpus | None:
-    """The training text of a run that has begun; None where it is damaged."""
+    """Open the training text of a run; None if it is missing or damaged."""
     try:
         corpus = Corpus.open(run.corpus)
     except (FileNotFoundError, ValueError) as error:
@@ -160,7 +160,7 @@ def _kept_corpus(config: RunConfig, run: RunFolder) -> Corpus | None:
 
 
 def _check_same_text(corpus: Corpus, config: RunConfig, run: RunFolder):
-    """Checks that files whose times have changed say the same."""
+    """Check that changed files still hold the training text of the run."""
     print("The files of the text have changed since; comparing them.")
     with tempfile.TemporaryDirectory(prefix=".corpus-", dir=run.path) as folder:
         now = prepare_corpus(load_datasets(config.data), config, Path(folder))

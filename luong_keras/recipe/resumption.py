@@ -1,4 +1,4 @@
-"""Resumption of a run: its checks, and the record of its sessions."""
+"""Resumption of a run: checks, and the record of its sessions."""
 
 from __future__ import annotations
 
@@ -30,53 +30,54 @@ from luong_keras.text.threads import available_cores
 from luong_keras.training.epoch_logs import JsonLinesLog
 from luong_keras.training.run_folder import RunFolder
 
-# Everything else decides the weights, so that a run that continues with it
-# changed would be no run that can be repeated.
+# The settings that a continued run may change. All other settings determine
+# the weights: a run that changed them halfway could not be reproduced.
 MAY_CHANGE = (
-    # More: a run continues, a finished one too. No rate depends on the last.
+    # More epochs continue a run, even a finished one. No learning rate depends
+    # on the number of epochs.
     "training.epochs",
-    # The batches are the same, in as many parts as the memory asks for; sums
-    # round otherwise, and dropout draws otherwise, as on other devices.
+    # The batches are the same, divided into as many parts as memory requires.
+    # Rounding and dropout differ, as they do between devices.
     "training.gradient_accumulation_steps",
     "training.parallel_microbatches",
-    # How much is lost where a run is killed.
+    # How many steps are lost if a run is killed.
     "training.snapshot_steps",
-    # Whether a run that was stopped for a NaN continues without that batch.
+    # Lets a run that stopped at a NaN continue without that batch.
     "training.max_skipped",
-    # What is left out is the same; more of it is looked at or not.
+    # The same pairs are left out; only the share that is an error changes.
     "data.max_skipped",
-    # The text is the same, however many prepare it.
+    # The text does not depend on the number of processes that prepare it.
     "data.processes",
     # How many translations are shown.
     "training.samples",
-    # How many epochs' weights stay; those that an average needs always do.
+    # How many epochs' weights are kept, besides those that an average needs.
     "training.keep",
-    # The epochs that it counts are counted without it, too: a run that has
-    # ended continues where it is more now, as if it had been so at first.
+    # Epochs without improvement are counted with or without a patience: with
+    # more patience, an ended run continues as if it had begun with it.
     "training.patience",
-    # What is scored and exported: another choice does that again.
+    # With other final weights, the run is scored and exported again.
     "training.final_weights",
-    # The weights are trained on given translations; the epochs to come are
-    # validated by the new search, and the test set is translated again.
+    # Training does not use the search. The remaining epochs are validated with
+    # the new search, and the test set is translated again.
     "decoding",
 )
 
-# Of settings that a run does not have: they came later.
+# The values of settings that are newer than the run.
 _DEFAULTS = config_to_dict(RunConfig())
-_SECONDS = 10  # of a call that is killed, as many at most have no record
+_SECONDS = 10  # between two records: a killed call loses at most this time
 
 
 def check_resumable(config: RunConfig, run: RunFolder) -> None:
-    """Checks that a run, if there is one, can continue with these settings.
+    """Check that an existing run can continue with these settings.
 
     Raises:
-        ValueError: where it cannot, with the full name of every setting
-            that differs.
+        ValueError: if it cannot, with the full name of each setting that
+            differs.
     """
     if not run.config.exists():
         return
     old = run_config(run.path, own_files=False)
-    # A text may have fewer words than were asked for.
+    # The vocabularies may be smaller than the sizes in the settings.
     sizes = {
         "model.source_vocabulary_size": old.model.source_vocabulary_size,
         "model.target_vocabulary_size": old.model.target_vocabulary_size,
@@ -95,10 +96,10 @@ def check_resumable(config: RunConfig, run: RunFolder) -> None:
 
 
 def decide_precision(config: RunConfig, run: RunFolder) -> RunConfig:
-    """The settings with a precision for `"auto"`.
+    """Return the settings with a concrete precision in place of `"auto"`.
 
-    It is measured where the run begins; one that continues, on whatever
-    machine, and in every process, keeps what was chosen.
+    A new run measures which precision to use. A continued run keeps the chosen
+    precision, on every machine and in every process.
     """
     if config.model.precision != "auto":
         return config
@@ -110,12 +111,12 @@ def decide_precision(config: RunConfig, run: RunFolder) -> RunConfig:
 
 
 def trained_epochs(run: RunFolder) -> int:
-    """The number of finished epochs."""
+    """Count the finished epochs."""
     return len(JsonLinesLog(run.log).read())
 
 
 def print_epochs(config: RunConfig, run: RunFolder) -> None:
-    """Print where the run continues, and that its rate is never halved."""
+    """Print where the run continues, and if its rate is never halved."""
     training = config.training
     if run.snapshot.exists():
         done = f"{trained_epochs(run)} of {training.epochs} epochs are done"
@@ -132,16 +133,16 @@ def print_epochs(config: RunConfig, run: RunFolder) -> None:
 
 
 def write_config(config: RunConfig, run: RunFolder) -> None:
-    """Writes the settings with which the run continues from here."""
+    """Write the settings with which the run continues."""
     run.write_config(
         config_to_dict(with_relative_paths(config, run)), MAY_CHANGE, _DEFAULTS
     )
 
 
 def is_finished(config: RunConfig, run: RunFolder) -> bool:
-    """Whether an earlier call scored and exported just what this one would.
+    """Test whether an earlier call did this call's scoring and export.
 
-    To be asked after the training, which may have continued.
+    Call this after the training, which may have added epochs.
     """
     if not run.finished.exists():
         return False
@@ -160,7 +161,7 @@ def is_finished(config: RunConfig, run: RunFolder) -> bool:
 
 
 def mark_finished(config: RunConfig, run: RunFolder) -> None:
-    """Notes what was scored and exported."""
+    """Record what was scored and exported."""
     found = {
         "epochs": config.training.epochs,
         "trained": trained_epochs(run),
@@ -174,16 +175,17 @@ def mark_finished(config: RunConfig, run: RunFolder) -> None:
 def session(
     path: Path, devices: Devices, steps: Callable[[], int]
 ) -> Iterator[Callable[[], None]]:
-    """Adds a line about a training run in progress.
+    """Keep one line of a file up to date about this call's training.
 
     Args:
         path: the file.
-        devices: those of the run.
-        steps: how many this call has made; without one there is no line.
+        devices: the devices of the run.
+        steps: returns the number of steps of this call; no line is written
+            before the first step.
 
     Yields:
-        What writes the line so far, at most every ten seconds, to be called
-        after every step: a call that is killed has a line too.
+        A function that writes the line, at most every ten seconds. Call it
+        after each step, so that a killed call leaves a line, too.
     """
     no_link(path, in_place=True)
     began, start = datetime.datetime.now(datetime.UTC), time.monotonic()
@@ -214,7 +216,7 @@ def session(
 
 
 def machine(devices: Devices) -> dict[str, str]:
-    """Hardware and software of this process, without host names."""
+    """Describe the hardware and software, without host names."""
     backend = keras.backend.backend()
     names = ("keras", backend)
     versions = [f"{name} {importlib.metadata.version(name)}" for name in names]

@@ -1,4 +1,4 @@
-"""From the settings of a run to its folder and its report."""
+"""The recipe of a run: preparation, training, scores and export."""
 
 from __future__ import annotations
 
@@ -76,30 +76,30 @@ def run_recipe(
     callbacks: Sequence[keras.callbacks.Callback] = (),
     train_only: bool = False,
 ) -> bool:
-    """Trains, scores and exports, as far as the folder has not come yet.
+    """Train, score and export, continuing from the state of the folder.
 
-    On JAX it only trains: what scores and exports is a TensorFlow program,
-    so the same run continues there.
+    On JAX it only trains. Scoring and export are a TensorFlow program: call
+    this again on TensorFlow for the same run.
 
     Args:
         config: the settings.
-        run_dir: the folder of the run; one that was interrupted continues, and
-            one that is finished too, where `config` has more epochs.
-        stop_after: seconds after which the training stops, as by a signal,
-            with a snapshot.
-        devices: those that `luong_keras.recipe.devices` has prepared.
-        callbacks: further ones of Keras, for the first of several processes.
-        train_only: whether to leave out what follows the training.
+        run_dir: the folder of the run. An interrupted run continues, as does
+            a finished run if `config` has more epochs.
+        stop_after: seconds after which the training stops with a snapshot, as
+            it does after a signal.
+        devices: the devices that `luong_keras.recipe.devices` has prepared.
+        callbacks: further Keras callbacks, called only in the first process.
+        train_only: whether to stop after the training.
 
     Returns:
-        False where the run was stopped before its end.
+        False if the run was stopped before its end.
 
     Raises:
-        ValueError: where the folder has a run of other settings.
-        FolderInUseError: where another process works in the folder.
+        ValueError: if the folder holds a run with other settings.
+        FolderInUseError: if another process uses the folder.
     """
     deadline = None if stop_after is None else time.monotonic() + stop_after
-    # TensorFlow would return the memory of every step to the system.
+    # Otherwise TensorFlow returns the memory of each step to the system.
     os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
     run = RunFolder(no_pattern(run_dir))
     with contextlib.ExitStack() as stack:
@@ -123,7 +123,7 @@ def _run(
     keras.utils.set_random_seed(config.training.seed)
     if devices.writes:
         prepared = _prepare(config, run)
-    # The others read what the first one has written.
+    # The other processes read what the first one has written.
     devices.wait("prepared")
     if not devices.writes:
         prepared = _read_prepared(config, run)
@@ -155,12 +155,12 @@ def _run(
 
 
 def _prepare(config: RunConfig, run: RunFolder):
-    """The settings, pairs, tokenizers and batches, made where need be."""
+    """Make or read the settings, pairs, tokenizers and batches."""
     config = decide_precision(config, run)
     config = kept_decisions(config, run)
     check_resumable(config, run)
     prepare_initial_weights(config, run)
-    run_metric(config)  # A wrong one is refused before the text is read.
+    run_metric(config)  # An invalid metric fails before the text is read.
     config = copy_word_lists(config, run)
     config = decide_languages(config, run)
     check_symbols(config.data)
@@ -179,7 +179,7 @@ def _prepare(config: RunConfig, run: RunFolder):
 
 
 def _read_prepared(config: RunConfig, run: RunFolder):
-    """The same in a process that writes nothing."""
+    """Read what `_prepare` wrote, in a process that writes nothing."""
     config = decide_precision(config, run)
     config = kept_decisions(config, run)
     check_resumable(config, run)
@@ -214,7 +214,7 @@ def _print_batches(batches: TrainingBatches, devices: Devices) -> None:
 
 
 def report(datasets: Datasets, config: RunConfig, run: RunFolder) -> None:
-    """Scores the final weights on the test pairs, exports, shows samples."""
+    """Score the final weights on the test pairs, print samples and export."""
     weights = config.training.final_weights
     translator = TextTranslator(*load_run(run.path, weights))
     evaluation = Evaluation(translator, config.data, [config.training.metric])
@@ -236,7 +236,7 @@ def report(datasets: Datasets, config: RunConfig, run: RunFolder) -> None:
         print(f"reference    {references[i]}")
         print(f"translation  {translations[i]}\n")
     if has_attention and sources[0].strip():
-        with TruncationInParts():  # Told with the scores.
+        with TruncationInParts():  # Reported with the scores already.
             best = translator.nbest(sources[:1])[0][0]
         run.plots.mkdir(exist_ok=True)
         plot_alignment(

@@ -1,4 +1,4 @@
-"""Reads what a training run has made."""
+"""Loading of trained runs."""
 
 from __future__ import annotations
 
@@ -34,30 +34,30 @@ def load_run(
     decoding: DecodingConfig | None = None,
     precision: Precision | None = None,
 ) -> LoadedRun:
-    """Models, tokenizers, search and preparation of one run, or of several.
+    """Load the models, tokenizers and search settings of one or more runs.
 
     Args:
-        run_folder: the folder of the run, or those of several runs with the
-            same vocabularies.
-        weights: `"best"`, `"last"`, `"average"` or an epoch
-            such as `"epoch-7"`; what each run scored and exported, its
-            `training.final_weights`, when None.
-        decoding: the search; that of the first run when None.
-        precision: of the computation; that of the run when None.
+        run_folder: the folder of the run, or the folders of several runs with
+            the same vocabularies.
+        weights: `"best"`, `"last"`, `"average"` or an epoch such as
+            `"epoch-7"`; by default the weights that each run scores and
+            exports, its `training.final_weights`.
+        decoding: the search settings; by default those of the first run.
+        precision: the precision of the computation; by default each run's.
 
     Returns:
         The arguments of a `TextTranslator`.
 
     Raises:
-        FileNotFoundError: where a run or its weights are missing.
-        ValueError: where the vocabularies of runs differ, or their
-            text was not prepared alike, for weights of another name, or
-            where a dictionary or vocabulary lies outside its run folder.
+        FileNotFoundError: if a run or its weights are missing.
+        ValueError: if the runs differ in their vocabularies or in the
+            preparation of their text, if the name of the weights is invalid,
+            or if a word list or vocabulary lies outside its run folder.
     """
     if isinstance(run_folder, str | Path):
         run_folder = [run_folder]
     runs = [
-        # Where the caller brings the search, none of the folder is read.
+        # With search settings from the caller, no word list is read.
         _read_run(folder, weights, precision, own_files=decoding is None)
         for folder in run_folder
     ]
@@ -86,7 +86,7 @@ def load_run(
 
 
 def _read_run(folder, weights, precision, own_files):
-    """The model, the pair of tokenizers and the settings of a run."""
+    """Load the model, the two tokenizers and the settings of a run."""
     config = run_config(folder, own_files)
     run = RunFolder(folder)
     path = run.weights(weights or config.training.final_weights)

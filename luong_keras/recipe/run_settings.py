@@ -1,6 +1,6 @@
-"""Reads the settings of a run and its word lists, without Keras.
+"""The settings of a run and its word lists, read without Keras.
 
-The dictionary and the shortlist of a run lie in its folder.
+The word lists of a run, a dictionary and a shortlist, are in its folder.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from luong_keras.files.atomic_file import write_text
 from luong_keras.files.path_checks import safe_join
 from luong_keras.training.run_folder import RunFolder
 
-# The settings of a search that name a file, and what reads it. A folder has
-# it under the same name.
+# The search settings that name a file, and the function that reads it. Each
+# is also the name of an attribute of `RunFolder`.
 _READERS = {"dictionary": read_dictionary, "shortlist": read_lexicon}
 
 
 def copy_word_lists(config: RunConfig, run: RunFolder) -> RunConfig:
-    """Copies the files that the search names into the folder.
+    """Copy the word lists of the search settings into the run folder.
 
     Returns:
-        The settings, with the copies in their place.
+        The settings, with the paths of the copies.
 
     Raises:
-        FileNotFoundError: where there is no such file.
-        ValueError: where it is not what it should be.
+        FileNotFoundError: if a file does not exist.
+        ValueError: if a file is malformed.
     """
     for name, read in _READERS.items():
         given = getattr(config.decoding, name)
         if given is None:
             continue
         path, own = Path(given), getattr(run, name)
-        # The settings of this very run, as they were written.
+        # The name may come from the written settings of this run.
         if given == own.name and not path.is_file():
             path = safe_join(run.path, given)
         read(path)
@@ -46,7 +46,7 @@ def copy_word_lists(config: RunConfig, run: RunFolder) -> RunConfig:
 
 
 def with_relative_paths(config: RunConfig, run: RunFolder) -> RunConfig:
-    """The settings with files of the folder named within it."""
+    """Return settings with paths relative to the run folder."""
     for name in _READERS:
         own = getattr(run, name)
         if getattr(config.decoding, name) == str(own):
@@ -55,10 +55,10 @@ def with_relative_paths(config: RunConfig, run: RunFolder) -> RunConfig:
 
 
 def own_word_lists(config: RunConfig, run: RunFolder) -> RunConfig:
-    """The settings of the folder, with word lists that are its own.
+    """Return settings with the full paths of word lists in the run folder.
 
     Raises:
-        ValueError: where one of them lies elsewhere.
+        ValueError: if a word list is outside the run folder.
     """
     for name in _READERS:
         given = getattr(config.decoding, name)
@@ -81,17 +81,17 @@ def own_word_lists(config: RunConfig, run: RunFolder) -> RunConfig:
 
 
 def run_config(folder: str | Path, own_files: bool = True) -> RunConfig:
-    """The settings of a run.
+    """Read the settings of a run.
 
     Args:
-        folder: of the run.
-        own_files: whether the dictionary and the shortlist must lie in the
-            folder, and their paths are those of the files; otherwise they are
-            as they were written, and not to be read.
+        folder: the folder of the run.
+        own_files: whether to resolve the paths of the word lists, which must
+            be in the folder; otherwise the paths stay as written, and must
+            not be read.
 
     Raises:
-        FileNotFoundError: where there is no run.
-        ValueError: where its configuration is damaged, or names such a file
+        FileNotFoundError: if the folder holds no run.
+        ValueError: if the configuration is damaged, or names a word list
             outside the folder.
     """
     if not Path(folder).is_dir():

@@ -1,4 +1,4 @@
-"""From batches and settings to trained weights."""
+"""Training of a model from batches and settings."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ _BATCH = ("source", "target_in", "target_out")
 
 
 class FitBatches:
-    """Training batches as `model.fit` takes them, on these devices.
+    """Training batches for `model.fit` on the given devices.
 
-    With `parts` a device makes that many of its rows.
+    `parts` is the number of micro-batches that each device makes of its rows.
     """
 
     def __init__(
@@ -70,10 +70,10 @@ class FitBatches:
 def rows_of_process(
     devices: Devices, parts: int = 1, widths: Sequence[int] = WIDTHS
 ) -> dict[str, Any]:
-    """The rows of a batch that a process reads, and its padding.
+    """Return the arguments that select the rows of a process and its padding.
 
-    Keras weights the loss in its logs by the rows of a batch, also by those
-    of padding; gradients, perplexity and accuracy do not know of them.
+    Keras weights the loss in its logs by the rows of a batch, including rows
+    of padding. Gradients, perplexity and accuracy ignore rows of padding.
     """
     return {
         "rank": devices.rank,
@@ -84,14 +84,14 @@ def rows_of_process(
 
 
 def inputs_and_targets(batch):
-    """A batch as `fit` takes it: the targets stand for both outputs."""
+    """Split a batch for `fit`; both outputs have the same targets."""
     inputs = {name: batch[name] for name in _BATCH}
     targets = batch["target_out"]
     return inputs, {"word": targets, "hits": targets}
 
 
 def translation_loss(config: RunConfig) -> TranslationLoss:
-    """The objective, divided by what the configuration says."""
+    """Return the loss with the normalisation that the settings name."""
     training = config.training
     size = training.batch_size if training.nominal_batch_size else None
     wide = config.model.precision == "float64"
@@ -103,7 +103,7 @@ def translation_loss(config: RunConfig) -> TranslationLoss:
 
 
 def optimizer(config: RunConfig) -> keras.optimizers.Optimizer:
-    """The optimizer; with its loss scaled where gradients are float16."""
+    """Return the optimizer, with loss scaling if gradients are float16."""
     training = config.training
     made = make_optimizer(
         training.optimizer,
@@ -121,10 +121,10 @@ def learning_rate_schedule(
     training: TrainingConfig,
     metric: Metric,
 ) -> keras.callbacks.Callback:
-    """The rule of the paper's text, one of its authors', or by results."""
+    """Return the rule of the paper, of its authors' program, or by results."""
     if training.halving == "plateau":
         return ReduceOnPlateau(metric.key, metric.mode)
-    if training.iterations_per_epoch is not None:  # "by_iteration" alone
+    if training.iterations_per_epoch is not None:  # only "by_iteration"
         return LearningRateHalving.by_iteration(
             training.iterations_per_epoch,
             training.first_halved_epoch - 1,
@@ -143,7 +143,7 @@ def learning_rate_schedule(
 def training_batches(
     corpus: Corpus, tokenizers: tuple[Tokenizer, Tokenizer], config: RunConfig
 ) -> TrainingBatches:
-    """The batches of all epochs."""
+    """Return the batches of all epochs."""
     return TrainingBatches(
         corpus,
         *tokenizers,
@@ -167,13 +167,12 @@ def train(
     deadline=None,
     callbacks=(),
 ):
-    """Trains to the end; False where it was stopped before.
+    """Train a model; return False if training was stopped before its end.
 
-    The end is the last epoch or that of the patience; a signal stops it
-    before, or the `deadline` of `time.monotonic`; Ctrl-C raises a
-    KeyboardInterrupt when all is saved. Further `callbacks` see the
-    logs of an epoch when all that belongs there is in them; of several
-    processes only the first one has them.
+    Training ends with the last epoch or by early stopping. A signal or the
+    `deadline`, a time of `time.monotonic`, stops it earlier; Ctrl-C raises
+    KeyboardInterrupt after the snapshot is saved. The further `callbacks` see
+    the complete logs of an epoch; only the first process calls them.
     """
     training = config.training
     metric = run_metric(config, [target for _, target in datasets.dev])
@@ -189,7 +188,7 @@ def train(
             "word": [TokenPerplexity(), TokenCount(name="count")],
             "hits": [TokenAccuracy()],
         },
-        # JAX without its compiler is no way to train.
+        # Without its compiler, JAX is too slow for training.
         jit_compile=devices.on_jax,
     )
     stop = StopOnSignal(
@@ -210,7 +209,7 @@ def train(
             )
             logs = [*logs, *callbacks, progress, noted]
         if training.init_from is not None and not run.snapshot.exists():
-            validated.on_epoch_end(-1)  # of the parent's weights
+            validated.on_epoch_end(-1)  # scores the parent's weights
         fit(
             model,
             FitBatches(batches, devices, model.microbatches),
@@ -243,7 +242,7 @@ def train(
         )
     print(f"trained for {time.perf_counter() - started:.0f} s in this process")
     if stop.received == signal.SIGINT:
-        # Whoever called has the same as of Ctrl-C at any other time.
+        # The caller gets the usual exception of Ctrl-C.
         raise KeyboardInterrupt
     if stop.stopping:
         return False
@@ -259,9 +258,9 @@ def weight_files(
     writes: bool,
     metric: Metric,
 ) -> list[keras.callbacks.Callback]:
-    """The callbacks that write weights after an epoch.
+    """Return the callbacks that write weights after an epoch.
 
-    None where the process does not write.
+    The list is empty if the process does not write.
     """
     if not writes:
         return []
@@ -279,9 +278,9 @@ def weight_files(
 
 
 class SameStart(keras.callbacks.Callback):
-    """Checks that all processes have read the same snapshot.
+    """Callback that checks that all processes read the same snapshot.
 
-    Where a file system shows a new file late, one could have read the old one.
+    If a file system shows new files late, a process may read an old snapshot.
     """
 
     def __init__(self, devices: Devices) -> None:
@@ -289,13 +288,13 @@ class SameStart(keras.callbacks.Callback):
         self.devices = devices
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Ask the others."""
+        """Compare the steps of all processes."""
         steps = int(keras.ops.convert_to_numpy(self.model.optimizer.iterations))
         self.devices.check_alike(steps, "the steps of the snapshot")
 
 
 def describe_batch(batches: TrainingBatches, step: int) -> str:
-    """Description of the batch of a step: its lines and the longest."""
+    """Describe the batch of a step: its lines and the longest pair."""
     lines = batches.lines(step)
     sources, targets = batches.corpus.lines(lines)
     longest = max(range(len(lines)), key=lambda i: len(sources[i]))
@@ -311,7 +310,7 @@ def describe_batch(batches: TrainingBatches, step: int) -> str:
 
 
 def validation_batches(tokenizers, dev, config, devices=ONE_DEVICE):
-    """The development pairs, for the perplexity after each epoch."""
+    """Return batches of the development pairs, for validation."""
     prepare = [found or str for found in preprocessors(config.data)]
     batches = EvaluationBatches(
         [prepare[0](source) for source, _ in dev],

@@ -38,20 +38,21 @@ def validation(
     devices: Devices,
     metric: Metric,
 ) -> tuple[TranslationValidation, list[keras.callbacks.Callback]]:
-    """Translates after each epoch in the first process, for all of them.
+    """Return the callbacks that translate and score after each epoch.
 
-    Where the metric is no score of translations, they are scored by BLEU.
+    Only the first process translates; its score counts in all processes. If
+    the metric does not score translations, BLEU does.
 
     Returns:
-        The callback that does so, and those that write what has come of the
-        epoch, when all others have added to it: none in other processes.
+        The validation callback, and the callbacks that log an epoch after all
+        other callbacks; none of the latter in other processes.
     """
     sources, references = zip(*dev, strict=True)
     if metric.score is None:
         metric = run_metric(config, references, "bleu")
     assert metric.score is not None
     if not devices.writes:
-        # The score comes from the writing process.
+        # The writing process sends the score.
         callback = TranslationValidation(
             list,
             sources,
@@ -89,12 +90,12 @@ def validation(
 
 
 def shown_progress(run: RunFolder, dev, metric: Metric) -> TrainingProgress:
-    """The progress callback of a new or resumed run.
+    """Return the progress callback of a new or resumed run.
 
     Args:
-        run: its folder.
-        dev: the batches of the validation.
-        metric: what its epochs are compared by.
+        run: the folder of the run.
+        dev: the validation batches.
+        metric: the metric that compares epochs.
     """
     scores = [line.get(metric.key) for line in JsonLinesLog(run.log).read()]
     better = max if metric.mode == "max" else min
@@ -109,17 +110,17 @@ def shown_progress(run: RunFolder, dev, metric: Metric) -> TrainingProgress:
 
 
 class TensorBoardSamples(keras.callbacks.Callback):
-    """Shows after each epoch the samples of the validation.
+    """Samples of the validation, written for TensorBoard after each epoch.
 
-    TensorBoard has the translations beside their references as text, and
-    what each one attends to as a picture; this after epoch 1, 2, 4, 8 and so
-    on and after the last, since TensorBoard shows ten pictures of a name. The
-    step is the epoch, from 0, as that of Keras' own curves.
+    TensorBoard shows the translations next to their references as text, and
+    their attention weights as images. Images are written only after epochs
+    1, 2, 4, 8 and so on and after the last, since TensorBoard shows ten images
+    per name. The step is the epoch, from 0, as in Keras' TensorBoard callback.
 
     Args:
-        folder: where TensorBoard looks.
-        validation: whose samples; it comes before this in the callbacks.
-        translator: that of the validation.
+        folder: the log folder of TensorBoard.
+        validation: the validation callback; it precedes this callback.
+        translator: the translator of the validation.
     """
 
     def __init__(
@@ -137,7 +138,7 @@ class TensorBoardSamples(keras.callbacks.Callback):
     def on_epoch_end(
         self, epoch: int, logs: Mapping[str, Any] | None = None
     ) -> None:
-        """Write them."""
+        """Write the samples."""
         places = self.validation.shown()
         if not places:
             return
@@ -159,7 +160,7 @@ class TensorBoardSamples(keras.callbacks.Callback):
             self._writer = None
 
     def _table(self, places: Sequence[int]) -> str:
-        """The samples as a table of Markdown."""
+        """Return the samples as a Markdown table."""
         validation = self.validation
         rows = ["| source | reference | translation |", "| --- " * 3 + "|"]
         for place in places:
@@ -197,7 +198,7 @@ def _translations(
 ) -> list[Translation]:
     if isinstance(translator, TextTranslator):
         with warnings.catch_warnings():
-            # The validation has reported them.
+            # The validation has reported cut sentences already.
             warnings.simplefilter("ignore", TruncationWarning)
             return [nbest[0] for nbest in translator.nbest(lines)]
     found: list[Translation] = []
@@ -205,14 +206,14 @@ def _translations(
     for start in range(0, len(lines), size):
         batch = lines[start : start + size]
         answer = translator.translate_batch(tf.constant(batch))
-        # Some of it comes of JAX.
+        # Some values are JAX arrays.
         arrays = {name: np.asarray(value) for name, value in answer.items()}
         found += [translations_of(arrays, row)[0] for row in range(len(batch))]
     return found
 
 
 def _plain(text: str) -> str:
-    """Text that means nothing to Markdown."""
+    """Escape a text for Markdown."""
     text = html.escape(" ".join(text.split()), quote=False)
     for sign in "\\|`*_[]":
         text = text.replace(sign, f"\\{sign}")

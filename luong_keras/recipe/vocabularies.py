@@ -1,4 +1,4 @@
-"""The vocabularies of a run, and its text in their ids."""
+"""The vocabularies of a run, and the token ids of its text."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from luong_keras.text.tokenizer import Tokenizer
 from luong_keras.text.word_tokenizer import WordTokenizer, read_vocabulary
 from luong_keras.training.run_folder import RunFolder
 
-# SentencePiece holds all lines that it reads in memory: of a larger text it
-# learns from a sample, the same for every seed.
+# SentencePiece holds all its lines in memory, so it learns from a sample of a
+# larger text. The sample is the same for every seed of a run.
 SUBWORD_LINES = 2_000_000
 _LINES_PER_CALL = 8192
-# What the maximum length adds to the length of nearly all training pairs.
+# Tokens by which the maximum length exceeds 99.9 % of the training pairs.
 _LIMIT_ROOM = 10
-# A file beside the text: what the vocabularies were made from.
+# The file, next to the text, that records what the vocabularies depend on.
 _ORIGIN = "vocabularies.json"
-# Another seed of the training is no other vocabulary.
+# Fixed: the vocabulary must not depend on the seed of the training.
 _SAMPLE_SEED = (0, 0)
 
 
 def prepare_tokenizers(corpus: Corpus, config: RunConfig, run: RunFolder):
-    """Source and target tokenizer, of the run or trained on the corpus."""
+    """Load the two tokenizers of the run, or train them on the corpus."""
     names = ("source_vocabulary", "target_vocabulary")
     data, model = config.data, config.model
     begun = all((run.path / f"{name}.json").exists() for name in names)
@@ -52,7 +52,7 @@ def prepare_tokenizers(corpus: Corpus, config: RunConfig, run: RunFolder):
     elif inherited:
         kept = not data.new_words
     else:
-        # A call that was stopped before may have had other settings.
+        # An earlier, interrupted call may have had other settings.
         kept = noted.exists() and noted.read_text(encoding="utf-8") == origin
     if begun and kept:
         return [load_tokenizer(run.path, name) for name in names]
@@ -66,7 +66,7 @@ def prepare_tokenizers(corpus: Corpus, config: RunConfig, run: RunFolder):
         if data.joint_vocabulary and tokenizers:
             tokenizer = tokenizers[0]
         elif begun and inherited:
-            # Not as a tokenizer: TensorFlow has one table for each file name.
+            # No tokenizer is loaded: TensorFlow shares tables by file name.
             path = safe_join(run.path, f"{name}{WordTokenizer.file_suffix}")
             old = read_vocabulary(path)[len(SPECIAL_TOKENS) :]
             found = _words(corpus, parts, None, data)
@@ -86,7 +86,7 @@ def prepare_tokenizers(corpus: Corpus, config: RunConfig, run: RunFolder):
 
 
 def _origin(corpus: Corpus, config: RunConfig) -> str:
-    """Everything that vocabularies are made from."""
+    """Describe everything that the vocabularies depend on, as JSON."""
     sizes = (
         config.model.source_vocabulary_size,
         config.model.target_vocabulary_size,
@@ -96,10 +96,10 @@ def _origin(corpus: Corpus, config: RunConfig) -> str:
 
 
 def check_symbols(data: DataConfig) -> None:
-    """Checks that the preparation of the text keeps the user's symbols.
+    """Check that the text preparation leaves the user's symbols unchanged.
 
     Raises:
-        ValueError: where it changes one, so that no text would have it.
+        ValueError: if it changes a symbol, which no text would then contain.
     """
     for prepare in filter(None, preprocessors(data)):
         for symbol in data.sentencepiece.user_defined_symbols:
@@ -116,7 +116,7 @@ def check_symbols(data: DataConfig) -> None:
 def count_lengths(
     corpus: Corpus, tokenizers: Sequence[Tokenizer], config: RunConfig
 ) -> None:
-    """Writes the ids of all sentences; batches are made by their lengths."""
+    """Write the ids of all sentences, whose lengths determine the batches."""
     with progress_bar("encoding sentences", 2 * len(corpus)) as progress:
         for side, tokenizer in zip(SIDES, tokenizers, strict=True):
             threads = config.data.processes
@@ -129,7 +129,7 @@ def _words(
     size: int | None,
     data: DataConfig,
 ) -> WordTokenizer:
-    """The most frequent words, or all."""
+    """Train a tokenizer on the most frequent words, or on all words."""
     lines = (line for side in sides for line in corpus.side_lines(side))
     what = f"counting words of the {' and '.join(sides)} text"
     return WordTokenizer.train(
@@ -143,7 +143,7 @@ def _words(
 def _subwords(
     corpus: Corpus, sides: Sequence[str], size: int, data: DataConfig
 ) -> SentencePieceTokenizer:
-    """As many subwords as were asked for, or the nearest possible number."""
+    """Train on the requested number of subwords, or the nearest possible."""
     options = dataclasses.asdict(data.sentencepiece)
     total = len(sides) * len(corpus)
     lines = min(total, SUBWORD_LINES)
@@ -174,12 +174,12 @@ def _subwords(
 def sampled_lines(
     corpus: Corpus, sides: Sequence[str], maximum: int
 ) -> Iterator[str]:
-    """Lines of some sides, in their order; always the same ones.
+    """Yield a sample of lines in order; it is always the same sample.
 
     Args:
         corpus: the text.
         sides: `"source"`, `"target"` or both.
-        maximum: how many, at most all of these sides.
+        maximum: the number of lines; all lines if the sides have fewer.
     """
     count = len(corpus)
     if maximum >= len(sides) * count:
@@ -200,7 +200,7 @@ def sampled_lines(
 
 
 def fit_vocabulary_sizes(config: RunConfig, source, target) -> RunConfig:
-    """A small corpus may have fewer words than were asked for."""
+    """Return settings with the vocabulary sizes of the tokenizers."""
     sizes = {
         "model.source_vocabulary_size": source.vocabulary_size,
         "model.target_vocabulary_size": target.vocabulary_size,
@@ -214,12 +214,12 @@ def fit_length_limit(
     tokenizers: Sequence[Tokenizer],
     run: RunFolder,
 ) -> RunConfig:
-    """Settings with the maximum length of translations.
+    """Return settings with the maximum length of translations.
 
-    A run that has one keeps it. A new run takes a x S + b from the S source
-    and T target tokens of its training pairs: a is 1.5 x the slope of the
-    least-squares line of T over S, and 0 where T does not grow with S; b has
-    room for 99.9 % of the pairs, and for 10 tokens more.
+    A run keeps its maximum length. A new run fits a x S + b to the S source
+    and T target tokens of its training pairs. a is 1.5 x the slope of the
+    least-squares line of T over S, but at least `min_length_ratio` and 0. b
+    covers 99.9 % of the pairs, plus 10 tokens.
     """
     decoding = config.decoding
     if decoding.max_length_ratio is not None:

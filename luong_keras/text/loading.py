@@ -1,4 +1,4 @@
-"""Reads a saved tokenizer of either kind."""
+"""Loading of saved tokenizers of either kind."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ _KINDS: dict[str, type[WordTokenizer] | type[SentencePieceTokenizer]] = {
 
 
 def load_tokenizer(folder: str | Path, name: str) -> Tokenizer:
-    """Reads a tokenizer that `Tokenizer.save` wrote.
+    """Read a tokenizer that `Tokenizer.save` wrote.
 
     Args:
         folder: The folder given to `save`.
@@ -24,9 +24,9 @@ def load_tokenizer(folder: str | Path, name: str) -> Tokenizer:
         A `WordTokenizer` or a `SentencePieceTokenizer`.
 
     Raises:
-        FileNotFoundError: One of the two files is missing.
-        ValueError: A file is damaged, or changed since it was saved, or a
-            link out of the folder.
+        FileNotFoundError: If one of the two files is missing.
+        ValueError: If a file is damaged, has changed since it was saved, or is
+            a link out of the folder.
 
     Example:
         >>> import tempfile

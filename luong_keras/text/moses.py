@@ -17,14 +17,14 @@ from luong_keras.with_tensorflow import tf
 
 
 class MosesGraph:
-    r"""Does in the graph what a `Preprocessor` does in Python.
+    r"""A `Preprocessor` as a TensorFlow graph.
 
-    It is made of operations of TensorFlow and of constants, so an export
-    carries all of it, and a server needs no sacremoses. It takes any bytes:
-    what is not UTF-8 is replaced by U+FFFD.
+    It consists of TensorFlow operations and constants, so an export contains
+    all of it, and a server does not need sacremoses. It takes any bytes:
+    invalid UTF-8 is replaced by U+FFFD.
 
     Args:
-        preprocessor: What to do, and for which language.
+        preprocessor: The preprocessor, which has the steps and the language.
 
     Example:
         >>> graph = MosesGraph(Preprocessor("en", lowercase=True))
@@ -47,13 +47,13 @@ class MosesGraph:
             self._join = MosesJoiner(tools["detokenizer"])
 
     def prepare(self, text: tf.Tensor) -> tf.Tensor:
-        """Prepares sentences, as `Preprocessor.__call__` does.
+        """Prepare sentences, as `Preprocessor.__call__` does.
 
         Args:
-            text: Strings, (B,).
+            text: (B,) strings.
 
         Returns:
-            Strings (B,).
+            (B,) strings.
         """
         text = clean_text(text, self.preprocessor.lowercase)
         for pattern, replacement in self._rules:
@@ -61,13 +61,13 @@ class MosesGraph:
         return text
 
     def finish(self, text: tf.Tensor) -> tf.Tensor:
-        """Puts words together, as `Preprocessor.postprocess` does.
+        """Detokenise sentences, as `Preprocessor.postprocess` does.
 
         Args:
-            text: Sentences whose words are separated by spaces, (B,).
+            text: (B,) sentences whose words are separated by spaces.
 
         Returns:
-            Running text, (B,).
+            (B,) strings, running text.
         """
         text = clean_text(text, lowercase=False)
         return text if self._join is None else self._join(text)
@@ -77,14 +77,14 @@ _QUOTE = "['\"„“`]+"
 
 
 class MosesJoiner:
-    """Does what `MosesDetokenizer.detokenize(..., unescape=False)` does.
+    """`MosesDetokenizer.detokenize(..., unescape=False)` as a graph.
 
-    Every word decides whether it is attached to the word before it or to the
-    one after. Quotation marks open and close in turn, each kind for itself.
+    Each word determines whether it is attached to the word before it or to the
+    word after it. Quotation marks of one kind open and close alternately.
 
     Args:
-        detokenizer: A `sacremoses.MosesDetokenizer`, of which the language
-            and the classes of characters are read.
+        detokenizer: A `sacremoses.MosesDetokenizer`, which provides the
+            language and the character classes.
 
     Example:
         >>> import sacremoses
@@ -102,14 +102,14 @@ class MosesJoiner:
         self._cjk = f"[{character_class(_cjk_characters())}]"
 
     def __call__(self, text: tf.Tensor) -> tf.Tensor:
-        """Joins the words of sentences.
+        """Join the words of sentences.
 
         Args:
-            text: Valid UTF-8 strings whose words are separated by white
-                space, (B,).
+            text: (B,) valid UTF-8 strings whose words are separated by white
+                space.
 
         Returns:
-            Strings (B,).
+            (B,) strings.
         """
         text = tf.strings.reduce_join(
             split_at_spaces(text), axis=-1, separator=" "
@@ -126,8 +126,8 @@ class MosesJoiner:
         )
 
     def _space_before(self, words: _Words) -> tf.Tensor:
-        """Whether a space stands before each word, (N,)."""
-        # The first rule that a word fulfils is applied.
+        """Compute (N,) flags, whether a space precedes each word."""
+        # Only the first rule that matches a word applies.
         cjk, currency, stop, contraction, decimal, elision, quotation = (
             _first_only(
                 self._cjk_words(words),
@@ -164,7 +164,7 @@ class MosesJoiner:
         return words.match(f"'{self._letter}.*")
 
     def _decimals(self, words):
-        """Numbers of a Czech sentence that ends in a number and a stop."""
+        """Flag numbers in Czech sentences that end in a number and a stop."""
         if self.language != "cs":
             return words.none
         number = words.match("[0-9]+")
@@ -178,7 +178,7 @@ class MosesJoiner:
         return words.match(f".*{self._letter}'") & followed
 
     def _forced(self, words):
-        """Quotation marks that open, and such that close, in any case."""
+        """Flag quotation marks that always open, and that always close."""
         if self.language == "en":  # The Jones' house.
             after_s = words.before(words.match(".*s"))
             return words.none, words.match("'") & after_s
@@ -188,7 +188,7 @@ class MosesJoiner:
 
 
 class _Words:
-    """The words of a batch, (N,), and where they stand."""
+    """The (N,) words of a batch with their positions in their sentences."""
 
     def __init__(self, words: tf.RaggedTensor) -> None:
         self.flat = words.flat_values
@@ -203,19 +203,19 @@ class _Words:
         self.none = tf.zeros_like(self.first)
 
     def match(self, pattern: str) -> tf.Tensor:
-        """Whether each word is of a pattern."""
+        """Test whether each word matches a pattern."""
         return tf.strings.regex_full_match(self.flat, pattern)
 
     def before(self, flags: tf.Tensor) -> tf.Tensor:
-        """The flag of the word before, False for the first."""
+        """Return the flag of the word before; False for the first word."""
         return tf.concat([[False], flags], 0)[:-1] & ~self.first
 
     def after(self, flags: tf.Tensor) -> tf.Tensor:
-        """The flag of the word after, False for the last."""
+        """Return the flag of the word after; False for the last word."""
         return tf.concat([flags, [False]], 0)[1:] & ~self.last
 
     def anywhere(self, flags: tf.Tensor) -> tf.Tensor:
-        """Whether a word of the same sentence has the flag."""
+        """Test whether any word of the same sentence has the flag."""
         counts = tf.math.unsorted_segment_sum(
             tf.cast(flags, tf.int32), self.rows, self.row_count
         )
@@ -223,7 +223,7 @@ class _Words:
 
 
 def _first_only(*rules: tf.Tensor) -> Iterator[tf.Tensor]:
-    """Each rule without the words of the rules before it."""
+    """Yield each rule without the words of the rules before it."""
     taken = tf.zeros_like(rules[0])
     for rule in rules:
         yield rule & ~taken
@@ -231,10 +231,10 @@ def _first_only(*rules: tf.Tensor) -> Iterator[tf.Tensor]:
 
 
 def _opening(words, quotation, opens, closes):
-    """Whether each word is an opening quotation mark.
+    """Flag the words that are opening quotation marks.
 
-    Marks of one kind in one sentence open and close in turn, and begin anew
-    with each that opens or closes in any case.
+    Marks of one kind in one sentence open and close alternately. The
+    alternation restarts at each mark that always opens or always closes.
     """
     places = tf.where(quotation)[:, 0]
     kinds = tf.strings.regex_replace(

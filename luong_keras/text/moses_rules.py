@@ -1,9 +1,9 @@
-"""The rules by which Moses prepares text, for RE2.
+"""The rules of Moses for the preparation of text, for RE2.
 
-A rule is a pattern and what stands for each of its matches; rules apply one
-after another to the whole sentence. What belongs to a language or to Unicode
-is read from sacremoses, so that the rules are those of the text that a model
-was trained on.
+A rule is a pattern and the replacement of its matches. The rules apply one
+after another to the whole sentence. The parts that depend on a language or on
+Unicode are read from sacremoses, so the rules match the preparation of the
+training text.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from luong_keras.text.word_splitting import WHITE_SPACE
 
 Rule = tuple[str, str]
 
-# Stands for a final dot that belongs to its word. No text has it: control
-# characters are removed before.
+# Marks a final dot that belongs to its word. The text never contains it, since
+# control characters are removed first.
 _KEPT_DOT = "\x01"
 
 
 def normalizer_rules(normalizer: Any) -> list[Rule]:
-    """Those of a `sacremoses.MosesPunctNormalizer`.
+    """Return the rules of a `sacremoses.MosesPunctNormalizer`.
 
     Args:
         normalizer: The normalizer of a language, with the usual options.
@@ -42,11 +42,11 @@ def normalizer_rules(normalizer: Any) -> list[Rule]:
 
 
 def tokenizer_rules(tokenizer: Any) -> list[Rule]:
-    """Those of a `sacremoses.MosesTokenizer`.
+    """Return the rules of a `sacremoses.MosesTokenizer`.
 
     They do what `tokenize(..., aggressive_dash_splits=False, escape=False)`
-    does, but for text that has the word `DOTMULTI`, which sacremoses uses to
-    mark dots and here stays as it is.
+    does, except that the word `DOTMULTI`, which sacremoses uses to mark dots,
+    stays unchanged here.
 
     Args:
         tokenizer: The tokenizer of a language.
@@ -60,10 +60,10 @@ def tokenizer_rules(tokenizer: Any) -> list[Rule]:
         (f"{WHITE_SPACE}+", " "),
         (r"[\x00-\x1f]", ""),
         (r"^ +| +$", ""),
-        # Symbols stand alone, but for five with rules of their own.
+        # Separate symbols, except five that have further rules.
         (rf"([^{letters_and_digits} .'`,\-])", r" \1 "),
         (r"\.{2,}", r" \0 "),
-        # So do commas, except between digits.
+        # Separate commas, except between digits.
         (rf"([^{number}]),", r"\1 , "),
         (rf",([^{number}])", r" , \1"),
         (rf"([{number}]),$", r"\1 , "),
@@ -76,7 +76,7 @@ def tokenizer_rules(tokenizer: Any) -> list[Rule]:
 
 
 def _apostrophe_rules(tokenizer: Any) -> list[Rule]:
-    """English and French contractions; elsewhere apostrophes stand apart."""
+    """Return the rules that split contractions, or separate apostrophes."""
     letter = character_class(tokenizer.IsAlpha)
     number = character_class(tokenizer.IsN)
     if tokenizer.lang == "en":
@@ -98,20 +98,20 @@ def _apostrophe_rules(tokenizer: Any) -> list[Rule]:
 
 
 def _final_dot_rules(tokenizer: Any) -> list[Rule]:
-    """A dot that ends a word stands alone, unless it is an abbreviation's."""
+    """Return the rules that separate final dots, except in abbreviations."""
     letter = character_class(tokenizer.IsAlpha)
     lower = character_class(tokenizer.IsLower)
     numeric = set(tokenizer.NUMERIC_ONLY_PREFIXES)
     prefixes = set(tokenizer.NONBREAKING_PREFIXES) - numeric
     kept = rf"\1{_KEPT_DOT}\2"
     rules = [
-        # Two spaces, so that the matches for two words do not overlap.
+        # Two spaces, so that the matches of neighbouring words do not overlap.
         (r" +", "  "),
         (r"^ *| *$", " "),
-        # A letter and another dot before it: "U.S.".
+        # Keep a dot after a letter and another dot: "U.S.".
         (rf"([{letter}][^ ]*\.[^ ]*)\.( )", kept),
         (rf"(\.[^ ]*[{letter}][^ ]*)\.( )", kept),
-        # A small letter after it.
+        # Keep a dot before a small letter.
         (rf"()\.(  [{lower}])", kept),
     ]
     if alternatives := _alternatives(prefixes):
@@ -122,20 +122,20 @@ def _final_dot_rules(tokenizer: Any) -> list[Rule]:
 
 
 def _alternatives(words: Iterable[str]) -> str:
-    """A pattern of these words; no token is one that has a space."""
+    """Return a pattern of words; words with spaces never match a token."""
     return "|".join(
         re.escape(word) for word in sorted(words) if not re.search(r"\s", word)
     )
 
 
 def character_class(characters: Iterable[str]) -> str:
-    r"""The content of a bracket expression for these characters.
+    r"""Return the content of a bracket expression for some characters.
 
     Args:
         characters: The characters, in any order.
 
     Returns:
-        Their ranges.
+        The characters as ranges.
 
     Example:
         >>> character_class("cab]-!")
@@ -160,6 +160,6 @@ def _literal(code: int) -> str:
 
 @functools.cache
 def _digits() -> str:
-    r"""Characters of Python's `\d`, whose Unicode is not that of RE2."""
+    r"""Return the characters of Python's `\d`; RE2's `\d` has others."""
     everything = "".join(map(chr, range(sys.maxunicode + 1)))
     return character_class(re.findall(r"\d", everything))

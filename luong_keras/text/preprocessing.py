@@ -12,20 +12,20 @@ from luong_keras.missing_package import needs
 
 @dataclasses.dataclass(frozen=True)
 class Preprocessor:
-    r"""Prepares sentences as the Moses scripts do.
+    r"""Preparation of sentences, as in the Moses scripts.
 
-    The steps are, in this order: lower case, normalised punctuation, words
-    separated by spaces. They run in Python, for a training corpus;
-    `MosesGraph` does the same in the graph of a translator.
+    The steps are lower-casing, normalisation of punctuation and tokenisation,
+    in this order. They run in Python, for a training corpus; `MosesGraph` does
+    the same in the graph of a translator.
 
     Args:
-        language: The language's code, such as `"de"`. Where it is not known,
-            None, the rules are those of English, as Moses has it.
+        language: The code of the language, such as `"de"`. For an unknown
+            language, None, the rules of English apply, as in Moses.
         lowercase: Whether to lower-case.
         normalize_punctuation: Whether to unify quotation marks, dashes and
             spaces.
-        tokenize: Whether to set words and punctuation apart by spaces; the
-            text is then for a `WordTokenizer` with `pretokenized=True`.
+        tokenize: Whether to separate words and punctuation by spaces; such
+            text needs a `WordTokenizer` with `pretokenized=True`.
 
     Example:
         >>> prepare = Preprocessor("en", lowercase=True)
@@ -41,11 +41,11 @@ class Preprocessor:
     tokenize: bool = True
 
     def __post_init__(self) -> None:
-        """Loads the packages, so that a missing one is reported at once."""
+        """Load the packages, so that a missing one is reported at once."""
         moses_tools(self.language)
 
     def __call__(self, text: str) -> str:
-        """Prepares one sentence.
+        """Prepare one sentence.
 
         Args:
             text: The sentence.
@@ -68,13 +68,13 @@ class Preprocessor:
         return text
 
     def postprocess(self, text: str) -> str:
-        """Puts the words of a prepared sentence together.
+        """Detokenise a prepared sentence.
 
         Args:
             text: A sentence whose words are separated by spaces.
 
         Returns:
-            Running text; the same text where `tokenize` is False.
+            Running text; the unchanged text if `tokenize` is False.
         """
         if not self.tokenize:
             return text
@@ -84,7 +84,7 @@ class Preprocessor:
 
 
 def preprocessor(data: DataConfig, language: str | None) -> Preprocessor | None:
-    """The preprocessor of this language, or None for text as it is."""
+    """Return the preprocessor of a language, or None without any step."""
     if not (data.lowercase or data.normalize_punctuation or data.tokenize):
         return None
     return Preprocessor(
@@ -98,7 +98,7 @@ def preprocessor(data: DataConfig, language: str | None) -> Preprocessor | None:
 def preprocessors(
     data: DataConfig,
 ) -> tuple[Preprocessor | None, Preprocessor | None]:
-    """The preprocessors of source and target text."""
+    """Return the preprocessors of source and target text."""
     return (
         preprocessor(data, data.source_language),
         preprocessor(data, data.target_language),
@@ -107,7 +107,7 @@ def preprocessors(
 
 @functools.cache
 def moses_tools(language: str | None) -> dict[str, Any]:
-    """The normalizer, tokenizer and detokenizer of a language, loaded once."""
+    """Load the normalizer, tokenizer and detokenizer of a language, once."""
     language = language or "en"
     with needs("sacremoses"):
         import sacremoses

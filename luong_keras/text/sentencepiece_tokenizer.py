@@ -1,4 +1,4 @@
-"""SentencePiece subwords in the graph."""
+"""The SentencePiece tokenizer in the graph."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from luong_keras.text.tokenizer import (
 )
 from luong_keras.with_tensorflow import tf
 
-_SPACE = "\u2581"  # SentencePiece's mark of a space
-# In no valid UTF-8, so in no token.
+_SPACE = "\u2581"  # SentencePiece's mark for a space
+# A byte that valid UTF-8, and therefore a token, never contains.
 _CUT = b"\xff"
 
 
 class VocabularySizeError(ValueError):
-    """A text has fewer subwords than were asked for, or more characters.
+    """A text has fewer subwords, or more characters, than requested.
 
     Attributes:
-        nearest: the size that is possible, the special tokens included.
+        nearest: the nearest possible size, including the special tokens.
     """
 
     def __init__(self, message: str, nearest: int) -> None:
@@ -47,9 +47,9 @@ class VocabularySizeError(ValueError):
 
 
 class SentencePieceTokenizer(Tokenizer):
-    """Text to subwords and their ids, and truly back to text.
+    """A tokenizer of SentencePiece subwords.
 
-    Set random seeds before making one: `tf.random.set_seed` (and so
+    Set random seeds before making a tokenizer: `tf.random.set_seed` (and thus
     `keras.utils.set_random_seed`) clears TensorFlow's kernels, and with them
     the loaded model.
 
@@ -59,8 +59,8 @@ class SentencePieceTokenizer(Tokenizer):
         lowercase: Whether text is lower-cased first.
 
     Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: The file is not such a model.
+        FileNotFoundError: If the file does not exist.
+        ValueError: If the file is not such a model.
 
     Example:
         >>> lines = ["the cat sat", "the cat sat on the mat"]
@@ -122,11 +122,11 @@ class SentencePieceTokenizer(Tokenizer):
         byte_fallback: bool = False,
         user_defined_symbols: Sequence[str] = (),
     ) -> SentencePieceTokenizer:
-        """Learns the subwords of a text; the same text gives the same model.
+        """Learn the subwords of a text; the same text gives the same model.
 
         Args:
             lines: Sentences, of both languages for a joint vocabulary.
-            vocabulary_size: The number of ids, with the special tokens.
+            vocabulary_size: The number of ids, including the special tokens.
             model_type: `"bpe"`, `"unigram"` or `"char"`.
             lowercase: As in the constructor.
             character_coverage: The share of the text's characters that get a
@@ -134,17 +134,17 @@ class SentencePieceTokenizer(Tokenizer):
                 characters.
             normalization: SentencePiece's rule: `"nmt_nfkc"`, `"nfkc"`, these
                 with `"_cf"`, which folds case, or `"identity"`.
-            byte_fallback: Whether a character without a subword is its UTF-8
-                bytes, 256 ids of the vocabulary, instead of `<unk>`.
-            user_defined_symbols: What is one token wherever it stands.
+            byte_fallback: Whether a character without a subword becomes its
+                UTF-8 bytes, 256 ids of the vocabulary, instead of `<unk>`.
+            user_defined_symbols: Symbols that are always one token.
 
         Returns:
             The tokenizer; `save` it to keep it.
 
         Raises:
-            VocabularySizeError: The text has too few different characters
+            VocabularySizeError: If the text has too few different characters
                 and words for this size, or too many different characters.
-            ValueError: An argument is unknown, or the text is empty.
+            ValueError: If an argument is invalid, or the text is empty.
         """
         with needs("sentencepiece"):
             import sentencepiece
@@ -172,13 +172,13 @@ class SentencePieceTokenizer(Tokenizer):
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=_cleaned(lines, lowercase),
                 model_writer=model,
-                # Of characters, it would cut off the rare ones.
+                # A smaller size would drop rare characters of a "char" model.
                 vocab_size=sys.maxunicode if characters else vocabulary_size,
                 model_type=checked.model_type,
                 normalization_rule_name=checked.normalization,
                 character_coverage=checked.character_coverage,
                 byte_fallback=checked.byte_fallback,
-                # A tuple would be passed over.
+                # SentencePiece ignores a tuple.
                 user_defined_symbols=list(checked.user_defined_symbols),
                 pad_id=PAD_ID,
                 unk_id=UNK_ID,
@@ -208,16 +208,16 @@ class SentencePieceTokenizer(Tokenizer):
 
     @property
     def vocabulary_size(self) -> int:
-        """The number of ids, the four special tokens included."""
+        """The number of ids, including the four special tokens."""
         return self._size
 
     @property
     def options(self) -> dict[str, Any]:
-        """The arguments that, with the file, restore this tokenizer."""
+        """The arguments that restore this tokenizer together with its file."""
         return {"lowercase": self.lowercase}
 
     def file_bytes(self) -> bytes:
-        """Returns the SentencePiece model."""
+        """Return the SentencePiece model."""
         return self._bytes
 
     def tokens(self, text: tf.Tensor) -> tf.RaggedTensor:  # noqa: D102
@@ -228,7 +228,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     def lookup(self, ids: tf.Tensor) -> tf.Tensor:  # noqa: D102
         def name(flat: tf.Tensor) -> tf.Tensor:
-            # The op ends the process at an id outside the vocabulary.
+            # The operation aborts the process at an id out of range.
             flat = tf.cast(flat, tf.int32)
             known = (flat >= 0) & (flat < self._size)
             return self._to_ids.id_to_string(tf.where(known, flat, UNK_ID))
@@ -236,21 +236,21 @@ class SentencePieceTokenizer(Tokenizer):
         return tf.ragged.map_flat_values(name, ids)
 
     def join(self, tokens: tf.RaggedTensor) -> tf.Tensor:
-        """Puts tokens together as running text.
+        """Join tokens to running text.
 
-        A token that is no subword stands as it is spelled: a word of the
-        other language that was copied, `<unk>`, or a `<s>` of the text.
+        A token that is not a subword keeps its spelling: a word that was
+        copied from the source, `<unk>`, or a `<s>` in the text.
 
         Args:
-            tokens: Strings (B, None), as from `tokens` or `lookup`.
+            tokens: (B, None) strings, as from `tokens` or `lookup`.
 
         Returns:
-            Strings (B,).
+            (B,) strings.
         """
         flat = tokens.flat_values
         ids = self._to_ids.string_to_id(flat)
         spelled = tf.strings.regex_replace(flat, _SPACE, " ")
-        # In one part, the operation would leave it out.
+        # Cut special tokens in two: the operation would omit a whole one.
         names = "|".join(token[1:] for token in SPECIAL_TOKENS)
         spelled = tf.strings.regex_replace(
             spelled, f"^<({names})$", b"<" + _CUT + rb"\1"
@@ -298,10 +298,10 @@ def _training_error(vocabulary_size: int, error: RuntimeError) -> ValueError:
 
 
 def _tensorflow_text() -> Any:
-    """The package, which words do without."""
+    """Import the package, which word tokenizers do not need."""
     try:
         import tensorflow_text
     except (ImportError, tf.errors.NotFoundError) as error:
-        # The latter is another minor version than TensorFlow's.
+        # NotFoundError: its minor version differs from TensorFlow's.
         raise missing_package("tensorflow-text", error) from error
     return tensorflow_text

@@ -1,6 +1,6 @@
 """Batches of items, and functions that run on batches in threads.
 
-TensorFlow's operations let other threads of Python run meanwhile.
+TensorFlow's operations let other Python threads run at the same time.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ def in_threads(
     batches: Iterable[Batch],
     threads: int | None,
 ) -> Iterator[Result]:
-    """Applies a function to batches; gives the results in their order.
+    """Apply a function to batches in threads, and yield results in order.
 
     Args:
-        function: What threads may call at the same time.
-        batches: The batches; a few are ahead of the results.
-        threads: How many threads; one a core when None.
+        function: A function that threads may call at the same time.
+        batches: The batches; a few are submitted ahead of the results.
+        threads: The number of threads; one per core when None.
 
     Yields:
         The results.
@@ -51,13 +51,14 @@ def in_order(
     batches: Iterable[Batch],
     ahead: int,
 ) -> Iterator[Result]:
-    """Has a pool apply a function, and gives the results in their order.
+    """Apply a function to batches in a pool, and yield results in order.
 
     Args:
         pool: Threads or processes.
         function: The function.
-        batches: What it is applied to.
-        ahead: How many of them the pool is given beyond the one waited for.
+        batches: The arguments of the function.
+        ahead: The number of batches that are submitted to the pool beyond the
+            batch whose result is awaited.
 
     Yields:
         The results.
@@ -72,11 +73,11 @@ def in_order(
 
 
 def batches_of(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Groups items for calls of many at a time.
+    """Group items for batched calls.
 
     Args:
         items: The items.
-        size: How many a group has; the last one may have fewer.
+        size: The number of items per group; the last group may be smaller.
 
     Yields:
         The groups, none of them empty.
@@ -91,43 +92,42 @@ def batches_of(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
 
 
 def divide_cores(computations: int) -> None:
-    """Gives that many computations at once an equal share of the cores each.
+    """Divide the cores equally among concurrent computations.
 
-    TensorFlow then divides an operation among that share, and no longer among
-    all cores. It works before TensorFlow computes for the first time;
-    `TF_NUM_INTRAOP_THREADS` of the environment has precedence.
+    TensorFlow then runs an operation on one share of the cores instead of on
+    all. Call this before the first computation of TensorFlow. The environment
+    variable `TF_NUM_INTRAOP_THREADS` has precedence.
 
     Args:
-        computations: How many.
+        computations: The number of concurrent computations.
     """
     share = max(1, available_cores() // computations)
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", str(share))
 
 
 def available_cores() -> int:
-    """The number of cores that this process may use."""
+    """Return the number of cores that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
-    except AttributeError:  # Not on this system.
+    except AttributeError:  # not available on this system
         return os.cpu_count() or 1
 
 
 def batches_at_once() -> int:
-    """The number of batches that run at the same time.
+    """Return the number of batches that run at the same time.
 
-    A search does much one after the other, which leaves cores to the batches
-    beside it.
+    Much of a search is sequential, which leaves cores free for other batches.
     """
     return min(available_cores(), _MAX_BATCHES)
 
 
 def share_cores() -> None:
-    """Gives each batch its own share of the cores, to translate many.
+    """Divide the cores among the batches that run at the same time.
 
-    For programs that do nothing else: TensorFlow then divides an operation
-    among that share of the cores, and no longer among all. It works before
-    TensorFlow computes for the first time; `TF_NUM_INTRAOP_THREADS` of the
-    environment has precedence.
+    This is for programs that only translate: TensorFlow then runs an operation
+    on one share of the cores instead of on all. Call this before the first
+    computation of TensorFlow. The environment variable
+    `TF_NUM_INTRAOP_THREADS` has precedence.
 
     Example:
         >>> import os

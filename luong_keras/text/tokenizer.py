@@ -1,4 +1,4 @@
-"""Base class of word and subword tokenizers."""
+"""The base class of word and subword tokenizers."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 from luong_keras.text.threads import batches_of
 from luong_keras.with_tensorflow import tf
 
-LINES_PER_CALL = 1024  # Batched calls are many times faster than single ones.
+LINES_PER_CALL = 1024  # batched calls are many times as fast as single ones
 
 
 class Tokenizer(tf.Module, abc.ABC):
-    """Text to ids and back, inside the TensorFlow graph.
+    """Base class of tokenizers between text and ids, in the TensorFlow graph.
 
-    A tokenizer is a `tf.Module`, so an export that tracks it carries its
-    tables and files. Its methods take batches, also empty ones, run inside
-    `tf.function` without AutoGraph, and take any bytes: what is not UTF-8 is
+    A tokenizer is a `tf.Module`, so an export that tracks it contains its
+    tables and files. Its methods run inside `tf.function` without AutoGraph.
+    They take batches, including empty batches, of any bytes: invalid UTF-8 is
     replaced by U+FFFD.
 
     Args:
         lowercase: Whether text is lower-cased before anything else.
     """
 
-    kind: str  # The name that is written into the tokenizer's JSON file.
+    kind: str  # the name in the tokenizer's JSON file
     file_suffix: str
 
     def __init__(self, lowercase: bool) -> None:
@@ -39,43 +39,43 @@ class Tokenizer(tf.Module, abc.ABC):
     @property
     @abc.abstractmethod
     def vocabulary_size(self) -> int:
-        """The number of ids, the four special tokens included."""
+        """The number of ids, including the four special tokens."""
 
     @property
     @abc.abstractmethod
     def options(self) -> dict[str, Any]:
-        """The arguments that, with the file, restore this tokenizer."""
+        """The arguments that restore this tokenizer together with its file."""
 
     @abc.abstractmethod
     def file_bytes(self) -> bytes:
-        """Returns the content of the tokenizer's file."""
+        """Return the content of the tokenizer's file."""
 
     @abc.abstractmethod
     def tokens(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """Splits text into tokens as they stand there.
+        """Split text into tokens, as they are spelled in the text.
 
         Args:
-            text: Strings, (B,).
+            text: (B,) strings.
 
         Returns:
-            Strings (B, None), one for one with the ids of `encode`; a word
-            outside the vocabulary keeps its spelling.
+            (B, None) strings, one per id of `encode`; a word outside the
+            vocabulary keeps its spelling.
         """
 
     @abc.abstractmethod
     def encode(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """Turns text into ids, without `<s>` and `</s>`.
+        """Convert text to ids, without `<s>` and `</s>`.
 
         Args:
-            text: Strings, (B,).
+            text: (B,) strings.
 
         Returns:
-            Ids (B, None), int32.
+            (B, None) int32 ids.
         """
 
     @abc.abstractmethod
     def lookup(self, ids: tf.Tensor) -> tf.Tensor:
-        """Names ids.
+        """Return the tokens of ids.
 
         Args:
             ids: Integers of any shape, ragged or not.
@@ -87,30 +87,30 @@ class Tokenizer(tf.Module, abc.ABC):
 
     @abc.abstractmethod
     def join(self, tokens: tf.RaggedTensor) -> tf.Tensor:
-        """Puts tokens together as running text.
+        """Join tokens to running text.
 
         Args:
-            tokens: Strings (B, None), as from `tokens` or `lookup`.
+            tokens: (B, None) strings, as from `tokens` or `lookup`.
 
         Returns:
-            Strings (B,).
+            (B,) strings.
         """
 
     def decode(self, ids: tf.RaggedTensor) -> tf.Tensor:
-        """Turns ids into running text.
+        """Convert ids to running text.
 
         Args:
-            ids: Integers (B, None); `<pad>`, `<s>` and `</s>` are left out.
+            ids: (B, None) integers; `<pad>`, `<s>` and `</s>` are left out.
 
         Returns:
-            Strings (B,).
+            (B,) strings.
         """
         is_word = (ids != PAD_ID) & (ids != BOS_ID) & (ids != EOS_ID)
         return self.join(self.lookup(tf.ragged.boolean_mask(ids, is_word)))
 
     @property
     def fingerprint(self) -> str:
-        """A hash of everything that decides the ids."""
+        """A hash of everything that determines the ids."""
         options = json.dumps(
             {"kind": self.kind, **self.options}, sort_keys=True
         )
@@ -118,13 +118,13 @@ class Tokenizer(tf.Module, abc.ABC):
         return hashlib.sha256(content).hexdigest()
 
     def save(self, folder: str | Path, name: str) -> None:
-        """Writes `NAME.json` and the file of the vocabulary or the model.
+        """Write `NAME.json` and the file of the vocabulary or the model.
 
-        `luong_keras.text.loading.load_tokenizer` reads them again.
+        `luong_keras.text.loading.load_tokenizer` reads these files.
 
         Args:
-            folder: Where to write; made if absent.
-            name: The files' name without suffix, such as `"source"`.
+            folder: The folder, made if absent.
+            name: The name of the files without suffix, such as `"source"`.
         """
         folder = Path(folder)
         with atomic_path(folder / f"{name}{self.file_suffix}") as temporary:
@@ -134,16 +134,16 @@ class Tokenizer(tf.Module, abc.ABC):
             "options": self.options,
             "fingerprint": self.fingerprint,
         }
-        # The last one: without it there is no tokenizer.
+        # Written last: without this file, the folder has no tokenizer.
         write_json(folder / f"{name}.json", description)
 
     def clean(self, text: tf.Tensor) -> tf.Tensor:
-        """Makes valid UTF-8 of any bytes, and lower case where chosen."""
+        """Replace invalid UTF-8 by U+FFFD, and lower-case if chosen."""
         return clean_text(text, self.lowercase)
 
 
 def clean_text(text: tf.Tensor, lowercase: bool) -> tf.Tensor:
-    """Makes valid UTF-8 of any bytes, and lower case where chosen.
+    """Replace invalid UTF-8 by U+FFFD, and lower-case if requested.
 
     Args:
         text: Strings of any shape.
@@ -163,9 +163,9 @@ def clean_text(text: tf.Tensor, lowercase: bool) -> tf.Tensor:
 
 
 def lower_case(text: tf.Tensor) -> tf.Tensor:
-    """Lower-cases as Python's `str.lower` does.
+    """Lower-case as Python's `str.lower` does.
 
-    The 40 capital letters of Unicode 14, such as U+2C2F, stay as they are.
+    The 40 capital letters of Unicode 14, such as U+2C2F, stay unchanged.
 
     Args:
         text: Valid UTF-8 strings of any shape.
@@ -177,8 +177,8 @@ def lower_case(text: tf.Tensor) -> tf.Tensor:
         >>> lower_case(tf.constant("ÄΣ")).numpy().decode()
         'äς'
     """
-    # `tf.strings.lower` ends a string at its first NUL, and no attribute of
-    # an operation can hold one.
+    # Split at NUL: `tf.strings.lower` ends a string at its first NUL, and the
+    # attribute of an operation cannot contain a NUL.
     parts = tf.strings.split(tf.reshape(text, [-1]), "\0")
     lowered = tf.strings.lower(parts.flat_values, encoding="utf-8")
     parts = parts.with_flat_values(tf.strings.join([lowered, "\0"]))
@@ -189,19 +189,19 @@ def lower_case(text: tf.Tensor) -> tf.Tensor:
 
 
 def vocabulary_of(tokenizer: Tokenizer) -> list[str]:
-    """All tokens of a tokenizer, in the order of their ids."""
+    """Return all tokens of a tokenizer, in the order of their ids."""
     ids = tf.range(tokenizer.vocabulary_size)
     return [token.decode() for token in tokenizer.lookup(ids).numpy()]
 
 
 def batches_of_lines(lines: Iterable[str]) -> Iterator[tf.Tensor]:
-    """Groups lines for batched calls.
+    """Group lines for batched calls.
 
     Args:
         lines: Sentences, as str or UTF-8 bytes.
 
     Yields:
-        Strings (n,), `LINES_PER_CALL` at a time.
+        (n,) strings, where n is at most `LINES_PER_CALL`.
     """
     for group in batches_of(lines, LINES_PER_CALL):
         yield tf.constant(group, tf.string)

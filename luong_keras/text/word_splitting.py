@@ -1,14 +1,14 @@
-"""Splits sentences into words and joins words to sentences, in the graph.
+"""Splitting of sentences into words, and joining of words, in the graph.
 
-The splitting is sacreBLEU's `13a`, that is the tokenisation on which BLEU is
-counted, written as RE2 expressions.
+Sentences are split like sacreBLEU's `13a`, the tokenisation on which BLEU is
+computed, written as RE2 expressions.
 """
 
 from __future__ import annotations
 
 from luong_keras.with_tensorflow import tf
 
-# Everything that `str.split()` of Python takes for white space.
+# Everything that Python's `str.split()` treats as white space.
 WHITE_SPACE = r"[\s\x{0b}\x{1c}-\x{1f}\x{85}\p{Z}]"
 
 _MARKUP = (
@@ -21,28 +21,28 @@ _MARKUP = (
     ("&gt;", ">"),
 )
 _SPLITS = (
-    # ASCII symbols stand alone, but for the apostrophe, comma, dash and dot.
+    # Separate ASCII symbols, except the apostrophe, comma, dash and dot.
     (r"([{-~\[-` -&(-+:-@/])", r" \1 "),
-    # Dots and commas stand alone except between digits.
+    # Separate dots and commas, except between digits.
     (r"([^0-9])([.,])", r"\1 \2 "),
     (r"([.,])([^0-9])", r" \1 \2"),
-    # A dash stands alone after a digit.
+    # Separate a dash after a digit.
     (r"([0-9])(-)", r"\1 \2 "),
 )
 _JOINS = (
     (r'(^| )" ([^"]*[^" ]) "', r'\1"\2"'),  # A pair of quotation marks.
     (r"([(\[{]) ", r"\1"),
     (r" ([.,!?;:%)\]}])", r"\1"),
-    # Times and results. Of three numbers in a row, the second time the rest.
+    # Times and results. The second pass joins the last of three numbers.
     *[(r"([0-9]:) ([0-9])", r"\1\2")] * 2,
     (r"([0-9]) - ", r"\1-"),
-    # A closing mark that 13a cut off with the stop before it.
+    # A closing mark that 13a separated together with the stop before it.
     (r"([.,!?]) ([“”»’])( |[.,;:!?)]|$)", r"\1\2\3"),
     (r" ([/_@\\]) ", r"\1"),
     # Abbreviations of single letters, such as "z.B." and "U.S.A.".
     *[(r"(^|[^\pL\pM\pN])(\pL\.) (\pL\.)", r"\1\2\3")] * 2,
-    # Addresses: their beginning, and the dots of small letters in and after
-    # it. What stands before an "@" has one dot at most.
+    # Addresses: the beginning, and the dots before small letters in and after
+    # it. The part before an "@" has at most one dot.
     (r"\b(https?|ftp): ?/ ?/ ?", r"\1://"),
     (r"(\pL)\. ([^ ]+@)", r"\1.\2"),
     *[(r"((?:\bwww|[^ ]@|://)[^ ]*[^ .]\.|\bwww\.) (\p{Ll})", r"\1\2")] * 4,
@@ -52,13 +52,13 @@ _JOINS = (
 
 
 def split_at_spaces(text: tf.Tensor) -> tf.RaggedTensor:
-    """Splits at white space of any script.
+    """Split at white space of any script.
 
     Args:
-        text: Valid UTF-8 strings, (B,).
+        text: (B,) valid UTF-8 strings.
 
     Returns:
-        Strings (B, None).
+        (B, None) strings.
 
     Example:
         >>> words = split_at_spaces(tf.constant(["a\u00a0b  c", ""]))
@@ -71,13 +71,13 @@ def split_at_spaces(text: tf.Tensor) -> tf.RaggedTensor:
 
 
 def split_13a(text: tf.Tensor) -> tf.RaggedTensor:
-    """Splits into words as sacreBLEU's tokenisation `13a` does.
+    """Split into words as sacreBLEU's tokenisation `13a` does.
 
     Args:
-        text: Valid UTF-8 strings, (B,).
+        text: (B,) valid UTF-8 strings.
 
     Returns:
-        Strings (B, None).
+        (B, None) strings.
 
     Example:
         >>> split_13a(tf.constant(["It's 3.5%, no?"])).to_list()
@@ -92,29 +92,29 @@ def split_13a(text: tf.Tensor) -> tf.RaggedTensor:
 
 
 def join_with_spaces(words: tf.RaggedTensor) -> tf.Tensor:
-    """Joins words by single spaces.
+    """Join words by single spaces.
 
     Args:
-        words: Strings (B, None).
+        words: (B, None) strings.
 
     Returns:
-        Strings (B,).
+        (B,) strings.
     """
     return tf.strings.reduce_join(words, axis=-1, separator=" ")
 
 
 def join_13a(words: tf.RaggedTensor) -> tf.Tensor:
-    """Joins words of `split_13a` and attaches punctuation again.
+    """Join words of `split_13a` and attach punctuation again.
 
-    What was one word with a dash after its digit, or two words around a
-    slash, cannot be distinguished from spaced ones; the commoner spelling is
-    written. Splitting the result gives the same words again.
+    Spaces around a dash after a digit, or around a slash, are lost in the
+    splitting. The more common spelling, without these spaces, is written.
+    Splitting the result gives the same words again.
 
     Args:
-        words: Strings (B, None).
+        words: (B, None) strings.
 
     Returns:
-        Strings (B,).
+        (B,) strings.
 
     Example:
         >>> words = [["(", "a", "10", "-", "year", ")", "!"]]

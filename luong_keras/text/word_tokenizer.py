@@ -1,4 +1,4 @@
-"""Words in the graph, and their vocabulary, counted and read."""
+"""The word tokenizer in the graph, and its vocabulary."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from luong_keras.with_tensorflow import tf
 
 
 class WordTokenizer(Tokenizer):
-    """Text to words and their ids; every other word is `<unk>`.
+    """A tokenizer of words; words outside the vocabulary are `<unk>`.
 
-    Words are what sacreBLEU's tokenisation `13a` makes of a sentence, or,
-    with `pretokenized=True`, what stands between white space. A word spelled
-    like a special token has the id of `<unk>`.
+    sacreBLEU's tokenisation `13a` splits a sentence into words or, with
+    `pretokenized=True`, white space does. A word spelled like a special token
+    has the id of `<unk>`.
 
     Args:
-        vocabulary_file: One word a line, UTF-8. The first four lines are
-            `<pad>`, `<unk>`, `<s>` and `</s>`; line n, counted from 0, has
-            id n.
+        vocabulary_file: A UTF-8 file of one word per line. The first four
+            lines are `<pad>`, `<unk>`, `<s>` and `</s>`; line n, counted from
+            0, has id n.
         pretokenized: Whether text is split at white space only.
         lowercase: Whether text is lower-cased first.
 
     Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: The file is not such a vocabulary.
+        FileNotFoundError: If the file does not exist.
+        ValueError: If the file is not such a vocabulary.
 
     Example:
         >>> tokenizer = WordTokenizer.train(["a cat.", "a dog."], 8)
@@ -56,7 +56,7 @@ class WordTokenizer(Tokenizer):
         self._size = len(read_vocabulary(vocabulary_file))
         self._bytes = Path(vocabulary_file).read_bytes()
         self._temporary: tempfile.TemporaryDirectory | None = None
-        # The file itself is an asset, so an export carries a copy of it.
+        # The file is an asset, so an export contains a copy.
         self._asset = tf.saved_model.Asset(str(vocabulary_file))
         content = tf.lookup.TextFileIndex
         self._ids = tf.lookup.StaticHashTable(
@@ -91,26 +91,26 @@ class WordTokenizer(Tokenizer):
         min_count: int = 1,
         threads: int | None = 1,
     ) -> WordTokenizer:
-        """Takes the most frequent words of a text.
+        """Make a tokenizer of the most frequent words of a text.
 
-        Words of the same frequency are taken in the order of their bytes, so
-        the vocabulary does not depend on the order of the lines.
+        Words of equal frequency are ordered by their bytes, so the vocabulary
+        does not depend on the order of the lines.
 
         Args:
             lines: Sentences.
-            vocabulary_size: The most ids there may be, with the four special
-                tokens; fewer where the text has fewer words. All words of the
-                text when None.
+            vocabulary_size: The most ids, including the four special tokens;
+                a text of fewer words gives fewer. None takes all words of the
+                text.
             pretokenized: As in the constructor.
             lowercase: As in the constructor.
-            min_count: A word must occur this often.
+            min_count: The least number of occurrences of a word.
             threads: As in `luong_keras.text.word_tokenizer.count_words`.
 
         Returns:
             The tokenizer; `save` it to keep it.
 
         Raises:
-            ValueError: `vocabulary_size` leaves no room for a word, or no
+            ValueError: If `vocabulary_size` leaves no room for a word, or no
                 word occurs `min_count` times.
         """
         room = None
@@ -152,7 +152,7 @@ class WordTokenizer(Tokenizer):
         pretokenized: bool = False,
         lowercase: bool = False,
     ) -> WordTokenizer:
-        """Makes a tokenizer of the words with the ids 4, 5, ...
+        """Make a tokenizer of words, which get the ids 4, 5, ...
 
         Args:
             words: The words without the special tokens.
@@ -162,7 +162,7 @@ class WordTokenizer(Tokenizer):
         Returns:
             The tokenizer; `save` it to keep it.
         """
-        # The tables read a file, which lives as long as the tokenizer.
+        # The tables read a file, which exists as long as the tokenizer.
         folder = tempfile.TemporaryDirectory(prefix="luong_keras_words_")
         file = Path(folder.name) / "words.vocab"
         lines = [*SPECIAL_TOKENS, *words]
@@ -184,19 +184,19 @@ class WordTokenizer(Tokenizer):
 
     @property
     def vocabulary_size(self) -> int:
-        """The number of ids, the four special tokens included."""
+        """The number of ids, including the four special tokens."""
         return self._size
 
     @property
     def options(self) -> dict[str, Any]:
-        """The arguments that, with the file, restore this tokenizer."""
+        """The arguments that restore this tokenizer together with its file."""
         return {
             "pretokenized": self.pretokenized,
             "lowercase": self.lowercase,
         }
 
     def file_bytes(self) -> bytes:
-        """Returns the vocabulary, one word a line."""
+        """Return the vocabulary, one word per line."""
         return self._bytes
 
     def tokens(self, text: tf.Tensor) -> tf.RaggedTensor:  # noqa: D102
@@ -236,13 +236,13 @@ def count_words(
     split: Callable[[tf.Tensor], tf.RaggedTensor],
     threads: int | None = 1,
 ) -> Counter[bytes]:
-    """Counts the words of a text.
+    """Count the words of a text.
 
     Args:
         lines: Sentences.
-        split: Makes words (B, None) of sentences (B,), in the graph.
-        threads: How many threads count, one a core when None; the counts are
-            the same.
+        split: A function from (B,) sentences to (B, None) words, in the graph.
+        threads: The number of threads, one per core when None. It does not
+            change the counts.
 
     Returns:
         The counts.
@@ -260,7 +260,7 @@ def count_words(
         words, _, counts = tf.unique_with_counts(split(batch).flat_values)
         return words, counts
 
-    counted.get_concrete_function()  # Threads would trace it once each.
+    counted.get_concrete_function()  # Otherwise each thread would trace it.
 
     def count(batch: list[str]) -> tuple[list[bytes], list[int]]:
         words, counts = counted(tf.constant(batch, tf.string))
@@ -275,18 +275,19 @@ def count_words(
 
 
 def read_vocabulary(path: str | Path) -> list[str]:
-    """Reads and checks a vocabulary file.
+    """Read and check a vocabulary file.
 
     Args:
-        path: One word a line, UTF-8, the special tokens first.
+        path: A UTF-8 file of one word per line, the special tokens first.
 
     Returns:
-        The words; a word's place is its id.
+        The words; the place of a word is its id.
 
     Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: Not UTF-8, not begun by the special tokens, or with an
-            empty, spaced or repeated word; with the line's number, from 1.
+        FileNotFoundError: If the file does not exist.
+        ValueError: If the file is not UTF-8 or does not begin with the special
+            tokens; if a word is empty, contains white space or is repeated,
+            with the number of the line, from 1.
     """
     path = Path(path)
     if not path.is_file():

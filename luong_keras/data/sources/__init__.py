@@ -1,1 +1,1 @@
-"""Sources of sentence pairs: a module for each kind, see `registry`."""
+"""Sources of sentence pairs: one module per kind, see `registry`."""

@@ -11,9 +11,9 @@ from luong_keras.suggestions import did_you_mean
 
 _SOURCE = {"source", "src"}
 _TARGET = {"target", "tgt", "trg", "ref", "reference"}
-# What names of columns have beside a language.
+# Words that column names may have besides a language.
 _FILLING = {"text", "sentence", "sentences", "translation", "lang", "language"}
-# Code -> name, and the codes of three letters.
+# Two-letter code -> name and three-letter codes.
 _LANGUAGES = {
     "ar": "arabic ara", "cs": "czech ces cze", "da": "danish dan",
     "de": "german deu ger", "el": "greek ell gre", "en": "english eng",
@@ -47,12 +47,11 @@ class Columns:
 
     Attributes:
         source: The place of the source column, from 0.
-        target: That of the target column.
+        target: The place of the target column, from 0.
         header: Whether the first line of a file names the columns.
-        note: What to tell who gave the table; None where nothing was
-            guessed.
-        count: How many columns the first line of a file has, and so no line
-            has more; None for any number.
+        note: A message for the user about the columns, or None.
+        count: The most columns that a line of the file may have; None for
+            any number.
     """
 
     source: int
@@ -65,25 +64,25 @@ class Columns:
 def named_columns(
     names: Sequence[str], columns: tuple[str, str], what: str
 ) -> tuple[int, int]:
-    """Finds the columns that a setting names.
+    """Find the columns that a setting names.
 
     Args:
         names: The names of all columns.
-        columns: The two that are wanted: names, or numbers from 1.
-        what: The table, for the message.
+        columns: The two requested columns: names, or numbers from 1.
+        what: The name of the table, for the message.
 
     Returns:
-        Their places, from 0.
+        The places of the columns, from 0.
 
     Raises:
-        ValueError: There is no such column.
+        ValueError: If a column does not exist, or both are the same.
 
     Example:
         >>> named_columns(["id", "en", "de"], ("de", "2"), "x.csv")
         (2, 1)
     """
     places = []
-    # The names may be a line of data, with one of the numbers in it.
+    # `names` may be a line of data that contains one of the numbers.
     all_named = {*columns} <= {*names}
     for column in columns:
         counted = column.isdecimal() and 1 <= int(column) <= len(names)
@@ -109,14 +108,14 @@ def named_columns(
 def guessed_columns(
     names: Sequence[str], languages: tuple[str, str]
 ) -> tuple[int, int] | None:
-    """Guesses the columns from their names.
+    """Guess the columns from their names.
 
     Args:
         names: The names of all columns.
         languages: The codes of the source and the target language.
 
     Returns:
-        Their places, from 0; None where the names do not say it.
+        The places of the columns, from 0; None if the names do not tell.
 
     Example:
         >>> guessed_columns(["id", "sentence_en", "German"], ("en", "de"))
@@ -136,7 +135,7 @@ def guessed_columns(
         ]
         if all(len(places) == 1 for places in found):
             return found[0][0], found[1][0]
-    # Two other languages, in their order.
+    # Two other languages, in the order of the columns.
     known = list(map(column_language, names))
     if len(known) == 2 and None not in known and known[0] != known[1]:
         return 0, 1
@@ -146,18 +145,18 @@ def guessed_columns(
 def chosen_columns(
     names: Sequence[str], requested: RequestedColumns, what: str
 ) -> tuple[int, int, str]:
-    """The columns that are named, or else guessed, of a table with names.
+    """Choose the requested columns of a table, or guess the columns.
 
     Args:
         names: The names of all columns.
-        requested: What is looked for.
-        what: The table, for messages.
+        requested: The requested languages and columns.
+        what: The name of the table, for messages.
 
     Returns:
-        Their places, from 0, and what to tell who gave the table.
+        The places of the columns, from 0, and a message for the user.
 
     Raises:
-        ValueError: There are no such columns, or they cannot be guessed.
+        ValueError: If the columns do not exist, or cannot be guessed.
     """
     if requested.columns is not None:
         found = named_columns(names, requested.columns, what)
@@ -180,13 +179,13 @@ def chosen_columns(
 def chosen_note(
     names: Sequence[str], found: tuple[int, int], what: str, how: str
 ) -> str:
-    """Says which columns were chosen, and how."""
+    """Describe which columns were chosen, and how."""
     source, target = (names[place] for place in found)
     return f"{what}: source = {source!r}, target = {target!r} ({how})"
 
 
 def column_language(name: str) -> str | None:
-    """The code of the language that a column is named for, if it is.
+    """Return the code of the language in a column's name, or None.
 
     Example:
         >>> column_language("German"), column_language("id")
@@ -202,9 +201,9 @@ def _of_language(language: str) -> set[str]:
 
 
 def _words(name: str) -> str:
-    """The one word of a name that says something, or the empty string.
+    """Return the only significant word of a column's name, or "".
 
-    Such as `en` of `en`, `en-US`, `sentence_en` and `translation.en`.
+    For example, it is `en` in `en`, `en-US`, `sentence_en`, `translation.en`.
     """
     name = str(name).strip()
     words = [
@@ -230,8 +229,8 @@ class Fields:
 
     Attributes:
         source: The keys that lead to the source, from the outside in.
-        target: Those that lead to the target.
-        note: What to tell who gave the records, or None.
+        target: The keys that lead to the target.
+        note: A message for the user about the fields, or None.
     """
 
     source: tuple[str | int, ...]
@@ -242,20 +241,20 @@ class Fields:
 def chosen_fields(
     record: object, requested: RequestedColumns, what: str
 ) -> Fields:
-    """Chooses the fields of records by the first of them.
+    """Choose the fields of records by the first record.
 
     Args:
-        record: The first one: a mapping, of which a field may be a mapping
-            again, as in `{"translation": {"en": …, "de": …}}`; or a source
-            and a target in this order.
-        requested: What is looked for.
-        what: The records, for messages.
+        record: The first record: a mapping, possibly nested as in
+            `{"translation": {"en": …, "de": …}}`; or a source and a target,
+            in this order.
+        requested: The requested languages and columns.
+        what: The name of the records, for messages.
 
     Returns:
         The fields.
 
     Raises:
-        ValueError: There are no such fields, or they cannot be guessed.
+        ValueError: If the fields do not exist, or cannot be guessed.
 
     Example:
         >>> record = {"id": 7, "translation": {"en": "a", "de": "b"}}
@@ -274,7 +273,7 @@ def chosen_fields(
     try:
         return _fields(paths, requested, what)
     except ValueError:
-        # A number may be a sentence, where nothing else is.
+        # Integers count as sentences only if text fields do not suffice.
         return _fields(
             list(_paths(record, str | bytes | None | int)), requested, what
         )
@@ -289,7 +288,7 @@ def _fields(
 
 
 def is_pair(record: object) -> bool:
-    """Whether a record is a source and a target without names."""
+    """Test whether a record is a source and a target without names."""
     return (
         isinstance(record, Sequence)
         and not isinstance(record, str | bytes)
@@ -298,7 +297,7 @@ def is_pair(record: object) -> bool:
 
 
 def field(record: object, keys: tuple[str | int, ...]) -> object:
-    """The value of a field, or None where the record has no such field."""
+    """Return the value of a field, or None if the record lacks the field."""
     value = record
     for key in keys:
         try:
@@ -309,7 +308,7 @@ def field(record: object, keys: tuple[str | int, ...]) -> object:
 
 
 def _paths(record: Mapping, kinds: Any):
-    """The keys that lead to each value of some types."""
+    """Yield the keys that lead to each value of the given types."""
     for name, value in record.items():
         if isinstance(value, Mapping):
             yield from ((name, *inner) for inner in _paths(value, kinds))

@@ -29,10 +29,10 @@ from luong_keras.data.sources.source_kinds import (
     one_line,
 )
 
-# Quotes around all of it and none alone inside, as pandas and spreadsheets
-# write a cell with quotes; other text with quotes stays as it is.
+# A cell in quotes with only doubled quotes inside, as pandas and spreadsheets
+# write a cell that contains quotes. Other text with quotes stays unchanged.
 _QUOTED = re.compile(r'"(?:[^"]|"")*""(?:[^"]|"")*"')
-# Lines of cells that are all in quotes; the last one may be cut in a cell.
+# Lines whose cells are all in quotes; the last line may end inside a cell.
 _OPEN = r'"(?:[^"\t]|"")*'
 _ALL_IN_QUOTES = re.compile(rf'(?:{_OPEN}"(?:\t{_OPEN}")+\n+)+(?:{_OPEN})?')
 
@@ -40,28 +40,28 @@ _ALL_IN_QUOTES = re.compile(rf'(?:{_OPEN}"(?:\t{_OPEN}")+\n+)+(?:{_OPEN})?')
 def _first_two_or_named(
     cells: list[str], requested: RequestedColumns, path: Path
 ) -> Columns:
-    """Chooses columns of a file whose first line may be a header.
+    """Choose columns of a file whose first line may be a header.
 
-    It is one where it has the names that are wanted, or names that tell the
-    source and the target column.
+    The line is a header if it has the requested names, or names from which
+    the source and the target column can be guessed.
 
     Args:
-        cells: The first line.
-        requested: What is looked for.
+        cells: The cells of the first line.
+        requested: The requested languages and columns.
         path: The file.
 
     Returns:
-        The columns: of a header; of the numbers that are wanted; or the
-        first two, where there are no more.
+        The columns named by the header; the columns with the requested
+        numbers; or the first two, if the line has no more.
 
     Raises:
-        ValueError: There are more than two, and nothing says which.
+        ValueError: If more than two columns exist and none can be chosen.
     """
     name, count = path.name, len(cells)
     guess = guessed_columns(cells, requested.languages)
     if (columns := requested.columns) is not None:
         found = named_columns(cells, columns, name)
-        # A number of a column in one cell makes no header.
+        # A single cell that equals a requested number makes no header.
         numbers = all(map(str.isdecimal, columns))
         header = not numbers or {*columns} <= {*cells} or guess is not None
         names = cells if header else [str(i + 1) for i in range(count)]
@@ -95,7 +95,7 @@ def _first_pair(cells: list[str], found: tuple[int, int]) -> str:
 
 
 def open_tsv(path: Path, requested: RequestedColumns) -> TextSource:
-    """Finds the columns of a file by its first lines."""
+    """Open a tab-separated file; its first lines determine the columns."""
     check_is_file(path)
     lines = [
         decode_line(raw, number, path, "surrogateescape")
@@ -114,10 +114,10 @@ def open_tsv(path: Path, requested: RequestedColumns) -> TextSource:
 def _read_tsv(
     path: Path, columns: Columns, skipped: int, skip_bad_lines: bool
 ) -> Iterator[PlacedPair]:
-    """Reads the pairs of a file, after the lines with the header.
+    """Read the pairs of a file, after the first `skipped` lines.
 
-    Lines with fewer columns than need be, or with more than the first one,
-    are marked, or errors.
+    Lines with too few columns, or more than the first line, are marked, or
+    are errors without `skip_bad_lines`.
     """
     errors = "surrogateescape" if skip_bad_lines else "strict"
     number = 0
@@ -145,18 +145,18 @@ def _pair_of_cells(
     delimiter: str,
     skip_bad_lines: bool,
 ) -> PlacedPair:
-    """The pair of a line, or the line as one that is none.
+    """Return the pair of a line; a bad line is marked, or is an error.
 
     Args:
-        cells: The columns of the line.
-        columns: Which two are wanted.
+        cells: The cells of the line.
+        columns: The source and the target column.
         path: The file.
-        number: The line.
-        delimiter: What stands between columns, for the message.
-        skip_bad_lines: Whether a wrong number of columns is no error.
+        number: The number of the line.
+        delimiter: The delimiter between columns, for the message.
+        skip_bad_lines: Whether a wrong number of columns is only marked.
 
     Raises:
-        ValueError: The line has too few columns, or too many.
+        ValueError: If the line has too few columns, or too many.
     """
     place, least = f"{path.name}:{number}", max(columns.source, columns.target)
     many = columns.count is not None and len(cells) > columns.count
@@ -180,11 +180,11 @@ def _unquoted(cell: str) -> str:
 
 
 _DELIMITERS = ",;\t"
-_FIRST = 20  # records, by which the delimiter is found
+_FIRST = 20  # records from which the delimiter is detected
 
 
 def open_csv(path: Path, requested: RequestedColumns) -> TextSource:
-    """Finds the columns and what is between them by the first records."""
+    """Open a `.csv` file; its first records determine the delimiter."""
     check_is_file(path)
     stated = _stated_delimiter(path)
     return _open_records(path, requested, stated or _DELIMITERS, bool(stated))
@@ -214,9 +214,9 @@ def _read_csv(
     left_out: int,
     skip_bad_lines: bool,
 ) -> Iterator[PlacedPair]:
-    """Reads the pairs of a file; line ends inside of quotes become spaces."""
+    """Read the pairs of a file; line ends inside quotes become spaces."""
     errors = "surrogateescape" if skip_bad_lines else "strict"
-    # An empty line is no record.
+    # Empty lines are not records.
     records = filter(lambda found: found[1], _records(path, delimiter, errors))
     number = 0
     for number, cells in itertools.islice(records, left_out, None):
@@ -229,7 +229,7 @@ def _read_csv(
 
 
 def _stated_delimiter(path: Path) -> str | None:
-    """That of a first line `sep=;`, by which spreadsheets tell it."""
+    """Return the delimiter in a first line such as `sep=;`, or None."""
     first = decode_line(next(raw_lines(path), b""), 1, path, "replace")
     found = re.fullmatch(r'"?sep=(.)"?', first, re.IGNORECASE)
     return found and found[1]
@@ -238,20 +238,20 @@ def _stated_delimiter(path: Path) -> str | None:
 def _first_record(
     path: Path, delimiters: str, stated: bool
 ) -> tuple[str, list[str]]:
-    """The delimiter of a file, and its first record.
+    """Return the delimiter of a file, and its first record.
 
-    It gives all of the first records the same number of cells, two or more;
-    where several delimiters do, or none, the one with the most cells in the
-    first record is taken.
+    The delimiter divides all of the first records into the same number of
+    cells, two or more. If several delimiters do, or none, the delimiter with
+    the most cells in the first record is chosen.
     """
     found = []
     for delimiter in delimiters:
         records = _records(path, delimiter, "surrogateescape")
-        # A delimiter with which the quotes do not close is no candidate.
+        # With a wrong delimiter, quotes may not close: it is no candidate.
         with contextlib.suppress(ValueError):
             first = [r for _, r in itertools.islice(records, _FIRST) if r]
             if stated:
-                del first[:1]  # which states it
+                del first[:1]  # the line `sep=`
             counts = set(map(len, first))
             alike = len(counts) == 1 and counts != {1}
             cells = first[0] if first else []
@@ -265,12 +265,12 @@ def _first_record(
 def _records(
     path: Path, delimiter: str, errors: str
 ) -> Iterator[tuple[int, list[str]]]:
-    """Each record, with the number of its first line."""
-    taken: list[str] = []  # The lines of a record.
+    """Yield each record with the number of its first line."""
+    taken: list[str] = []  # the lines of the current record
 
     def lines() -> Iterator[str]:
         for number, line in enumerate(raw_lines(path), start=1):
-            # The end of a line may stand inside of quotes.
+            # A record may have line ends inside quotes.
             taken.append(decode_line(line, number, path, errors) + "\n")
             yield taken[-1]
 

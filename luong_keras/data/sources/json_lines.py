@@ -1,4 +1,4 @@
-"""Files of one JSON record a line."""
+"""Files of one JSON record per line."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from luong_keras.data.sources.source_kinds import (
     checked_record,
 )
 
-_LOOKED_AT = 20  # lines, for the first that can be read
+_LOOKED_AT = 20  # lines searched for the first readable record
 
 
 def open_json_lines(path: Path, requested: RequestedColumns) -> TextSource:
-    """Finds the fields by the first record."""
+    """Open a file of records; its first record determines the fields."""
     check_is_file(path)
     for number, line in enumerate(raw_lines(path), start=1):
         try:
@@ -49,7 +49,7 @@ def open_json_lines(path: Path, requested: RequestedColumns) -> TextSource:
 def _read(
     path: Path, fields: Fields, skip_bad_lines: bool
 ) -> Iterator[PlacedPair]:
-    """Reads the pairs of a file."""
+    """Read the pairs of a file."""
     for number, raw in enumerate(raw_lines(path), start=1):
         place = f"{path.name}:{number}"
         where = f"Line {number} of {path}"

@@ -1,4 +1,4 @@
-"""Objects of Python that hold pairs: data frames, data sets, lists."""
+"""Python objects that hold pairs: data frames, data sets, lists."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from luong_keras.data.sources.source_kinds import ObjectKind, is_of
 
 
 def _is_frame(thing: Any) -> bool:
-    """Returns whether an object is a `pandas.DataFrame`."""
+    """Test whether an object is a `pandas.DataFrame`."""
     return is_of(thing, "pandas", "DataFrame")
 
 
 def _read_frame(
     frame: Any, requested: RequestedColumns
 ) -> tuple[Iterable[tuple[Any, Any]], str | None]:
-    """The pairs of two columns; what is missing there is no text."""
+    """Return the pairs of two columns; missing values are not text."""
     names = [str(name) for name in frame.columns]
     source, target, note = chosen_columns(names, requested, "the DataFrame")
     sides = (frame.iloc[:, place] for place in (source, target))
@@ -38,7 +38,7 @@ _ROWS_PER_CALL = 1000
 
 
 def _is_hugging_face(thing: Any) -> bool:
-    """Returns whether an object is of Hugging Face, one or several splits."""
+    """Test whether an object is one or several Hugging Face splits."""
     return any(
         is_of(thing, "datasets", name)
         for name in (
@@ -51,7 +51,7 @@ def _is_hugging_face(thing: Any) -> bool:
 def _read_hugging_face(
     dataset: Any, requested: RequestedColumns
 ) -> tuple[Iterable[tuple[Any, Any]], str | None]:
-    """The pairs of two columns, or of a column that has both languages."""
+    """Return the pairs of two columns, or of a column of both languages."""
     if isinstance(dataset, dict):
         raise ValueError(
             "Expected: one split of a data set of Hugging Face. Received: "
@@ -87,14 +87,14 @@ HUGGING_FACE = ObjectKind(_is_hugging_face, _read_hugging_face)
 
 
 def _is_tensorflow(thing: Any) -> bool:
-    """Returns whether an object is a `tf.data.Dataset`."""
+    """Test whether an object is a `tf.data.Dataset`."""
     return is_of(thing, "tensorflow", "DatasetV2")
 
 
 def _read_tensorflow(
     dataset: Any, requested: RequestedColumns
 ) -> tuple[Iterable[tuple[Any, Any]], str | None]:
-    """The pairs of its elements, single ones or batches."""
+    """Return the pairs of a data set of single elements or batches."""
     fields = chosen_fields(
         _strings(dataset.element_spec), requested, "the tf.data.Dataset"
     )
@@ -115,7 +115,7 @@ def _read_tensorflow(
 
 
 def _strings(spec: Any) -> Any:
-    """The spec with a text for each tensor of strings, None for others."""
+    """Replace string tensors of a spec by "", and other tensors by None."""
     if isinstance(spec, dict):
         return {
             name: found
@@ -133,21 +133,24 @@ def _pairs_of_tensorflow(
 ) -> Iterator[tuple[Any, Any]]:
     for batch in dataset.as_numpy_iterator():
         sides = (field(batch, fields.source), field(batch, fields.target))
-        yield from zip(*(side.tolist() for side in sides), strict=True)  # type: ignore[attr-defined]
+        yield from zip(
+            *(side.tolist() for side in sides),  # type: ignore[attr-defined]
+            strict=True,
+        )
 
 
 TENSORFLOW = ObjectKind(_is_tensorflow, _read_tensorflow)
 
 
 def _is_list(thing: Any) -> bool:
-    """Returns whether an object is iterable and not a string."""
+    """Test whether an object is iterable and not a string."""
     return isinstance(thing, Iterable) and not isinstance(thing, str | bytes)
 
 
 def _read_list(
     pairs: Iterable[Any], requested: RequestedColumns
 ) -> tuple[Iterable[tuple[Any, Any]], str | None]:
-    """The pairs; those of the first record's form."""
+    """Return the pairs, in the form of the first pair or record."""
     rows = iter(pairs)
     first = list(itertools.islice(rows, 1))
     rows = itertools.chain(first, rows)

@@ -1,4 +1,4 @@
-"""All kinds of sources. A new one is a module here and a line below."""
+"""All kinds of sources; a new kind is a module here and a line below."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from luong_keras.data.sources import (
 )
 from luong_keras.data.sources.source_kinds import FileKind, ObjectKind
 
-# By the end of a file's name, unpacked.
+# By the suffix of a file's name, without the suffix of its compression.
 FILE_KINDS: dict[str, FileKind] = {
     ".tsv": delimited.open_tsv,
     ".csv": delimited.open_csv,
@@ -27,15 +27,15 @@ OBJECT_KINDS: tuple[ObjectKind, ...] = (
     python_objects.DATA_FRAME,
     python_objects.HUGGING_FACE,
     python_objects.TENSORFLOW,
-    python_objects.PAIRS,  # Last: those above can be gone through too.
+    python_objects.PAIRS,  # last: the kinds above are iterable, too
 )
-# For messages and helps.
+# For messages and help texts.
 FILE_NAMES = ", ".join(FILE_KINDS)
 PACKED_NAMES = ", ".join(SUFFIXES)
 
 
 def file_kind(path: str | Path) -> FileKind | None:
-    """The kind of a file that holds both sides, by its name.
+    """Return the kind of a file of both sides by its name, or None.
 
     Example:
         >>> file_kind("pairs.tmx.zst") is tmx.open_tmx
@@ -49,5 +49,5 @@ def file_kind(path: str | Path) -> FileKind | None:
 
 
 def object_kind(thing: Any) -> ObjectKind | None:
-    """The kind of an object of Python, None where it is none."""
+    """Return the kind of a Python object, or None."""
     return next((kind for kind in OBJECT_KINDS if kind.matches(thing)), None)

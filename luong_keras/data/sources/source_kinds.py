@@ -1,4 +1,4 @@
-"""Kinds of sources, and the pairs that they give."""
+"""Kinds of sources, and the pairs that they yield."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from typing import Any
 from luong_keras.data.sources.columns import RequestedColumns
 
 MORE_COLUMNS = "more columns than the first line"
-# Control characters and what other programs take for the end of a line.
+# Control characters, and characters that some programs treat as line ends.
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
 class PlacedPair(tuple):
-    """A source and a target sentence that know where they stand.
+    """A source and a target sentence with their place in a file.
 
     Attributes:
-        place: The file's name and the line's number, such as `train.en:7`.
-        part: Which of several sources it is from, from 0.
-        problem: Why it is no pair, where it is none.
+        place: The name of the file and the number of the line, such as
+            `train.en:7`.
+        part: The number of the source of the pair, from 0.
+        problem: The reason why this is not a valid pair, or None.
     """
 
     place: str
@@ -36,7 +37,7 @@ class PlacedPair(tuple):
         place: str,
         problem: str | None = None,
     ):
-        """Makes the pair."""
+        """Make the pair."""
         pair = super().__new__(cls, (source, target))
         pair.place = place
         if problem is not None:
@@ -45,21 +46,21 @@ class PlacedPair(tuple):
 
 
 def one_line(text: str) -> str:
-    r"""The text without line ends and other control characters.
+    r"""Replace line ends and other control characters by spaces.
 
     Example:
         >>> one_line("two\r\nlines\tand a tab")
         'two lines and a tab'
     """
-    # Most text has none, which is found sooner.
+    # A fast path: most text has no control characters.
     return text if text.isprintable() else CONTROL.sub(" ", text)
 
 
 def text_or_none(value: object) -> str | None:
-    """The cell of a record, as text of one line.
+    """Convert a value of a record to text of one line, or None.
 
-    Bytes are taken for UTF-8, and whole numbers as they are written; what is
-    nothing of that is no sentence.
+    Bytes are decoded as UTF-8, and integers become digits. Other values that
+    are not text give None.
     """
     if isinstance(value, bytes):
         value = value.decode("utf-8", "surrogateescape")
@@ -71,21 +72,21 @@ def text_or_none(value: object) -> str | None:
 def checked_record(
     source: object, target: object, place: str, strict: bool, where: str
 ) -> PlacedPair:
-    """The pair that two values of a record make.
+    """Make a pair of two values of a record.
 
     Args:
-        source: What stands in the column of the source.
-        target: The same of the target.
-        place: For the report, such as `train.jsonl:7`.
-        strict: Whether a missing sentence is an error; else the pair is
-            marked, and counted by who writes the corpus.
+        source: The value of the source column.
+        target: The value of the target column.
+        place: The place for reports, such as `train.jsonl:7`.
+        strict: Whether a missing sentence is an error; otherwise the pair is
+            marked, and the writer of the corpus counts it.
         where: The place in words, such as `Line 7 of train.jsonl`.
 
     Returns:
         The pair.
 
     Raises:
-        ValueError: One of the values is no text.
+        ValueError: If `strict` and one of the values is not text.
     """
     texts = text_or_none(source), text_or_none(target)
     for side, text, value in zip(
@@ -104,31 +105,32 @@ def checked_record(
 
 @dataclass(frozen=True)
 class TextSource:
-    """Sentence pairs of files, which can be read again.
+    """Sentence pairs of files, which can be read repeatedly.
 
     Attributes:
-        read: Gives the pairs; with True, bad lines are marked instead of an
-            error.
-        note: What to tell the user of the columns, or None.
+        read: A function that returns the pairs; with True, bad lines are
+            marked instead of raising an error.
+        note: A message for the user about the columns, or None.
     """
 
     read: Callable[[bool], Iterable[PlacedPair]]
     note: str | None = None
 
 
-# Looks at the beginning of a file that holds both sides, and decides how it is
-# read: which columns, say.
+# A function that looks at the beginning of a file of both sides and decides how
+# to read it, for example which columns.
 FileKind = Callable[[Path, RequestedColumns], TextSource]
 
 
 @dataclass(frozen=True)
 class ObjectKind:
-    """A kind of object of Python that holds pairs.
+    """A kind of Python object that holds pairs.
 
     Attributes:
-        matches: Whether an object is of this kind; imports nothing.
-        read: The pairs of one, of texts or, where there is none, of None;
-            and a note of what was guessed, or None.
+        matches: A function that tests whether an object is of this kind. It
+            imports nothing.
+        read: A function that returns the pairs of an object, with None for a
+            missing text, and a note about the chosen columns, or None.
     """
 
     matches: Callable[[Any], bool]
@@ -138,9 +140,9 @@ class ObjectKind:
 
 
 def is_of(thing: object, package: str, name: str) -> bool:
-    """Whether an object's class, or one that it inherits, is this one.
+    """Test whether an object is of a class, given by its name.
 
-    Without importing the package: who gives such an object has done so.
+    The package is not imported: whoever passes such an object has imported it.
 
     Example:
         >>> from collections import OrderedDict

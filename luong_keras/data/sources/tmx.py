@@ -1,8 +1,8 @@
 """Translation memories and test sets: TMX and WMT's XML.
 
-Of the packages for TMX none both streams and is widely kept, so this reads
-the elements with lxml, which sacreBLEU brings. Entities, by which a small
-file can become a huge one or show others of this machine, are refused.
+No widely maintained TMX package streams, so this module reads the elements
+with lxml, which sacreBLEU depends on. Entities are refused: with them, a small
+file can become huge, or include other files of this machine.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from luong_keras.data.sources.source_kinds import (
 from luong_keras.missing_package import needs
 
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
-_LOOKED_AT = 100  # units, for the languages
-# Codes of the program that the text was written with, and what is in them.
+_LOOKED_AT = 100  # units searched for the languages
+# Elements that contain codes of the program in which the text was written.
 _CODES = ("bpt", "ept", "it", "ph", "ut", "sub")
 
 
 def open_tmx(path: Path, requested: RequestedColumns) -> TextSource:
-    """Finds the languages by the first units."""
+    """Open a file of units; the languages must be in its first units."""
     check_is_file(path)
     names = []
     for _, unit in itertools.islice(_units(path), _LOOKED_AT):
@@ -64,7 +64,7 @@ def open_tmx(path: Path, requested: RequestedColumns) -> TextSource:
 def _read(
     path: Path, languages: tuple[str, str], skip_bad_lines: bool
 ) -> Iterator[PlacedPair]:
-    """Reads the pairs of a file."""
+    """Read the pairs of a file."""
     for number, (line, unit) in enumerate(_units(path), start=1):
         source, target = (
             next((text for name, text in unit.items() if _is(name, side)), None)
@@ -80,7 +80,7 @@ def _read(
 
 
 def _is(name: str, language: str) -> bool:
-    """Whether a code is that of a language, or of it in some country."""
+    """Test whether a code names a language, with or without a country."""
     name, language = (
         code.lower().replace("_", "-") for code in (name, language)
     )
@@ -88,7 +88,7 @@ def _is(name: str, language: str) -> bool:
 
 
 def _units(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """The line and, by language, the texts of each unit or segment."""
+    """Yield the line and the texts by language of each unit or segment."""
     with needs("lxml"):
         from lxml import etree
     with opened(path) as file:
@@ -106,7 +106,7 @@ def _units(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
                 else:
                     yield unit.sourceline, _texts(unit)
                 unit.clear()
-                # What is left of the units before would fill the memory.
+                # Otherwise empty earlier units would fill the memory.
                 while unit.getprevious() is not None:
                     del unit.getparent()[0]
         except etree.XMLSyntaxError as error:
@@ -143,7 +143,7 @@ def _texts(unit: Any) -> dict[str, str]:
 
 
 def _segments(document: Any) -> Iterator[tuple[int, dict[str, str]]]:
-    """Those of WMT's XML: of each number the source and first references."""
+    """Yield WMT's segments by number: the source and first references."""
     units: dict[str, tuple[int, dict[str, str]]] = {}
     for side in document.iterchildren("src", "ref"):
         for segment in side.iter("seg"):
@@ -155,11 +155,11 @@ def _segments(document: Any) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def _runs(element: Any) -> Iterator[str]:
-    """The text of a segment without the codes in it."""
+    """Yield the text of a segment without the codes in it."""
     yield element.text or ""
     for child in element:
         tag = child.tag
-        # That of a comment, or of an entity, is the function that makes one.
+        # The tag of a comment or an entity is the function that makes it.
         if not isinstance(tag, str):
             yield html.unescape(child.text) if tag.__name__ == "Entity" else ""
         elif tag.rpartition("}")[2] not in _CODES:
