@@ -1,4 +1,4 @@
-"""Word alignments: links, word pairs, dictionaries and their error rate."""
+"""Word alignments: links, error rate, word pairs and dictionaries."""
 
 import lazy_loader
 

@@ -22,7 +22,7 @@ class AlignmentLinks(NamedTuple):
 def parse_alignments(
     lines: Iterable[str], one_based: bool = False
 ) -> list[AlignmentLinks]:
-    """Parses alignments in the usual text format, a sentence a line.
+    """Parse alignments in the usual text format, one sentence per line.
 
     A link is `i-j` if it is sure and `ipj` or `i?j` if it is possible; i is
     the source position and j the target position. A line may be empty.
@@ -35,7 +35,7 @@ def parse_alignments(
         The links of each line, 0-based.
 
     Raises:
-        ValueError: if a link is malformed; the message has its line number.
+        ValueError: if a link is malformed; the message has the line number.
 
     Example:
         >>> links = parse_alignments(["1-1 2p1"], one_based=True)
@@ -54,7 +54,7 @@ def parse_alignments(
 def alignment_error_rate(
     alignments: Sequence[Iterable[Link]], gold: Sequence[AlignmentLinks]
 ) -> float:
-    """Computes the alignment error rate of a corpus.
+    """Compute the alignment error rate of a corpus.
 
     With the links A, the sure links S and the possible links P, counted
     over all sentences, AER = 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|).
@@ -67,8 +67,8 @@ def alignment_error_rate(
         The rate, from 0 (best) to 1.
 
     Raises:
-        ValueError: if the numbers of sentences differ, or there are neither
-            links nor sure links.
+        ValueError: if the numbers of sentences differ, or without any links
+            and sure links.
 
     Example:
         >>> gold = parse_alignments(["0-0 1-1 2p1"])
@@ -92,9 +92,9 @@ class LinkScores:
     """Alignment scores, counted sentence by sentence.
 
     With the links A, the sure links S and the possible links P of all
-    sentences together, the precision is |A ∩ P| / |A|, the recall
-    |A ∩ S| / |S|, and the alignment error rate as in `alignment_error_rate`
-    (Och and Ney 2003, section 6).
+    sentences together, the precision is |A ∩ P| / |A| and the recall is
+    |A ∩ S| / |S| (Och and Ney 2003, section 6). `alignment_error_rate` has
+    the formula of the alignment error rate.
 
     Attributes:
         links: |A|.
@@ -116,9 +116,9 @@ class LinkScores:
     possible_links: int = 0
 
     def add(self, links: Iterable[Link], gold: AlignmentLinks) -> None:
-        """Counts the links of one more sentence."""
+        """Count the links of one more sentence."""
         found = set(links)
-        # P contains S even where a caller built the gold links otherwise.
+        # P contains S, even if the `possible` of the caller does not.
         possible = gold.possible | gold.sure
         self.links += len(found)
         self.sure += len(gold.sure)
@@ -127,20 +127,20 @@ class LinkScores:
 
     @property
     def precision(self) -> float:
-        """The share of the links that are possible; 1 where there are none."""
+        """Share of the links that are possible; 1 without links."""
         return self.possible_links / self.links if self.links else 1.0
 
     @property
     def recall(self) -> float:
-        """The share of sure links that were found; 1 where there are none."""
+        """Share of the sure links that were found; 1 without sure links."""
         return self.sure_links / self.sure if self.sure else 1.0
 
     @property
     def error_rate(self) -> float:
-        """The alignment error rate, from 0 (best) to 1.
+        """Alignment error rate, from 0 (best) to 1.
 
         Raises:
-            ValueError: if there are neither links nor sure links.
+            ValueError: without any links and sure links.
         """
         total = self.links + self.sure
         if total == 0:
@@ -157,23 +157,23 @@ def best_links(
     target_length: int,
     step: str = "produces",
 ) -> frozenset[Link]:
-    """Links each target word to the source word of its largest weight.
+    """Link each target word to the source word of its largest weight.
 
-    Which step's weights belong to a word is a choice: those of the step that
-    produces it, or of the next one, which reads it. The authors' program
-    prints the latter.
+    The weights of a word may be those of the step that produces the word, or
+    those of the next step, which reads the word. The authors' program prints
+    the latter.
 
     Args:
-        weights: attention weights of one sentence, (T, S) or larger where
-            the sentence was padded on the right.
+        weights: (T, S) attention weights of one sentence, or larger if the
+            sentence was padded on the right.
         source_length: number of source words.
         target_length: number of target words, without the end symbol.
-        step: `"produces"` or `"reads"`. For the latter the matrix has a
-            further row, of the step that reads the last word; without it
-            that word has the row of the step that produces it.
+        step: `"produces"` or `"reads"`. For `"reads"` the matrix has one more
+            row, for the step that reads the last word. Without this row, the
+            last word has the row of the step that produces it.
 
     Returns:
-        One link a target word; none where all its weights are zero.
+        One link per target word, or none if all its weights are zero.
 
     Raises:
         ValueError: if `weights` is not a matrix of at least that size, or

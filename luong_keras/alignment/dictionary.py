@@ -1,7 +1,7 @@
 """Files of word translations: dictionaries and lexicons.
 
 A line has three fields, `source target probability`. A dictionary replaces
-unknown words by the most probable translation of each source word; a lexicon
+unknown words by the most probable translation of each source word. A lexicon
 has all translations of each token.
 """
 
@@ -14,18 +14,18 @@ from luong_keras.files.atomic_file import atomic_path
 
 
 def read_dictionary(path: str | Path) -> dict[str, str]:
-    r"""Reads the most probable translation of each word.
+    r"""Read the most probable translation of each word.
 
     Args:
-        path: UTF-8 text, `source target probability` a line.
+        path: UTF-8 file with `source target probability` in each line.
 
     Returns:
-        The translations; of equally probable ones the first.
+        The translations; of equally probable translations, the first.
 
     Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: A line does not have three fields, or a probability is not a
-            number; with the line's number.
+        FileNotFoundError: if the file does not exist.
+        ValueError: if a line does not have three fields, or if a probability
+            is not a number; the message has the line number.
 
     Example:
         >>> import tempfile
@@ -38,19 +38,19 @@ def read_dictionary(path: str | Path) -> dict[str, str]:
 
 
 def read_lexicon(path: str | Path) -> dict[str, list[str]]:
-    r"""Reads the translations of each token.
+    r"""Read the translations of each token.
 
     Args:
-        path: as of `read_dictionary`, but of tokens as the tokenizers show
-            them; the command `luong-keras lexicon` writes it.
+        path: file as in `read_dictionary`, but with tokens as the tokenizers
+            show them; the command `luong-keras lexicon` writes it.
 
     Returns:
-        The translations of each source token, the most probable first, of
-        equally probable ones in the order of the file.
+        The translations of each source token, the most probable first;
+        equally probable translations are in the order of the file.
 
     Raises:
         FileNotFoundError: as in `read_dictionary`.
-        ValueError: likewise.
+        ValueError: as in `read_dictionary`.
 
     Example:
         >>> import tempfile
@@ -69,11 +69,11 @@ def read_lexicon(path: str | Path) -> dict[str, list[str]]:
 
 
 def read_entries(path: str | Path) -> Iterator[tuple[str, str, float]]:
-    """The three fields of every line; lines of white space are left out.
+    """Yield the three fields of each line; skip lines of white space.
 
     Raises:
         FileNotFoundError: as in `read_dictionary`.
-        ValueError: likewise.
+        ValueError: as in `read_dictionary`.
     """
     path = Path(path)
     if not path.is_file():
@@ -98,11 +98,11 @@ def read_entries(path: str | Path) -> Iterator[tuple[str, str, float]]:
 
 
 def write_dictionary(path: str | Path, pairs: Iterable[WordPair]) -> None:
-    r"""Writes aligned word pairs, a line each, as `read_dictionary` reads them.
+    r"""Write aligned word pairs, one per line, for `read_dictionary`.
 
     Args:
-        path: the file to write; an old one is replaced when all is written.
-        pairs: the lines, as `aligned_word_pairs` returns them.
+        path: the file to write; an existing file is replaced at the end.
+        pairs: the word pairs, as `aligned_word_pairs` returns them.
 
     Example:
         >>> import tempfile

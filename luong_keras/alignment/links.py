@@ -1,4 +1,4 @@
-"""Word alignments as text: `0-0 1-2`, a sentence pair a line."""
+"""Word alignments as text: `0-0 1-2`, one sentence pair per line."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,7 @@ _LINK = re.compile(r"([0-9]+)([-p?])([0-9]+)")
 def parse_links(
     lines: Iterable[str], one_based: bool = False
 ) -> list[tuple[Link, ...]]:
-    """Parses the links of word alignments, in the order of the text.
+    """Parse the links of word alignments, in the order of the text.
 
     A link is `i-j`, or `ipj` or `i?j` if it is only possible; i is the
     source position and j the target position. A line may be empty.
@@ -20,11 +20,11 @@ def parse_links(
         one_based: whether the positions count from 1.
 
     Returns:
-        The links `(source, target)` of each line, 0-based, sure and possible
-        ones alike.
+        The links `(source, target)` of each line, 0-based, both sure and
+        possible.
 
     Raises:
-        ValueError: if a link is malformed; the message has its line number.
+        ValueError: if a link is malformed; the message has the line number.
 
     Example:
         >>> parse_links(["2-1 0-0", ""])
@@ -37,7 +37,7 @@ def parse_links(
 
 
 def format_links(links: Iterable[Link]) -> str:
-    """Writes links as `parse_links` reads them, in the order of the text.
+    """Format links as text for `parse_links`, sorted by position.
 
     Example:
         >>> format_links({(1, 2), (0, 0), (1, 0)})
@@ -49,14 +49,14 @@ def format_links(links: Iterable[Link]) -> str:
 def marked_links(
     lines: Iterable[str], one_based: bool = False
 ) -> Iterator[list[tuple[Link, bool]]]:
-    """Parses links together with whether they are sure.
+    """Parse links together with whether they are sure.
 
     Args:
         lines: as in `parse_links`.
         one_based: as in `parse_links`.
 
     Yields:
-        For each line its links in their order, each with True if it is sure
+        The links of each line in their order, each with True if it is sure
         and False if it is only possible.
 
     Raises:

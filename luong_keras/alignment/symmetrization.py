@@ -1,8 +1,8 @@
-"""One set of links from those of both directions.
+"""Symmetrisation of the links of both translation directions.
 
-A model links each word that it produces to one it reads, so that links of one
-direction are never one to many, and those of the other never many to one.
-Both together, symmetrised, can be any.
+A model links each word that it produces to one word that it reads. Therefore
+forward links have one link per target word, and backward links one per source
+word. Symmetrised links can be many to many.
 """
 
 from collections.abc import Iterable, Set
@@ -24,8 +24,8 @@ METHODS: tuple[Method, ...] = (
     "grow-diag-final",
     "grow-diag-final-and",
 )
-# From one link to those beside it, (source, target): above, left, below and
-# right of it, then its corners, in the order of the Moses manual.
+# Offsets (source, target) from a link to its neighbours: above, left, below
+# and right, then the corners, in the order of the Moses manual.
 _NEIGHBOURS = (
     *((0, -1), (-1, 0), (0, 1), (1, 0)),
     *((-1, -1), (1, -1), (-1, 1), (1, 1)),
@@ -37,27 +37,27 @@ def symmetrize(
     backward: Iterable[Link],
     method: Method = "grow-diag-final",
 ) -> frozenset[Link]:
-    """Combines the links of both directions of a sentence pair.
+    """Combine the links of both directions of a sentence pair.
 
-    `"intersection"` has those that both directions found, the most precise;
-    `"union"` those that either found. The others lie between (Koehn, Och and
-    Marcu 2003, after Och and Ney 2003): `"grow-diag"` begins with the
-    intersection and adds links of the union that touch one that is there, also
-    at a corner, and cover a word that has no link yet; `"grow-diag-final"`
-    then adds, first of `forward` and then of `backward`, what covers such a
-    word wherever it stands, and `"grow-diag-final-and"` only what covers two
-    of them.
+    `"intersection"` has the links that both directions found, the most precise
+    result; `"union"` has the links that either found. The other methods lie
+    between them (Koehn, Och and Marcu 2003, after Och and Ney 2003).
+    `"grow-diag"` begins with the intersection and adds links of the union that
+    touch a present link, also at a corner, and cover a word without a link.
+    `"grow-diag-final"` then adds links, first of `forward` and then of
+    `backward`, that cover a word without a link anywhere;
+    `"grow-diag-final-and"` adds only those that cover two such words.
 
-    Which links a growing set ends with depends on the order in which it
-    grows, and the texts differ: the papers leave it open; the manual of Moses
-    visits pairs target word by target word and grows from new links in the
-    same pass. So does this function, and `forward`, whose targets have one
-    link each, comes first in the end, as in the program of Moses.
+    The result depends on the order in which links are added. The papers leave
+    it open; the manual of Moses visits pairs target word by target word and
+    also grows from links that the same pass added. This function does the
+    same. In the final step `forward`, with one link per target word, comes
+    first, as in the program of Moses.
 
     Args:
         forward: links `(source, target)` of the model that translates the
             source.
-        backward: those of the model that translates the target, reversed
+        backward: links of the model that translates the target, reversed
             to `(source, target)`.
         method: one of `METHODS`.
 
@@ -65,7 +65,7 @@ def symmetrize(
         The links, `(source, target)`.
 
     Raises:
-        ValueError: for another method.
+        ValueError: for an unknown method.
 
     Example:
         >>> forward, backward = [(0, 0), (1, 1), (1, 2)], [(0, 0), (1, 2)]
@@ -94,7 +94,7 @@ def symmetrize(
 
 
 class _Growing:
-    """Links that become more, and the words that have one."""
+    """A growing set of links, and the words that have a link."""
 
     def __init__(self, links: Set[Link]) -> None:
         self.links = set(links)
@@ -102,9 +102,9 @@ class _Growing:
         self.targets = {j for _, j in links}
 
     def grow(self, union: Set[Link]) -> None:
-        """Adds what touches a link and covers a word that has none."""
-        # Nothing outside of the union is ever added, so that a pass over it
-        # meets all links, those of the same pass too.
+        """Add links that touch a link and cover a word without a link."""
+        # Only links of the union are added, so a pass over the union visits
+        # all links, including those that it has added.
         order = sorted(union, key=_by_target)
         grown = True
         while grown:
@@ -119,7 +119,7 @@ class _Growing:
                         grown = True
 
     def complete(self, links: Set[Link], both: bool) -> None:
-        """Adds what covers a word that has none, or two such words."""
+        """Add links that cover a word without a link, or two if `both`."""
         wanted = 2 if both else 1
         for link in sorted(links, key=_by_target):
             if self._uncovered(link) >= wanted:

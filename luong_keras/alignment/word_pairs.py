@@ -12,8 +12,8 @@ AlignedSentences = tuple[Sequence[str], Sequence[str], Iterable[Link]]
 class WordPair(NamedTuple):
     """Two words that are aligned to each other.
 
-    `probability` is p(t|s), the share of the source word's links that lead to
-    the target word.
+    `probability` is p(t|s), the share of the links of the source word that
+    lead to the target word.
     """
 
     source: str
@@ -28,24 +28,24 @@ def aligned_word_pairs(
     target_words: Container[str] | None = None,
     min_count: int = 10,
 ) -> list[WordPair]:
-    """Counts the links between the words of a parallel text.
+    """Count the links between the words of a parallel text.
 
-    Only links between a word of `source_words` and one of `target_words`
-    count. Of the pairs, those that are too rare are then left out.
+    Only links between a word of `source_words` and a word of `target_words`
+    count. Pairs that are too rare are left out afterwards.
 
     Args:
-        sentences: for each pair its source words, its target words and its
-            links `(source position, target position)`, 0-based.
-        source_words: the source vocabulary; every word when None.
-        target_words: the target vocabulary; every word when None.
-        min_count: number of links that a pair must have.
+        sentences: source words, target words and links `(source position,
+            target position)`, 0-based, of each sentence pair.
+        source_words: the source vocabulary; all words when None.
+        target_words: the target vocabulary; all words when None.
+        min_count: minimum number of links of a pair.
 
     Returns:
         The pairs, sorted by their words.
 
     Raises:
         ValueError: if a link leads outside its sentences; the message has
-            the number of the pair, from 1.
+            the number of the sentence pair, from 1.
 
     Example:
         >>> sentences = [

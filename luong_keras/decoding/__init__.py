@@ -1,9 +1,9 @@
-"""Searches over a step function, whatever the model.
+"""Searches over a step function of any model.
 
-`ModelStep` makes the step function of a Keras decoder. `search` is the loop; a
-`DecodingStrategy` chooses the words (`Greedy`, `Beam`, `ConstrainedBeam`,
-`Sampling`), `Scorer`s change the ranks of words and
-hypotheses. All of them may be your own.
+`ModelStep` makes a step function from a Keras decoder. `search` runs the loop.
+A `DecodingStrategy` chooses the words (`Greedy`, `Beam`, `ConstrainedBeam`,
+`Sampling`), and `Scorer`s change the ranks of words and hypotheses. Step,
+strategy and scorers may be user-defined.
 """
 
 from luong_keras.lazy_names import attach_stub

@@ -1,6 +1,6 @@
 """Checks of the arguments of a search.
 
-In a compiled function only the shapes of tensors are known.
+In a compiled function, only the shapes of tensors are known.
 """
 
 import numpy as np
@@ -12,11 +12,11 @@ from luong_keras.ops.masking import may_be_equal
 
 
 def check_kinds(example, kind, objects):
-    """Returns the objects as a list; refuses other types and a single one."""
+    """Return the objects as a list; refuse other types and a single object."""
     if isinstance(objects, str | kind) or not hasattr(objects, "__iter__"):
         objects = wrong = [objects]
     else:
-        objects = list(objects)  # once, for a generator
+        objects = list(objects)  # A generator can be read only once.
         wrong = [each for each in objects if not isinstance(each, kind)]
     if wrong:
         raise ValueError(
@@ -27,7 +27,7 @@ def check_kinds(example, kind, objects):
 
 
 def of_each_sentence(name, lengths, batch):
-    """Lengths (B,) as int32."""
+    """Return the lengths as int32; check that they are (B,)."""
     lengths = ops.cast(lengths, "int32")
     shape = tuple(lengths.shape)
     if not may_be_equal(shape, (batch,)):
@@ -40,7 +40,7 @@ def of_each_sentence(name, lengths, batch):
 
 
 def check_ids(size, special_ids):
-    """Refuses ids outside the vocabulary of the logits."""
+    """Check that the ids are in the vocabulary of the logits."""
     names = ("bos_id", "eos_id", "pad_id")
     for name, each in zip(names, special_ids, strict=True):
         if isinstance(size, int) and not 0 <= each < size:
@@ -52,7 +52,7 @@ def check_ids(size, special_ids):
 
 
 def known_values(value):
-    """The values as a NumPy array, or None for a symbolic tensor."""
+    """Return the values as a NumPy array, or None for a symbolic tensor."""
     # `np.array` warns before it refuses the tensors of a graph.
     read = getattr(value, "__array__", lambda: np.array(value))
     try:
@@ -62,7 +62,7 @@ def known_values(value):
 
 
 def check_positive(**settings):
-    """Refuses numbers, or arrays of them, that are not all positive."""
+    """Check that numbers, or arrays of numbers, are all positive."""
     for name, value in settings.items():
         values = known_values(value)
         if values is not None and (
@@ -75,7 +75,7 @@ def check_positive(**settings):
 
 
 def whole_number(name, value, least=1):
-    """A checked Python integer; a symbolic tensor or None as it is."""
+    """Check an integer and return it; symbolic tensors are not checked."""
     values = known_values(value)
     if values is None:
         return value
@@ -85,9 +85,9 @@ def whole_number(name, value, least=1):
 
 
 def counts_between(name, counts, least, most, means):
-    """Counts (B, ...) as int32, refused above `most`, or clipped if unknown.
+    """Return counts (B, ...) as int32; check them if values are known.
 
-    `means`: what `most` is.
+    Unknown counts are clipped to `most`, which `means` names in the error.
     """
     if counts is None:
         return None
@@ -102,7 +102,7 @@ def counts_between(name, counts, least, most, means):
 
 
 def check_rows(owner, batch):
-    """Refuses arguments of another batch size; one row stands for all."""
+    """Check the batch size of the arguments; one row serves all sentences."""
     for name, value in owner.of_sentences().items():
         for each in tree.flatten(value):
             if isinstance(each, PerSentence):
@@ -118,7 +118,7 @@ def check_rows(owner, batch):
 
 
 def check_words(name, words, vocabulary_size):
-    """Refuses words outside the vocabulary of the logits."""
+    """Check that the words are in the vocabulary of the logits."""
     values = known_values(words)
     known = values is not None and isinstance(vocabulary_size, int)
     if known and (values >= vocabulary_size).any():

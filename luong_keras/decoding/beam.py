@@ -1,28 +1,28 @@
 """Beam search with a pool of finished hypotheses.
 
-The algorithm of the program of Luong, Pham and Manning (2015): K live
-hypotheses, and a separate pool of finished ones; the end symbol never takes
-a live place.
+This is the algorithm of the program of Luong, Pham and Manning (2015): K live
+hypotheses and a separate pool of finished hypotheses. The end symbol never
+takes a live slot.
 
-1. Every live hypothesis proposes its K best words; of the K · K candidates,
-   ranked by the sum of their log-probabilities, the best K that do not end
-   live on. The first word is never `</s>`.
+1. Each live hypothesis proposes its K best words. The sum of log-probabilities
+   ranks the K · K candidates; the best K that do not end are the new live
+   hypotheses. The first word is never `</s>`.
 2. Candidates that end and rank above the last of those K are finished. If
-   they are long enough, they enter the pool. It keeps the best: a full one
-   gives up its worst for a better one.
-3. A sentence stops when its pool is full and, where scorers change the ranks
-   of what has finished (as length normalisation does), no live hypothesis can
-   still beat the worst of the pool; or at its maximum length. If nothing
-   finished, the live hypotheses are returned, without the probability of
-   `</s>`.
+   they are long enough, they enter the pool. It keeps the best: in a full
+   pool, a better hypothesis replaces the worst.
+3. A sentence stops when its pool is full and, if scorers change the ranks of
+   finished hypotheses (as length normalisation does), no live hypothesis can
+   still beat the worst of the pool. It also stops at its maximum length. If
+   no hypothesis finished, the search returns the live hypotheses, without the
+   probability of `</s>`.
 
-The program itself does not compare what has finished: with
-`stack_keeps="first"` candidates enter in the order of their rank while there
-is room, nothing leaves, and a sentence stops when its pool is full, with
-length normalisation too (which the program does not have).
+The program itself does not compare finished hypotheses. `stack_keeps="first"`
+does the same: candidates enter in the order of their rank while the pool has
+room, none leaves, and a sentence stops when its pool is full, also with
+length normalisation (which the program does not have).
 
-The sentences of a batch may have beams smaller than K: the result of each is
-that of a search with only its settings.
+The sentences of a batch may have beams smaller than K: each result equals
+that of a search of this sentence with its settings.
 """
 
 from typing import Any, NamedTuple
@@ -49,13 +49,13 @@ STACK_KEEPS = ("best", "first")
 
 
 class Candidates(NamedTuple):
-    """Candidates: continuations of the hypotheses, the best first.
+    """Candidates, the continuations of the hypotheses, the best first.
 
     Attributes:
-        totals: (B, N) what ranks them.
-        parents: (B, N) the hypotheses that they continue.
-        words: (B, N) with which.
-        more: what else is kept of each, (B, N) each.
+        totals: (B, N) scores that rank the candidates.
+        parents: (B, N) hypotheses that they continue.
+        words: (B, N) words that they append.
+        more: tensors (B, N, ...), further values of each candidate.
     """
 
     totals: Any
@@ -65,23 +65,22 @@ class Candidates(NamedTuple):
 
 
 class Beam(DecodingStrategy):
-    """The K best hypotheses at every step.
+    """Beam search, which keeps the K best hypotheses at each step.
 
     Args:
         size: K; in a graph it may be a tensor.
-        stack_size: finished hypotheses to collect, N of the result; K when
+        stack_size: N, the number of finished hypotheses to collect; K when
             None.
-        stack_keeps: which of the finished hypotheses, where there are more:
-            the "best", or those that finished "first", which end the search
-            (the authors' program).
-        sizes: (B,) the beam of each sentence, at most K; K when None.
-        stack_sizes: (B,) the finished hypotheses of each, at most N; N when
+        stack_keeps: the finished hypotheses to keep: the "best", or those
+            that finish "first", which end the search (the authors' program).
+        sizes: (B,) beam size of each sentence, at most K; K when None.
+        stack_sizes: (B,) number of finished hypotheses of each sentence, at
+            most N; N when None.
+        max_size: the largest possible K if `size` is a tensor; `size` when
             None.
-        max_size: the largest K that there may be, for a tensor as `size`;
-            `size` when None.
-        num_return_sequences: how many of the result are read, a number or
-            one of each sentence, (B,): the result has no more, and a sentence
-            ends when nothing can come among these any more; N when None.
+        num_return_sequences: a number, or one per sentence, (B,): how many
+            hypotheses are returned. A sentence ends when they cannot change
+            any more; N when None.
     """
 
     per_sentence: tuple[str, ...] | None = (
@@ -168,13 +167,13 @@ class Beam(DecodingStrategy):
     # Parts.
 
     def _first_state(self, batch):
-        """State of the empty hypothesis, (B, 1, ...) each."""
+        """Return the state of the empty hypothesis, (B, 1, ...) each."""
         return ()
 
     def _candidates(self, state):
-        """The best proposals of all hypotheses, the best first."""
-        # The first word is never `</s>`, which takes a place of its own; later
-        # a single hypothesis needs a second proposal beside it.
+        """Return the best proposals of all hypotheses, the best first."""
+        # The first step needs one more, because `</s>` may be proposed but is
+        # not allowed. Later a single hypothesis needs two for this reason.
         count = max(self.max_size + is_first(state), 2)
         gains, words = self._best_words(state, count)
         if self.sizes is not None:
@@ -183,7 +182,7 @@ class Beam(DecodingStrategy):
         number = ops.shape(gains)[-1]
         totals = state.scores[..., None] + gains
         shape = (-1, ops.shape(totals)[1] * number)
-        # At most K of them end, one of each hypothesis: K others are left.
+        # At most K candidates end, one per hypothesis: K others remain.
         count = number if is_first(state) else 2 * self.num_hypotheses
         totals, order = largest(ops.reshape(totals, shape), count)
         order = ops.cast(order, "int32")
@@ -191,7 +190,7 @@ class Beam(DecodingStrategy):
         return Candidates(totals, order // number, words)
 
     def _best_words(self, state, count):
-        """Gains and words of every hypothesis; NEVER beyond the vocabulary."""
+        """Return gains and words, (B, K, N); NEVER beyond the vocabulary."""
         known = at_most(count, state.vocabulary_size)
         gains, words = top_words(
             state.logits, known, state.suppressed, state.bonus
@@ -201,9 +200,9 @@ class Beam(DecodingStrategy):
         return gains, ops.pad(words, missing)
 
     def _finishing(self, found, state, pool):
-        """Mask of the candidates that finish in this step."""
+        """Return a mask of the candidates that finish in this step."""
         ends = found.words == state.eos_id
-        # How many candidates that live on rank above each.
+        # The number of unfinished candidates up to each rank.
         above = ops.cumsum(ops.cast(~ends, "int32"), axis=-1)
         long_enough = (state.position >= state.min_lengths) & state.unfinished
         width = self.num_hypotheses
@@ -219,7 +218,7 @@ class Beam(DecodingStrategy):
         return finishes
 
     def _with_finished(self, pool, found, state):
-        """The pool with the candidates that finish in this step."""
+        """Return the pool with the candidates that finish in this step."""
         finishes = self._finishing(found, state, pool)
         final = state.final(found.totals, found.parents)
         others = FinishedHypotheses(
@@ -230,7 +229,7 @@ class Beam(DecodingStrategy):
         return best_of(pool, others, self.stack_size, self.stack_sizes)
 
     def _live(self, state, found):
-        """The K best that do not end, and what is kept of them."""
+        """Select the K best unfinished candidates and their `more`."""
         ends = found.words == state.eos_id
         live, order = largest(
             ops.where(ends, NEVER * 2, found.totals), self.num_hypotheses
@@ -238,9 +237,9 @@ class Beam(DecodingStrategy):
         return self._grown(state, found, mask_beyond(self.sizes, live), order)
 
     def _grown(self, state, found, live, order):
-        """The candidates at `order` (B, K), which rank by `live`.
+        """Build the step output from the candidates at `order` (B, K).
 
-        Those of a sentence that has stopped stay as they are.
+        `live` are their scores. Stopped sentences keep their hypotheses.
         """
         grows = state.unfinished[:, None]
         places = ops.arange(self.num_hypotheses, dtype="int32")
@@ -253,13 +252,13 @@ class Beam(DecodingStrategy):
         return StepOutput(words, parents, scores, None, None), kept
 
     def _continues(self, state, pool, scores):
-        """The sentences that continue, with this pool and these (B, K)."""
-        # `</s>` is a symbol too: a translation may end with t + 1 of them.
+        """Return a mask of the sentences that continue after this step."""
+        # `</s>` is a symbol, too: a translation may end with t + 1 symbols.
         room = state.position + 1 < state.max_lengths
         return state.unfinished & room & ~self._settled(state, pool, scores)
 
     def _settled(self, state, pool, scores):
-        """Mask of the sentences whose returned hypotheses are final."""
+        """Return a mask of the sentences whose results cannot change."""
         full = last_of(pool, self.stack_sizes) > NEVER / 2
         reranks = state.scorers.reranks
         falls = reranks is not True and self._sums_fall(state)
@@ -275,15 +274,15 @@ class Beam(DecodingStrategy):
         return settled[:, 0]
 
     def _sums_fall(self, state):
-        """Whether the best of plain sums are known before the stack is full.
+        """Test whether plain sums can settle a sentence with a partial pool.
 
-        The paper's search collects a whole one, and so does this where all of
-        it is read, or where a bonus may lift a sum again.
+        The paper's search fills the whole pool. This search does the same if
+        all of the pool is returned, or if a bonus may raise a sum.
         """
         return self.num_return_sequences is not None and state.bonus is None
 
     def _num_read(self, pool):
-        """The number of returned hypotheses, (B,); all when None."""
+        """Return the number of returned hypotheses, (B,); None for all."""
         if self.num_return_sequences is None:
             return self.stack_sizes
         batch, size = ops.shape(pool.ranking)
@@ -294,7 +293,7 @@ class Beam(DecodingStrategy):
         return ops.minimum(num_return_sequences, maximum)
 
     def _live_results(self, state):
-        """Slots and final scores of the live hypotheses, (B, N) each."""
+        """Return slots and final scores of live hypotheses, (B, N) each."""
         ranks = ops.arange(self.stack_size, dtype="int32")
         slots = ops.minimum(ranks, self.num_hypotheses - 1)
         live = ops.take(state.scores, slots, axis=-1)
@@ -311,9 +310,9 @@ class FinishedHypotheses(NamedTuple):
     """Finished hypotheses, (B, P) each, the best first.
 
     Attributes:
-        ranking: what orders them; `NEVER` in an empty place.
-        parent: the live place that each ends.
-        end: the step at which `</s>` was chosen, the number of its words.
+        ranking: scores that rank the hypotheses; `NEVER` in an empty place.
+        parent: live slot of the hypothesis that `</s>` ended.
+        end: step that chose `</s>`, which is also the number of words.
     """
 
     ranking: Any
@@ -322,7 +321,7 @@ class FinishedHypotheses(NamedTuple):
 
 
 def no_finished_hypotheses(batch, size, dtype) -> FinishedHypotheses:
-    """A pool of `size` empty places."""
+    """Create a pool of `size` empty places."""
     shape = (batch, size)
     return FinishedHypotheses(
         ops.full(shape, NEVER, dtype=dtype),
@@ -334,9 +333,9 @@ def no_finished_hypotheses(batch, size, dtype) -> FinishedHypotheses:
 def best_of(
     pool: FinishedHypotheses, others: FinishedHypotheses, size: int, sizes=None
 ) -> FinishedHypotheses:
-    """The best `size` of a pool and of others, (B, N) each.
+    """Merge a pool with others and keep the best `size`, (B, size) each.
 
-    `sizes` (B,) may leave a sentence fewer.
+    `sizes` (B,) may leave fewer places to a sentence.
     """
     merged = [
         ops.concatenate(pair, axis=-1)
@@ -348,14 +347,14 @@ def best_of(
 
 
 def last_of(pool: FinishedHypotheses, sizes=None):
-    """The score of the last of that many, (B, 1); of all when None."""
+    """Return the score at rank `sizes` (B,), or the last score, (B, 1)."""
     if sizes is None:
         return pool.ranking[:, -1:]
     return ops.take_along_axis(pool.ranking, sizes[:, None] - 1, axis=-1)
 
 
 def have_room(pool: FinishedHypotheses, finishes, size):
-    """Mask of the candidates (B, N) for which the pool has room."""
+    """Return a mask of the candidates (B, N) for which the pool has room."""
     taken = ops.cast(pool.ranking > NEVER / 2, "int32")
     taken = ops.sum(taken, axis=-1, keepdims=True)
     places = ops.cumsum(ops.cast(finishes, "int32"), axis=-1)
@@ -363,10 +362,10 @@ def have_room(pool: FinishedHypotheses, finishes, size):
 
 
 def mask_finished(unfinished, scores):
-    """Masks all scores (B, K) but the first one of finished sentences.
+    """Mask the scores (B, K) of finished sentences, except for the first.
 
-    Those are the sentences without room for a word: `unfinished` (B,) is
-    False.
+    These are the sentences without room for a word: `unfinished` (B,) is
+    False. Their first score becomes 0.
     """
     ranks = ops.arange(ops.shape(scores)[-1], dtype="int32")
     first = ops.cast(ops.where(ranks == 0, 0.0, NEVER), scores.dtype)
@@ -374,7 +373,7 @@ def mask_finished(unfinished, scores):
 
 
 def mask_beyond(sizes, ranked):
-    """Masks scores (B, ..., R) of ranks beyond a sentence's size (B, ...)."""
+    """Mask scores (B, ..., R) of ranks beyond the `sizes` (B, ...)."""
     if sizes is None:
         return ranked
     ranks = ops.arange(ops.shape(ranked)[-1], dtype="int32")
@@ -382,5 +381,5 @@ def mask_beyond(sizes, ranked):
 
 
 def is_first(state):
-    """Whether it is the step of the empty hypothesis."""
+    """Test whether this is the step of the empty hypothesis."""
     return isinstance(state.position, int)

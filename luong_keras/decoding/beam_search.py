@@ -27,39 +27,38 @@ def beam_search(
     pad_id=PAD_ID,
     scorers=(),
 ) -> Hypotheses:
-    """Translates B sentences with K live hypotheses each.
+    """Translate B sentences with K live hypotheses each.
 
-    `search` with a `Beam`, a `LengthPenalty` and a `Prefix`.
+    Calls `search` with a `Beam`, a `LengthPenalty` and a `Prefix`.
 
     Args:
-        step: the step function described in `luong_keras.decoding.search`.
-        states: its first states, as in `search`.
-        max_lengths: (B,) most symbols of each sentence, `</s>` counted.
-        max_steps: the largest of them, the length of the result.
-        min_lengths: (B,) fewest words before `</s>` is allowed.
+        step: the step function described in `luong_keras.decoding.model_step`.
+        states: the first states, as in `search`.
+        max_lengths: (B,) maximum number of symbols, including `</s>`.
+        max_steps: the largest of `max_lengths`, the length of the result.
+        min_lengths: (B,) minimum number of words before `</s>`; 1 when None.
         beam_size: K.
-        stack_size: finished hypotheses to collect, N of the result; K when
+        stack_size: N, the number of finished hypotheses to collect; K when
             None.
-        length_penalty: x of the normalisation score / length**x, where the
-            length counts `</s>`; 0 leaves the plain sum (the paper). A
-            number, or one for each sentence, (B,).
+        length_penalty: a number, or one per sentence, (B,): x of the
+            normalisation score / length**x, whose length includes `</s>`; 0
+            leaves the plain sum (the paper).
         prefix: (B, P) ids that each sentence must begin with, scored like
-            any others; None for a free search.
-        prefix_lengths: (B,) how many of them; all P when None.
-        beam_sizes: (B,) the beam of each sentence, at most K; K when None.
-        stack_sizes: (B,) the finished hypotheses of each, at most N; N when
-            None.
-        stack_keeps: which of the finished hypotheses, where there are more:
-            the "best", or those that finished "first", which end the search
-            (the authors' program).
-        bos_id: the id the decoder reads first.
+            any other words; None for a free search.
+        prefix_lengths: (B,) number of imposed words; all P when None.
+        beam_sizes: (B,) beam size of each sentence, at most K; K when None.
+        stack_sizes: (B,) number of finished hypotheses of each sentence, at
+            most N; N when None.
+        stack_keeps: the finished hypotheses to keep: the "best", or those
+            that finish "first", which end the search (the authors' program).
+        bos_id: the id that the decoder reads first.
         eos_id: the id that ends a sentence.
         pad_id: the id after the last word of the result.
         scorers: other `Scorer`s.
 
     Returns:
-        `Hypotheses` with N = `stack_size`, or K where nothing finished, the
-        best first.
+        `Hypotheses` with N = `stack_size`, the best first. If nothing
+        finished, at most K of the ranks are filled.
     """
     beam_size = whole_number("beam_size", beam_size)
     strategy = Beam(beam_size, stack_size, stack_keeps, beam_sizes, stack_sizes)

@@ -1,4 +1,4 @@
-"""Forbidden phrases, and a beam search with required ones."""
+"""Forbidden phrases, and a beam search with required phrases."""
 
 from keras import ops
 
@@ -17,13 +17,13 @@ from luong_keras.ops.batch_compaction import PerSentence
 class PhraseProgress(PerSentence):
     """The number of words of each phrase that a hypothesis ends with.
 
-    The longest beginning of a phrase that is an end of the hypothesis, as a
-    string matching automaton finds it: after "a a" the next "a" of "a a b" is
-    still the second.
+    It counts the longest beginning of a phrase that ends the hypothesis, as a
+    string matching automaton does: with the phrase "a a b", a third "a" after
+    "a a" leaves the progress at 2.
 
     Args:
-        words: (B, P, L) ids of P phrases a sentence.
-        lengths: (B, P) how many words each has; 0 for no phrase.
+        words: (B, P, L) ids of P phrases per sentence.
+        lengths: (B, P) number of words of each phrase; 0 for no phrase.
     """
 
     per_sentence = ("words", "lengths", "borders")
@@ -33,7 +33,7 @@ class PhraseProgress(PerSentence):
         self.lengths = counts_between(
             "lengths", lengths, 0, ops.shape(words)[2], "those of `words`"
         )
-        if 0 in words.shape[1:]:  # no phrases, of which no maximum is known
+        if 0 in words.shape[1:]:  # no phrases: a maximum would be undefined
             batch = ops.shape(words)[0]
             words = ops.zeros((batch, 1, 1), dtype="int32")
             self.lengths = words[..., 0]
@@ -44,9 +44,9 @@ class PhraseProgress(PerSentence):
 
     @staticmethod
     def _borders(words, places):
-        """Mask: the first m words of a phrase are the last of its first i.
+        """Return a boolean mask (B, P, L, L) of the borders of each phrase.
 
-        Boolean (B, P, L, L), at [i, m].
+        [i, m] is True if the first m words of a phrase end its first i words.
         """
         i, m = places[:, None, None], places[None, :, None]
         at = ops.clip(i - m + places, 0, ops.shape(words)[2] - 1)  # (i, m, j)
@@ -57,34 +57,34 @@ class PhraseProgress(PerSentence):
         return ops.all(same, axis=-1) & (i >= m)[..., 0]
 
     def check(self, position, vocabulary_size):
-        """Refuses words outside the vocabulary, at the first step."""
+        """Check at the first step that all words are in the vocabulary."""
         if isinstance(position, int):
             check_words("words", self.words, vocabulary_size)
 
     def after(self, progress, words):
-        """The progress (B, K, P) of hypotheses continued by words (B, K)."""
+        """Return the progress (B, K, P) after the words (B, K)."""
         places = ops.arange(ops.shape(self.words)[2], dtype="int32")
-        # What the phrases could continue from, (B, K, P, L): [m] whether m
-        # words are there that the new word may follow.
+        # (B, K, P, L): [m] is True if the hypothesis ends with the first m
+        # words of the phrase, which the new word may continue.
         here = progress[..., None, None] == places[:, None]
         begun = ops.any(here & self.borders[:, None], axis=-2)
         fits = begun & (self.words[:, None] == words[..., None, None])
         return ops.max(ops.where(fits, places + 1, 0), axis=-1)
 
     def next_words(self, progress):
-        """The next word of each phrase, (B, K, P); -1 at its end."""
+        """Return the next word of each phrase, (B, K, P); -1 at its end."""
         places = ops.arange(ops.shape(self.words)[2], dtype="int32")
         here = progress[..., None] == places
         return ops.max(ops.where(here, self.words[:, None], -1), axis=-1)
 
 
 class ForbiddenPhrases(Scorer):
-    """Keeps phrases out of every hypothesis.
+    """Ban on phrases in all hypotheses.
 
     Args:
-        words: (B, P, L) ids of P phrases for each sentence; B may be 1 for
-            all of them.
-        lengths: (B, P) how many words each has; 0 for no phrase.
+        words: (B, P, L) ids of P phrases per sentence; B may be 1, for the
+            same phrases in all sentences.
+        lengths: (B, P) number of words of each phrase; 0 for no phrase.
     """
 
     per_sentence = ("phrases",)
@@ -108,25 +108,26 @@ class ForbiddenPhrases(Scorer):
 
 
 class ConstrainedBeam(Beam):
-    """A beam with places for every number of required words that are there.
+    """A beam search whose translations contain all required phrases.
 
     Dynamic beam allocation (Post and Vilar 2018, in the form of Hu et al.
-    2019): hypotheses that have as many words of the phrases make a bank; the
-    best of each bank comes before the second of any. Every hypothesis also
-    proposes the next word of each phrase that it lacks. `</s>` has to wait
-    for all phrases; what could not have them all within the maximum length is
-    not continued, so every translation has them. A word may belong to two
-    phrases.
+    2019): hypotheses with the same number of words of the phrases form a bank;
+    the best hypothesis of each bank ranks before the second of any bank. Each
+    hypothesis also proposes the next word of each phrase that it lacks.
+    `</s>` must wait for all phrases. A hypothesis that cannot complete them
+    within the maximum length is dropped, so every translation contains them.
+    A word may belong to two phrases.
 
     Args:
         size: K.
-        words: (B, P, L) ids of P phrases for each sentence, known words.
-        lengths: (B, P) how many words each has; 0 for no phrase.
-        **others: as those of `Beam`.
+        words: (B, P, L) ids of P phrases per sentence, in the vocabulary.
+        lengths: (B, P) number of words of each phrase; 0 for no phrase.
+        **others: the other arguments of `Beam`.
 
-    The maximum length of a sentence must be above the words of its phrases
-    (and of its prefix) together. A scorer that forbids a word forbids it here
-    too: where phrases cannot be had for that, a sentence has no translation.
+    The maximum length of a sentence must exceed the number of words of its
+    phrases (and of its prefix) together. A word that a scorer forbids is also
+    forbidden in phrases: if no hypothesis can then complete the phrases, the
+    sentence has no translation.
     """
 
     per_sentence = ("phrases",)
@@ -140,7 +141,7 @@ class ConstrainedBeam(Beam):
         return (ops.zeros((batch, 1, count), dtype="int32"),)
 
     def _candidates(self, state, progress):
-        """All proposals, the best first, with the progress of each."""
+        """Return all proposals and their progress, the best first."""
         gains, words = self._proposals(state, progress)
         totals = state.scores[..., None] + gains
         batch, _, count = ops.shape(totals)
@@ -151,7 +152,7 @@ class ConstrainedBeam(Beam):
         (before,) = gather_beams([progress], parents)
         after = self._after(before, words)
         ends = words == state.eos_id
-        # What is lacking must have room, and `</s>` after it.
+        # The missing words and `</s>` must fit into the maximum length.
         room = (state.max_lengths - state.position - 2)[:, None]
         allowed = ends | (self._missing(after) <= ops.maximum(room, 0))
         totals = ops.where(allowed & (totals > NEVER / 2), totals, NEVER)
@@ -163,16 +164,16 @@ class ConstrainedBeam(Beam):
         return Candidates(totals, parents, words, (after,))
 
     def _proposals(self, state, progress):
-        """The best words of every hypothesis, and those that phrases need.
+        """Return the best words of each hypothesis and those of the phrases.
 
-        Gains and words, (B, K, N + P) each.
+        The result is gains and words, (B, K, N + P) each.
         """
         self.phrases.check(state.position, state.vocabulary_size)
         suppressed, bonus = state.suppressed, state.bonus
-        # One of them may be `</s>`.
+        # One more, because `</s>` may be one of them.
         gains, words = self._best_words(state, self.max_size + 1)
-        # Without phrases as many as `Beam` has, so that it is the same search;
-        # the first word is never `</s>`.
+        # Without phrases the number is that of `Beam`, for the same search. The
+        # first step has one more, because the first word is never `</s>`.
         some = ops.any(self.phrases.lengths > 0, axis=1) | (state.position == 0)
         sizes = self.num_hypotheses if self.sizes is None else self.sizes
         sizes = ops.where(some, sizes + 1, ops.maximum(sizes, 2))
@@ -202,23 +203,24 @@ class ConstrainedBeam(Beam):
         )
 
     def _after(self, progress, words):
-        """The progress after a word; a phrase that is there stays so."""
+        """Return the progress after a word; complete phrases stay complete."""
         lengths = self.phrases.lengths[:, None]
         return ops.where(
             progress >= lengths, progress, self.phrases.after(progress, words)
         )
 
     def _missing(self, progress):
-        """Words that are enough to come to all phrases, (B, N)."""
+        """Return how many words suffice to complete all phrases, (B, N)."""
         lengths = self.phrases.lengths[:, None]
         open_ = progress < lengths
         whole = ops.sum(ops.where(open_, lengths, 0), axis=-1)
         return whole - ops.max(ops.where(open_, progress, 0), axis=-1)
 
     def _finishing(self, found, state, pool):
-        # With all phrases, and beside others that have them.
+        # Only candidates with all phrases finish, and only they are compared.
         complete = self._missing(found.more[0]) == 0
-        # As ends, the others stand above none; so improbable, none finishes.
+        # The others count as ends, which rank above nothing, and with the score
+        # `NEVER`, which does not finish.
         only = found._replace(
             totals=ops.where(complete, found.totals, NEVER),
             words=ops.where(complete, found.words, state.eos_id),
@@ -226,7 +228,7 @@ class ConstrainedBeam(Beam):
         return super()._finishing(only, state, pool)
 
     def _live(self, state, found):
-        """The best of each bank, then the second of each, and so on."""
+        """Select the best of each bank, then the second best, and so on."""
         ends = found.words == state.eos_id
         active = ~ends & (found.totals > NEVER / 2)
         bank = ops.where(active, ops.sum(found.more[0], axis=-1), -1)
@@ -235,7 +237,7 @@ class ConstrainedBeam(Beam):
         _, count, size = ops.shape(self.phrases.words)
         banks = ops.arange(count * size + 1, dtype="int32")
         members = ops.cast(bank[:, :, None] == banks, "int32")
-        # The place of each candidate within its bank.
+        # The rank of each candidate within its bank.
         rank = ops.sum(members * ops.cumsum(members, axis=1), axis=-1) - 1
         turns = ops.where(active, rank * number + places, number * number)
         _, order = largest(-turns, self.num_hypotheses)
@@ -248,7 +250,7 @@ class ConstrainedBeam(Beam):
 
 
 def _stood_before(words):
-    """Mask of the words (B, K, P) that also stand further left."""
+    """Return a mask of the words (B, K, P) that also occur further left."""
     places = ops.arange(ops.shape(words)[-1], dtype="int32")
     same = words[..., :, None] == words[..., None, :]
     return ops.any(same & (places[None, :] < places[:, None]), axis=-1)

@@ -1,4 +1,4 @@
-"""Several models that decide together about every word (section 4.1)."""
+"""Ensembles of models, which choose each word together (section 4.1)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from luong_keras.ops import masking
 from luong_keras.ops.batch_compaction import PerSentence
 
 AVERAGES = ("logits", "probabilities")
-# What has to be equal, for one vocabulary means one thing to all.
+# Settings that must be equal, because all models share the vocabularies.
 _SHARED = (
     "source_vocabulary_size",
     "target_vocabulary_size",
@@ -25,23 +25,23 @@ _SHARED = (
 
 
 def ensemble_step(steps, state_counts, average="logits"):
-    """One step function of several models with the same vocabularies.
+    """Combine the step functions of models with the same vocabularies.
 
     Args:
-        steps: the models' step functions, as in `luong_keras.decoding`, over
+        steps: step functions of the models, as in `luong_keras.decoding`, for
             the same sentences.
-        state_counts: how many states each of them has.
-        average: `"logits"`, their mean and one softmax: the renormalised
-            geometric mean of the probabilities, as in the authors' program;
-            `"probabilities"`, the arithmetic mean.
+        state_counts: the number of states of each step function.
+        average: `"logits"`, the mean of the logits and one softmax: the
+            renormalised geometric mean of the probabilities, as in the
+            authors' program; `"probabilities"`, the arithmetic mean.
 
     Returns:
-        A step function whose states are those of all models, one after the
-        other, and whose attention weights are the mean of theirs, of those
-        that return any.
+        A step function. Its states are the states of all models, one after
+        the other. Its attention weights are the mean over the models that
+        return weights.
 
     Raises:
-        ValueError: for an unknown average, or not one count a step.
+        ValueError: for an unknown average, or other than one count per step.
 
     Example:
     >>> import numpy as np
@@ -72,9 +72,9 @@ def ensemble_step(steps, state_counts, average="logits"):
 
 
 class _EnsembleStep(PerSentence):
-    """Calls the steps of all models.
+    """The step function of an ensemble.
 
-    The mean of the attention weights is multiplied by `scale`.
+    It multiplies the mean of the attention weights by `scale`.
     """
 
     per_sentence = ("steps",)
@@ -104,7 +104,7 @@ def _averaged(logits, average):
     logits = [masking.upcast(ops.convert_to_tensor(each)) for each in logits]
     if average == "logits":
         return _mean(logits)
-    # Not the logarithm of the mean: a small probability may round to zero.
+    # Not the logarithm of the mean: small probabilities may round to zero.
     each = ops.stack([ops.log_softmax(each, axis=-1) for each in logits])
     return ops.logsumexp(each, axis=0) - math.log(len(logits))
 
@@ -114,21 +114,21 @@ def _mean(tensors):
 
 
 class ModelEnsemble:
-    """Models of the same vocabularies that decide together (section 4.1).
+    """Models with the same vocabularies that decode together (section 4.1).
 
-    It is decoded as a `TranslationModel` is, by `encode` and
-    `decoding_step`; the models may differ in everything else.
+    Like a `TranslationModel`, it is decoded with `encode` and
+    `decoding_step`. Apart from the vocabularies, the models may differ.
 
     Args:
         models: two or more `TranslationModel`s.
-        average: of what the mean is taken, as `ensemble_step` describes.
+        average: the kind of mean, as in `ensemble_step`.
 
     Attributes:
-        config: that of the first model.
+        config: the configuration of the first model.
 
     Raises:
-        ValueError: for fewer than two models, models of other vocabularies,
-            or an unknown average.
+        ValueError: for fewer than two models, models with different
+            vocabularies, or an unknown average.
     """
 
     def __init__(self, models: Sequence[Any], average: str = "logits") -> None:
@@ -150,21 +150,21 @@ class ModelEnsemble:
 
     @property
     def config(self) -> ModelConfig:
-        """The first model's configuration, for what all have in common."""
+        """Configuration of the first model, for the shared settings."""
         return self.models[0].config
 
     @property
     def has_attention(self) -> bool:
-        """True if the decoder has attention, and so alignments."""
+        """Whether any decoder has attention, and therefore alignments."""
         return any(model.has_attention for model in self.models)
 
     def fold_embedding(self) -> None:
-        """As `TranslationModel.fold_embedding`, of all of them."""
+        """Call `TranslationModel.fold_embedding` of all models."""
         for model in self.models:
             model.fold_embedding()
 
     def encode(self, *source):
-        """Lists of the models' memories, of masks, and of all first states."""
+        """Return lists of all memories, masks and first states."""
         memories, masks, states = [], [], []
         for model in self.models:
             memory, mask, first = model.encode(*source)
@@ -174,9 +174,9 @@ class ModelEnsemble:
         return memories, masks, states
 
     def decoding_step(self, memories, masks, words=None):
-        """As `TranslationModel.decoding_step`, over all of them.
+        """Combine `TranslationModel.decoding_step` of all models.
 
-        The alignments are the mean of those of the models that have any.
+        The alignments are the mean over the models that have attention.
         """
         steps = [
             model.decoding_step(memory, mask, words)
@@ -185,13 +185,13 @@ class ModelEnsemble:
             )
         ]
         counts = [len(model.decoder.cell.state_size) for model in self.models]
-        # Those without attention give zeros.
+        # Models without attention return zero weights.
         share = sum(model.has_attention for model in self.models)
         scale = len(self.models) / max(share, 1)
         return _EnsembleStep(steps, counts, self.average, scale)
 
     @staticmethod
     def joined_memory(memories):
-        """The memories side by side, (B, S, sum of M)."""
+        """Concatenate the memories, (B, S, sum of M)."""
         memories = [masking.upcast(memory) for memory in memories]
         return ops.concatenate(memories, axis=-1)

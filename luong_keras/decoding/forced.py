@@ -1,4 +1,4 @@
-"""Given translations, word by word: their probabilities and alignments."""
+"""Forced decoding: probabilities and alignments of given translations."""
 
 from typing import Any, NamedTuple
 
@@ -14,8 +14,8 @@ class ForcedDecoding(NamedTuple):
     """Scores and alignments of given translations.
 
     Attributes:
-        log_probabilities: (B, T) of each word, given those before it; 0 on
-            padding.
+        log_probabilities: (B, T) log-probability of each word, given the
+            words before it; 0 on padding.
         alignments: (B, T, S) attention weights of the step that produces
             each word, after the softmax; zeros on padding.
     """
@@ -27,14 +27,14 @@ class ForcedDecoding(NamedTuple):
 def forced_decoding(
     step, states, targets, lengths, bos_id=BOS_ID
 ) -> ForcedDecoding:
-    """Forces the decoder to produce given translations.
+    """Force the decoder to produce given translations.
 
     Args:
-        step: the step function described in `luong_keras.decoding.search`.
-        states: its first states, as in `luong_keras.decoding.search`.
-        targets: (B, T) ids, with the `</s>` that ends each.
-        lengths: (B,) how many of them, `</s>` counted; the rest is padding.
-        bos_id: the id the decoder reads first.
+        step: the step function described in `luong_keras.decoding.model_step`.
+        states: the first states, as in `luong_keras.decoding.search`.
+        targets: (B, T) ids, including the final `</s>`.
+        lengths: (B,) number of ids, including `</s>`; the rest is padding.
+        bos_id: the id that the decoder reads first.
 
     Returns:
         `ForcedDecoding`.
@@ -93,7 +93,7 @@ def forced_decoding(
 
 
 def _log_probability(logits, wanted):
-    """Log-probability of one word (B, 1) by logits (B, V): (B,)."""
+    """Return the log-probability (B,) of words (B, 1) for logits (B, V)."""
     logits = masking.upcast(logits)
     chosen = ops.take_along_axis(logits, wanted, axis=-1)[:, 0]
     return chosen - ops.logsumexp(logits, axis=-1)

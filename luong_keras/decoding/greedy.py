@@ -1,4 +1,4 @@
-"""The most probable word at every step."""
+"""Greedy search: the most probable word at each step."""
 
 from keras import ops
 
@@ -10,15 +10,15 @@ from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
 
 class Greedy(IndependentSampler):
-    """The best word of every step.
+    """Greedy choice of the best word at each step.
 
-    The same result as a beam of one hypothesis, without its bookkeeping.
+    The result is that of a beam of size 1, without its bookkeeping.
     """
 
     per_sentence = ("counts",)
 
     def pick(self, state, barred):
-        # Where the best word may not be chosen, the second one is.
+        # If the best word is a barred `</s>`, the second one is chosen.
         gains, words = top_words(state.logits, 2, state.suppressed, state.bonus)
         second = (words[..., 0] == state.eos_id) & barred
         return (
@@ -39,18 +39,18 @@ def greedy_search(
     pad_id=PAD_ID,
     scorers=(),
 ) -> Hypotheses:
-    """Translates B sentences by the best word of every step.
+    """Translate B sentences with the best word at each step.
 
-    `search` with `Greedy` and a `LengthPenalty`.
+    Calls `search` with `Greedy` and a `LengthPenalty`.
 
     Args:
-        step: the step function described in `luong_keras.decoding.search`.
-        states: its first states, as in `search`.
-        max_lengths: (B,) most symbols of each sentence, `</s>` counted.
-        max_steps: the largest of them, the length of the result.
-        min_lengths: (B,) fewest words before `</s>` is allowed.
+        step: the step function described in `luong_keras.decoding.model_step`.
+        states: the first states, as in `search`.
+        max_lengths: (B,) maximum number of symbols, including `</s>`.
+        max_steps: the largest of `max_lengths`, the length of the result.
+        min_lengths: (B,) minimum number of words before `</s>`; 1 when None.
         length_penalty: as in `beam_search`; it changes only the scores.
-        bos_id: the id the decoder reads first.
+        bos_id: the id that the decoder reads first.
         eos_id: the id that ends a sentence.
         pad_id: the id after the last word of the result.
         scorers: other `Scorer`s.

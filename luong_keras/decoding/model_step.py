@@ -2,14 +2,14 @@
 
     logits, states, weights = step(ids, states, position)
 
-`ids` (B, K) are the last words of K hypotheses of each of B sentences: one in
-the first step, then those of the strategy. `states` is a list or any nested
-structure of tensors (B, K, ...), `position` is 0-based. A step returns logits
+`ids` (B, K) are the last words of K hypotheses for each of B sentences: K is 1
+in the first step, then the K of the strategy. `states` is a list or any nested
+structure of tensors (B, K, ...). `position` is 0-based. A step returns logits
 (B, K, V), the new states, and attention weights (B, K, S) or None.
 
-A step that keeps states of its own has a method `first_states(states, batch,
-max_steps)`: it gets those given to the search, (B, ...), and returns all.
-`ModelStep` makes one of a decoder made with Keras.
+A step that adds states has a method `first_states(states, batch, max_steps)`:
+it receives the states given to the search, (B, ...), and returns all states.
+`ModelStep` makes a step function from a Keras decoder.
 """
 
 import keras
@@ -22,7 +22,7 @@ from luong_keras.special_tokens import PAD_ID
 
 
 def refuse_model(step):
-    """A Keras layer or model takes no `position`, so it is no step function."""
+    """Check that `step` is no Keras layer, which would take no `position`."""
     if isinstance(step, keras.Layer):
         raise ValueError(
             "Expected: a step function of (ids, states, position) that "
@@ -34,18 +34,18 @@ def refuse_model(step):
 
 
 def first_states(step, states, batch, max_steps):
-    """The states of a step's first call, (B, 1, ...)."""
+    """Return the states of the first call of a step, (B, 1, ...)."""
     if hasattr(step, "first_states"):
         states = step.first_states(states, batch, max_steps)
     return tree.map_structure(lambda x: ops.expand_dims(x, 1), states)
 
 
 def call_step(step, ids, states, position):
-    """Calls a step and checks what it returns.
+    """Call a step and check its results.
 
     Returns:
-        Logits, the new states in the structure of the old ones, and attention
-        weights; those of a step without attention are empty, (B, K, 0).
+        Logits, the new states in the structure of the old states, and
+        attention weights, which are empty, (B, K, 0), without attention.
     """
     found = step(ids, states, position)
     results = found if isinstance(found, tuple | list) else [found]
@@ -66,7 +66,7 @@ def call_step(step, ids, states, position):
 
 
 def same_states(old, new):
-    """New states in the structure of the old ones, whose shapes they have."""
+    """Return new states in the structure of the old; check their shapes."""
     expected, received = (
         [shape_of(each) for each in tree.flatten(states)]
         for states in (old, new)
@@ -82,41 +82,41 @@ def same_states(old, new):
 
 
 def shape_of(tensor):
-    """The static shape; () of what has none."""
+    """Return the static shape, or () for an object without a shape."""
     return tuple(getattr(tensor, "shape", ()))
 
 
 class ModelStep(PerSentence):
     """The step function of any decoder: a model, a layer or a function.
 
-    The decoder sees N = B · K rows, one of each hypothesis: its states
-    (N, ...), and the constants of its sentence, which all hypotheses of the
+    The decoder receives N = B · K rows, one per hypothesis: its states
+    (N, ...), and the constants of the sentence, which all hypotheses of the
     sentence share. A functional model is called with one list,
-    `decoder([ids, *states, *constants])`, all else with arguments,
-    `decoder(ids, *states, *constants)`. A function between them serves a
-    model whose inputs have another order or names.
+    `decoder([ids, *states, *constants])`, any other decoder with arguments,
+    `decoder(ids, *states, *constants)`. If the inputs of a model have another
+    order or names, wrap it in a function.
 
     The decoder returns logits (N, V) or (N, 1, V) of the last ids (N, 1), and
-    the new states: `[logits, *states]`, or the logits where it has no states.
+    the new states: `[logits, *states]`, or only the logits without states.
 
     Args:
-        decoder: what is called.
-        constants: a tensor (B, ...) or a list of them, such as the memory of
+        decoder: the callable that computes logits and new states.
+        constants: tensor (B, ...) or list of tensors, such as the memory of
             each sentence and its mask.
         from_logits: False for a decoder that returns probabilities.
         reads_prefix: True for a decoder without a cache, such as a
-            Transformer's: it gets all ids so far, (N, T), and returns logits
-            (N, T, V). T is the `max_steps` of the search; after the last id
-            stands padding, so positions must not look at later ones.
-        return_attention_scores: True where the last output of the decoder
-            has attention weights, (N, S) or (N, 1, S); (N, T, S) where it
-            reads the prefix.
+            Transformer: it receives all ids so far, (N, T), and returns
+            logits (N, T, V). T is the `max_steps` of the search. Padding
+            follows the last id, so no position may attend to later ones.
+        return_attention_scores: True if the last output of the decoder is
+            attention weights, (N, S) or (N, 1, S); (N, T, S) if it reads the
+            prefix.
         pad_id: the padding of the prefix.
 
     Raises:
-        ValueError: for other inputs or outputs; for probabilities in the
-            place of logits and the reverse, which a compiled function, where
-            nothing has a value yet, cannot notice.
+        ValueError: for other inputs or outputs; for probabilities instead of
+            logits and the reverse, except in a compiled function, whose
+            tensors have no values yet.
 
     Example:
     >>> import keras
@@ -154,7 +154,7 @@ class ModelStep(PerSentence):
         self.pad_id = pad_id
 
     def first_states(self, states, batch, max_steps):
-        """The decoder's states (B, ...), after the prefix if it reads one."""
+        """Return the states (B, ...), after an empty prefix if it is read."""
         states = _listed(states)
         if self.reads_prefix:
             prefix = ops.full((batch, max_steps), self.pad_id, dtype="int32")
@@ -162,7 +162,7 @@ class ModelStep(PerSentence):
         return states
 
     def __call__(self, ids, states, position):
-        """Logits (B, K, V), new states and attention weights or None."""
+        """Return logits (B, K, V), new states and attention weights or None."""
         read, kept = ids[..., None], []
         if self.reads_prefix:
             if not states:
@@ -194,7 +194,7 @@ class ModelStep(PerSentence):
         )
 
     def _outputs(self, ids, read, states):
-        """Logits, new states and attention weights, or None for these."""
+        """Return a list of logits, new states and attention weights or None."""
         batch, k = ids.shape[0], ops.shape(ids)[1]
         for each in tree.flatten(self.constants):
             if not may_be_equal(shape_of(each)[:1], (batch,)):
@@ -227,7 +227,7 @@ class ModelStep(PerSentence):
         return outputs if scores else [*outputs, None]
 
     def _of_position(self, output, ids, read, position):
-        """An output's row of the last id, (B, K, ...)."""
+        """Return the row of an output for the last id, (B, K, ...)."""
         shape = shape_of(output)
         length = read.shape[1] if self.reads_prefix else 1
         whole = may_be_equal(shape, (None, length, None))
@@ -259,12 +259,12 @@ def _listed(values):
 
 
 def _rows(x):
-    """(B · K, ...) of (B, K, ...)."""
+    """Reshape (B, K, ...) to (B · K, ...)."""
     return ops.reshape(x, (-1, *ops.shape(x)[2:]))
 
 
 def _check_inputs(decoder, arguments, states):
-    """Refuses a functional model of other inputs."""
+    """Check that the arguments fit the inputs of a functional model."""
     if isinstance(named := getattr(decoder, "input", None), dict):
         raise ValueError(
             "Expected: a decoder whose inputs are a list in the order ids, "
@@ -285,13 +285,13 @@ def _check_inputs(decoder, arguments, states):
 
 
 def _check_scale(outputs, from_logits):
-    """Notices probabilities where logits are promised, and the reverse."""
+    """Check that outputs are logits or probabilities, as promised."""
     outputs = masking.upcast(outputs)
     sums = ops.sum(outputs, axis=-1)
     whole = ops.all(outputs >= 0) & ops.all(ops.abs(sums - 1) < 1e-2)
     try:
         are_probabilities = bool(whole)
-    except TypeError:  # Nothing has a value in a compiled function.
+    except TypeError:  # Tensors of a compiled function have no values.
         return
     if are_probabilities == from_logits:
         names = ("logits", "probabilities")

@@ -1,9 +1,9 @@
-"""Words drawn at random.
+"""Sampling: words drawn at random.
 
-A generator's draws belong to the batch that asks for them: in another batch,
-on another backend or on a server, a sentence would get other ones. Here each
-random number is a hash of the sentence's seed, the hypothesis, the step and,
-where every word has one, the word.
+The draws of a random generator depend on the batch: in another batch, on
+another backend or on a server, a sentence would get other words. Here each
+random number is a hash of the seed of the sentence, the hypothesis and the
+step.
 """
 
 from keras import backend, ops
@@ -14,31 +14,31 @@ from luong_keras.decoding.top_words import NEVER, largest
 from luong_keras.ops import masking
 from luong_keras.ops.batch_compaction import column
 
-# Odd constants and shifts under which every bit of a number changes every
-# other with a probability of nearly one half.
+# Shifts and odd factors of the hash: with them, each bit of a number changes
+# each bit of the result with a probability of nearly one half.
 _ROUNDS = ((16, 0x7FEB352D), (15, 0x846CA68B))
 _LAST_SHIFT = 16
 _STRIDE = 0x9E3779B9  # 2**32 / the golden ratio: sets counters far apart
 
 
 class Sampling(IndependentSampler):
-    """K translations a sentence, each drawn from what the model says.
+    """K translations per sentence, drawn from the distribution of the model.
 
-    Every number may be one for each sentence, (B,). The same seed draws the
-    same words, on every backend, in every batch and in an export. Scores are
-    the model's log-probabilities at temperature 1, of all words, and what the
-    scorers make of them; they order the result.
+    Each number except `count` may be one number per sentence, (B,). The same
+    seed draws the same words, on every backend, in every batch and in an
+    export. Scores are the log-probabilities of the model at temperature 1
+    over all words, as changed by the scorers; they rank the result.
 
     Args:
         count: K.
-        temperature: what logits are divided by: below 1, probable words
-            become more probable.
+        temperature: divisor of the logits: below 1, probable words become
+            more probable.
         top_k: draw from this many most probable words; None or 0 for all.
-        top_p: draw from the fewest words that have this probability together
+        top_p: draw from the smallest set of words with this total probability
             (Holtzman et al. 2020), at the given temperature and after
-            `top_k`; 1 for all. Words as probable as the last of them count.
-        seeds: (B,) int32; 0 for all sentences when None.
-        counts: (B,) how many samples each sentence needs; K when None.
+            `top_k`; 1 for all. Words that tie with the last are included.
+        seeds: (B,) int32 seeds; 0 for all sentences when None.
+        counts: (B,) number of samples of each sentence; K when None.
 
     Example:
     >>> Sampling(2, temperature=0.0)
@@ -79,7 +79,7 @@ class Sampling(IndependentSampler):
         return ops.where(possible, gain, NEVER), words
 
     def _allowed(self, state, logits, bonus, barred):
-        """Logits at the temperature, `NEVER` where nothing is drawn."""
+        """Return logits at the temperature, `NEVER` for excluded words."""
         if bonus is not None:
             logits = logits + bonus
         words = ops.arange(state.vocabulary_size, dtype="int32")
@@ -96,7 +96,7 @@ class Sampling(IndependentSampler):
 
     @property
     def _is_whole(self):
-        """True if no sentence restricts the words that it samples from."""
+        """Whether all sentences surely sample from the whole vocabulary."""
         if self.top_k is not None and not isinstance(self.top_k, int):
             return False
         return isinstance(self.top_p, int | float) and (
@@ -104,7 +104,7 @@ class Sampling(IndependentSampler):
         )
 
     def _least(self, logits):
-        """The smallest logit that may be drawn, (B, K, 1)."""
+        """Return the smallest logit that may be drawn, (B, K, 1)."""
         size = ops.shape(logits)[-1]
         ranked, _ = largest(logits, size)
         ranks = ops.arange(size, dtype="int32")
@@ -118,42 +118,42 @@ class Sampling(IndependentSampler):
         kept = kept & (before < of_each(self.top_p, logits.dtype))
         last = ops.sum(ops.cast(kept, "int32"), axis=-1, keepdims=True) - 1
         least = ops.take_along_axis(ranked, ops.maximum(last, 0), axis=-1)
-        # Rounding of the sum must not leave out a word of a sentence that
-        # draws from all.
+        # Rounding of the sum must not exclude a word if the sentence draws
+        # from all words.
         every = of_each(self.top_p, logits.dtype) >= 1
         if self.top_k is not None:
             every = every & (of_each(self.top_k, "int32") < 1)
         return ops.where(every, NEVER, least)
 
     def _drawn(self, state, logits):
-        """One word a hypothesis, by the inverse of the summed weights."""
+        """Draw one word per hypothesis by inverting the cumulative weights."""
         weights = ops.exp(logits - ops.max(logits, axis=-1, keepdims=True))
         weights = ops.where(logits > NEVER / 2, weights, 0.0)
         summed = ops.cumsum(weights, axis=-1)
         hypotheses = ops.arange(self.num_hypotheses, dtype="int32")
         drawn = uniform(seed_column(self.seeds), hypotheses, state.position)
-        # A drawn number is below 1 by more than the rounding of the product.
+        # The rounding of the product is smaller than 1 - `drawn`.
         mark = ops.cast(drawn, summed.dtype)[..., None] * summed[..., -1:]
         words = ops.sum(ops.cast(summed <= mark, "int32"), axis=-1)
         return ops.minimum(words, state.vocabulary_size - 1)
 
 
 def seed_column(seeds):
-    """Seeds (B, 1), or one number for every sentence."""
+    """Return seeds (B, 1), or (1, 1) with 0 for all sentences."""
     if seeds is None:
         return ops.zeros((1, 1), "int32")
     return ops.cast(ops.reshape(seeds, (-1, 1)), "int32")
 
 
 def of_each(value, dtype):
-    """A number, or one for each sentence, to fit (B, K, V)."""
+    """Reshape a number, or one number per sentence, to fit (B, K, V)."""
     return ops.reshape(ops.cast(value, dtype), (-1, 1, 1))
 
 
 def uniform(*counters):
-    """Numbers of [0, 1) for integers that fit each other's shapes.
+    """Hash integers of broadcastable shapes to random numbers in [0, 1).
 
-    float32, multiples of 2**-23; the same on every backend.
+    The result is float32, multiples of 2**-23, the same on every backend.
 
     Example:
     >>> import numpy as np
@@ -186,7 +186,7 @@ def _number(value):
 
 
 def _low_bits(number):
-    """The last 32 bits; torch computes with all 64, as it has no uint32."""
+    """Keep the last 32 bits: torch computes with 64, as it has no uint32."""
     if backend.backend() != "torch":
         return number
     return ops.bitwise_and(number, _number(2**32 - 1))

@@ -1,8 +1,8 @@
-"""Scorers: changes to the ranks of words and hypotheses in a search.
+"""Scorers, which change the ranks of words and hypotheses in a search.
 
-A scorer sees every step: what it keeps of a hypothesis moves with it. To add
-one, write a subclass of `Scorer` with the methods that it needs, and give an
-object of it to `search`, `beam_search` or a translator.
+A scorer sees each step; its states move with the hypotheses. To add a scorer,
+write a subclass of `Scorer` with the methods that it needs, and pass an
+instance to `search`, `beam_search` or a translator.
 """
 
 import numbers
@@ -19,80 +19,80 @@ LENGTH_PENALTIES = ("power", "google")
 class Scorer(PerSentence):
     """Base class of scorers, whose methods change nothing.
 
-    A subclass overrides those that it needs.
+    A subclass overrides the methods that it needs.
 
     B sentences, K hypotheses each, S source positions, V words. `states` is
-    what the scorer keeps, a list of tensors (B, K, ...).
+    a list of tensors (B, K, ...), the states that the scorer keeps.
 
     Attributes:
-        reranks: whether `final` changes anything: False, True, or one for
-            each sentence, (B,). Without any the search of a sentence ends
-            when it has found enough (the paper's rule). Set it, too, where
-            `bonus` may be positive: sums rise then, and the search must not
-            end early.
-        per_sentence: the names of the attributes that have a row for each
-            sentence where they are tensors; () for none. Each class names
-            its own. None, the default: finished sentences stay in the
-            batch, which is slower.
+        reranks: whether `final` changes anything: False, True, or one
+            boolean per sentence, (B,). If no scorer reranks, the search of a
+            sentence ends when it has found enough (the paper's rule). Also
+            set it if `bonus` may be positive: sums can then rise, and the
+            search must not end early.
+        per_sentence: the names of the attributes that have one row per
+            sentence if they are tensors; () for none. Each class names only
+            the attributes that it adds. With None, the default, finished
+            sentences stay in the batch, which is slower.
     """
 
     reranks = False
 
     def start(self, batch, source_length, max_steps):
-        """States of the empty hypothesis, (B, 1, ...) each.
+        """Return the states of the empty hypothesis, (B, 1, ...) each.
 
-        `source_length` is S of the attention weights; 0 of a step without.
+        `source_length` is S of the attention weights; 0 without attention.
         """
         return []
 
     def attend(self, states, weights):
-        """The states after the attention of a step, weights (B, K, S)."""
+        """Return the states after the attention weights (B, K, S) of a step."""
         return states
 
     def add(self, states, words, position):
-        """The states after the step's words (B, K) were chosen."""
+        """Return the states after the words (B, K) of a step were chosen."""
         return states
 
     def suppressed(self, states, position, vocabulary_size):
-        """Mask of forbidden next words, to fit (B, K, V); None for none."""
+        """Return a mask of forbidden words, to fit (B, K, V), or None."""
         return None
 
     def bonus(self, states, position, vocabulary_size):
-        """Addend of log-probabilities, to fit (B, K, V), or None."""
+        """Return an addend of log-probabilities, to fit (B, K, V), or None."""
         return None
 
     def final(self, scores, lengths, states):
-        """The ranks of hypotheses that end, (B, N).
+        """Return the final scores of hypotheses that end, (B, N).
 
         Args:
             scores: (B, N) sums of log-probabilities and bonuses.
-            lengths: symbols, `</s>` counted, to fit (B, N).
-            states: as kept of each, (B, N, ...).
+            lengths: number of symbols, including `</s>`, to fit (B, N).
+            states: the states of these hypotheses, (B, N, ...).
         """
         return scores
 
     def score_upper_bound(self, scores, lengths):
-        """The best rank that scores (B, N) may still come to.
+        """Return the score upper bound of unfinished hypotheses, (B, N).
 
         Args:
-            scores: of live hypotheses; if scorers before this one rerank,
-                the best scores that are possible according to them.
-            lengths: (B, 1) most symbols.
+            scores: scores of live hypotheses; if scorers before this one
+                rerank, their score upper bounds.
+            lengths: (B, 1) maximum number of symbols.
 
-        A scorer that reranks and does not say so lets every search run on to
-        its maximum length.
+        The default is infinity: if a scorer reranks without overriding this
+        method, every search runs to its maximum length.
         """
         return ops.full_like(scores, float("inf"))
 
 
 class LengthPenalty(Scorer):
-    """Divides the score by a function of the length, `</s>` counted.
+    """Division of the score by a function of the length, including `</s>`.
 
     Args:
-        exponent: a number of 0 or more, or one for each sentence, (B,); 0
+        exponent: a number of at least 0, or one number per sentence, (B,); 0
             leaves the plain sum (Luong et al. 2015).
-        form: `"power"`: length**exponent, with 1 the mean; `"google"`: ((5 +
-            length) / 6)**exponent (Wu et al. 2016, equation 14).
+        form: `"power"`: length**exponent, the mean if it is 1; `"google"`:
+            ((5 + length) / 6)**exponent (Wu et al. 2016, equation 14).
 
     Example:
     >>> import numpy as np
@@ -130,28 +130,28 @@ class LengthPenalty(Scorer):
         lengths = ops.cast(lengths, dtype)
         if self.form == "google":
             lengths = (lengths + 5) / 6
-        # One for each sentence goes with whatever a sentence has: (B, 1).
+        # One exponent per sentence applies to all its hypotheses: (B, 1).
         return scores / lengths ** ops.reshape(exponent, (-1, 1))
 
     def score_upper_bound(self, scores, lengths):
-        # Scores only fall; the largest length divides them most.
+        # Scores only fall, and the maximum length divides them most.
         return self.final(scores, lengths)
 
 
 class CoveragePenalty(Scorer):
-    """Takes away from hypotheses that leave source words unattended.
+    """Penalty for hypotheses that leave source words unattended.
 
-    strength times the sum over source words of log min(attention, 1), where
-    the attention is summed over the steps (Wu et al. 2016, equation 14).
+    Adds `strength` times the sum over source words of log min(attention, 1),
+    with the attention summed over the steps (Wu et al. 2016, equation 14).
 
     Args:
-        strength: a number, or one for each sentence, (B,); theirs was 0.2.
-        source_mask: (B, S), True for words; padding is attended by nobody
-            and would count. None where there is no padding.
+        strength: a number, or one number per sentence, (B,); 0.2 in the paper.
+        source_mask: (B, S) mask, True for words; without it, unattended
+            padding would count. None if the batch has no padding.
     """
 
     per_sentence = ("strength", "source_mask")
-    # Where nothing at all was attended: log 0 would hide every other word.
+    # The least attention that counts: log 0 would hide all other words.
     LEAST = 1e-6
 
     def __init__(self, strength, source_mask=None):
@@ -190,11 +190,11 @@ class CoveragePenalty(Scorer):
 
 
 class Prefix(Scorer):
-    """Imposes the first words of every sentence, scored like any others.
+    """Forced first words of each sentence, scored like any other words.
 
     Args:
-        words: (B, P) ids; one that ends in `</s>` imposes all words.
-        lengths: (B,) how many of them; all P when None.
+        words: (B, P) ids; a prefix that ends in `</s>` imposes all words.
+        lengths: (B,) number of imposed words; all P when None.
     """
 
     per_sentence = ("words", "lengths")
@@ -214,7 +214,7 @@ class Prefix(Scorer):
         )
 
     def suppressed(self, states, position, vocabulary_size):
-        # A place more, for a prefix of no words.
+        # One column more, in case the prefix has no words.
         words = ops.pad(self.words, [(0, 0), (0, 1)])
         imposed = words[:, ops.minimum(position, ops.shape(words)[1] - 1)]
         others = ops.arange(vocabulary_size, dtype="int32") != imposed[:, None]
@@ -222,22 +222,22 @@ class Prefix(Scorer):
 
 
 class NoRepeatedNgrams(Scorer):
-    """Forbids every n-gram of words that a hypothesis has already.
+    """Ban on n-grams of words that a hypothesis already has.
 
     Args:
-        size: n, 1 or more; or one for each sentence, (B,), where 0 forbids
-            nothing and no one is above `MAX_SIZE`.
+        size: n, at least 1; or one n per sentence, (B,), where 0 forbids
+            nothing and none may exceed `MAX_SIZE`.
 
     Raises:
         ValueError: for a number below 1.
     """
 
     per_sentence = ("size",)
-    MAX_SIZE = 8  # of sizes that are not known before the search
+    MAX_SIZE = 8  # the largest n that a tensor of sizes may have
 
     def __init__(self, size):
         if isinstance(size, numbers.Integral):
-            size = int(size)  # NumPy's integers are no `int`
+            size = int(size)  # NumPy's integers are not `int`s
         if isinstance(size, int) and size < 1:
             raise ValueError(
                 f"`size` must be 1 or more. Received: size={size}. Leave the "
@@ -246,7 +246,7 @@ class NoRepeatedNgrams(Scorer):
         self.size = column(size)
 
     def start(self, batch, source_length, max_steps):
-        # After the last word stands what no word is.
+        # -1, which is no word, fills the places after the last word.
         return [ops.full((batch, 1, max_steps + 1), -1, dtype="int32")]
 
     def add(self, states, words, position):
@@ -254,12 +254,12 @@ class NoRepeatedNgrams(Scorer):
         return [ops.where(places == position, words[..., None], states[0])]
 
     def suppressed(self, states, position, vocabulary_size):
-        # (B, K, T), `position` words in each row.
+        # (B, K, T), with `position` words in each row.
         (words,) = states
         places = ops.arange(ops.shape(words)[2], dtype="int32")
         size = ops.reshape(ops.cast(self.size, "int32"), (-1, 1, 1))
         known = self.size if isinstance(self.size, int) else self.MAX_SIZE
-        # Places where an n-gram ended that begins with the last n - 1 words.
+        # Last places of earlier n-grams that begin with the last n - 1 words.
         repeats = (places < position) & (size > 0)
         for back in range(1, known):
             at = ops.maximum(position - back, 0)
@@ -270,9 +270,9 @@ class NoRepeatedNgrams(Scorer):
 
 
 class AllScorers(PerSentence):
-    """Several scorers as one, for the loop of a search.
+    """Several scorers combined into one, for the search loop.
 
-    What they keep is a list of the lists of each.
+    The combined state is a list with the list of states of each scorer.
     """
 
     per_sentence = ("scorers",)
@@ -300,7 +300,7 @@ class AllScorers(PerSentence):
 
     @staticmethod
     def where(active_mask, kept, before):
-        """New states where the mask (B, 1) or (B, K) is True, else the old."""
+        """Take new states where the mask (B, 1) or (B, K) is set, else old."""
 
         def chosen(new, old):
             shape = ops.shape(active_mask) + (1,) * (len(new.shape) - 2)
@@ -329,7 +329,7 @@ class AllScorers(PerSentence):
 
     @property
     def reranks(self):
-        """True if any scorer reranks; (B,) booleans if sentences differ."""
+        """Whether any scorer reranks; (B,) booleans if sentences differ."""
         each = [scorer.reranks for scorer in self.scorers]
         if any(isinstance(x, bool) and x for x in each):
             return True
@@ -361,7 +361,7 @@ def _any(tensors):
 
 
 def marked_words(words, vocabulary_size):
-    """Boolean (B, K, V), True at the words (B, K, N); -1 marks nothing.
+    """Return a (B, K, V) mask of the words (B, K, N); -1 marks nothing.
 
     Example:
     >>> import numpy as np
@@ -370,7 +370,7 @@ def marked_words(words, vocabulary_size):
     [[[False, False, True]]]
     """
     batch, k, count = ops.shape(words)
-    size = vocabulary_size + 1  # the first place is that of -1
+    size = vocabulary_size + 1  # the first column stands for -1
     rows = ops.arange(batch * k, dtype="int32")[:, None]
     index = rows * size + ops.reshape(words + 1, (batch * k, count))
     marks = ops.segment_sum(

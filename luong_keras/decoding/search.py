@@ -1,18 +1,18 @@
-"""The loop of every search, and the backtracking of its hypotheses.
+"""The search loop of all strategies, and the backtracking of its hypotheses.
 
-The step function is described in `model_step.py`; `ModelStep` makes one of
-a Keras model.
+`model_step.py` describes the step function; `ModelStep` makes one from a
+Keras model.
 
-What chooses the words is a `DecodingStrategy` (`Greedy`, `Beam`, `Sampling`,
-or your own); what changes the ranks of words and hypotheses
-are `Scorer`s (`scorers.py`). The loop carries what both keep of a hypothesis.
+A `DecodingStrategy` chooses the words (`Greedy`, `Beam`, `Sampling`, or a
+user-defined one). `Scorer`s (`scorers.py`) change the ranks of words and
+hypotheses. The loop carries the states of both.
 
 Finished sentences leave the batch: when less than three quarters of its
-sentences continue, the search keeps only those. Step, strategy and scorers
-must be `PerSentence`s for that, which know what of theirs belongs to a
-sentence; those of this library are. A plain function as a step, and a strategy
-or scorer of your own that names nothing, keep the batch as it is. JAX, whose
-shapes cannot depend on values, keeps it too.
+sentences continue, the search keeps only those. For that, step, strategy and
+scorers must be `PerSentence`s, which name their attributes that have one row
+per sentence; all classes of this library do. With a plain function as a step,
+or with a user-defined strategy or scorer that names nothing, the batch keeps
+its size. It also keeps it on JAX, where shapes cannot depend on values.
 """
 
 import copy
@@ -44,7 +44,7 @@ from luong_keras.ops import masking
 from luong_keras.ops.batch_compaction import PerSentence, put_rows, take_rows
 from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
-# A smaller share of sentences that continue leaves the others behind.
+# The batch is compacted when fewer sentences than this share continue.
 LEAST_SHARE = 0.75
 
 
@@ -60,33 +60,33 @@ def search(
     eos_id=EOS_ID,
     pad_id=PAD_ID,
 ) -> Hypotheses:
-    """Translates B sentences.
+    """Translate B sentences.
 
     Args:
-        step: a function of (ids, states, position) that returns logits (B,
-            K, V), new states and attention weights (B, K, S), or None for
-            them; `ModelStep(model)` where a Keras model decodes. K is 1 in
-            the first step, then that of the strategy.
-        states: its first states, a list or any nested structure of (B, ...),
-            which the step gets as (B, K, ...); [] for none.
-        strategy: what chooses the words.
-        max_lengths: (B,) most symbols of each sentence, `</s>` counted.
-        max_steps: the largest of them, the length of the result; a smaller
-            number cuts longer translations, as `max_lengths` does.
-        min_lengths: (B,) fewest words before `</s>` is allowed; 1 when None.
-        scorers: `Scorer`s; what they add is summed, their ranks follow each
-            other in the given order.
-        bos_id: the id the decoder reads first.
+        step: function of (ids, states, position) that returns logits (B, K,
+            V), new states and attention weights (B, K, S), or None instead
+            of the weights; `ModelStep(model)` for a Keras model. K is 1 in
+            the first step, then the K of the strategy.
+        states: list or any nested structure of (B, ...), the first states,
+            which the step receives as (B, K, ...); [] for none.
+        strategy: `DecodingStrategy` that chooses the words.
+        max_lengths: (B,) maximum number of symbols, including `</s>`.
+        max_steps: the largest of `max_lengths`, the length of the result; a
+            smaller number cuts longer translations, as `max_lengths` does.
+        min_lengths: (B,) minimum number of words before `</s>`; 1 when None.
+        scorers: `Scorer`s; their bonuses are summed, and they change the
+            ranks of hypotheses in the given order.
+        bos_id: the id that the decoder reads first.
         eos_id: the id that ends a sentence.
         pad_id: the id after the last word of the result.
 
     Returns:
-        `Hypotheses`, the best first, as many as the strategy keeps.
+        `Hypotheses`, the best first, as many as the strategy returns.
 
     Raises:
-        ValueError: for lengths that are not one of each sentence, a model
-            that is no step function, a step that returns other shapes, an id
-            outside the vocabulary, or a strategy or scorer that is none.
+        ValueError: for lengths that are not (B,), a model instead of a step
+            function, a step that returns other shapes, an id outside the
+            vocabulary, or a strategy or scorer of another type.
 
     Example:
     >>> import numpy as np
@@ -125,7 +125,7 @@ def search(
 
 
 def check_search(strategy, scorers):
-    """Checks the strategy and the scorers; returns the scorers as a list."""
+    """Check the strategy and the scorers; return the scorers as a list."""
     check_kinds("strategy=Beam(4)", DecodingStrategy, [strategy])
     return check_kinds("scorers=[NoRepeatedNgrams(3)]", Scorer, scorers)
 
@@ -142,7 +142,7 @@ class _Running(NamedTuple):
 
     @classmethod
     def after(cls, output, scorer_states, states):
-        """The output of a step, for the next one."""
+        """Build the loop state from the output of a step."""
         words, _, scores, unfinished, strategy_state = output
         return cls(
             words, scores, unfinished, strategy_state, scorer_states, states
@@ -150,7 +150,7 @@ class _Running(NamedTuple):
 
 
 class _Loop(PerSentence):
-    """The arguments of one search, and its parts."""
+    """The loop of one search, with its arguments."""
 
     per_sentence = (
         "step",
@@ -168,7 +168,7 @@ class _Loop(PerSentence):
         self.min_lengths, self.max_lengths = limits
         self.max_steps = max_steps
         self.bos_id, self.eos_id, self.pad_id = special_ids
-        # Of these sentences in the whole batch; None for all of it.
+        # Indices of the sentences in the whole batch; None for all.
         self.places = None
 
     def run(self, states):
@@ -194,9 +194,9 @@ class _Loop(PerSentence):
         return self.has_rows and keras.backend.backend() != "jax"
 
     def _in_rounds(self, t, running, history):
-        """All steps, each with no more sentences than it takes.
+        """Run all steps in rounds, each only with unfinished sentences.
 
-        A round ends when too many of its sentences have.
+        A round ends when fewer than three quarters of them are unfinished.
         """
         batch = ops.shape(running.unfinished)[0]
         loop = copy.copy(self)
@@ -213,10 +213,10 @@ class _Loop(PerSentence):
         return ops.while_loop(self._continues, body, (t, running, history))
 
     def _continues(self, t, running, _):
-        """Returns whether the loop continues.
+        """Test whether the loop continues.
 
-        It ends when all sentences have finished. Where finished ones can leave
-        the batch, it ends when enough of them have.
+        It ends when all sentences have finished. If finished sentences can
+        leave the batch, a round ends when enough of them have finished.
         """
         unfinished = running.unfinished
         inside = t < self.max_steps
@@ -245,7 +245,7 @@ class _Loop(PerSentence):
         )
 
     def _start(self, states):
-        """Step 0: the only hypothesis, without a word, becomes K.
+        """Run step 0, which expands the empty hypothesis to K hypotheses.
 
         Also returns the attention weights (B, K, S).
         """
@@ -273,7 +273,7 @@ class _Loop(PerSentence):
         return _Running.after(output, scorer_states, states), weights
 
     def _history(self, words, weights):
-        """Room for what every step leaves, with that of step 0."""
+        """Allocate the buffers for the results of all steps; write step 0."""
         size = self.max_steps + 1
         batch, k = ops.shape(words)[0], self.strategy.num_hypotheses
         room = ops.zeros(
@@ -287,7 +287,7 @@ class _Loop(PerSentence):
         return write_rows(history, 0, rows)
 
     def _advance(self, t, running, history):
-        """Step t: every live hypothesis has t words."""
+        """Run step t, in which each live hypothesis has t words."""
         logits, states, weights = call_step(
             self.step, running.words, running.states, t
         )
@@ -312,10 +312,10 @@ class _Loop(PerSentence):
 
 
 def write_rows(buffers, t, rows, places=None):
-    """Buffers (T, B, ...) with the rows (R, ...) of step t at `places` (R,).
+    """Write rows (R, ...) of step t into buffers (T, B, ...) at `places` (R,).
 
-    Without `places` R is B. The buffers keep their types; one without columns
-    has no room, and TensorFlow would refuse to write nothing.
+    Without `places` R is B. The buffers keep their dtypes. A buffer without
+    columns is returned unchanged: TensorFlow refuses to write empty rows.
     """
     t = ops.convert_to_tensor(t, "int32")
     if places is None:
@@ -332,33 +332,32 @@ def write_rows(buffers, t, rows, places=None):
 
 
 def follow_backpointers(history, parent, lengths, ends, steps, pad_id):
-    """Words (B, N, T) and weights (B, N, T, S) along the parents.
+    """Return words (B, N, T) and weights (B, N, T, S) along the parents.
 
     Args:
-        history: the words, the parents and the weights of every step, (T, B,
+        history: the words, the parents and the weights of all steps, (T, B,
             K, ...) each; without parents, each hypothesis stayed in its slot.
-        parent: (B, N) the slot in which each hypothesis lived when it had
-            `lengths` words.
-        lengths: (B, N).
-        ends: (B, N) the step that produced `</s>`, or -1.
-        steps: how many there were.
+        parent: (B, N) slot of each hypothesis when it had `lengths` words.
+        lengths: (B, N) number of words.
+        ends: (B, N) step that produced `</s>`, or -1.
+        steps: number of steps.
         pad_id: the id after the last word.
     """
     words, *parents, weights = history
     size, batch, k = ops.shape(words)
-    # slots[t]: where the hypothesis lived when it had t words.
+    # slots[t]: the slot of the hypothesis when it had t words.
     slots = ops.repeat(parent[None], size + 1, axis=0)
     if parents:
         slots = _slots(slots, parents[0], parent, lengths, steps)
     slots = ops.transpose(slots, (1, 2, 0))
-    # From (T, B, K), of the slots and steps that each hypothesis has.
+    # Take from (T, B, K) the slots and steps of each hypothesis.
     times = ops.arange(size, dtype="int32")
     sentences = ops.arange(batch, dtype="int32")[:, None, None]
     first = (times * batch + sentences) * k
     inside = times < lengths[..., None]
     ids = ops.take(ops.reshape(words, (-1,)), first + slots[..., 1:])
     ids = ops.where(inside, ids, pad_id)
-    # The weights of step t belong to the slots before its reordering.
+    # The weights of step t belong to the slots before step t reorders them.
     rows = ops.reshape(weights, (size * batch * k, ops.shape(weights)[-1]))
     alignments = ops.take(rows, first + slots[..., :-1], axis=0)
     wanted = inside | (times == ends[..., None])
@@ -367,7 +366,7 @@ def follow_backpointers(history, parent, lengths, ends, steps, pad_id):
 
 
 def _slots(slots, parents, last, lengths, steps):
-    """`slots` (T + 1, B, N) with the places before the `last`."""
+    """Fill `slots` (T + 1, B, N) with the slots that precede the `last`."""
 
     def body(t, slot, slots):
         (before,) = gather_beams([parents[t]], slot)

@@ -1,4 +1,4 @@
-"""Decoding strategies: what chooses the words of a search."""
+"""Decoding strategies, which choose the words of a search."""
 
 from typing import Any, NamedTuple
 
@@ -13,15 +13,15 @@ class Hypotheses(NamedTuple):
     """The n best translations of each of B sentences, the best first.
 
     Attributes:
-        ids: (B, N, T) int32 words, `</s>` left out, padded with `<pad>`.
+        ids: (B, N, T) int32 words without `</s>`, padded with `<pad>`.
         lengths: (B, N) int32 number of words.
-        scores: (B, N) log-probability of the words and `</s>`; divided by
-            the length where the search normalises. A hypothesis cut at the
-            maximum length has none for `</s>`. `-inf` marks an empty rank.
+        scores: (B, N) log-probability of the words and `</s>`, divided by
+            the length if the search normalises. For a hypothesis cut at the
+            maximum length, `</s>` is not counted. `-inf` marks an empty rank.
         alignments: (B, N, T, S) attention weights of the step that produced
-            each word, after the softmax; the row after the last word is that
-            of `</s>`, where the hypothesis has one. S is 0 where the step
-            has no attention.
+            each word, after the softmax. The row after the last word belongs
+            to `</s>`, if the hypothesis has it. S is 0 if the step has no
+            attention.
     """
 
     ids: Any
@@ -34,16 +34,16 @@ class StepState(NamedTuple):
     """The inputs of a decoding strategy at one step.
 
     Attributes:
-        position: of the step, 0-based: the words that hypotheses have.
-        logits: (B, K, V) of the next word; K is 1 at position 0.
-        scores: (B, K) of the hypotheses so far.
-        unfinished: (B,) boolean, the sentences that have not stopped.
-        min_lengths: (B,) fewest words before `</s>` is allowed.
-        max_lengths: (B,) most symbols, `</s>` counted.
-        scorers: all of them, as one.
-        scorer_states: what the scorers keep of each hypothesis.
+        position: 0-based position, the number of words of each hypothesis.
+        logits: (B, K, V) logits of the next word; K is 1 at position 0.
+        scores: (B, K) scores of the hypotheses so far.
+        unfinished: (B,) boolean mask of the sentences that have not stopped.
+        min_lengths: (B,) minimum number of words before `</s>` is allowed.
+        max_lengths: (B,) maximum number of symbols, including `</s>`.
+        scorers: the scorers, combined into one.
+        scorer_states: the states that the scorers keep per hypothesis.
         eos_id: the id that ends a sentence.
-        pad_id: the id that a hypothesis reads when it has ended.
+        pad_id: the id that a finished hypothesis reads.
     """
 
     position: Any
@@ -59,27 +59,27 @@ class StepState(NamedTuple):
 
     @property
     def vocabulary_size(self):
-        """V; a tensor where the words are those of a shortlist."""
+        """V; a tensor if a shortlist restricts the words."""
         return ops.shape(self.logits)[-1]
 
     @property
     def suppressed(self):
-        """Words that the scorers forbid, as (B, K, V) or one that fits."""
+        """Mask of forbidden words, broadcastable to (B, K, V), or None."""
         return self.scorers.suppressed(
             self.scorer_states, self.position, self.vocabulary_size
         )
 
     @property
     def bonus(self):
-        """Addend of log-probabilities (B, K, V) by the scorers, or None."""
+        """Addend of the log-probabilities (B, K, V), or None."""
         return self.scorers.bonus(
             self.scorer_states, self.position, self.vocabulary_size
         )
 
     def final(self, scores, parents):
-        """Final scores of hypotheses (B, N) that end at this step.
+        """Compute the final scores of hypotheses (B, N) that end here.
 
-        `parents` (B, N) are those that they continue.
+        `parents` (B, N) are the hypotheses that they continue.
         """
         length = ops.reshape(self.position + 1, (1, 1))
         return self.scorers.final(scores, length, self.scorer_states, parents)
@@ -89,13 +89,13 @@ class StepOutput(NamedTuple):
     """The output of a decoding strategy at one step.
 
     Attributes:
-        words: (B, K) that the hypotheses end with now.
-        parents: (B, K) the places of what they continue; None where every
-            hypothesis stays in its place.
-        scores: (B, K) of the hypotheses.
-        unfinished: (B,) boolean, the sentences that continue.
-        strategy_state: whatever else the strategy carries, a nested tuple of
-            tensors; of a strategy with `per_sentence`, (B, ...) each.
+        words: (B, K) last words of the hypotheses.
+        parents: (B, K) slots of the hypotheses that they continue; None if
+            each hypothesis stays in its slot.
+        scores: (B, K) scores of the hypotheses.
+        unfinished: (B,) boolean mask of the sentences that continue.
+        strategy_state: nested tuple of tensors, the other state of the
+            strategy; (B, ...) each for a strategy with `per_sentence`.
     """
 
     words: Any
@@ -109,10 +109,10 @@ class FinalHypotheses(NamedTuple):
     """The result of a decoding strategy, N hypotheses, the best first.
 
     Attributes:
-        ranking: (B, N) the scores that order them; `-inf` for empty ranks.
-        slots: (B, N) where each lived when it had its last word.
-        lengths: (B, N) the number of words.
-        ends: (B, N) the position whose step produced `</s>`, or -1.
+        ranking: (B, N) scores that rank the hypotheses; `-inf` if empty.
+        slots: (B, N) slot of each hypothesis when it had its last word.
+        lengths: (B, N) number of words.
+        ends: (B, N) position of the step that produced `</s>`, or -1.
     """
 
     ranking: Any
@@ -122,56 +122,56 @@ class FinalHypotheses(NamedTuple):
 
 
 class DecodingStrategy(PerSentence):
-    """Base class of what chooses the words of a search.
+    """Base class of decoding strategies, which choose the words of a search.
 
     A subclass implements `initialize`, `step` and `finalize`.
 
     Attributes:
-        num_hypotheses: K, the hypotheses that each sentence has.
-        reorders: whether hypotheses change their places from step to step.
-        per_sentence: the names of the attributes that have a row for each
-            sentence, as in `Scorer`.
+        num_hypotheses: K, the number of hypotheses per sentence.
+        reorders: whether hypotheses change their slots from step to step.
+        per_sentence: the names of the attributes with one row per sentence,
+            as in `Scorer`.
     """
 
     num_hypotheses = 1
     reorders = False
 
     def active_mask(self, state: StepState, strategy_state):
-        """The hypotheses that are still continued, (B, 1) or (B, K).
+        """Return a mask of the unfinished hypotheses, (B, 1) or (B, K).
 
-        The scorer states of the others stay as they are.
+        The scorer states of finished hypotheses do not change.
         """
         return state.unfinished[:, None]
 
     def initialize(self, state: StepState) -> StepOutput:
-        """Continues the empty hypothesis to K hypotheses of one word."""
+        """Expand the empty hypothesis to K hypotheses of one word."""
         raise NotImplementedError
 
     def step(self, state: StepState, strategy_state) -> StepOutput:
-        """Continues K hypotheses by one word.
+        """Continue K hypotheses by one word.
 
         Args:
-            state: of this step.
-            strategy_state: that of the step before.
+            state: the inputs of this step.
+            strategy_state: the strategy state of the previous step.
         """
         raise NotImplementedError
 
     def finalize(self, state: StepState, strategy_state) -> FinalHypotheses:
-        """Orders the hypotheses after the last step.
+        """Rank the hypotheses after the last step.
 
-        `state` has the position after it, and no logits.
+        `state` has the position after the last step, and no logits.
         """
         raise NotImplementedError
 
 
 class IndependentSampler(DecodingStrategy):
-    """K hypotheses that do not compete.
+    """Base class of strategies whose K hypotheses do not compete.
 
-    A subclass implements `pick`, which chooses the next word of each.
+    A subclass implements `pick`, which chooses the next words.
 
     Args:
         count: K.
-        counts: (B,) how many of them each sentence has; K when None.
+        counts: (B,) number of hypotheses of each sentence; K when None.
     """
 
     def __init__(self, count=1, counts=None):
@@ -179,15 +179,15 @@ class IndependentSampler(DecodingStrategy):
         self.counts = column(counts)
 
     def pick(self, state: StepState, barred):
-        """The next word of every hypothesis.
+        """Choose the next word of each hypothesis.
 
         Args:
-            state: with logits (B, K, V).
-            barred: (B, 1) where `</s>` is not allowed yet.
+            state: the inputs of this step, with logits (B, K, V).
+            barred: (B, 1) mask, True if `</s>` is not allowed yet.
 
         Returns:
-            What is added to the scores and the words, (B, K) each. Where no
-            word is allowed, `NEVER` of `top_words.py` is added, -1e30.
+            The addends of the scores, and the words, (B, K) each. If no word
+            is allowed, the addend is `NEVER` of `top_words.py`, -1e30.
         """
         raise NotImplementedError
 
@@ -232,18 +232,18 @@ class IndependentSampler(DecodingStrategy):
         maximum = state.max_lengths[:, None]
         places = ops.arange(self.num_hypotheses, dtype="int32")
         slots = ops.zeros_like(lengths) + places
-        # What ended before its limit has the symbol `</s>` too.
+        # Hypotheses that end before the limit also have the symbol `</s>`.
         symbols = ops.minimum(lengths + 1, ops.maximum(maximum, 1))
         ranking = state.scorers.final(
             state.scores, symbols, state.scorer_states, slots
         )
         ends = ops.where(lengths < maximum, lengths, -1)
-        # Not where a step allowed no word.
+        # A hypothesis does not count if a step allowed no word.
         counted = state.scores > NEVER / 2
         counts = self.num_hypotheses
         if self.counts is not None:
             counts = ops.cast(self.counts, "int32")[:, None]
-        # Of a sentence without room for a word there is one.
+        # A sentence without room for a word has one hypothesis.
         counted = counted & (places < ops.where(maximum > 0, counts, 1))
         ranking = ops.where(counted, ranking, -float("inf"))
         lengths = ops.where(counted, lengths, 0)

@@ -1,7 +1,7 @@
 """The most probable words of a large vocabulary, and their probabilities.
 
-A step of a search asks for a few words of tens of thousands. Neither the
-order nor the log-probabilities of all the others are computed for that.
+A search step needs a few words out of tens of thousands. The other words are
+neither sorted nor given log-probabilities.
 """
 
 from keras import backend, ops, tree
@@ -9,27 +9,27 @@ from keras import backend, ops, tree
 from luong_keras.ops import masking
 from luong_keras.ops.masking import PLACE_DTYPE
 
-# A finite stand-in of -inf: sums of it with real scores stay ordered.
+# A finite substitute for -inf: its sums with real scores stay ordered.
 NEVER = -1e30
-# Words whose maximum is taken before anything is sorted.
+# Words per block; the maximum of each block is taken before sorting.
 BLOCK = 64
 
 
 def top_words(logits, count, suppressed=None, bonus=None):
-    """The `count` most probable words: their log-probabilities and ids.
+    """Return log-probabilities and ids of the `count` most probable words.
 
     Args:
-        logits: (B, K, V); V may be unknown until the graph runs.
-        count: how many words, N, at most V.
-        suppressed: boolean, broadcastable to (B, K, V): words that come last,
-            whatever their probability. None bars no word.
-        bonus: what is added to log-probabilities, broadcastable to
-            (B, K, V), or None.
+        logits: (B, K, V) logits; V may be unknown until the graph runs.
+        count: N, the number of words, at most V.
+        suppressed: boolean mask, broadcastable to (B, K, V), of words that
+            rank last, whatever their probability; None for no word.
+        bonus: addend of the log-probabilities, broadcastable to (B, K, V),
+            or None.
 
     Returns:
         log-probabilities, in at least float32, and int32 ids, (B, K, N)
-        each, the best first and of equals the lowest id. The probabilities
-        are those among all words, the suppressed ones too.
+        each, the best first; of equal words, the lowest id first. The
+        probabilities are normalised over all words, including suppressed.
 
     Example:
     >>> import numpy as np
@@ -40,8 +40,8 @@ def top_words(logits, count, suppressed=None, bonus=None):
     [1, 2]
     """
     logits = masking.upcast(ops.convert_to_tensor(logits))
-    # log p(w) = l(w) - l(best) + log p(best): one pass over the vocabulary,
-    # where log_softmax would take several and write its result.
+    # log p(w) = l(w) - l(best) + log p(best): one pass over the vocabulary;
+    # log_softmax would take several and write its result.
     highest = ops.log(ops.max(ops.softmax(logits), axis=-1, keepdims=True))
     if suppressed is None and bonus is None:
         values, words = top_k(logits, count)
@@ -56,22 +56,22 @@ def top_words(logits, count, suppressed=None, bonus=None):
 
 
 def at_most(count, size):
-    """No more than the words of a vocabulary.
+    """Limit a count to the size of the vocabulary.
 
-    One whose size is a tensor has words enough.
+    A size that is a tensor is assumed to be large enough.
     """
     return min(count, size) if isinstance(size, int) else count
 
 
 def top_k(values, k):
-    """`largest` over the last axis of (B, K, V), faster where V is large.
+    """Compute `largest` over the last axis of (B, K, V), faster for large V.
 
-    What is among the k largest values lies in one of the k blocks of largest
-    maximum; equal values count as larger where their index is lower, as
-    they do in `largest`. So the result is the same, int32 indices.
+    The k largest values lie in the k blocks with the largest maxima. Of equal
+    values, the one at the lower index counts as larger, as in `largest`.
+    Therefore the result is the same, with int32 indices.
     """
     size = ops.shape(values)[-1]
-    # Else the candidates are about as many as the values.
+    # With few values, blocks would leave about as many candidates.
     if isinstance(size, int) and size <= 4 * BLOCK * k:
         found, index = largest(values, k)
         return found, ops.cast(index, "int32")
@@ -88,7 +88,7 @@ def top_k(values, k):
     values = ops.reshape(values, (-1, BLOCK))
     highest = ops.reshape(ops.max(values, axis=-1), (-1, blocks))
     _, chosen = largest(highest, k)
-    # In the order of the vocabulary, so that of equals the first is found.
+    # In the order of the vocabulary, to find the first of equal values.
     chosen = ops.sort(ops.cast(chosen, PLACE_DTYPE), axis=-1)
     candidates = ops.take(values, flat_rows(chosen, blocks), axis=0)
     found, index = largest(ops.reshape(candidates, (-1, k * BLOCK)), k)
@@ -100,13 +100,13 @@ def top_k(values, k):
 
 
 def largest(values, count):
-    """`ops.top_k`: of equal values the one at the lowest place comes first.
+    """Compute `ops.top_k`, with equal values in the order of their places.
 
-    On torch that of Keras takes equal ones in any order.
+    On torch, `ops.top_k` returns equal values in any order.
 
     Args:
-        values: (..., N).
-        count: how many, at most N.
+        values: (..., N) values.
+        count: the number of values to return, at most N.
 
     Returns:
         The values and their places, (..., count) each.
@@ -125,10 +125,10 @@ def largest(values, count):
 
 
 def gather_beams(tensors, order):
-    """Rows of every tensor (B, N, ...) at order (B, M): (B, M, ...) each.
+    """Gather the rows at `order` (B, M) from tensors (B, N, ...).
 
-    `tensors` is a list or any nested structure of them. One gather of whole
-    rows, where `ops.take_along_axis` would gather number by number.
+    `tensors` is a list or any nested structure of tensors. Whole rows are
+    gathered; `ops.take_along_axis` would gather number by number.
 
     Example:
     >>> import numpy as np
@@ -148,7 +148,7 @@ def gather_beams(tensors, order):
 
 
 def flat_rows(order, count):
-    """Indices in (B · N, ...) of the rows `order` (B, M) of (B, N, ...)."""
+    """Return indices into (B · N, ...) of rows `order` (B, M), N = `count`."""
     first = ops.arange(ops.shape(order)[0], dtype=PLACE_DTYPE)
     first = first * ops.cast(count, PLACE_DTYPE)
     return ops.cast(order, PLACE_DTYPE) + first[:, None]

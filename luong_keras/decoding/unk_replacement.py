@@ -1,4 +1,4 @@
-"""Unknown words replaced by the source words they are aligned to.
+"""Replacement of unknown words by the source words aligned to them.
 
 Luong et al. (2015), section 4.2, after Luong et al. (2015b, "Addressing the
 Rare Word Problem in Neural Machine Translation").
@@ -10,15 +10,15 @@ from luong_keras.special_tokens import UNK_ID
 
 
 def copied_positions(ids, alignments, step="produces"):
-    """Source positions of unknown words; -1 for every other word.
+    """Return the source positions of unknown words, -1 for other words.
 
-    ids (..., T), alignments (..., T, S). The position is that of the largest
-    attention weight, the first of equals: with `step="produces"` in the step
-    that produced the word; with `"reads"` in the next one, which reads it, as
-    in the authors' program. Where that step has no weights, as after the last
-    word of a translation that was cut, the step that produced the word
-    counts. Without any weights there is nothing to copy: -1. Returns int32
-    (..., T).
+    `ids` is (..., T), `alignments` (..., T, S), the result int32 (..., T). The
+    position is that of the largest attention weight, the first of equal ones.
+    With `step="produces"`, the step that produced the word counts; with
+    `"reads"`, the next step, which reads the word, as in the authors' program.
+    If the next step has no weights, as after the last word of a translation
+    that was cut, the step that produced the word counts. Without any weights
+    nothing can be copied, and the position is -1.
     """
     weights = alignments
     if step == "reads":

@@ -1,7 +1,7 @@
-"""Scores of translations and alignments, and their plots.
+"""Scores of translations, and plots of scores and alignments.
 
-`translation_scores` scores a corpus, `length_analysis` by sentence length,
-`metrics` has what chooses the best epoch of a training run,
+`translation_scores` scores a corpus, `length_analysis` groups the score by
+sentence length, `metrics` selects the best epoch of a training run,
 `minimum_bayes_risk` chooses among samples, and `plots` draws alignments and
 length analyses.
 """

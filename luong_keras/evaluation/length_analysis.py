@@ -1,7 +1,7 @@
 """BLEU of groups of sentences with similar lengths.
 
-Attention is expected to keep its quality on long sentences; this is the
-analysis that shows it.
+Attention should keep the quality on long sentences; this analysis shows
+whether it does.
 """
 
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ from luong_keras.tables import counted
 class LengthGroup(NamedTuple):
     """A group of sentences and its BLEU.
 
-    `low` and `high` are the group's limits, both included; `high` is None
-    in the last group, which has no upper limit.
+    `low` and `high` are the limits of the group, both included; `high` is
+    None in the last group, which has no upper limit.
     """
 
     low: int
@@ -37,14 +37,14 @@ def bleu_by_length(
     tokenize: str = "13a",
     lowercase: bool = False,
 ) -> list[LengthGroup]:
-    """Scores each group of sentences with similar source lengths.
+    """Score each group of sentences with similar source lengths.
 
     Args:
         lengths: number of words of each source sentence.
         hypotheses: translations.
-        references: one a translation, or a list of several for each.
+        references: one reference per translation, or a list of several.
         limits: greatest length of each group, in rising order; one more
-            group takes the longer sentences.
+            group contains the longer sentences.
         tokenize: as in `corpus_bleu`.
         lowercase: as in `corpus_bleu`.
 

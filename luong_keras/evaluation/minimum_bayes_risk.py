@@ -1,4 +1,4 @@
-"""The translation that the others agree with most."""
+"""Choice of the translation that the other translations agree with most."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ UTILITIES = ("chrf", "bleu")
 
 
 def minimum_bayes_risk(texts: Sequence[str], utility: str = "chrf") -> int:
-    """Chooses among translations of one sentence.
+    """Choose the translation of one sentence with the least expected loss.
 
-    Of samples from a model, the one with the largest mean utility, all being
-    taken as references: the least expected loss (Kumar and Byrne 2004; on
-    samples, Eikema and Aziz 2020). A model's most probable translation is
-    often a poor one; what many samples are like seldom is.
+    It has the largest mean utility with all translations, such as samples
+    from a model, as references (Kumar and Byrne 2004; for samples, Eikema and
+    Aziz 2020). The most probable translation of a model is often poor; one
+    that resembles many samples seldom is.
 
     Args:
-        texts: the translations, equal ones as often as they were drawn.
-        utility: `"chrf"` or `"bleu"`, of sentences, by sacreBLEU.
+        texts: the translations, each as often as it was drawn.
+        utility: `"chrf"` or `"bleu"`, the sentence score of sacreBLEU.
 
     Returns:
-        The place of the chosen one, the first of equals.
+        The place of the chosen translation, the first of equal ones.
 
     Raises:
-        ValueError: for an unknown utility, or where there is no text.
+        ValueError: for an unknown utility, or without texts.
 
     Example:
         >>> minimum_bayes_risk(["ein Haus", "das Haus", "das Auto", "das Haus"])

@@ -1,7 +1,7 @@
 """Plots of alignments and of BLEU by length, and the fonts for them.
 
-What is written to a file, or drawn into given axes, uses no pyplot: it changes
-no global state and needs no display.
+Plots that are written to a file, or drawn into given axes, do not use pyplot:
+they change no global state and need no display.
 """
 
 from __future__ import annotations
@@ -37,18 +37,17 @@ def plot_alignment(
     links: Sequence[tuple[int, int]] = (),
     ax: Axes | None = None,
 ) -> Axes:
-    """Draws attention weights as a matrix, source across, target down.
+    """Draw attention weights as a matrix, source across, target down.
 
     Args:
-        source_tokens: source words, S of them.
-        target_tokens: target words, T of them.
-        weights: attention weights (T, S); a matrix padded on the right is
-            cut.
-        path: file to write; its suffix chooses the format. Without a file and
-            without `ax`, a notebook shows the drawing.
-        title: title of the plot; one that says what it is when None.
+        source_tokens: S source words.
+        target_tokens: T target words.
+        weights: (T, S) attention weights; padding on the right is cut.
+        path: file to write; its suffix selects the format. Without `path` and
+            without `ax`, a notebook shows the plot.
+        title: title of the plot; "Attention weights" when None.
         links: gold links `(source, target)`, drawn as frames.
-        ax: matplotlib axes to draw into; those of a new figure when None.
+        ax: matplotlib axes to draw into; the axes of a new figure when None.
 
     Returns:
         The axes.
@@ -88,13 +87,13 @@ def alignment_image(
     weights: np.ndarray,
     title: str | None = None,
 ) -> np.ndarray:
-    """Draws attention weights as `plot_alignment`, as an image.
+    """Draw attention weights like `plot_alignment`, but return an image.
 
     Args:
         source_tokens: as in `plot_alignment`.
-        target_tokens: likewise.
-        weights: likewise.
-        title: likewise.
+        target_tokens: as in `plot_alignment`.
+        weights: as in `plot_alignment`.
+        title: as in `plot_alignment`.
 
     Returns:
         (height, width, 4) red, green, blue and opacity, 0 to 255.
@@ -121,19 +120,19 @@ def plot_length_analysis(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draws BLEU over source length, a line a system.
+    """Draw BLEU over source length, one line per system.
 
     Args:
-        systems: groups of `bleu_by_length` under each system's name.
+        systems: system name -> groups of `bleu_by_length`.
         path: file to write, as in `plot_alignment`.
         title: title of the plot.
-        ax: matplotlib axes to draw into; those of a new figure when None.
+        ax: matplotlib axes to draw into; the axes of a new figure when None.
 
     Returns:
         The axes.
 
     Raises:
-        ValueError: if there is no system, or one without groups.
+        ValueError: without systems, or if a system has no groups.
         ImportError: if matplotlib is not installed.
 
     Example:
@@ -160,7 +159,7 @@ def plot_length_analysis(
     ax.set_ylabel("BLEU")
     ax.set_ylim(bottom=0.0)
     ax.grid(alpha=0.3)
-    # As a label, a name with a "_" in front would be left out.
+    # The legend would leave out a label that begins with "_".
     for text, name in zip(ax.legend().get_texts(), systems, strict=True):
         text.set_text(_plain(name))
     ax.set_title(title or "BLEU by source length")
@@ -168,7 +167,7 @@ def plot_length_analysis(
 
 
 def _new_axes(width: float, height: float, shown: bool = False) -> Axes:
-    """The axes of a new figure; a notebook shows it if `shown`."""
+    """Create axes in a new figure, which a notebook shows if `shown`."""
     size: dict[str, Any] = {"figsize": (width, height), "layout": "constrained"}
     with needs("matplotlib"):
         if shown:
@@ -181,12 +180,12 @@ def _new_axes(width: float, height: float, shown: bool = False) -> Axes:
 
 
 def _size(rows: int, columns: int) -> tuple[float, float]:
-    """Width and height in inches of a matrix with words beside it."""
+    """Return width and height in inches of a matrix with its words."""
     return max(1.9 + 0.32 * columns, 3.0), max(1.9 + 0.32 * rows, 2.4)
 
 
 def _cut(weights: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """Drops padding on the right of both axes."""
+    """Drop the padding at the end of both axes."""
     fits = weights.ndim == 2 and min(shape) > 0
     if not fits or weights.shape[0] < shape[0] or weights.shape[1] < shape[1]:
         raise ValueError(
@@ -201,7 +200,7 @@ def _cut(weights: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
 def _label_words(
     axes: Axes, source_tokens: Sequence[str], target_tokens: Sequence[str]
 ) -> None:
-    """Writes the source words above and the target words to the left."""
+    """Write the source words above and the target words to the left."""
     source, target = map(_plain, source_tokens), map(_plain, target_tokens)
     axes.set_xticks(range(len(source_tokens)), [*source], rotation=90)
     axes.set_yticks(range(len(target_tokens)), [*target])
@@ -211,7 +210,7 @@ def _label_words(
 
 
 def _plain(text: str) -> str:
-    """Text in which dollar signs do not start a formula."""
+    """Escape dollar signs, which would start a formula."""
     return text.replace("$", r"\$")
 
 
@@ -223,7 +222,7 @@ def _frame(i: int, j: int) -> Rectangle:
 
 
 def _saved(ax: Axes, path: str | os.PathLike[str] | None) -> Axes:
-    """The same axes, their figure written to a file if there is one."""
+    """Write the figure to `path`, if given, and return the axes."""
     if path is not None:
         figure: Any = ax.figure
         with atomic_path(path) as temporary, without_warnings_of_glyphs():
@@ -231,25 +230,25 @@ def _saved(ax: Axes, path: str | os.PathLike[str] | None) -> Axes:
     return ax
 
 
-# The fonts that matplotlib brings and uses by default.
+# The font that matplotlib contains and uses by default.
 _DEFAULT = "DejaVu Sans"
-# It has a box for every character there is.
+# This font has a box for every character.
 _NO_FONT = "Last Resort"
 _scripts_told: set[str] = set()
 
 
 def fonts_for(text: str) -> tuple[list[str], str]:
-    """The fonts that draw a text, and the characters that none has.
+    """Return the fonts that draw a text, and the characters without a font.
 
-    Matplotlib takes each character from the first font of a list that has it;
-    the list is found among the fonts that are installed.
+    Matplotlib takes each character from the first font of a list that has it.
+    This function selects the list from the installed fonts.
 
     Args:
-        text: what is to be drawn.
+        text: the text to draw.
 
     Returns:
-        The names of the fonts, that of matplotlib first, and the characters
-        that would be drawn as boxes.
+        The names of the fonts, the default font of matplotlib first, and the
+        characters that would be drawn as boxes.
 
     Example:
         >>> fonts_for("Tür, باب")
@@ -268,11 +267,11 @@ def fonts_for(text: str) -> tuple[list[str], str]:
 
 
 def warn_of_boxes(missing: str, what: str) -> None:
-    """Says where characters could not be drawn, once for each script.
+    """Warn of characters that could not be drawn, once per script.
 
     Args:
-        missing: those without a font, by `fonts_for`.
-        what: the drawing.
+        missing: the characters without a font, from `fonts_for`.
+        what: the name of the plot.
     """
     if not missing:
         return
@@ -291,14 +290,14 @@ def warn_of_boxes(missing: str, what: str) -> None:
 
 @contextlib.contextmanager
 def without_warnings_of_glyphs() -> Iterator[None]:
-    """Keeps matplotlib from naming each box that `warn_of_boxes` tells."""
+    """Silence the warnings of matplotlib about characters drawn as boxes."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from font")
         yield
 
 
 def _drawn(text: str) -> set[str]:
-    """Characters that leave a trace on paper."""
+    """Return the visible characters of a text."""
     return {c for c in text if unicodedata.category(c)[0] not in "CZ"}
 
 
@@ -314,13 +313,13 @@ def _characters(path: str) -> frozenset[str]:
 
     try:
         return frozenset(map(chr, get_font(path).get_charmap()))
-    except (RuntimeError, OSError):  # no font after all
+    except (RuntimeError, OSError):  # The file is not a readable font.
         return frozenset()
 
 
 @functools.cache
 def _others() -> list[tuple[str, str]]:
-    """Upright fonts of ordinary weight, those made for all scripts first."""
+    """Return the upright fonts of normal weight, Noto Sans fonts first."""
     from matplotlib.font_manager import fontManager
 
     fonts = {

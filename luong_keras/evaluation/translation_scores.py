@@ -1,4 +1,4 @@
-"""BLEU, chrF and TER of translations, alone and of two systems compared."""
+"""BLEU, chrF and TER of one system, and comparisons of two systems."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 
 from luong_keras.missing_package import needs, private_name
 
-#: One reference a sentence, or for every sentence a list of several.
+#: One reference per sentence, or a list of several references per sentence.
 References = Sequence[str] | Sequence[Sequence[str]]
 
 
 class BleuScore(NamedTuple):
-    """A BLEU score, 0 to 100, and sacreBLEU's signature.
+    """A BLEU score, 0 to 100, and its sacreBLEU signature.
 
     Two scores can be compared only if their signatures are equal.
     """
@@ -24,7 +24,7 @@ class BleuScore(NamedTuple):
 
 
 class TranslationScore(NamedTuple):
-    """A score of a corpus and sacreBLEU's signature."""
+    """A score of a corpus and its sacreBLEU signature."""
 
     metric: str
     score: float
@@ -32,18 +32,18 @@ class TranslationScore(NamedTuple):
 
 
 class PairedScore(NamedTuple):
-    """A score of two systems on the same sentences.
+    """Scores of two systems on the same sentences.
 
     Attributes:
-        metric: its name.
-        first: of the first system.
-        first_interval: half of its 95 % confidence interval.
-        second: of the second system.
-        second_interval: half of its 95 % confidence interval.
-        p_value: how often a difference as large, of either sign, would come
-            of swapping translations of the two systems at random.
-        signature: sacreBLEU's, with the seed, the number of samples of the
-            intervals (`bs`) and of swappings (`ar`).
+        metric: name of the metric.
+        first: score of the first system.
+        first_interval: half width of its 95 % confidence interval.
+        second: score of the second system.
+        second_interval: half width of its 95 % confidence interval.
+        p_value: probability that random swaps of the translations of the two
+            systems give a difference at least as large, of either sign.
+        signature: sacreBLEU signature, with the seed, the number of samples
+            of the intervals (`bs`) and the number of random swaps (`ar`).
     """
 
     metric: str
@@ -61,23 +61,23 @@ def corpus_bleu(
     tokenize: str = "13a",
     lowercase: bool = False,
 ) -> BleuScore:
-    """Scores translations against one or several references each.
+    """Compute BLEU of translations with one or several references each.
 
-    Pass raw text: sacreBLEU does the tokenisation. Pass
-    `tokenize="none"` only to compare with scores of tokenised text, as in
-    older papers; the signature then says so.
+    Pass raw text: sacreBLEU tokenises it. Pass `tokenize="none"` only to
+    compare with scores of tokenised text, as in older papers; the signature
+    then contains it.
 
     Args:
         hypotheses: translations, in the order of `references`.
-        references: one a translation, or a list of several for each.
-        tokenize: sacreBLEU's name of the tokenisation.
+        references: one reference per translation, or a list of several.
+        tokenize: name of the tokenizer in sacreBLEU.
         lowercase: whether case is ignored.
 
     Returns:
         The score and its signature.
 
     Raises:
-        ValueError: if there are no sentences, or not equally many.
+        ValueError: if the lists are empty or of different lengths.
         ImportError: if sacreBLEU is not installed.
 
     Example:
@@ -102,16 +102,16 @@ def translation_scores(
     lowercase: bool = False,
     tokenize: str = "13a",
 ) -> list[TranslationScore]:
-    """BLEU, chrF and TER, each with its signature.
+    """Compute BLEU, chrF and TER, each with its signature.
 
     Args:
         hypotheses: detokenised translations.
-        references: one a hypothesis, or a list of several for each.
+        references: one reference per translation, or a list of several.
         lowercase: whether BLEU and chrF ignore case; TER always does.
-        tokenize: sacreBLEU's name of BLEU's tokenisation.
+        tokenize: name of the tokenizer of BLEU in sacreBLEU.
 
     Raises:
-        ValueError: if there are no sentences, or not equally many.
+        ValueError: if the lists are empty or of different lengths.
         ImportError: if sacreBLEU is not installed.
 
     Example:
@@ -135,17 +135,17 @@ def translation_score(
     lowercase: bool = False,
     tokenize: str = "13a",
 ) -> TranslationScore:
-    """One of these scores.
+    """Compute BLEU, chrF or TER.
 
     Args:
         hypotheses: detokenised translations.
-        references: one a hypothesis, or a list of several for each.
+        references: one reference per translation, or a list of several.
         metric: `"BLEU"`, `"chrF"` or `"TER"`.
         lowercase: as in `translation_scores`.
-        tokenize: likewise.
+        tokenize: as in `translation_scores`.
 
     Raises:
-        ValueError: if there are no sentences, or not equally many.
+        ValueError: if the lists are empty or of different lengths.
         ImportError: if sacreBLEU is not installed.
 
     Example:
@@ -162,14 +162,14 @@ def translation_score(
 def sentence_chrf(
     hypotheses: Sequence[str], references: Sequence[str]
 ) -> list[float]:
-    """The chrF of every sentence.
+    """Compute the chrF of each sentence.
 
-    Of one sentence alone it says more than BLEU, which needs four words in a
-    row.
+    For single sentences chrF is more informative than BLEU, which needs
+    matches of four words in a row.
 
     Args:
         hypotheses: translations.
-        references: one a hypothesis.
+        references: one reference per translation.
 
     Example:
         >>> [round(score) for score in sentence_chrf(["ja", "x"], ["ja", "y"])]
@@ -191,25 +191,24 @@ def paired_test(
     samples: int = 1000,
     tokenize: str = "13a",
 ) -> list[PairedScore]:
-    """Compares two systems by paired approximate randomisation (Riezler 2005).
+    """Compare two systems by paired approximate randomisation (Riezler 2005).
 
     Under the hypothesis that the systems are equally good, their translations
-    of a sentence may change places. The p value is two-sided, and differences
-    that are as large as the observed one count. Confidence intervals are of
-    bootstrap resampling (Koehn, 2004).
+    of a sentence can be swapped. The p value is two-sided; differences equal
+    to the observed one count. The confidence intervals come from bootstrap
+    resampling (Koehn, 2004).
 
     Args:
         first: translations of the first system, the baseline.
-        second: those of the second.
-        references: one for each, or a list of several.
+        second: translations of the second system.
+        references: one reference per translation, or a list of several.
         lowercase: as in `translation_scores`.
-        samples: how many times the sentences are drawn anew, and how many
-            times translations are swapped. The draws are the same every time,
-            SACREBLEU_SEED chooses others.
+        samples: number of bootstrap samples, and number of random swaps. The
+            draws are the same in every call; SACREBLEU_SEED selects others.
         tokenize: as in `translation_scores`.
 
     Raises:
-        ValueError: if there are no sentences, or not equally many.
+        ValueError: if the lists are empty or of different lengths.
         ImportError: if sacreBLEU is not installed.
 
     Example:
@@ -219,7 +218,7 @@ def paired_test(
         >>> round(bleu.second), bleu.first < 60
         (100, True)
 
-        Two translations differ: half of the swappings change nothing.
+        Two translations differ, so half of the swaps change nothing.
 
         >>> round(bleu.p_value, 1)
         0.5
@@ -241,11 +240,11 @@ def paired_test(
     for metric, (name, signature) in zip(
         metrics.values(), signatures.items(), strict=True
     ):
-        # The first column has the names of the systems.
+        # The other column of `scores` has the names of the systems.
         one, other = cast(list[Any], scores[name])
         seed = signature.info["seed"]
         random = np.random.default_rng(None if seed == "none" else int(seed))
-        # sacreBLEU's own randomisation test does not count ties, and its
+        # The randomisation test of sacreBLEU does not count ties, and its
         # bootstrap test is one-sided.
         p_value = _randomisation_p(
             metric,
@@ -268,7 +267,7 @@ def paired_test(
 def _statistics(
     metric: Any, hypotheses: Sequence[str], references: References
 ) -> np.ndarray:
-    """Sufficient statistics of a score, (N, K): a row a sentence."""
+    """Return sufficient statistics of a score, (N, K), one row per sentence."""
     extract = private_name(
         "sacrebleu.metrics.base.Metric._extract_corpus_statistics", metric
     )
@@ -278,13 +277,13 @@ def _statistics(
 def _randomisation_p(
     metric: Any, first: np.ndarray, second: np.ndarray, swapped: np.ndarray
 ) -> float:
-    """Two-sided p value of paired approximate randomisation.
+    """Compute the two-sided p value of paired approximate randomisation.
 
     Args:
-        metric: the score.
-        first: `_statistics` of one system.
-        second: those of the other.
-        swapped: (samples, N), 1 where a sentence's translations are swapped.
+        metric: the metric of sacreBLEU.
+        first: `_statistics` of the first system.
+        second: `_statistics` of the second system.
+        swapped: (samples, N), 1 if the translations of a sentence are swapped.
     """
     score = private_name(
         "sacrebleu.metrics.base.Metric._compute_score_from_stats", metric
@@ -307,7 +306,7 @@ def _metrics(lowercase: bool, tokenize: str = "13a") -> dict[str, Any]:
         from sacrebleu.metrics.chrf import CHRF
         from sacrebleu.metrics.ter import TER
     return {
-        # `force` silences the warning about tokenised-looking text.
+        # `force` silences the warning about text that looks tokenised.
         "BLEU": BLEU(lowercase=lowercase, tokenize=tokenize, force=True),
         "chrF": CHRF(lowercase=lowercase),
         "TER": TER(),
@@ -315,10 +314,10 @@ def _metrics(lowercase: bool, tokenize: str = "13a") -> dict[str, Any]:
 
 
 def by_position(references: References) -> list[list[str]]:
-    """Returns the first reference of every sentence, the second, and so on.
+    """Return the first references of all sentences, the second, and so on.
 
     Args:
-        references: one a sentence, or a list of several for each.
+        references: one reference per sentence, or a list of several.
 
     Raises:
         ValueError: if sentences have different numbers of references.
@@ -339,15 +338,15 @@ def by_position(references: References) -> list[list[str]]:
 
 
 def check_sentences(hypotheses: Sequence[str], references: References) -> None:
-    """Checks that two lists of sentences can be compared.
+    """Check that two lists of sentences can be compared.
 
     Args:
         hypotheses: translations.
         references: reference translations.
 
     Raises:
-        ValueError: if either is a single string, if there are no sentences,
-            or not equally many.
+        ValueError: if either is a single string, or if the lists are empty or
+            of different lengths.
 
     Example:
         >>> check_sentences(["ein Test"], ["ein Test"])

@@ -1,4 +1,4 @@
-"""Trained models from text to text, in one TensorFlow graph."""
+"""Translation from text to text with trained models, in a TensorFlow graph."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Translates while a model is trained on JAX."""
+"""Translation during training on JAX."""
 
 from __future__ import annotations
 
@@ -17,20 +17,19 @@ from luong_keras.with_tensorflow import tf
 
 
 class JaxTranslator(TranslationGraph):
-    """The greedy search of a model whose weights JAX has.
+    """A translator with greedy search for a model that JAX trains.
 
-    TensorFlow reads and joins the words, JAX searches, on the first device of
-    this process and with the weights that the model has at that moment. For
-    the scores of a training run; a trained run is translated, with every
-    search, by a `TextTranslator` on TensorFlow.
+    TensorFlow reads and joins the words. JAX searches on the first device of
+    this process, with the current weights of the model. This class computes
+    the scores during training; after training, use a `TextTranslator` on
+    TensorFlow, which offers every search.
 
     Args:
-        translation_model: the model that is trained.
-        source_tokenizer: of the source language.
-        target_tokenizer: of the target language.
-        decoding: the settings of the search; its beam and its shortlist are
-            not used.
-        source_preprocessor: what prepared the source text, or None.
+        translation_model: the model in training.
+        source_tokenizer: tokenizer of the source language.
+        target_tokenizer: tokenizer of the target language.
+        decoding: the settings of the search; beam and shortlist are ignored.
+        source_preprocessor: preprocessor of the source text, or None.
         target_preprocessor: the same for the target text.
     """
 
@@ -44,10 +43,10 @@ class JaxTranslator(TranslationGraph):
     def translate(
         self, lines: Sequence[str], advance: Advance | None = None
     ) -> list[str]:
-        """The translation of every line, in order.
+        """Return the translation of each line, in order.
 
-        One `TruncationWarning` a call tells what was cut. `advance` is called
-        with the number of sentences of each batch that is done.
+        One `TruncationWarning` per call reports the lines that were cut.
+        `advance` is called with the number of sentences of each finished batch.
         """
         results = [""] * len(lines)
         cut = self._truncated_places()
@@ -65,7 +64,7 @@ class JaxTranslator(TranslationGraph):
 
     def _search(self, text, source, request, num_return_sequences):
         limits = self.search_runner.limits(source.lengths)
-        # Few shapes: each is a program.
+        # Few shapes, because JAX compiles one program per shape.
         rows, width = source.ids.shape[0], source.lengths.numpy().max()
         rows_after = self.decoding.batch_size
         width_after = int(padded_width(max(width, 1), FEW_WIDTHS))

@@ -1,4 +1,4 @@
-"""The search of a translator over lines of text, batch by batch."""
+"""Searches over lines of text, batch by batch."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from luong_keras.with_tensorflow import tf
 
 
 class LineSearch:
-    """Runs a translator's graph on lines of like length, several at once.
+    """Runner of a translation graph on several batches of lines at once.
 
     Args:
-        graph: from text to text.
+        graph: the graph from text to text.
     """
 
     def __init__(self, graph: TranslationGraph) -> None:
@@ -49,15 +49,15 @@ class LineSearch:
         advance: Advance | None = None,
         num_return_sequences=ALL,
     ):
-        """Places of lines of like length, and the arrays of what is found.
+        """Yield places of lines of similar length, and the result arrays.
 
         Args:
-            lines: the sentences, as `text_column` makes them.
-            options: what they choose of their search, by name.
-            cut: `TruncatedPlaces`; has them after the last batch.
-            advance: takes the number of sentences of each batch.
-            num_return_sequences: how many translations of each are read,
-                where no option says it.
+            lines: the sentences, as `text_column` returns them.
+            options: the search options by name.
+            cut: `TruncatedPlaces`, filled after the last batch.
+            advance: callback for the number of sentences of each batch.
+            num_return_sequences: the number of translations to return per
+                sentence in calls without options.
         """
         columns = self._columns(options, len(lines))
         search = self._with_options[len(columns)] if columns else self._plain
@@ -82,18 +82,19 @@ class LineSearch:
 
     def _answers(self, answered, lines):
         batches = places_by_length(lines, self._graph.decoding.batch_size)
-        # The first one makes the graph, for which Keras is no place for
-        # threads; without graphs nothing is, and in another thread the scope
-        # of a strategy is left, so that it would be made again.
+        # The first batch runs without threads, because it traces the graph and
+        # Keras does not trace in threads. Eager functions need one thread, too.
+        # Another thread leaves the scope of a strategy and would trace again.
         yield from map(answered, itertools.islice(batches, 1))
         one = tf.config.functions_run_eagerly() or tf.distribute.has_strategy()
         threads = 1 if one else batches_at_once()
         yield from in_threads(answered, batches, threads)
 
     def _columns(self, options, count):
-        """The columns of the options, where there are any.
+        """Return one column per search option, or [] without options.
 
-        Those of a beam alone, where no other is given: a smaller graph.
+        If only options of a beam are given, only these have columns, for a
+        smaller graph.
         """
         if unknown := [name for name in options if name not in SEARCH_OPTIONS]:
             raise TypeError(
@@ -113,7 +114,7 @@ class LineSearch:
         return list(columns.values())
 
     def _check_sizes(self, columns):
-        """Refuses larger beams, and more translations, than a search has."""
+        """Check that beam sizes and numbers of translations are available."""
         decoding = self._graph.decoding
         beams = columns["beam_size"]
         maximum = self._graph.search_runner.max_beam_size
@@ -139,9 +140,9 @@ class LineSearch:
 
     @functools.cached_property
     def _with_options(self):
-        """Graphs of the search by their number of options.
+        """Graphs of the search by the number of options.
 
-        They are traced at their first use.
+        Each graph is traced at its first use.
         """
         kinds = [option.kind for option in SEARCH_OPTIONS.values()]
         return {

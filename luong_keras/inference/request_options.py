@@ -1,4 +1,4 @@
-"""The search options of the sentences of a batch."""
+"""Search options of the sentences of a batch."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from luong_keras.with_tensorflow import tf
 
 
 class SearchOptions(NamedTuple):
-    """Search options of every sentence of a batch, (B,) each.
+    """Search options of a batch, (B,) each.
 
-    `SEARCH_OPTIONS` tells what leaves each as it is configured, and its
-    range, into which it is moved. Those after `replace_unknown` are all
-    there or all None, which makes a smaller graph.
+    `SEARCH_OPTIONS` has the value that leaves the configured setting, and the
+    range to which values are clipped. The options after `replace_unknown` are
+    either all given or all None, which makes a smaller graph.
 
     Attributes:
-        beam_size: int32; the hypotheses, never more than `max_beam_size`.
-        n_best: int32; how many translations to return, or to draw.
-        length_penalty: float32; the exponent.
-        prefix: strings; the words that the translation must begin with.
-        replace_unknown: int32; 1 to replace unknown words, 0 to leave them.
-        coverage_penalty: float32; for source words without attention.
-        no_repeat_ngram: int32; no translation has as many words in a row
-            twice.
-        temperature: float32; above 0 to draw samples.
-        top_k: int32; from that many most probable words.
-        top_p: float32; from words with this probability together.
-        seed: int32; of samples.
-        required: strings; phrases, a tab between two, that must come. One
-            with an unknown word is left out.
-        forbidden: strings; phrases that must not come. One with an unknown
-            word forbids `<unk>` there.
+        beam_size: int32, number of hypotheses, clipped to `max_beam_size`.
+        n_best: int32, number of translations to return or to draw.
+        length_penalty: float32, exponent of the length.
+        prefix: strings, the words that the translation must begin with.
+        replace_unknown: int32, 1 to replace unknown words, 0 to leave them.
+        coverage_penalty: float32, penalty for source words without attention.
+        no_repeat_ngram: int32, size of the n-grams that no translation
+            repeats.
+        temperature: float32, above 0 to draw samples.
+        top_k: int32, number of most probable words to draw from.
+        top_p: float32, total probability of the words to draw from.
+        seed: int32, seed of samples.
+        required: strings, phrases that must occur, separated by tabs. A
+            phrase with an unknown word is left out.
+        forbidden: strings, phrases that must not occur. In a phrase with an
+            unknown word, this word is `<unk>`.
     """
 
     beam_size: tf.Tensor
@@ -50,7 +50,7 @@ class SearchOptions(NamedTuple):
 
     @classmethod
     def columns(cls, count: int, **given) -> SearchOptions:
-        """Options for that many sentences, of one value each or one for all."""
+        """Create options for `count` sentences, with one or `count` values."""
         return cls(
             **{
                 name: tf.constant(
@@ -64,11 +64,11 @@ class SearchOptions(NamedTuple):
 
 
 class Phrases(NamedTuple):
-    """P phrases a sentence.
+    """P phrases per sentence.
 
     Attributes:
-        ids: (B, P, L) of their words.
-        lengths: (B, P) how many words each has; 0 for none.
+        ids: (B, P, L) ids of the words.
+        lengths: (B, P) number of words of each phrase; 0 for no phrase.
     """
 
     ids: tf.Tensor
@@ -76,15 +76,15 @@ class Phrases(NamedTuple):
 
 
 class RequestOptions(NamedTuple):
-    """Search options with their texts as ids.
+    """Search options whose texts are ids.
 
     Attributes:
-        options: the columns of numbers by their names.
+        options: the options by name.
         prefix: (B, P) ids that translations begin with.
-        prefix_lengths: (B,).
-        required: what they have; None where no sentence can say so, nor
-            choose samples, coverage or repetition.
-        forbidden: what they do not have.
+        prefix_lengths: (B,) number of ids of each prefix.
+        required: phrases that translations contain; None if the options are
+            those of a beam, without samples, coverage or repetition.
+        forbidden: phrases that translations do not contain.
     """
 
     options: dict[str, tf.Tensor]

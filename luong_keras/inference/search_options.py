@@ -1,7 +1,7 @@
-"""Search options of each sentence, and columns of them.
+"""Search options per sentence, and columns of options.
 
-Here once for the translator, the signatures of an export, the client and the
-commands. Neither Keras nor TensorFlow is needed.
+The translator, the signatures of an export and the commands share this module.
+It needs neither Keras nor TensorFlow.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import numpy as np
 
 
 class SearchOption(NamedTuple):
-    """One number or text for each sentence.
+    """A search option, one number or text per sentence.
 
     Attributes:
         kind: `"int32"`, `"float32"` or `"string"`.
-        unset: what leaves it as configured, as does anything below 0, and
-            NaN.
-        low: what is below, and not below 0, becomes this.
-        high: what is above becomes this.
+        unset: the value that leaves the configured setting; numbers below 0
+            and NaN leave it, too.
+        low: lower limit, to which smaller values from 0 on are raised.
+        high: upper limit, to which larger values are reduced.
     """
 
     kind: str
@@ -30,55 +30,55 @@ class SearchOption(NamedTuple):
 
     @property
     def type(self) -> type:
-        """The NumPy type of a column."""
+        """NumPy type of a column."""
         return {"int32": np.int32, "float32": np.float32}.get(self.kind, object)
 
 
-# The names are those of `DecodingConfig`, where it has them.
+# Options that are also settings of `DecodingConfig` have the same names.
 SEARCH_OPTIONS = {
-    # hypotheses, at most the largest that there is
+    # number of hypotheses, at most the configured maximum
     "beam_size": SearchOption("int32", 0),
-    # how many translations are wanted, 0 for all; samples: how many are drawn
+    # number of translations to return, or of samples to draw; 0 for all
     "n_best": SearchOption("int32", 0),
-    # the exponent; beyond, the longest hypotheses win, whatever they say
+    # exponent of the length; above the limit, the longest hypotheses win
     "length_penalty": SearchOption("float32", -1.0, high=2.0),
     # words that the translation begins with
     "prefix": SearchOption("string", ""),
     # 1 to replace unknown words, 0 to leave them
     "replace_unknown": SearchOption("int32", -1, high=1),
-    # its strength
+    # strength of the coverage penalty
     "coverage_penalty": SearchOption("float32", -1.0, high=10.0),
-    # no translation has this many words in a row twice; 0: no such limit
+    # no translation repeats an n-gram of this many words; 0 for no limit
     "no_repeat_ngram": SearchOption("int32", -1, high=8),
     # above 0: samples at this temperature; 0: the best hypotheses
     "temperature": SearchOption("float32", -1.0, high=10.0),
-    # samples: from how many most probable words; 0 for all
+    # number of most probable words to draw samples from; 0 for all
     "top_k": SearchOption("int32", -1),
-    # samples: from the fewest words with this probability together
+    # total probability of the smallest set of words to draw samples from
     "top_p": SearchOption("float32", -1.0, low=1e-6, high=1.0),
-    # of samples; the same sentence with the same seed draws the same
+    # seed of samples; equal sentences with equal seeds draw equal samples
     "seed": SearchOption("int32", -1),
-    # phrases that the translation has, a tab between two of them
+    # phrases that the translation must contain, separated by tabs
     "required": SearchOption("string", ""),
-    # phrases that the translation does not have, likewise
+    # phrases that the translation must not contain, separated by tabs
     "forbidden": SearchOption("string", ""),
 }
-# Those of a beam. Signatures with these alone were there before the others.
+# The options of a beam. The older signatures have only these.
 BEAM_OPTIONS = tuple(SEARCH_OPTIONS)[:5]
-# Which translation of a sentence is looked at chooses no search.
+# `rank` selects a translation of a sentence; it does not change the search.
 _COLUMNS = {**SEARCH_OPTIONS, "rank": SearchOption("int32", 0)}
 LEAST_TEMPERATURE = 0.01  # below, the most probable word is drawn anyway
-Option = Any  # one value, or one for each line
+Option = Any  # one value, or one per line
 Lines = Iterable[str | bytes]
 
 
 class BeamSettings(TypedDict, total=False):
-    """Options of a beam; None, or a missing one, leaves the setting.
+    """Options of a beam.
 
-    Each is one value, or one for each line.
+    Each is one value, or one per line; None or no value leaves the setting.
     """
 
-    # hypotheses, at most the configured maximum
+    # number of hypotheses, at most the configured maximum
     beam_size: Option
     # exponent of the length that divides a score
     length_penalty: Option
@@ -93,40 +93,40 @@ class SearchSettings(BeamSettings, total=False):
 
     # strength of the penalty for source words without attention
     coverage_penalty: Option
-    # no translation has this many words in a row twice
+    # no translation repeats an n-gram of this many words
     no_repeat_ngram: Option
-    # of samples; 0 for a beam
+    # temperature of samples; 0 for a beam
     temperature: Option
-    # most probable words that samples are drawn from
+    # number of most probable words that samples are drawn from
     top_k: Option
-    # the probability of the words that samples are drawn from
+    # total probability of the words that samples are drawn from
     top_p: Option
-    # of samples
+    # seed of samples
     seed: Option
-    # phrases that the translation must have, a tab between two
+    # phrases that the translation must contain, separated by tabs
     required: Option
-    # phrases that it must not have
+    # phrases that the translation must not contain
     forbidden: Option
 
 
 class NbestSettings(SearchSettings, total=False):
-    """Those of the search, and how many translations are wanted."""
+    """Options of any search, and the number of translations."""
 
-    # at most as many as configured
+    # number of translations to return, at most as many as the search keeps
     n_best: Option
 
 
 def text_column(lines: Lines, name: str, first: int = 0) -> np.ndarray:
-    """(B,) objects: `str` without lone surrogates, and `bytes`.
+    """Return (B,) objects, `bytes` and `str` without lone surrogates.
 
     Args:
         lines: B texts.
-        name: of the argument, for the error.
-        first: the place of the first of them.
+        name: the name of the argument, for the error.
+        first: the place of the first text.
 
     Raises:
-        TypeError: for what is no text, with its place.
-        ValueError: for one with lone surrogates, likewise.
+        TypeError: for an object that is no text, with its place.
+        ValueError: for a text with lone surrogates, with its place.
     """
     refuse_one_line(lines, name)
     lines = list(lines)
@@ -148,7 +148,7 @@ def text_column(lines: Lines, name: str, first: int = 0) -> np.ndarray:
 
 
 def refuse_one_line(lines: object, name: str = "lines") -> None:
-    """A sentence is not the list of its letters."""
+    """Check that `lines` is no string, which is a sequence of letters."""
     if isinstance(lines, str | bytes):
         raise TypeError(
             f"Expected: `{name}`, a list of sentences. Received: the one "
@@ -157,7 +157,7 @@ def refuse_one_line(lines: object, name: str = "lines") -> None:
 
 
 def option_column(name: str, value: Option, count: int) -> np.ndarray:
-    """(B,) values of an option."""
+    """Return the (B,) values of an option."""
     option = _COLUMNS[name]
     kind = option.type
     if value is None:
@@ -178,7 +178,7 @@ def option_column(name: str, value: Option, count: int) -> np.ndarray:
 
 
 def _same_numbers(given: np.ndarray, array: np.ndarray) -> bool:
-    """Whether two arrays are equal but for rounding in a conversion."""
+    """Test whether arrays are equal except for rounding in a conversion."""
     if given.size == 0:
         return True
     return bool(

@@ -1,4 +1,4 @@
-"""Searches with the settings of a run, or with those of each sentence."""
+"""Searches with the configured settings or with options per sentence."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from luong_keras.inference.search_options import (
 )
 from luong_keras.with_tensorflow import tf
 
-# More than there are: every hypothesis that the search keeps.
+# Larger than any number of hypotheses: returns all that the search keeps.
 ALL = 2**31 - 1
 
 
@@ -37,9 +37,9 @@ class Sources(NamedTuple):
     """The source sentences of a search.
 
     Attributes:
-        lengths: (B,) their words.
-        mask: (B, S), True for words.
-        seeds: (B,) int32 that depend on their texts.
+        lengths: (B,) number of words.
+        mask: (B, S) mask, True for words.
+        seeds: (B,) int32 hashes of the texts.
     """
 
     lengths: tf.Tensor
@@ -48,13 +48,13 @@ class Sources(NamedTuple):
 
 
 class SearchRunner:
-    """Searches with the settings of a configuration.
+    """Runner of searches with the settings of a configuration.
 
     Args:
-        decoding: the settings.
-        config: of the model, for its ids.
-        strategy: what chooses the words instead of what is configured.
-        scorers: what else changes the ranks of words and hypotheses.
+        decoding: the settings of the search.
+        config: the configuration of the model, for its ids.
+        strategy: decoding strategy to use instead of the configured search.
+        scorers: additional scorers of words and hypotheses.
     """
 
     def __init__(
@@ -71,15 +71,15 @@ class SearchRunner:
 
     @property
     def max_beam_size(self) -> int:
-        """The largest beam that a sentence may choose."""
+        """Largest beam size that a sentence may choose."""
         return self.decoding.max_beam_size or self.decoding.beam_size
 
     def limits(self, lengths: tf.Tensor, least: tf.Tensor | int = 0) -> dict:
-        """Length limits of translations, and the special ids.
+        """Return the length limits of translations, and the special ids.
 
         Args:
-            lengths: (B,) words of the sources.
-            least: (B,) symbols that must have room.
+            lengths: (B,) number of words of the sources.
+            least: (B,) number of symbols that must have room.
         """
         decoding, config = self.decoding, self.config
         read = tf.cast(lengths, tf.float32)
@@ -87,7 +87,7 @@ class SearchRunner:
         maximum = tf.maximum(maximum, 2)
         maximum = tf.maximum(maximum, least)
         maximum = tf.where(lengths > 0, maximum, 0)
-        # S + 1: the authors' program.
+        # S + 1, as in the authors' program.
         fewest = tf.cast((read + 1) * decoding.min_length_ratio, tf.int32)
         return {
             "max_lengths": maximum,
@@ -105,7 +105,7 @@ class SearchRunner:
         sources: Sources,
         num_return_sequences: tf.Tensor | int | None = None,
     ) -> Hypotheses:
-        """The search of the configuration, all hypotheses when None."""
+        """Search as configured, by default for all hypotheses."""
         return search(
             step,
             states,
@@ -118,14 +118,14 @@ class SearchRunner:
     def run_requested(
         self, step, states, sources: Sources, request: RequestOptions
     ) -> Hypotheses:
-        """The search that every sentence chooses for itself."""
+        """Search with the options of each sentence."""
         options = self._resolved(request.options)
         limits = self.limits(sources.lengths, needed_room(request))
         if request.required is None:
             return self._plain_beam(
                 step, states, sources, options, request, limits
             )
-        assert request.forbidden is not None  # as what they must have
+        assert request.forbidden is not None  # given together with `required`
         samples = options["temperature"] > 0
         beams, drawn = (
             limits | {"max_lengths": tf.where(rows, limits["max_lengths"], 0)}
@@ -181,7 +181,7 @@ class SearchRunner:
         )
 
     def _own_scorers(self, mask, chosen=None):
-        """Those of the settings, with what each sentence has chosen."""
+        """Return the scorers of the settings and of the chosen options."""
         own = {**vars(self.decoding), **(chosen or {})}
         exponent, form = own["length_penalty"], own["length_penalty_form"]
         scorers: list[Scorer] = [LengthPenalty(exponent, form)]
@@ -193,7 +193,7 @@ class SearchRunner:
         return scorers + self.scorers
 
     def _resolved(self, options):
-        """Numbers for all sentences, also those that choose nothing."""
+        """Return the options with the configured values where unset."""
         decoding = self.decoding
         drawn = decoding.search == "sampling"
         own = {
@@ -221,7 +221,7 @@ class SearchRunner:
         return found
 
     def _beams(self, options, limits):
-        """The settings of a beam as wide as one of the sentences needs."""
+        """Return settings of a beam as wide as the largest chosen beam."""
         stack_size, n_best = self.decoding.stack_size, options["n_best"]
         rows = limits["max_lengths"] > 0
         beams = tf.where(rows, options["beam_size"], 1)
@@ -230,7 +230,7 @@ class SearchRunner:
             "stack_size": stack_size,
             "stack_keeps": self.decoding.stack_keeps,
             "sizes": beams,
-            # Without a number of its own, a sentence has as many as its beam.
+            # Without `stack_size`, a sentence has as many as its beam.
             "stack_sizes": beams if stack_size is None else None,
             "max_size": self.max_beam_size,
             "num_return_sequences": tf.where(n_best > 0, n_best, ALL),
@@ -248,7 +248,7 @@ class SearchRunner:
         )
 
     def _samples(self, sources, options, limits):
-        """A strategy that draws as many samples as a beam would give."""
+        """Create a strategy that draws as many samples as a beam would give."""
         n_best = options["n_best"]
         counts = tf.where(n_best > 0, n_best, options["beam_size"])
         counts = tf.minimum(
@@ -266,7 +266,7 @@ class SearchRunner:
 
 
 def needed_room(request: RequestOptions | None) -> tf.Tensor | int:
-    """The symbols (B,) that what sentences choose must have room for."""
+    """Return how many symbols (B,) must have room, for prefix and phrases."""
     if request is None:
         return 0
     room = request.prefix_lengths + 1
@@ -276,7 +276,7 @@ def needed_room(request: RequestOptions | None) -> tf.Tensor | int:
 
 
 def resolved(name: str, column: tf.Tensor, own: float) -> tf.Tensor:
-    """The option of each sentence, clipped, or the configured value."""
+    """Return the clipped option of each sentence, or the configured value."""
     option = SEARCH_OPTIONS[name]
     chosen = column > 0 if option.unset == 0 else column >= 0
     moved = tf.clip_by_value(
@@ -288,17 +288,17 @@ def resolved(name: str, column: tf.Tensor, own: float) -> tf.Tensor:
 
 
 def text_seeds(text: tf.Tensor) -> tf.Tensor:
-    """An int32 of each text, (B,)."""
+    """Hash each text to an int32, (B,)."""
     return tf.cast(tf.strings.to_hash_bucket_fast(text, 2**31 - 1), tf.int32)
 
 
 def _mixed(seeds, seed):
-    """Seeds of texts, others for every seed of a search."""
+    """Combine the seeds of texts with the seed of the search."""
     return seeds + tf.cast(seed, tf.int32) * 1_000_003
 
 
 def _rows_of(rows, some, others):
-    """`Hypotheses` of the sentences of `rows` (B,), else those of others."""
+    """Take hypotheses of `some` where `rows` (B,) is True, else of `others`."""
     ranks = tf.maximum(tf.shape(some.scores)[1], tf.shape(others.scores)[1])
     empty = Hypotheses(0, 0, -float("inf"), 0.0)
     merged = []

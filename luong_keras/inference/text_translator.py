@@ -1,4 +1,4 @@
-"""A trained model from text to text."""
+"""Translation from text to text with a trained model."""
 
 from __future__ import annotations
 
@@ -44,33 +44,32 @@ from luong_keras.truncation import TruncationWarning as TruncationWarning
 from luong_keras.truncation import cut_pairs
 from luong_keras.with_tensorflow import tf
 
-_BATCHES_AHEAD = 100  # that are sorted by length together
+_BATCHES_AHEAD = 100  # batches that are sorted by length together
 
 
 class TextTranslator(TranslationGraph):
-    """A trained model, or several, with tokenizers and a search.
+    """A trained model, or an ensemble, with tokenizers and a search.
 
-    All of it runs in the TensorFlow graph: what is served was evaluated.
+    All steps run in one TensorFlow graph, the same in evaluation and export.
 
     Args:
-        translation_model: the trained `TranslationModel`, or several of the
-            same vocabularies: an ensemble.
-        source_tokenizer: of the source language.
-        target_tokenizer: of the target language.
+        translation_model: the trained `TranslationModel`, or an ensemble of
+            several with the same vocabularies.
+        source_tokenizer: tokenizer of the source language.
+        target_tokenizer: tokenizer of the target language.
         decoding: the settings of the search.
-        source_preprocessor: what prepared the source text of the training,
-            or None. The translator prepares what it is given in the same
-            way; its tokens and alignments are those of prepared text.
+        source_preprocessor: the preprocessor of the source training text, or
+            None. The translator prepares its input in the same way; tokens
+            and alignments are those of prepared text.
         target_preprocessor: the same for the target text; translations are
-            put back into running text.
-        strategy: an object that chooses the words, of `luong_keras.decoding` or
-            your own, instead of what `decoding` says; for calls without
-            options, which choose between a beam and samples.
-        scorers: what else changes the ranks of words and hypotheses,
-            `Scorer`s. An export has both.
+            turned back into running text.
+        strategy: `DecodingStrategy`, possibly user-defined, to use instead of
+            the search of `decoding` in calls without options; with options,
+            the search is always a beam or sampling.
+        scorers: additional `Scorer`s. An export contains strategy and scorers.
 
     Raises:
-        ValueError: where a tokenizer's vocabulary is not that of the model.
+        ValueError: if the vocabulary of a tokenizer does not fit the model.
     """
 
     def __init__(
@@ -131,7 +130,7 @@ class TextTranslator(TranslationGraph):
         )
 
     def __dir__(self) -> list[str]:
-        # Without what every module of TensorFlow has.
+        # Leave out the names that every TensorFlow module has.
         return sorted({*super().__dir__()} - {*dir(tf.Module)} | {*dir(object)})
 
     def __repr__(self) -> str:
@@ -142,7 +141,7 @@ class TextTranslator(TranslationGraph):
         return html_table(self._facts())
 
     def _facts(self) -> list[tuple[str, str]]:
-        """The model and the search, in a few words each."""
+        """Return names and values that describe the model and the search."""
         model, search = self.translation_model, self.decoding
         config = model.config
         attention = [config.attention.kind]
@@ -175,18 +174,18 @@ class TextTranslator(TranslationGraph):
         advance: Advance | None = None,
         **options: Unpack[SearchSettings],
     ) -> list[str]:
-        """The best translation of every line, in order.
+        """Return the best translation of each line, in order.
 
-        Of what is longer than `decoding.max_source_length` the beginning is
-        translated, with one `TruncationWarning` a call, which also tells how
-        many translations were cut at their maximum length.
+        Lines longer than `decoding.max_source_length` are cut. One
+        `TruncationWarning` per call reports them, and the translations that
+        were cut at their maximum length.
 
         Args:
             lines: the sentences.
-            advance: for a progress bar, called with the number of sentences
-                of each batch that is done.
-            **options: what they choose of their search, one value for all
-                or one for each.
+            advance: callback for a progress bar, called with the number of
+                sentences of each finished batch.
+            **options: search options, one value for all lines or one per
+                line.
 
         Example:
             >>> translator.translate(
@@ -200,7 +199,7 @@ class TextTranslator(TranslationGraph):
 
     def _best(self, lines, options, cut, advance=None, first=0):
         if options and self.decoding.search == "beam":
-            # One sample, where a sentence chooses samples.
+            # If a sentence chooses samples, draw only one.
             options = NbestSettings(**options, n_best=1)
         lines = text_column(lines, "lines", first)
         results = [""] * len(lines)
@@ -215,14 +214,14 @@ class TextTranslator(TranslationGraph):
     def translate_lines(
         self, lines: Iterable[str], **options: Unpack[SearchSettings]
     ) -> Iterator[str]:
-        """The translations of any number of lines, in bounded memory.
+        """Translate any number of lines in order, in bounded memory.
 
-        They come in order, some thousand lines after those that are read:
-        lines of like length are translated together.
+        Some thousand lines are read before their translations are returned,
+        because lines of similar length are translated together.
 
         Args:
-            lines: sentences, such as those of an open file.
-            **options: those of `translate`, one value each.
+            lines: sentences, such as the lines of an open file.
+            **options: the options of `translate`, one value each.
 
         Example:
             >>> with open("text.en") as file:  # doctest: +SKIP
@@ -249,16 +248,16 @@ class TextTranslator(TranslationGraph):
         advance: Advance | None = None,
         **options: Unpack[NbestSettings],
     ) -> NBest:
-        """The n best translations of every line, in order.
+        """Return the n best translations of each line, in order.
 
-        A list with the list of `Translation`s of each line; it prints as a
-        table, also in a notebook.
+        The result is a list with one list of `Translation`s per line. It
+        prints as a table, also in a notebook.
 
         Args:
             lines: the sentences.
-            advance: as that of `translate`.
-            **options: as those of `translate`, and `n_best`, how many to
-                return; all that the search keeps when omitted.
+            advance: as in `translate`.
+            **options: as in `translate`, and `n_best`, the number of
+                translations to return; all that the search keeps by default.
         """
         cut = self._truncated_places()
         results = self._all(lines, options, cut, advance)
@@ -282,15 +281,16 @@ class TextTranslator(TranslationGraph):
         utility: str = "chrf",
         **options: Unpack[NbestSettings],
     ) -> list[str]:
-        """Minimum Bayes risk: of each line the most central translation.
+        """Return the translation of minimum Bayes risk of each line.
 
-        The others are what the search finds: samples, with
-        `DecodingConfig(search="sampling", beam_size=30)`, or by the options.
+        It is the most central of all translations that the search finds: of
+        samples, with `DecodingConfig(search="sampling", beam_size=30)` or
+        with the options.
 
         Args:
             lines: the sentences.
             utility: `"chrf"` or `"bleu"`.
-            **options: as those of `nbest`.
+            **options: as in `nbest`.
         """
         found, cut = [], self._truncated_places()
         for nbest in self._all(lines, options, cut):
@@ -306,11 +306,11 @@ class TextTranslator(TranslationGraph):
         *,
         advance: Advance | None = None,
     ) -> list[ScoredTranslation]:
-        """Scores of given translations, in order.
+        """Score given translations, in order.
 
         The decoder is forced to produce each target (forced decoding). Both
-        texts are cut at `max_source_length`; `truncated` of a result says so.
-        `advance` is as that of `translate`.
+        texts are cut at `max_source_length`, which `truncated` of a result
+        reports. `advance` is as in `translate`.
         """
         sources = [*text_column(sources, "sources")]
         targets = [*text_column(targets, "targets")]
@@ -340,12 +340,12 @@ class TextTranslator(TranslationGraph):
         *,
         advance: Advance | None = None,
     ) -> list[np.ndarray]:
-        """Attention weights (T, S) of given translations.
+        """Return the attention weights (T, S) of given translations.
 
         Row t has the weights of the step that produces word t of a target,
-        as `score` finds them. `with_end` adds the row of the step that reads
-        the last word and produces `</s>`. One `TruncationWarning` a call
-        names the pairs that were cut. `advance` is as that of `translate`.
+        from `score`. `with_end` adds the row of the step that reads the last
+        word and produces `</s>`. One `TruncationWarning` per call reports the
+        pairs that were cut. `advance` is as in `translate`.
 
         Raises:
             ValueError: for a model without attention.
@@ -362,19 +362,19 @@ class TextTranslator(TranslationGraph):
         targets: Sequence[str],
         step: str | None = None,
     ) -> list[list[Link]]:
-        """Links of the words of given translations, in order.
+        """Link the words of given translations, in order.
 
         Args:
-            sources: texts; their words are what stands between white space.
-            targets: their translations.
+            sources: texts, whose words are separated by white space.
+            targets: the translations of the sources.
             step: `"produces"` or `"reads"`, the step whose weights belong to
-                a word, as in `luong_keras.alignment.best_links`; that of
+                a word, as in `luong_keras.alignment.best_links`;
                 `decoding.alignment_step` when None.
 
         Returns:
-            `(source word, target word)` of every pair, from 0. Both texts
-            are read up to `max_source_length`; what stands after it has
-            none, and a call warns once (`TruncationWarning`).
+            The links `(source word, target word)` of each pair, from 0. Both
+            texts are cut at `max_source_length`: later words have no links,
+            and each call warns once (`TruncationWarning`).
 
         Raises:
             ValueError: for a model without attention.
@@ -390,10 +390,10 @@ class TextTranslator(TranslationGraph):
         return [sorted(pair.links) for pair in found]
 
     def join(self, tokens: Sequence[Sequence[str]]) -> list[str]:
-        """Tokens of translations as prepared text, in order.
+        """Join the tokens of translations to prepared text, in order.
 
-        `Translation.text` is running text: where the training text was
-        prepared, the words of this one are still separated.
+        If the training text was prepared, words and punctuation are still
+        separated in this text; `Translation.text` is running text.
         """
         joined = self.target_tokenizer.join(
             tf.ragged.constant(tokens, tf.string, ragged_rank=1)

@@ -1,4 +1,4 @@
-"""Results of a translator in Python; the client has the same."""
+"""Results of a translator in Python; the client has similar classes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from luong_keras.alignment.aer import best_links
 from luong_keras.tables import html_table, text_table
 
-# The score of a rank that the search did not fill: JSON has no -Infinity.
+# Score of a rank that the search did not fill: JSON has no -Infinity.
 ABSENT_SCORE = -1e30
 _OF_A_RANK = ("tokens", "lengths", "alignments")
 _OF_A_SOURCE = ("source_tokens", "source_lengths", "truncated")
@@ -23,15 +23,14 @@ class Translation:
 
     Attributes:
         text: the detokenised translation.
-        score: its log-probability, normalised by the rule of the search.
-        tokens: its words or subwords, unknown ones replaced if asked for.
-        source_tokens: those of the source, as far as it was read.
+        score: the log-probability, normalised by the rule of the search.
+        tokens: words or subwords, with unknown words replaced if requested.
+        source_tokens: tokens of the source, as far as it was read.
         alignments: (T, S) attention weights, after the softmax.
         links: `(source position, target position)` of the largest weight of
             each token, in the step that `alignment_step` names.
-        truncated: whether the source, or the prefix that was asked for, was
-            longer than what was read, or the translation was cut at its
-            maximum length, without `</s>`.
+        truncated: whether source or prefix was cut, phrases were left out, or
+            the translation was cut at its maximum length, without `</s>`.
     """
 
     text: str
@@ -43,7 +42,7 @@ class Translation:
     truncated: bool = False
 
     def as_dict(self, links: bool = False) -> dict[str, Any]:
-        """Text and score, ready for JSON; with the words and their links.
+        """Return text and score for JSON; with `links`, also tokens and links.
 
         Example:
             >>> weights = np.ones((1, 1))
@@ -64,12 +63,13 @@ class ScoredTranslation:
     """The score and alignment of a given translation.
 
     Attributes:
-        log_probability: of all its words and `</s>`.
-        tokens: its words or subwords, as far as they were read, and `</s>`.
-        word_log_probabilities: (T,) of each token, given those before it.
-        source_tokens: those of the source, as far as it was read.
+        log_probability: log-probability of all words and `</s>`.
+        tokens: words or subwords, as far as they were read, and `</s>`.
+        word_log_probabilities: (T,) log-probability of each token, given the
+            tokens before it.
+        source_tokens: tokens of the source, as far as it was read.
         alignments: (T, S) attention weights, after the softmax.
-        truncated: whether one of the two was longer than what was read.
+        truncated: whether source or target was cut at the limit.
     """
 
     log_probability: float
@@ -81,7 +81,7 @@ class ScoredTranslation:
 
 
 class NBest(list[Any]):
-    """Translations, the best first, or lists of them, that print as a table.
+    """A list of translations, or of such lists, that prints as a table.
 
     Example:
         >>> weights = np.ones((1, 1))
@@ -108,15 +108,16 @@ class NBest(list[Any]):
 def translations_of(
     arrays: Mapping[str, np.ndarray], row: int, step: str = "produces"
 ) -> NBest:
-    """The translations of one sentence, with their words.
+    """Return the translations of one sentence, with their words.
 
     Args:
-        arrays: of a batch of sentences, N translations each, strings as
+        arrays: arrays of a batch with N translations per sentence, strings as
             bytes: `translations` and `scores` (B, N), `tokens` (B, N, T),
             `lengths` (B, N), `alignments` (B, N, T, S), `source_tokens`,
             `source_lengths`, `truncated` (B,) and `unfinished` (B, N).
-        row: the sentence's place in the batch.
-        step: whose weights align a word, as `DecodingConfig.alignment_step`.
+        row: the place of the sentence in the batch.
+        step: the step whose weights align a word, as in
+            `DecodingConfig.alignment_step`.
 
     Returns:
         The translations that the search found, the best first.
@@ -138,11 +139,11 @@ def translations_of(
 
 
 def best_text_of(arrays: Mapping[str, np.ndarray], row: int) -> str:
-    """The text of the best translation of one sentence; "" without one.
+    """Return the best translation of one sentence, or "" without one.
 
     Args:
-        arrays: of a batch of sentences, as `translations_of` takes them.
-        row: the sentence's place in the batch.
+        arrays: arrays of a batch, as in `translations_of`.
+        row: the place of the sentence in the batch.
     """
     if arrays["scores"][row, 0] <= ABSENT_SCORE:
         return ""
@@ -152,11 +153,11 @@ def best_text_of(arrays: Mapping[str, np.ndarray], row: int) -> str:
 def scored_translation_of(
     arrays: Mapping[str, np.ndarray], row: int
 ) -> ScoredTranslation:
-    """One given translation from the arrays of a batch.
+    """Return one scored translation from the arrays of a batch.
 
     Args:
-        arrays: what the signature `align_pair` answers, strings as bytes.
-        row: the pair's place in the batch.
+        arrays: the outputs of the signature `align_pair`, strings as bytes.
+        row: the place of the pair in the batch.
     """
     tokens = _words(arrays["tokens"], arrays["lengths"], row)
     source = _words(arrays["source_tokens"], arrays["source_lengths"], row)
@@ -171,19 +172,19 @@ def scored_translation_of(
 
 
 def places_by_length(lines: Sequence[str], size: int) -> Iterator[list[int]]:
-    """Places of lines of like length, `size` at a time: little is padded."""
+    """Yield `size` places of lines of similar length, for little padding."""
     order = sorted(range(len(lines)), key=lambda i: len(lines[i]))
     for start in range(0, len(order), size):
         yield order[start : start + size]
 
 
 def _translation(arrays, text_and_score, row, step) -> Translation:
-    """From the arrays of one translation a sentence."""
+    """Create a `Translation` from arrays of one translation per sentence."""
     text, score = text_and_score
     source = _words(arrays["source_tokens"], arrays["source_lengths"], row)
     tokens = _words(arrays["tokens"], arrays["lengths"], row)
     length = len(tokens)
-    # With the row of the step that reads the last word, if there is one.
+    # With the row of the step that reads the last word, if it exists.
     weights = arrays["alignments"][row, : length + 1, : len(source)]
     if not weights[length:].any():
         weights = weights[:length]

@@ -1,4 +1,4 @@
-"""Strings in, translations out, in one TensorFlow graph."""
+"""Translation from strings to strings in one TensorFlow graph."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ from luong_keras.text.preprocessing import Preprocessor
 from luong_keras.truncation import TruncatedPlaces
 from luong_keras.with_tensorflow import tf
 
-# A text is cut at this many bytes for each token that may be read, so that
-# one line of megabytes costs no more than any other.
+# A text is cut at this many bytes per token of the limit, so that a line of
+# megabytes costs no more than any other line.
 BYTES_OF_A_TOKEN = 64
-# Of the phrases that a translation must or must not have, for each sentence.
+# Limits of the required and of the forbidden phrases of a sentence.
 MAX_PHRASES = 8
 MAX_PHRASE_TOKENS = 16
 
 
 class _Read(NamedTuple):
-    """Texts as a tokenizer reads them, cut at the limit."""
+    """Tokenised texts, cut at the limit."""
 
     ids: tf.RaggedTensor
     tokens: tf.RaggedTensor
@@ -54,21 +54,21 @@ class _Read(NamedTuple):
 
 
 class TranslationGraph(tf.Module):
-    """Everything between strings and strings that runs in the graph.
+    """All steps from strings to strings, which run in the graph.
 
-    Each function takes batches, also empty ones, of any bytes; what one
-    sentence holds never changes the answer to another.
+    Each function accepts batches of any bytes, also empty batches. Without a
+    shortlist, the text of one sentence never changes the result of another.
 
     Args:
-        translation_model: a `TranslationModel` or a `ModelEnsemble`.
-        source_tokenizer: of the source language.
-        target_tokenizer: of the target language.
+        translation_model: `TranslationModel` or `ModelEnsemble`.
+        source_tokenizer: tokenizer of the source language.
+        target_tokenizer: tokenizer of the target language.
         decoding: the settings of the search.
-        source_preprocessor: what prepared the source text that the model was
-            trained on, or None for text as it is.
+        source_preprocessor: the preprocessor of the source text that the
+            model was trained on, or None for unprepared text.
         target_preprocessor: the same for the target text.
-        strategy: what chooses the words instead of what `decoding` says.
-        scorers: what else changes the ranks of words and hypotheses.
+        strategy: decoding strategy to use instead of the search of `decoding`.
+        scorers: additional scorers of words and hypotheses.
     """
 
     def __init__(
@@ -110,20 +110,20 @@ class TranslationGraph(tf.Module):
         options: SearchOptions | None = None,
         num_return_sequences: tf.Tensor | None = None,
     ) -> dict[str, tf.Tensor]:
-        """The n best translations of (B,) UTF-8 strings.
+        """Return the n best translations of (B,) UTF-8 strings.
 
         Args:
             text: the sentences.
-            options: what they choose of their search.
-            num_return_sequences: without options, an int32, how many
-                translations of each are read; all that the search keeps when
+            options: the search options of the sentences.
+            num_return_sequences: int32, the number of translations to return
+                per sentence, without options; all that the search keeps when
                 None.
 
         Returns a dict, batch first: `translations` (B, N) and `scores`
         (B, N), the best first; `tokens` (B, N, T), `lengths` (B, N) and
         `alignments` (B, N, T, S); `source_tokens` (B, S) and
-        `source_lengths` (B,); `truncated` (B,), whether the source, or what was
-        asked for, was not read whole; `unfinished` (B, N), whether a
+        `source_lengths` (B,); `truncated` (B,), whether source, prefix or
+        phrases were cut or phrases left out; `unfinished` (B, N), whether a
         translation was cut at its maximum length, without `</s>`. An empty
         sentence has an empty translation. A rank that the search did not fill
         has no tokens and the score -1e30.
@@ -174,13 +174,13 @@ class TranslationGraph(tf.Module):
     def score_batch(
         self, source: tf.Tensor, target: tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """Scores of given translations, (B,) strings both.
+        """Score given translations, from (B,) sources and (B,) targets.
 
         Returns a dict, batch first: `log_probability` (B,), the sum of
-        `word_log_probabilities` (B, T); `tokens` (B, T), `</s>` included,
+        `word_log_probabilities` (B, T); `tokens` (B, T), including `</s>`,
         and their number `lengths` (B,); `alignments` (B, T, S);
         `source_tokens` (B, S) and `source_lengths` (B,); `truncated` (B,),
-        whether one of the two was cut at the limit.
+        whether source or target was cut at the limit.
         """
         batch, (source, target) = _at_least_one(source, target)
         read = self._read_source(source)
@@ -210,11 +210,11 @@ class TranslationGraph(tf.Module):
         return {name: result[:batch] for name, result in results.items()}
 
     def encode_batch(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
-        """The encoder's vectors of (B,) strings.
+        """Return the encoder outputs of (B,) strings.
 
-        Returns a dict: `memory` (B, S, M), of an ensemble those of its models
-        side by side; `lengths` (B,), the number of source words; `truncated`
-        (B,), whether the source was cut at the limit.
+        Returns a dict: `memory` (B, S, M), for an ensemble the concatenated
+        memories of its models; `lengths` (B,), the number of source words;
+        `truncated` (B,), whether the source was cut at the limit.
         """
         batch, (text,) = _at_least_one(text)
         read = self._read_source(text)
@@ -231,7 +231,7 @@ class TranslationGraph(tf.Module):
     # Parts.
 
     def _truncated_places(self) -> TruncatedPlaces:
-        """Lines that are cut: none yet."""
+        """Create an empty record of the lines that are cut."""
         limit = self.decoding.max_source_length
         return TruncatedPlaces(f"{limit} tokens (`decoding.max_source_length`)")
 
@@ -246,7 +246,7 @@ class TranslationGraph(tf.Module):
         size = BYTES_OF_A_TOKEN * limit
         truncated = tf.strings.length(text) > size
         text = tf.strings.substr(text, 0, size)
-        # As `one_line` does with training text.
+        # `one_line` does the same with training text.
         text = tf.strings.regex_replace(text, CONTROL.pattern, " ")
         if moses is not None:
             text = moses.prepare(text)
@@ -290,7 +290,7 @@ class TranslationGraph(tf.Module):
         return self.search_runner.run_requested(step, states, sources, request)
 
     def _request(self, options, prefix):
-        """The request options as ids, and where some were left out."""
+        """Return the options as ids, and a mask of sentences with cuts."""
         request = RequestOptions(
             options._asdict(),
             _padded(prefix.ids, self.translation_model.config.target_pad_id),
@@ -304,22 +304,23 @@ class TranslationGraph(tf.Module):
         return request, prefix.truncated | cut | more
 
     def _read_phrases(self, text, known):
-        """Phrases with a tab between two, and where some were left out.
+        """Read tab-separated phrases; also return where some were left out.
 
-        With `known`, those of unknown words are left out.
+        With `known`, phrases with unknown words are left out.
         """
         parts = tf.strings.split(text, "\t")
         cut = parts.row_lengths() > MAX_PHRASES
         parts = parts[:, :MAX_PHRASES]
         read = self._read_target(parts.flat_values)
         lengths = read.lengths
-        # A phrase whose beginning is enough is another one.
+        # A phrase that is too long is left out: its first words would be
+        # another phrase.
         left_out = read.truncated | (lengths > MAX_PHRASE_TOKENS)
         if known:
             left_out |= tf.reduce_any(read.ids == UNK_ID, axis=1)
         lengths = tf.where(left_out, 0, lengths)
         lengths = parts.with_flat_values(lengths).to_tensor(0)
-        # All of them must have room in a translation.
+        # All phrases together must fit into a translation.
         fits = tf.cumsum(lengths, axis=1) <= self.decoding.max_source_length
         cut |= ~tf.reduce_all(fits, axis=1)
         left_out = parts.with_flat_values(left_out).to_tensor(False)
@@ -329,7 +330,7 @@ class TranslationGraph(tf.Module):
         return Phrases(ids, tf.where(fits, lengths, 0)), cut
 
     def _tokens(self, found, source_tokens, options, prefix):
-        """The words of hypotheses, unknown ones replaced if asked for."""
+        """Return the words of hypotheses, with replacements if requested."""
         tokens = self.target_tokenizer.lookup(found.ids)
         if options is None and not self.decoding.replace_unknown:
             return tokens
@@ -344,7 +345,7 @@ class TranslationGraph(tf.Module):
             options.replace_unknown > 0,
         )
         tokens = tf.where(chosen[:, None, None], replaced, tokens)
-        # An imposed word stands as it was given, known or not.
+        # Words of the prefix appear as they were given, known or not.
         batch, _, steps = tf.unstack(tf.shape(tokens))
         given = prefix.tokens.to_tensor("", shape=[batch, steps])
         imposed = tf.sequence_mask(prefix.lengths, steps)
@@ -365,9 +366,9 @@ def _moses_graph(preprocessor):
 
 
 def _at_least_one(*tensors):
-    """The batch size, and the tensors with a row where they had none.
+    """Return the batch size, and the tensors with at least one row.
 
-    Keras' recurrent layers fail on a batch of none.
+    The recurrent layers of Keras fail on an empty batch.
     """
     batch = tf.shape(tensors[0])[0]
     missing = tf.cast(batch == 0, tf.int32)
@@ -378,11 +379,11 @@ def _at_least_one(*tensors):
 
 
 def _float32(tensor):
-    """A tensor as float32, since JSON has no bfloat16."""
+    """Cast a tensor to float32, because JSON has no bfloat16."""
     return tf.cast(tensor, tf.float32)
 
 
 def _padded(ragged, padding):
-    """A dense tensor, at least one wide."""
+    """Return a dense tensor with at least one column."""
     rows, width = tf.unstack(ragged.bounding_shape(out_type=tf.int32))
     return ragged.to_tensor(padding, shape=[rows, tf.maximum(width, 1)])

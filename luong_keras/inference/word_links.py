@@ -1,4 +1,4 @@
-"""Links between the words of a text and its translation; words of tokens."""
+"""Links between the words of a text and of its translation."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ from luong_keras.inference.translation import (
 if TYPE_CHECKING:
     from luong_keras.inference.text_translator import TextTranslator
 
-_SPACE = "\u2581"  # what SentencePiece writes for a space
+_SPACE = "\u2581"  # SentencePiece writes it for a space
 
 
 class AlignedPair(NamedTuple):
     """The links of a sentence pair, `(source word, target word)`.
 
-    `truncated` is whether a side was longer than what was read: words after
-    it have no link.
+    `truncated` is True if source or target was cut: later words have no links.
     """
 
     links: frozenset[Link]
@@ -39,21 +38,21 @@ def aligned_pairs(
     targets: Sequence[str],
     step: str | None = None,
 ) -> list[AlignedPair]:
-    """Links the words of given translations, a batch after the other.
+    """Link the words of given translations, batch by batch.
 
     Args:
-        translator: a trained model with attention.
-        sources: texts; their words are what stands between white space.
-        targets: their translations.
-        step: whose weights belong to a word, as `best_links` takes it;
-            the translator's `alignment_step` when None.
+        translator: translator with a model that has attention.
+        sources: texts, whose words are separated by white space.
+        targets: the translations of the sources.
+        step: the step whose weights belong to a word, as in `best_links`; the
+            `alignment_step` of the translator when None.
 
     Returns:
-        The links of every pair, in order.
+        The links of each pair, in order.
 
     Raises:
-        ValueError: for a model without attention, another step, or other
-            numbers of texts.
+        ValueError: for a model without attention, an unknown step, or
+            different numbers of sources and targets.
     """
     refuse_without_attention(translator.translation_model)
     sources, targets = (
@@ -70,8 +69,8 @@ def aligned_pairs(
         )
     step = step or translator.decoding.alignment_step
     found: dict[int, AlignedPair] = {}
-    # The batches that `score` would make itself: the weights of one are in
-    # memory at a time.
+    # `score` would make the same batches; here only the weights of one batch
+    # are in memory at a time.
     for places in places_by_length(targets, translator.decoding.batch_size):
         texts = [[side[i] for i in places] for side in (sources, targets)]
         scored = translator.score(*texts)
@@ -84,16 +83,16 @@ def aligned_pairs(
 def links_of_words(
     scored: ScoredTranslation, source: str, target: str, step: str
 ) -> frozenset[Link]:
-    """The links of the words of one pair, from those of its tokens.
+    """Link the words of one pair according to the links of its tokens.
 
     Args:
         scored: the pair, as the model reads it.
-        source: the text, whose words are what stands between white space.
-        target: likewise.
+        source: the source text, whose words are separated by white space.
+        target: the target text, likewise.
         step: as in `best_links`.
 
     Returns:
-        A link for every two words that have tokens which are linked.
+        A link for each two words that have linked tokens.
 
     Example:
         >>> import numpy as np
@@ -118,7 +117,7 @@ def links_of_words(
 
 
 def refuse_without_attention(translation_model: Any) -> None:
-    """Raises ValueError for a model that aligns nothing."""
+    """Check that the model has attention, and therefore alignments."""
     if not translation_model.has_attention:
         raise ValueError(
             "A model without attention has no alignments. Received: "
@@ -128,17 +127,17 @@ def refuse_without_attention(translation_model: Any) -> None:
 
 
 def word_positions(tokens: Sequence[str], words: Sequence[str]) -> list[int]:
-    """Finds the word of every token, by counting characters.
+    """Find the word of each token by counting characters.
 
     Args:
         tokens: words or subwords of a sentence, as a tokenizer shows them.
         words: the words of the same sentence.
 
     Returns:
-        One index into `words` a token.
+        One index into `words` per token.
 
     Raises:
-        ValueError: if the two have other characters than spaces in common.
+        ValueError: if their numbers of characters without spaces differ.
 
     Example:
         >>> tokens = ["\u2581car", "pet", "s", "\u2581."]
@@ -163,22 +162,22 @@ def word_positions(tokens: Sequence[str], words: Sequence[str]) -> list[int]:
 def nearest_word_positions(
     tokens: Sequence[str], words: Sequence[str]
 ) -> list[int | None]:
-    """Finds the word of every token of a text that was prepared.
+    """Find the word of each token of a prepared text.
 
-    What a tokenizer reads may be another text than what stands there: in
-    lower case, with other quotation marks, with separated words, or cut at
-    its end. Both are compared in lower case and in Unicode's compatibility
-    form (NFKC); characters that differ even so belong to what stands between
-    the same neighbours.
+    The text that a tokenizer reads may differ from the original: in lower
+    case, with other quotation marks, with separated words, or cut at the end.
+    Both texts are compared in lower case and in the compatibility form of
+    Unicode (NFKC). Characters that still differ are matched with the
+    characters between the same neighbours.
 
     Args:
         tokens: words or subwords of the prepared sentence, or of its
             beginning.
-        words: the words of the sentence as it was.
+        words: the words of the original sentence.
 
     Returns:
-        One index into `words` a token, of the word that has most of its
-        characters; None for a token that has none of any word.
+        One index into `words` per token: the word with most characters of
+        the token, or None if no word has any.
 
     Example:
         >>> tokens = ["the", "car", "pet", "is", '"', "red", '"', "."]
@@ -200,7 +199,7 @@ def nearest_word_positions(
 
 
 def _letters(parts: Iterable[str]) -> tuple[str, list[int]]:
-    """The text without spaces, comparable, and the part of each letter."""
+    """Normalise and join the parts; also return the part of each letter."""
     letters: list[str] = []
     owners: list[int] = []
     for place, part in enumerate(parts):
@@ -212,12 +211,12 @@ def _letters(parts: Iterable[str]) -> tuple[str, list[int]]:
 
 
 def _places(read: str, written: str) -> list[int | None]:
-    """The place in one text of each character of the other."""
+    """Return the place in `written` of each character of `read`, or None."""
     if written.startswith(read):
         return list(range(len(read)))
     places: list[int | None] = [None] * len(read)
-    # No text becomes that much shorter; the rest was not read, and comparing
-    # it would take long.
+    # Preparation never shortens a text that much: the rest was not read, and
+    # comparing it would take long.
     written = written[: 4 * len(read) + 100]
     matcher = difflib.SequenceMatcher(None, read, written, autojunk=False)
     for kind, start, end, first, last in matcher.get_opcodes():

@@ -12,20 +12,20 @@ from luong_keras.inference.request_options import RequestOptions
 from luong_keras.text.tokenizer import Tokenizer, vocabulary_of
 from luong_keras.with_tensorflow import tf
 
-# Of every batch the first words of the vocabulary may occur, and of each
-# source word the most probable translations.
+# A shortlist has this many first words of the vocabulary, and at most this
+# many translations, the most probable ones, per source word.
 FREQUENT = 256
 TRANSLATIONS = 32
 
 
 class UnknownWords(tf.Module):
-    """Puts source words, or their translations, in place of `<unk>`.
+    """Replacement of `<unk>` by source words or their translations.
 
     Args:
-        dictionary: a file of word translations, as `read_dictionary` reads;
-            an export carries what is needed of it. Words that it lacks are
-            copied, as are all where it is None.
-        alignment_step: as `DecodingConfig.alignment_step`.
+        dictionary: file of word translations for `read_dictionary`, whose
+            result an export contains. Words that it lacks are copied, or all
+            words if it is None.
+        alignment_step: as in `DecodingConfig.alignment_step`.
     """
 
     def __init__(
@@ -37,12 +37,12 @@ class UnknownWords(tf.Module):
         self._table = self._make_table(words) if words else None
 
     def replace(self, ids, alignments, tokens, source_tokens) -> tf.Tensor:
-        """Tokens (B, N, T) without unknown words that have a source word.
+        """Replace unknown words that have a source word in tokens (B, N, T).
 
         Args:
-            ids: (B, N, T).
-            alignments: (B, N, T, S).
-            tokens: (B, N, T) strings, the names of the ids.
+            ids: (B, N, T) target ids.
+            alignments: (B, N, T, S) attention weights.
+            tokens: (B, N, T) strings, the words of the ids.
             source_tokens: (B, S) strings.
         """
         positions = copied_positions(ids, alignments, self.alignment_step)
@@ -55,7 +55,7 @@ class UnknownWords(tf.Module):
         return tf.where(positions >= 0, copies, tokens)
 
     def _make_table(self, words):
-        """A table of a file of its own, which exports carry as an asset."""
+        """Create a table from a file, which exports contain as an asset."""
         self._folder = tempfile.TemporaryDirectory(prefix="luong_keras_words_")
         file = Path(self._folder.name) / "dictionary.tsv"
         lines = (
@@ -76,23 +76,23 @@ class UnknownWords(tf.Module):
 
 
 class Shortlist(tf.Module):
-    """Chooses words by the source, from a lexicon.
+    """Target words that a lexicon selects for the source words of a batch.
 
-    The words of a batch are the first of the vocabulary, which are the most
-    frequent ones and the special tokens, those that the lexicon has for a
-    word of any of its sources, and what the sentences ask for by name. A step
-    of a search multiplies with the weights of these alone, and probabilities
-    are among them.
+    The words of a batch are the first words of the vocabulary, which are the
+    most frequent words and the special tokens; the translations in the lexicon
+    of all source words; and the words of prefixes and phrases. A search step
+    multiplies only with the weights of these words, and normalises the
+    probabilities over them.
 
     Args:
-        decoding: the settings, with a `shortlist`.
-        config: of the model.
-        source_tokenizer: of the source language.
-        target_tokenizer: of the target language.
+        decoding: the settings of the search, with a `shortlist`.
+        config: the configuration of the model.
+        source_tokenizer: tokenizer of the source language.
+        target_tokenizer: tokenizer of the target language.
 
     Raises:
-        ValueError: where the lexicon has none of the vocabularies' tokens, or
-            a vocabulary is smaller than the beam.
+        ValueError: if the lexicon has no token of the vocabularies, or if the
+            target vocabulary has fewer tokens than the beam size plus 2.
     """
 
     def __init__(
@@ -105,7 +105,8 @@ class Shortlist(tf.Module):
         super().__init__()
         self.size = config.target_vocabulary_size
         special = config.target_pad_id, config.bos_id, config.eos_id
-        # Their places are their ids, so that a search knows them.
+        # The first words include the special tokens, so that their places in
+        # the shortlist are their ids.
         least = (decoding.max_beam_size or decoding.beam_size) + 2
         self.first = max(FREQUENT, max(special) + 1, least)
         self.first = min(self.first, self.size)
@@ -128,12 +129,12 @@ class Shortlist(tf.Module):
                 "Write it by `luong-keras lexicon`."
             )
         table = tf.ragged.constant(rows, dtype=tf.int32).to_tensor(0)
-        # A variable: the graph of an export should not carry it.
+        # A variable, so that the graph of an export does not contain it.
         self._table = tf.Variable(table, trainable=False, name="shortlist")
 
     @staticmethod
     def _rows(lexicon, sources, targets, maximum):
-        """The ids that translate each source id."""
+        """Return the ids that translate each source id."""
         return [
             [
                 targets[word]
@@ -144,11 +145,11 @@ class Shortlist(tf.Module):
         ]
 
     def words(self, sources: tf.Tensor, *wanted: tf.Tensor) -> tf.Tensor:
-        """The ids, in their order, (C,).
+        """Return the sorted ids of the words, (C,).
 
         Args:
             sources: ids of source words, of any shape.
-            *wanted: ids of words that must be among them.
+            *wanted: ids of words that the result must contain.
         """
         rows = tf.gather(self._table, tf.reshape(sources, [-1]))
         ids = [tf.range(self.first), tf.reshape(rows, [-1])]
@@ -163,7 +164,7 @@ class Shortlist(tf.Module):
 
 
 def named_words(request: RequestOptions | None) -> list[tf.Tensor]:
-    """The ids that sentences ask for, or refuse."""
+    """Return the ids of the prefixes and of required or forbidden phrases."""
     if request is None:
         return []
     phrases = [request.required, request.forbidden]
@@ -173,7 +174,7 @@ def named_words(request: RequestOptions | None) -> list[tf.Tensor]:
 def restrict_to_shortlist(
     words: tf.Tensor, request: RequestOptions | None
 ) -> RequestOptions | None:
-    """The same request with places among the words instead of ids."""
+    """Replace the ids of a request by their places in the shortlist."""
     if request is None:
         return None
 

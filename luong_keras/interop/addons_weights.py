@@ -1,8 +1,8 @@
-"""Loads the weights of `tfa.seq2seq` (TensorFlow Addons) into the layers.
+"""Weights of `tfa.seq2seq` (TensorFlow Addons) for the layers.
 
-Arrays come under the names that Addons gives its variables, `v.name` or the
-name in a checkpoint; what stands before the part that tells an array's role
-is ignored. Neither Addons nor TensorFlow is needed.
+Arrays have the names that Addons gives its variables, `v.name` or the name in
+a checkpoint. The last parts of a name determine the role of an array; the
+parts before them are ignored. This module needs neither Addons nor TensorFlow.
 """
 
 import re
@@ -24,7 +24,7 @@ _CHECKPOINT_LAYER = "_attention_layers"
 
 
 def roles_of(names, attention_layer=None):
-    """Name -> role; a name that tells none is its own role.
+    """Map each name to its role, or to itself if the role is unknown.
 
     The roles: `cell_0/kernel`, `cell_0/recurrent_kernel`, `cell_0/bias`,
     `cell_1/kernel`, ..., the lowest cell first; `attention_layer/kernel`;
@@ -32,12 +32,12 @@ def roles_of(names, attention_layer=None):
 
     Args:
         names: the names, in the order of the variables.
-        attention_layer: the name of the attention layer, where it has one of
-            its own.
+        attention_layer: the name of the attention layer; `attention_layer`
+            when None.
     """
     paths = {name: _path(name) for name in names}
     cells = _cells(paths.values())
-    # A mechanism builds some of its kernels in its own name.
+    # A mechanism builds some kernels under the name of the mechanism.
     owners = {"LuongAttention", "BahdanauAttention"} | {
         path[-2] for path in paths.values() if path[-1] in _SCORE_WEIGHTS
     }
@@ -56,8 +56,8 @@ def roles_of(names, attention_layer=None):
             own_kernels.append(name)
         else:
             roles[name] = name
-    # The query's kernel is made inside the wrapper, the memory's outside, or
-    # both in one place, the query's listed first.
+    # The wrapper contains the query kernel but not the memory kernel. If both
+    # are in the same scope, the query kernel comes first.
     own_kernels.sort(key=lambda name: -len(paths[name]))
     if own_kernels and "memory_layer/kernel" not in roles.values():
         roles[own_kernels.pop()] = "memory_layer/kernel"
@@ -65,14 +65,14 @@ def roles_of(names, attention_layer=None):
 
 
 def _path(name):
-    """The parts of a name, one of them at least before the last."""
+    """Split a name into parts, with at least one part before the last."""
     name = name.removesuffix("/.ATTRIBUTES/VARIABLE_VALUE").removesuffix(":0")
     name = name.replace(f"{_CHECKPOINT_LAYER}/0/", f"{_CHECKPOINT_LAYER}/")
     return ("", *name.split("/"))
 
 
 def _cells(paths):
-    """The scopes of the recurrent cells, the lowest first."""
+    """Return the scopes of the recurrent cells, the lowest first."""
     scopes = [path[:-1] for path in paths if path[-1] == "recurrent_kernel"]
 
     def number(scope):
@@ -107,20 +107,20 @@ _HINTS = {
 
 
 def load_addons_attention(layer, weights):
-    """Gives an attention layer the weights of an attention mechanism.
+    """Load the weights of an attention mechanism into an attention layer.
 
-    `tfa.seq2seq.LuongAttention(units)` is `LuongAttention("general")`, with
-    `scale=True` it is `use_scale=True`; `tfa.seq2seq.BahdanauAttention` is
-    `BahdanauAttention`, with `normalize` alike.
+    `tfa.seq2seq.LuongAttention(units)` corresponds to
+    `LuongAttention("general")`, its `scale=True` to `use_scale=True`, and
+    `tfa.seq2seq.BahdanauAttention` to `BahdanauAttention`, also `normalize`.
 
     Args:
         layer: a built layer of one of these two kinds.
-        weights: dict, or open npz file, of the mechanism's arrays, such as
-            `{v.name: v.numpy() for v in mechanism.variables}`.
+        weights: dict, or open npz file, with the arrays of the mechanism, such
+            as `{v.name: v.numpy() for v in mechanism.variables}`.
 
     Raises:
         ValueError: if the layer is of another kind or not built; if an array
-            is missing, unexpected, there twice or of another shape.
+            is missing, unexpected, duplicate or of another shape.
 
     Example:
     >>> import numpy as np
@@ -138,27 +138,27 @@ def load_addons_attention(layer, weights):
 
 
 def load_addons_wrapper(cell, weights, attention_layer=None):
-    """Gives a cell the weights of an `AttentionWrapper`.
+    """Load the weights of an `AttentionWrapper` into a cell.
 
-    The wrapper has one attention mechanism, feeds its output to its next
-    step, and wraps an `LSTMCell`, a `GRUCell` (`reset_after=True`) or
-    `StackedRNNCells` of them. Its counterpart is an `InputFeedingLSTMCell`
-    or `InputFeedingGRUCell` of the same height with
-    `attentional_activation="linear"`, whose width is `attention_layer_size`.
-    Where cells have no numbers in their names, their order is that of
-    `weights`, the lowest first.
+    The wrapper must have one attention mechanism, feed its output to its next
+    step, and wrap an `LSTMCell`, a `GRUCell` (`reset_after=True`) or
+    `StackedRNNCells` of them. It corresponds to an `InputFeedingLSTMCell` or
+    `InputFeedingGRUCell` with the same number of layers,
+    `attentional_activation="linear"` and `attention_layer_size` units. If the
+    names of the cells have no numbers, the order of `weights` counts, the
+    lowest cell first.
 
     Args:
-        cell: a built cell, the `cell` of an `InputFeedingLSTM` for example.
-        weights: dict, or open npz file, of the wrapper's arrays, such as
-            `{v.name: v.numpy() for v in wrapper.variables}`.
-        attention_layer: name of the `Dense` layer that the wrapper got as
-            its `attention_layer`; the cell needs its activation then. None
-            for a wrapper with `attention_layer_size`.
+        cell: a built cell, for example the `cell` of an `InputFeedingLSTM`.
+        weights: dict, or open npz file, with the arrays of the wrapper, such
+            as `{v.name: v.numpy() for v in wrapper.variables}`.
+        attention_layer: name of the `Dense` layer that the wrapper received
+            as `attention_layer`; the cell then needs the same activation.
+            None for a wrapper with `attention_layer_size`.
 
     Raises:
-        ValueError: as in `load_addons_attention`, and if the cell is no
-            counterpart of a wrapper.
+        ValueError: as in `load_addons_attention`, and if the cell does not
+            correspond to a wrapper.
 
     Example:
     >>> import numpy as np
@@ -182,7 +182,7 @@ def load_addons_wrapper(cell, weights, attention_layer=None):
     width, gates = cell.kernels[0].shape
     shapes["cell_0/kernel"] = (width + cell.units, gates)
     arrays = _arrays_by_role(weights, shapes, attention_layer)
-    # Addons: [x_t; fed vector] in one kernel, and [h_t; c_t].
+    # Addons has [x_t; fed vector] in one kernel, and the order [h_t; c_t].
     both = arrays["cell_0/kernel"]
     arrays["cell_0/kernel"] = both[:width]
     cell.feeding_kernel.assign(both[width:])
@@ -192,7 +192,7 @@ def load_addons_wrapper(cell, weights, attention_layer=None):
     _assign(variables, arrays)
 
 
-# Our side: a variable for every role.
+# Layers of this library: a variable for each role.
 
 
 def _attention_variables(layer):
@@ -214,7 +214,7 @@ def _attention_variables(layer):
 
 
 def _cell_variables(cell):
-    """Those of the attention layer included, the feeding kernel left out."""
+    """Return the variables of cell and attention, without feeding kernel."""
     variables = _attention_variables(cell.attention)
     for layer in range(cell.num_layers):
         variables[f"cell_{layer}/kernel"] = cell.kernels[layer]
@@ -280,11 +280,11 @@ def _assign(variables, arrays):
         variable.assign(arrays[role])
 
 
-# Their side: a role for every name.
+# Addons: a role for each name.
 
 
 def _arrays_by_role(weights, shapes, attention_layer=None):
-    """The array of every role in `shapes`; exactly those, of these shapes."""
+    """Return one array per role in `shapes`; check names and shapes."""
     names = {}
     for name, role in roles_of(list(weights), attention_layer).items():
         if role not in shapes:

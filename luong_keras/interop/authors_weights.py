@@ -1,12 +1,12 @@
 """Weights in the layout of the program of the paper's authors.
 
-Their matrices are [out, in], applied as y = W x:
+The matrices of the program are [out, in], applied as y = W x:
 
-    W_src{l}, W_tgt{l}   [4U, in + U]: input first, recurrence last; of the
-                         lowest decoder layer the input is
+    W_src{l}, W_tgt{l}   [4U, in + U]: input first, recurrence last; the input
+                         of the lowest decoder layer is
                          [embedding; h̃_{t-1}]. Gates: input, forget, output,
                          candidate
-    W_emb_src, W_emb_tgt [V, E]: one row a word
+    W_emb_src, W_emb_tgt [V, E]: one row per word
     W_a                  general: h̄ . (W_a h); concat: [U, U], of h only;
                          location (until September 2015): W_loc [K, U]
     v_a                  [U], of concat
@@ -25,7 +25,7 @@ from luong_keras.models.translation_model import TranslationModel
 
 
 class _Part:
-    """One of their arrays: how it is cut into ours, and put together."""
+    """An array of the program, with functions from and to our variables."""
 
     def __init__(self, variables, split, join):
         self.variables, self.split, self.join = variables, split, join
@@ -34,16 +34,17 @@ class _Part:
 def load_authors_weights(
     translation_model: TranslationModel, arrays: Mapping[str, np.ndarray]
 ) -> None:
-    """Gives a model the weights of the authors' program.
+    """Load the weights of the authors' program into a model.
 
     Args:
-        translation_model: a model whose config selects the program's forms,
-            such as that of the preset `authors`.
-        arrays: weights under the program's names, as in this module's text.
+        translation_model: a model whose config selects the equations of the
+            program, such as the config of the preset `authors`.
+        arrays: weights under the names of the program, which the docstring of
+            this module lists.
 
     Raises:
-        ValueError: if arrays are missing, left over or of another shape.
-            Nothing is assigned then.
+        ValueError: if arrays are missing, left over or of another shape. No
+            weight is assigned then.
 
     Example:
     >>> from luong_keras import PRESETS, TranslationModel, override
@@ -83,15 +84,15 @@ def authors_weights(
     translation_model: TranslationModel,
     value_of: Callable = keras.ops.convert_to_numpy,
 ) -> dict[str, np.ndarray]:
-    """A model's weights in the layout of the authors' program.
+    """Return the weights of a model in the layout of the authors' program.
 
     Args:
         translation_model: as in `load_authors_weights`.
-        value_of: what to take of each variable; its value, or for example
-            its gradient.
+        value_of: function of a variable that returns an array of its shape;
+            its value by default, or for example its gradient.
 
     Returns:
-        Arrays under the program's names.
+        Arrays under the names of the program.
     """
     return {
         name: part.join(*(np.asarray(value_of(v)) for v in part.variables))
@@ -194,7 +195,7 @@ def _transposed(variable) -> _Part:
 
 
 def _gates(*kernels) -> _Part:
-    """Kernels (width, 4U) one below the other, with other gate orders."""
+    """Stack kernels (width, 4U) vertically and convert the gate order."""
     ends = np.cumsum([kernel.shape[0] for kernel in kernels])[:-1]
 
     def split(array):
@@ -207,6 +208,6 @@ def _gates(*kernels) -> _Part:
 
 
 def _swap_last_gates(kernel):
-    """Input, forget, candidate, output to input, forget, output, candidate."""
+    """Swap the last two of four gates: candidate and output, or reverse."""
     i, f, third, fourth = np.split(kernel, 4, axis=1)
     return np.concatenate([i, f, fourth, third], axis=1)

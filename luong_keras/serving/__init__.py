@@ -1,4 +1,4 @@
-"""Export of a translator as a SavedModel, and the checks of one."""
+"""Export of a translator as a SavedModel, and checks of SavedModels."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""A translator as a SavedModel that TensorFlow Serving loads."""
+"""Export of a translator as a SavedModel for TensorFlow Serving."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from luong_keras.serving.warmup import write_warmup
 from luong_keras.special_tokens import SPECIAL_TOKENS
 from luong_keras.with_tensorflow import tf
 
-#: The lines that an export says, with that of the worst request.
+#: Number of lines that an export reports, including the worst request.
 LINES = CHECKS + 1
 WARMUP_SENTENCES = 4
-# What every export is tried on beside words of its own vocabulary.
+# Each export is checked with these texts and with words of its vocabulary.
 STRANGE_TEXTS = [b"", b" \t", b"caf\xe9 \xff\xfe", "\u00df \U0001f600".encode()]
 
 
@@ -51,44 +51,44 @@ def export_saved_model(
     extra_files: Mapping[str, bytes] | None = None,
     max_seconds: float = MAX_SECONDS,
 ) -> Path:
-    """Writes the translator's graph, weights and vocabularies.
+    """Write the graph, weights and vocabularies of a translator.
 
-    Signatures, batch first everywhere (`docs/serving_contract.md` has their
-    inputs and outputs): `serving_default`, `translate`,
-    `translate_with_options`, `search`, `align`, `score`, `align_pair`,
-    `encode` and `contract`.
+    The signatures, with the batch first everywhere, are `serving_default`,
+    `translate`, `translate_with_options`, `search`, `align`, `score`,
+    `align_pair`, `encode` and `contract`. `docs/serving_contract.md` has their
+    inputs and outputs.
 
-    The folder appears whole and checked, or not at all: it is written under a
-    temporary name beside its place, checked by `check_saved_model`, put on
-    disk, and renamed, so that a server watching the folder never sees half a
-    model, not even after a power cut.
+    The folder appears complete and checked, or not at all: it is written under
+    a temporary name beside `folder`, checked by `check_saved_model`, synced to
+    disk and renamed. A server that watches the parent folder never sees an
+    incomplete model, not even after a power cut.
 
     Args:
-        translator: what to export.
-        folder: where; TensorFlow Serving expects a number as its name, the
-            version. It must not exist.
+        translator: the translator to export.
+        folder: the folder to write, which must not exist. TensorFlow Serving
+            expects a number as its name, the version.
         weights_dtype: `"bfloat16"` or `"float16"` writes rounded weights of
-            half the size, with which every call computes in float32.
-        say: called with a line for every check, and what the worst request that
-            the limits allow costs a server, for example `print`.
-        limits: what one batch of the server may ask for; the default ones
+            half the size; every call still computes in float32.
+        say: function, such as `print`, called with one line per check and one
+            for the cost of the worst request that the limits allow.
+        limits: the limits of one batch of the server; the default limits
             when None.
-        extra_files: further files of `assets.extra/`, which servers do not
-            read, by their names.
-        max_seconds: how long the worst request may take; after it the line
-            says what it had cost until then. 0: it is not measured.
+        extra_files: name -> content of additional files in `assets.extra/`,
+            which servers do not read.
+        max_seconds: time limit of the worst request; if it is exceeded, the
+            line reports the cost so far. 0 skips the measurement.
 
     Returns:
         The folder.
 
     Raises:
-        FileExistsError: where the folder exists: an exported version is
-            never changed under a server's feet.
-        ValueError: for a folder that is not of this machine, such as
-            `gs://bucket/1`, or that has `*`, `?` or brackets in its path,
-            which TensorFlow takes for a pattern; and for rounded weights of a
-            model with a folded embedding.
-        SavedModelError: where a check fails; nothing is left then.
+        FileExistsError: if the folder exists: an exported version never
+            changes while a server uses it.
+        ValueError: for a folder on another machine, such as `gs://bucket/1`;
+            for `*`, `?` or brackets in its path, which TensorFlow takes for a
+            pattern; and for rounded weights of a model with a folded
+            embedding.
+        SavedModelError: if a check fails; no files are left then.
     """
     folder, limits = no_pattern(local(folder)), limits or ServingLimits()
     if folder.exists():
@@ -131,7 +131,7 @@ def export_saved_model(
 
 
 def probe_sentences(translator: TextTranslator) -> list[bytes]:
-    """Sentences of the source vocabulary, and some that are none."""
+    """Return sentences of the source vocabulary and unusual texts."""
     tokenizer = translator.source_tokenizer
     generator = np.random.default_rng(0)
     first, end = len(SPECIAL_TOKENS), tokenizer.vocabulary_size
@@ -144,7 +144,7 @@ def probe_sentences(translator: TextTranslator) -> list[bytes]:
 
 
 def _worst_cost(translator, limits, cost):
-    """The cost of the worst request, in words."""
+    """Describe the cost of the worst request in words."""
     if cost is None:
         return "not measured: the worst request (Linux only)"
     decoding = translator.decoding
@@ -157,9 +157,9 @@ def _worst_cost(translator, limits, cost):
 
 
 def worst_request(translator: TextTranslator, limits: ServingLimits) -> Call:
-    """As many of the longest texts and prefixes as the limits allow.
+    """Create a request with as many and as long texts as the limits allow.
 
-    The signature is `align`, whose answers are the largest.
+    The signature is `align`, which has the largest responses.
     """
     decoding, rows = translator.decoding, limits.max_rows
     generator = np.random.default_rng(0)
@@ -173,7 +173,7 @@ def worst_request(translator: TextTranslator, limits: ServingLimits) -> Call:
     beam_size = decoding.max_beam_size or decoding.beam_size
     return "align", {
         "text": texts[0],
-        # The last of all: that many are put together before.
+        # The last rank: the search must return all translations before it.
         "rank": np.full(rows, (decoding.stack_size or beam_size) - 1, "int32"),
         "beam_size": np.full(rows, beam_size, "int32"),
         "length_penalty": np.full(rows, -1, "float32"),
@@ -183,7 +183,7 @@ def worst_request(translator: TextTranslator, limits: ServingLimits) -> Call:
 
 
 def _longest(tokenizer, tokens, rows, generator):
-    """Texts of that many tokens drawn from a vocabulary, (rows,) bytes."""
+    """Return texts of random tokens of a vocabulary, (rows,) bytes."""
     ids = generator.integers(
         len(SPECIAL_TOKENS), tokenizer.vocabulary_size, (rows, tokens)
     )
@@ -192,14 +192,14 @@ def _longest(tokenizer, tokens, rows, generator):
 
 
 def _write(translator, folder, weights_dtype, limits):
-    """Writes the SavedModel; returns what its signatures compute."""
+    """Write the SavedModel; return the functions of its signatures."""
     model = translator.translation_model
     ensemble = isinstance(model, ModelEnsemble)
     models = model.models if ensemble else [model]
     reading: Callable[[Callable], Callable] = as_it_is
     archive = keras.export.ExportArchive()
-    # Variables are found through the functions that read them; a tracked model
-    # would write every one twice. Tables are not found.
+    # The archive finds variables through the functions that read them; a
+    # tracked model would write each variable twice. Tables must be tracked.
     if weights_dtype is not None:
         if any(each.folded_embedding is not None for each in models):
             raise ValueError(
@@ -218,7 +218,7 @@ def _write(translator, folder, weights_dtype, limits):
     for name, function in signatures(translator, limits, reading).items():
         archive.add_endpoint(name, function, input_signature=specs(name))
     logger, level = tf.get_logger(), tf.get_logger().level
-    logger.setLevel("WARNING")  # It names the folder, which is a temporary one.
+    logger.setLevel("WARNING")  # INFO would report the temporary folder.
     try:
         archive.write_out(str(folder), verbose=False)
     finally:
@@ -227,18 +227,18 @@ def _write(translator, folder, weights_dtype, limits):
 
 
 def _answers(functions, inputs):
-    """Calls and what the functions themselves answer to them."""
+    """Yield calls, and the results that the functions compute for them."""
     for name, tensors in inputs.items():
-        with tf.device("CPU:0"):  # whose sums a server's are compared with
+        with tf.device("CPU:0"):  # The checks compare it with a server on CPU.
             found = functions[name](*tensors.values())
         call = name, {key: tensor.numpy() for key, tensor in tensors.items()}
         yield call, {key: tensor.numpy() for key, tensor in found.items()}
 
 
 def next_version(folder: str | Path) -> int:
-    """A version that a server takes for the newest: the time, in seconds.
+    """Return the time in seconds, a version that a server takes for the newest.
 
-    Where the clock has gone back, the one after the newest.
+    If this is not above the newest version, return the next number instead.
     """
     now = int(time.time())
     with contextlib.suppress(FileNotFoundError):
@@ -247,10 +247,10 @@ def next_version(folder: str | Path) -> int:
 
 
 def newest_version(folder: str | Path) -> Path:
-    """The version of the largest number in a folder of exports.
+    """Return the version with the largest number in a folder of exports.
 
     Raises:
-        FileNotFoundError: where there is none.
+        FileNotFoundError: if the folder has no version.
     """
     folder = Path(folder)
     versions = [path for path in folder.glob("*") if path.name.isdecimal()]
@@ -265,7 +265,7 @@ def newest_version(folder: str | Path) -> Path:
 def exported_translations(
     folder: str | Path, sources: Sequence[str], batch_size: int = 32
 ) -> list[str]:
-    """The best translations of an export, as a server would answer."""
+    """Return the best translations of an export, as a server would."""
     serve = tf.saved_model.load(str(folder)).signatures["serving_default"]
     found = []
     for start in range(0, len(sources), batch_size):
@@ -276,8 +276,8 @@ def exported_translations(
 
 
 def exported_weights(folder: str | Path) -> dict[str, np.ndarray]:
-    """The weights of an export in float32, by their paths."""
-    loaded = tf.saved_model.load(str(folder))  # It holds the variables.
+    """Return the weights of an export in float32, by their paths."""
+    loaded = tf.saved_model.load(str(folder))  # This keeps the variables alive.
     variables = loaded.signatures["serving_default"].variables
     return {
         variable.name.removesuffix(":0"): tf.cast(variable, "float32").numpy()
@@ -289,18 +289,18 @@ DTYPES = ("bfloat16", "float16")
 
 
 class RoundedWeights:
-    """Copies of variables that take half the place of float32.
+    """Rounded copies of variables, with half the size of float32.
 
-    Each call makes the weights from them once, before its loops; sums and
-    products have the precision that they had.
+    Each call casts the copies back once, before its loops; sums and products
+    keep their precision.
 
     Args:
-        variables: Keras variables; those of integers stay as they are.
-        dtype: `"bfloat16"`, of float32's range and two to three digits, or
-            `"float16"`, of three to four digits up to 65,504.
+        variables: Keras variables; integer variables are not rounded.
+        dtype: `"bfloat16"`, with the range of float32 and two to three digits,
+            or `"float16"`, with three to four digits up to 65,504.
 
     Raises:
-        ValueError: for another type, or where a weight is out of its range.
+        ValueError: for another dtype, or if a weight is out of its range.
     """
 
     def __init__(self, variables: Iterable[keras.Variable], dtype: str) -> None:
@@ -322,7 +322,7 @@ class RoundedWeights:
             )
 
     def reading(self, function: Callable) -> Callable:
-        """The same function, with the rounded weights."""
+        """Wrap a function so that it uses the rounded weights."""
 
         def with_rounded_weights(*arguments):
             mapping = [

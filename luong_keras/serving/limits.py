@@ -1,12 +1,12 @@
-"""Limits of one batch of a server, checked before any work.
+"""Limits of one batch of a server, checked before any computation.
 
-A row beyond a limit is answered by an empty text and its `status`; its
-batch-mates, which may be requests of others, are answered as ever.
+A row beyond a limit gets an empty text and its `status`. The other rows of
+the batch, which may belong to other requests, get their usual results.
 """
 
 from dataclasses import dataclass
 
-# What `status` says of a row.
+# Values of the output `status`.
 OK = "OK"
 TEXT_TOO_LONG = "TEXT_TOO_LONG"
 TOO_MANY_ROWS = "TOO_MANY_ROWS"
@@ -17,8 +17,8 @@ class ServingLimits:
     """The limits of an export.
 
     Attributes:
-        max_rows: rows of a batch that are looked at. A server that puts
-            requests together must not make larger batches:
+        max_rows: maximum number of rows of a batch that are processed. A
+            server that batches requests must not make larger batches:
             `max_batch_size` of `export/batching.config`.
     """
 

@@ -1,7 +1,7 @@
 """Checks that TensorFlow Serving can serve a SavedModel.
 
-Each check raises `SavedModelError` with the cause; `check_saved_model` calls
-them all.
+Each check raises `SavedModelError` with the cause; `check_saved_model` runs
+all checks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from luong_keras.serving.saved_model_session import (
 from luong_keras.serving.signatures import INPUTS
 from luong_keras.with_tensorflow import tf
 
-# Operations with a kernel here that a server of another process lacks.
+# Operations that have a kernel in this process, but not in a server.
 _REFUSED = {
     "PyFunc": "calls Python",
     "PyFuncStateless": "calls Python",
@@ -34,7 +34,7 @@ _REFUSED = {
     "XlaCallModule": "is a program of XLA, as JAX exports",
     "XlaLaunch": "is a program of XLA",
 }
-# Strings are equal unless two translations are as good as each other.
+# Strings may differ only where the scores of two translations are this near.
 NEAR_TIE = 1e-4
 TOLERANCE = 1e-5
 MAX_SECONDS = 120.0  # for the worst request of an export
@@ -51,16 +51,16 @@ def check_saved_model(
 
     Args:
         folder: the SavedModel.
-        expected: calls, and what the model itself answers to them.
-        say: called with a line for every check that passed.
-        worst: a call whose cost is measured after the others, on Linux.
-        max_seconds: after which that is given up.
+        expected: calls, with the results of the model in this process.
+        say: function called with one line per passed check.
+        worst: a call whose cost is measured after the other calls, on Linux.
+        max_seconds: time limit of `worst`.
 
     Returns:
         The cost of `worst`, or None.
 
     Raises:
-        SavedModelError: with the cause, where a check fails.
+        SavedModelError: if a check fails, with the cause.
     """
     folder = Path(folder)
     meta_graph = read_meta_graph(folder)
@@ -159,11 +159,11 @@ def _check_variables(folder, meta_graph):
 
 
 def _unrestored_variables(meta_graph):
-    """Names of variables that are read and never get their values."""
+    """Return the names of variables that are read but never restored."""
     nodes = {node.name: node for node in meta_graph.graph_def.node}
 
     def variables(node):
-        # An input is "name", "name:1" or, where it is only waited for, "^name".
+        # An input is "name", "name:1" or, for a control dependency, "^name".
         inputs = (nodes[i.lstrip("^").partition(":")[0]] for i in node.input)
         return {
             each.attr["shared_name"].s.decode()
@@ -201,7 +201,7 @@ def _check_warmup(folder, meta_graph):
 
 
 def _check_answers(folder, expected, worst, max_seconds):
-    """Runs warm-up requests and expected calls as a server would."""
+    """Run warm-up requests and expected calls as a server would."""
     requests, expected = list(warmup.read_warmup(folder)), list(expected)
     calls, cost = requests + [call for call, _ in expected], None
     if worst is None:
@@ -216,12 +216,12 @@ def _check_answers(folder, expected, worst, max_seconds):
 
 
 def compare_answers(name: str, found: Answer, expected: Answer) -> None:
-    """Raises where answers are not those of the model itself.
+    """Check that the answers of a server are those of the model.
 
     Args:
-        name: of the signature.
-        found: what a server answers.
-        expected: what the model answers.
+        name: name of the signature.
+        found: the answers of the server.
+        expected: the answers of the model.
     """
     for key, wanted in expected.items():
         if found[key].shape != wanted.shape:
@@ -243,7 +243,7 @@ def _equal(answer, wanted):
 
 
 def _tied(found, expected, row):
-    """Whether translations of the same scores may have changed places."""
+    """Test whether translations of near scores may have changed places."""
     if "scores" not in expected:
         return False
     scores = np.sort(expected["scores"][row])
@@ -267,5 +267,5 @@ _CHECKS = {
     "variables": _check_variables,
     "warm-up requests": _check_warmup,
 }
-#: The lines that `check_saved_model` says, with that of the answers.
+#: Number of lines that `check_saved_model` reports, including the answers.
 CHECKS = len(_CHECKS) + 1

@@ -2,12 +2,12 @@
 
     python -m luong_keras.serving.saved_model_session FOLDER < CALLS > ANSWERS
 
-runs `[(inputs, outputs)]`, arguments of `SavedModelSession.run`, both files
-pickled. It has the operations of TensorFlow and tensorflow-text, as the stock
-server, and nothing that the program which wrote the SavedModel has registered.
-With `--cost` one core computes, and the last call is measured: after the
-answers to the others follow the bytes that the process takes before it, and
-the seconds of CPU and the most bytes that it took.
+runs `[(inputs, outputs)]`, arguments of `SavedModelSession.run`; both files
+are pickled. Like the stock server, the program has only the operations of
+TensorFlow and tensorflow-text, without those that the exporting program has
+registered. With `--cost`, one core computes and the last call is measured. The
+program then writes the answers to the other calls, the bytes of memory before
+the last call, and its CPU seconds and peak bytes of memory.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ from luong_keras.with_tensorflow import tf
 with needs("tensorflow"):
     from google.protobuf.message import DecodeError
 
-# Registers the operations of SentencePiece; an export of words has none.
+# Registers the operations of SentencePiece, which exports of words do not need.
 with contextlib.suppress(ImportError, tf.errors.NotFoundError):
     import tensorflow_text  # noqa: F401
 
-# A signature, and arrays by the names of its inputs.
+# The name of a signature, and arrays by the names of its inputs.
 Call = tuple[str, Mapping[str, np.ndarray]]
 # Arrays by the names of outputs.
 Answer = Mapping[str, np.ndarray]
 
 
 class SavedModelSession:
-    """A loaded SavedModel, whose tensors are named as in its graph.
+    """A loaded SavedModel, whose tensors have the names of its graph.
 
-    It is loaded as a server loads it: the graph with the tag `serve`, without
+    It is loaded as in a server: only the graph with the tag `serve`, without
     the objects of `tf.saved_model.load`. Several threads may call `run` at
     once.
 
     Args:
         folder: the SavedModel.
-        threads: how many compute; as many as there are cores when None.
+        threads: number of threads that compute; one per core when None.
 
     Raises:
-        tf.errors.OpError: where the runtime cannot load it.
-        RuntimeError: where the folder has no graph with the tag.
+        tf.errors.OpError: if the runtime cannot load the SavedModel.
+        RuntimeError: if the folder has no graph with the tag.
     """
 
     def __init__(self, folder: str | Path, threads: int | None = None) -> None:
@@ -75,37 +75,37 @@ class SavedModelSession:
         outputs: Mapping[str, str],
         milliseconds: int = 0,
     ) -> dict[str, np.ndarray]:
-        """Feeds and fetches tensors.
+        """Feed and fetch tensors.
 
         Args:
-            inputs: tensor name -> array; strings are objects, of bytes.
+            inputs: tensor name -> array; strings are object arrays of bytes.
             outputs: key -> tensor name.
-            milliseconds: after which the call is given up, when the operation
-                that is running then has ended; 0 or less: never.
+            milliseconds: timeout, which takes effect when the running
+                operation has ended; 0 or less for no timeout.
 
         Returns:
-            key -> array, strings as objects, of bytes.
+            key -> array; strings are object arrays of bytes.
 
         Raises:
-            tf.errors.OpError: where the runtime refuses the call.
+            tf.errors.OpError: if the runtime refuses the call.
         """
         options = tf.compat.v1.RunOptions(timeout_in_ms=max(milliseconds, 0))
         return self._session.run(dict(outputs), inputs, options)
 
     def close(self) -> None:
-        """Frees the model; no call may be running or follow."""
+        """Free the model; no call of `run` may be active or follow."""
         self._session.close()
 
 
 def process_memory(name: str, process: int | str = "self") -> int:
-    """A line of the kernel's account of a process, such as VmHWM, in bytes."""
+    """Return a memory value of a process, such as VmHWM, in bytes."""
     status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
     found = re.search(rf"{name}:\s+(\d+) kB", status)
     return 1024 * int(found.group(1)) if found else 0
 
 
 def main() -> None:
-    """Runs the calls of standard input."""
+    """Run the calls of standard input."""
     threads = 1 if "--cost" in sys.argv else None
     try:
         session = SavedModelSession(sys.argv[1], threads)
@@ -120,8 +120,8 @@ def main() -> None:
 
 
 def _measure(session, call):
-    with contextlib.suppress(OSError):  # which some sandboxes forbid
-        # The largest size is counted from here on.
+    with contextlib.suppress(OSError):  # Some sandboxes forbid it.
+        # Reset the peak memory, which is counted from here.
         Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
     _write(process_memory("VmRSS"))
     began = time.process_time()  # other processes do not count
@@ -135,17 +135,17 @@ def _write(answer):
 
 
 class SavedModelError(RuntimeError):
-    """A SavedModel that a server could not serve, and why."""
+    """Error of a SavedModel that a server could not serve."""
 
 
 class RequestCost(NamedTuple):
     """The cost of a request.
 
     Attributes:
-        megabytes: by how much the process rose over what the calls before took.
-        seconds: on one core.
-        finished: whether it came to an end in the time it was given; else
-            both are what it had taken until then.
+        megabytes: increase of the memory of the process over that before it.
+        seconds: time on one core.
+        finished: whether the request finished within its time limit;
+            otherwise both numbers are the cost so far.
 
     Example:
         >>> print(RequestCost(412.3, 7.94))
@@ -167,10 +167,10 @@ class RequestCost(NamedTuple):
 
 
 def read_meta_graph(folder: Path):
-    """The graph that a server loads, a `MetaGraphDef`.
+    """Return the graph that a server loads, a `MetaGraphDef`.
 
     Raises:
-        SavedModelError: where there is none.
+        SavedModelError: if the SavedModel is unreadable or has no such graph.
     """
     path = Path(folder) / "saved_model.pb"
     messages = private_name("tensorflow.core.protobuf.saved_model_pb2")
@@ -194,14 +194,14 @@ def read_meta_graph(folder: Path):
 def run_in_server_runtime(
     folder: str | Path, calls: Sequence[Call]
 ) -> list[Answer]:
-    """Runs calls in a process that only loads TensorFlow and the SavedModel.
+    """Run calls in a process that only loads TensorFlow and the SavedModel.
 
     Args:
         folder: the SavedModel.
-        calls: run in one process, one after the other.
+        calls: the calls, which one process runs one after the other.
 
     Raises:
-        SavedModelError: where the runtime cannot load or run the model.
+        SavedModelError: if the runtime cannot load or run the model.
     """
     with session_process(folder, calls) as process:
         return _read(process)
@@ -210,16 +210,16 @@ def run_in_server_runtime(
 def run_and_measure(
     folder: str | Path, calls: Sequence[Call], last: Call, max_seconds: float
 ) -> tuple[list[Answer], RequestCost]:
-    """Answers of some calls, and the cost of a last one.
+    """Return the answers to some calls, and the cost of a last call.
 
     Args:
         folder: the SavedModel.
         calls: as in `run_in_server_runtime`.
         last: the call that is measured, on Linux.
-        max_seconds: what it may take.
+        max_seconds: time limit of the last call.
 
     Raises:
-        SavedModelError: where the runtime cannot load or run the model.
+        SavedModelError: if the runtime cannot load or run the model.
     """
     with session_process(folder, [*calls, last], "--cost") as process:
         answers, before = _read(process), _read(process)
@@ -244,10 +244,10 @@ def run_and_measure(
 def session_process(
     folder: str | Path, calls: Sequence[Call], *options: str
 ) -> subprocess.Popen:
-    """The program `saved_model_session`, on the CPU as the stock server.
+    """Start the program `saved_model_session` on the CPU, as the stock server.
 
     Raises:
-        SavedModelError: where the folder has no graph that a server loads.
+        SavedModelError: if the folder has no graph that a server loads.
     """
     found = read_meta_graph(Path(folder)).signature_def
     jobs = [
@@ -261,14 +261,14 @@ def session_process(
         for name, inputs in calls
     ]
     program = "luong_keras.serving.saved_model_session"
-    # A pipe that nobody empties would stop the process.
+    # A file, because a pipe that is not read would block the process.
     errors = tempfile.TemporaryFile()  # noqa: SIM115 -- `process` closes it
     process = subprocess.Popen(
         [sys.executable, "-m", program, str(folder), *options],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors,
-        # This process may hold the GPU.
+        # The calling process may hold the GPU.
         env={
             **os.environ,
             "LUONG_KERAS_LAZY": "1",
@@ -284,7 +284,7 @@ def session_process(
 
 
 def _read(process: subprocess.Popen):
-    """The next that a process writes."""
+    """Return the next object that a process writes."""
     assert process.stdout is not None and process.stderr is not None
     try:
         return pickle.load(process.stdout)

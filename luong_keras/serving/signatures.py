@@ -1,6 +1,6 @@
-"""Signatures of an exported translator; batch first everywhere.
+"""Signatures of an exported translator, with the batch first everywhere.
 
-`docs/serving_contract.md` describes every input and output.
+`docs/serving_contract.md` describes all inputs and outputs.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ CONTRACT_VERSION = 3
 _OPTIONS = {
     name: tf.as_dtype(option.kind) for name, option in SEARCH_OPTIONS.items()
 }
-# Name -> the names and types of its inputs, all (B,). The first one is asked
-# where a request names none.
+# Signature -> names and types of its inputs, all (B,). A request that names no
+# signature gets the first one.
 INPUTS = {
     "serving_default": {"text": tf.string},
     "translate": {"text": tf.string},
@@ -50,14 +50,14 @@ INPUTS = {
     "encode": {"text": tf.string},
     "contract": {"text": tf.string},
 }
-# Attention weights are larger than all else: only the others have them.
+# Outputs that `score` leaves out, because attention weights are large.
 _ALIGNMENT = ("alignments", "source_tokens", "source_lengths")
-# What a search gives of every rank.
+# Outputs of a search that have one value per rank.
 _OF_A_RANK = ("translations", "scores", "tokens", "lengths", "alignments")
 
 
 def as_it_is(function: Callable) -> Callable:
-    """The function itself."""
+    """Return the function unchanged."""
     return function
 
 
@@ -67,15 +67,15 @@ def signatures(
     reading: Callable[[Callable], Callable] = as_it_is,
     traced: bool = True,
 ) -> dict[str, Callable]:
-    """A function for each name of `INPUTS`, in its order.
+    """Create a function for each name of `INPUTS`, in the same order.
 
     Args:
-        graph: what answers.
-        limits: of a batch; the default ones when None.
-        reading: what each of its functions is wrapped in, for weights that
-            are not read as they are.
-        traced: whether the functions are graphs already. For a signature
-            TensorFlow would trace each several times.
+        graph: the graph that computes the results.
+        limits: the limits of a batch; the default limits when None.
+        reading: wrapper of each function of the graph, for weights that are
+            converted when they are read.
+        traced: whether to trace the functions here. Otherwise TensorFlow would
+            trace each function several times for the signatures.
     """
     numbers = contract_numbers(graph, limits or ServingLimits())
 
@@ -95,7 +95,7 @@ def signatures(
     def with_options(text, *options):
         return graph.translate_batch(text, SearchOptions(*options))
 
-    # Each search is one graph, which two signatures share.
+    # Each of these is one graph, which two signatures share.
     search = made(configured_search, "translate", tf.TensorSpec([], tf.int32))
     chosen = made(with_options, "translate_with_options")
     forced = made(graph.score_batch, "score")
@@ -138,7 +138,7 @@ def signatures(
 def contract_numbers(
     graph: TranslationGraph, limits: ServingLimits
 ) -> dict[str, int]:
-    """The numbers in the signature `contract`."""
+    """Return the numbers in the signature `contract`."""
     decoding = graph.decoding
     maximum = decoding.max_beam_size or decoding.beam_size
     return {
@@ -147,13 +147,13 @@ def contract_numbers(
         "max_text_bytes": BYTES_OF_A_TOKEN * decoding.max_source_length,
         "max_source_tokens": decoding.max_source_length,
         "max_beam_size": maximum,
-        # Without a number of its own, a sentence has as many as its beam.
+        # Without `stack_size`, a sentence has as many as its beam.
         "n_best": decoding.stack_size or maximum,
     }
 
 
 def specs(name: str) -> list[tf.TensorSpec]:
-    """The inputs of a signature as TensorFlow describes them."""
+    """Return the `TensorSpec`s of the inputs of a signature."""
     return [
         tf.TensorSpec([None], dtype, name=key)
         for key, dtype in INPUTS[name].items()
@@ -179,7 +179,7 @@ def _texts(found):
 
 
 def _truncations(found):
-    """(B, N), whether a sentence or its translation was cut."""
+    """Return a mask (B, N), True if a sentence or its translation was cut."""
     return found["truncated"][:, None] | found["unfinished"]
 
 
@@ -188,9 +188,9 @@ def _without(names, found):
 
 
 def _one_rank(found, rank):
-    """The results of one translation of each sentence.
+    """Return the results of one translation per sentence.
 
-    T is the longest of them and one more, the step that produces `</s>`.
+    T is the largest length plus 1, for the step that produces `</s>`.
     """
     last = tf.shape(found["scores"])[1] - 1
     index = tf.minimum(rank, last)
@@ -198,7 +198,7 @@ def _one_rank(found, rank):
         name: tf.gather(found[name], index, axis=1, batch_dims=1)
         for name in _OF_A_RANK
     }
-    # Narrow searches have fewer ranks.
+    # Searches with a small beam have fewer ranks.
     taken = {
         name: emptied(name, result, rank > last)
         for name, result in taken.items()
@@ -219,11 +219,11 @@ def _one_rank(found, rank):
 
 
 def probes(sentences: list[bytes]) -> dict[str, dict[str, tf.Tensor]]:
-    """Inputs for every signature that are made of these sentences."""
+    """Create inputs for all signatures from these sentences."""
     text = tf.constant(sentences, tf.string)
     count = len(sentences)
     even = tf.range(count) % 2 == 0
-    # Every second sentence leaves most of it as it is.
+    # Every second sentence leaves most options unset.
     options = SearchOptions.columns(count)._asdict() | {
         "beam_size": tf.range(count) % 3,
         "n_best": tf.range(count) % 2,
@@ -243,7 +243,7 @@ def probes(sentences: list[bytes]) -> dict[str, dict[str, tf.Tensor]]:
     }
 
 
-# Of these a row that was not looked at has -1e30; of all else nothing.
+# Rejected rows have -1e30 in these outputs, and 0 or "" in all others.
 _SCORES = ("score", "scores", "log_probability")
 
 
@@ -252,18 +252,18 @@ def within_limits(
     max_rows: int,
     max_text_bytes: int,
 ) -> Callable[..., dict[str, tf.Tensor]]:
-    """A function that is called with what the limits allow.
+    """Wrap a function so that it receives only rows within the limits.
 
     Args:
-        function: takes columns (B,), texts and others, and gives a dict of
-            tensors (B, ...).
-        max_rows: rows of the batch that reach it.
-        max_text_bytes: the longest text that reaches it; of a row with a
-            longer one all texts are empty.
+        function: function of columns (B,), texts and others, that returns a
+            dict of tensors (B, ...).
+        max_rows: maximum number of rows that the function receives.
+        max_text_bytes: the longest text that the function receives; if a text
+            is longer, all texts of its row are replaced by "".
 
     Returns:
-        A function of the same columns with the same results and `status`
-        (B,), and a row for each of the B that came.
+        A function of the same columns that returns the same results and
+        `status` (B,), with one row for each of the B rows.
     """
 
     def answer(*columns):
@@ -296,19 +296,19 @@ def within_limits(
 
 
 def emptied(name: str, result: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-    """A result without what some of its rows tell.
+    """Empty some rows of a result.
 
     Args:
-        name: that of the output.
-        result: (B, ...).
-        rows: (B,) whether a row is to have nothing.
+        name: name of the output.
+        result: (B, ...) tensor.
+        rows: (B,) mask, True for the rows to empty.
     """
     shape = [-1] + [1] * (result.shape.rank - 1)
     return tf.where(tf.reshape(rows, shape), _nothing(name, result), result)
 
 
 def _common_size(columns):
-    """B, if that is the size of every column."""
+    """Return B, and check that all columns have this size."""
     batch = tf.shape(columns[0])[0]
     checks = [
         tf.debugging.assert_equal(
@@ -318,7 +318,7 @@ def _common_size(columns):
         )
         for column in columns[1:]
     ]
-    # Eager, the checks were made.
+    # In eager mode the checks have already run and are None.
     with tf.control_dependencies([check for check in checks if check]):
         return tf.identity(batch)
 
@@ -330,6 +330,6 @@ def _nothing(name, result):
 
 
 def _with_rows(result, count, nothing):
-    """More rows, with nothing in them."""
+    """Append `count` rows filled with `nothing`."""
     shape = tf.concat([[count], tf.shape(result)[1:]], axis=0)
     return tf.concat([result, tf.fill(shape, nothing)], axis=0)

@@ -1,4 +1,4 @@
-"""Requests that a server answers before it takes any: TF Serving's warm-up."""
+"""Warm-up requests, which TF Serving runs before it accepts any others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FILE = Path("assets.extra", "tf_serving_warmup_requests")
 def write_warmup(
     folder: Path, requests: Mapping[str, Mapping[str, tf.Tensor]]
 ) -> None:
-    """Adds one request a signature to a SavedModel.
+    """Add one request per signature to a SavedModel.
 
     Args:
         folder: the SavedModel.
@@ -43,10 +43,10 @@ def write_warmup(
 
 
 def read_warmup(folder: Path) -> Iterator[tuple[str, dict]]:
-    """Signature and inputs of each request of a SavedModel.
+    """Read the signature and inputs of each warm-up request of a SavedModel.
 
     Yields:
-        The signature's name, and arrays by the names of its inputs.
+        The name of the signature, and arrays by the names of its inputs.
     """
     tensor_proto = type(tf.make_tensor_proto(0))
     for record in tf.data.TFRecordDataset(str(folder / FILE)):
@@ -63,7 +63,7 @@ def read_warmup(folder: Path) -> Iterator[tuple[str, dict]]:
 
 @functools.cache
 def _prediction_log() -> Any:
-    """The class of the messages in a warm-up file."""
+    """Create the class of the messages in a warm-up file."""
     text = Path(__file__).with_name("warmup.txtpb").read_text(encoding="utf-8")
     pool = descriptor_pool.DescriptorPool()
     pool.Add(text_format.Parse(text, descriptor_pb2.FileDescriptorProto()))

@@ -12,7 +12,7 @@ from luong_keras.evaluation.metrics.metric import Metric, Target
 from luong_keras.evaluation.translation_scores import corpus_bleu
 from luong_keras.missing_package import needs
 
-# By the first part of a language's code; of all others it is 13a.
+# By the first part of the language code; all other languages use 13a.
 _TOKENIZERS = {
     **dict.fromkeys(("zh", "zho", "chi", "cmn", "yue", "lzh"), "zh"),
     **dict.fromkeys(("ja", "jpn"), "ja-mecab"),
@@ -25,8 +25,8 @@ _WITHOUT_SPACES = (
 )
 _SUBWORDS = "flores200"
 _EXTRAS = {"ja-mecab": "ja", "ko-mecab": "ko"}
-# Scripts, as Unicode names them, that one language is written in, or that have
-# no spaces between words; beside them Chinese, and Japanese by its kana.
+# Scripts, by their Unicode names, that identify a language, or that have no
+# spaces between words; `language_of_script` adds Chinese and Japanese.
 _LANGUAGES = {
     "HANGUL": "ko",
     "THAI": "th",
@@ -35,18 +35,18 @@ _LANGUAGES = {
     "MYANMAR": "my",
     "TIBETAN": "bo",
 }
-# Names and terms in Latin letters are many in some Chinese text.
+# Low, because some Chinese text has many names and terms in Latin letters.
 _SHARE = 0.3
 _SHARE_OF_KANA = 0.1
 
 
 def metric(target: Target) -> Metric:
-    """The metric of a run's text; its variant is sacreBLEU's tokenizer.
+    """Create the BLEU metric; its variant is a tokenizer of sacreBLEU.
 
     Raises:
         ValueError: if sacreBLEU has no such tokenizer.
-        ImportError: if the tokenizer's package is missing.
-        FileNotFoundError: if its model is.
+        ImportError: if the package of the tokenizer is missing.
+        FileNotFoundError: if the model of the tokenizer is missing.
     """
     variant = target.variant
     if variant is None:
@@ -60,12 +60,12 @@ def metric(target: Target) -> Metric:
 
 
 def tokenizer_of(target: Target) -> tuple[str, str]:
-    """Choose sacreBLEU's tokenizer, with the reason.
+    """Choose a tokenizer of sacreBLEU, with the reason.
 
     Args:
-        target: the language decides; where it is unknown or has no tokenizer
-            of its own, the script of the references. Text that is tokenised
-            already has none.
+        target: the target text. Its language decides; if the language is
+            unknown or has no special tokenizer, the script of the references
+            decides. Tokenised text needs no tokenizer.
 
     Returns:
         The name of a tokenizer that works here, and the reason in words.
@@ -92,18 +92,18 @@ def tokenizer_of(target: Target) -> tuple[str, str]:
 
 
 def tokenizer(name: str) -> Callable[[str], str]:
-    """Make one of sacreBLEU's tokenizers.
+    """Create a tokenizer of sacreBLEU.
 
     Args:
-        name: sacreBLEU's, such as `"13a"` or `"zh"`.
+        name: its name in sacreBLEU, such as `"13a"` or `"zh"`.
 
     Returns:
-        A function from a line to its tokens with spaces between them.
+        A function from a line to its tokens, separated by spaces.
 
     Raises:
         ValueError: if sacreBLEU has no tokenizer of this name.
-        ImportError: if its package is missing.
-        FileNotFoundError: if its model is.
+        ImportError: if the package of the tokenizer is missing.
+        FileNotFoundError: if the model of the tokenizer is missing.
     """
     with needs("sacrebleu"):
         from sacrebleu.metrics.bleu import BLEU
@@ -136,7 +136,7 @@ def token_counts(name: str, lines: Sequence[str]) -> list[int]:
     """Count the tokens of each line.
 
     Args:
-        name: of sacreBLEU's tokenizer.
+        name: name of the tokenizer in sacreBLEU.
         lines: the text.
 
     Example:
@@ -148,7 +148,7 @@ def token_counts(name: str, lines: Sequence[str]) -> list[int]:
 
 
 def _model_path(name: str) -> str:
-    """Path of the model of a sacreBLEU tokenizer; empty if it needs none."""
+    """Return the path of the model of a tokenizer, or "" if it needs none."""
     from sacrebleu.tokenizers.tokenizer_spm import SPM_MODELS
     from sacrebleu.utils import SACREBLEU_DIR
 
@@ -166,7 +166,7 @@ def language_of_script(lines: Iterable[str]) -> str | None:
 
     Returns:
         `"zh"`, `"ja"`, `"ko"`, `"th"`, `"lo"`, `"km"`, `"my"` or `"bo"`; None
-        for every other script, which sets words apart by spaces.
+        for other scripts, which separate words by spaces.
 
     Example:
         >>> language_of_script(["我们买 iPhone。"])
@@ -192,6 +192,6 @@ def language_of_script(lines: Iterable[str]) -> str | None:
 
 
 def _script(character: str) -> str:
-    """The word that the names of a script's characters begin with."""
+    """Return the first word of the Unicode name, which names the script."""
     name = unicodedata.name(character, "").removeprefix("HALFWIDTH ")
     return name.split(" ")[0]

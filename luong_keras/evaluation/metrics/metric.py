@@ -12,15 +12,15 @@ Score = Callable[[Sequence[str], Any], Any]
 
 
 class Target(NamedTuple):
-    """Properties of the target text from which a metric is made.
+    """Properties of the target text that determine a metric.
 
     Attributes:
-        language: code of the target language, None if it is unknown.
+        language: code of the target language, or None if it is unknown.
         lowercase: whether the run ignores case.
         variant: the part of the setting after the colon, `zh` in `bleu:zh`.
-        references: reference translations; their script decides where the
+        references: reference translations; their script decides if the
             language does not.
-        pretokenized: whether the text is tokenised already.
+        pretokenized: whether the text is already tokenised.
     """
 
     language: str | None = None
@@ -32,18 +32,17 @@ class Target(NamedTuple):
 
 @dataclass(frozen=True)
 class Metric:
-    """A score of translations, and which direction is better.
+    """A score of translations, and its better direction.
 
     Args:
-        name: its name; the logs of an epoch have it as `val_NAME`.
-        score: a function of (translations, references) that returns a number
-            or an object with a `score` and maybe a `signature`. None for a
-            value that the validation computes anyway.
+        name: name of the metric, `val_NAME` in the logs of an epoch.
+        score: function of (translations, references) that returns a number,
+            or an object with a `score` and optionally a `signature`. None for
+            a value that the validation computes anyway.
         mode: `"max"` or `"min"`, the better direction.
         title: label on charts; the name when empty.
         variant: distinguishes metrics of one name, such as a tokenizer.
-        logged: the key of its value in the logs of an epoch, where `score`
-            is None.
+        logged: key of the value in the logs of an epoch, if `score` is None.
 
     Raises:
         ValueError: if `mode` is another word, or if the metric has neither
@@ -77,28 +76,28 @@ class Metric:
 
     @property
     def key(self) -> str:
-        """Its key in the logs of an epoch."""
+        """Key in the logs of an epoch."""
         return self.logged or f"val_{self.name}"
 
     @property
     def setting(self) -> str:
-        """The value of `training.metric` that stands for it."""
+        """Value of `training.metric` that selects this metric."""
         return f"{self.name}:{self.variant}" if self.variant else self.name
 
     def scored(
         self, translations: Sequence[str], references: References
     ) -> dict[str, Any]:
-        """The score as a file of results has it.
+        """Return the score in the form of a results file.
 
         Args:
-            translations: in the order of `references`.
-            references: one a translation, or a list of several for each,
-                which a metric of your own must know.
+            translations: translations in the order of `references`.
+            references: one reference per translation, or a list of several;
+                a user-defined metric must handle such lists.
 
         Returns:
-            `score` and, where the score has one, `signature`.
+            `score` and, if the score has it, `signature`.
         """
-        assert self.score is not None  # else there is nothing to compare
+        assert self.score is not None  # Logged metrics compare no texts.
         found: Any = self.score(translations, references)
         result: dict[str, Any] = {
             "score": float(getattr(found, "score", found))

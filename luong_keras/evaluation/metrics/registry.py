@@ -1,4 +1,4 @@
-"""The metrics of a run: a new one is a function and a line of the registry."""
+"""Registry of the metrics of a run; a new metric is a function and a line."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ def exact_match(
     references: References,
     lowercase: bool = False,
 ) -> float:
-    """Percentage of translations that equal a reference of theirs.
+    """Return the percentage of translations that equal one of their references.
 
     Args:
-        translations: in the order of `references`.
-        references: one a translation, or a list of several for each.
-        lowercase: whether case is ignored. Runs of white space count as one
-            space.
+        translations: translations in the order of `references`.
+        references: one reference per translation, or a list of several.
+        lowercase: whether case is ignored. Runs of white space always count
+            as one space.
 
     Raises:
-        ValueError: if there are no sentences, or not equally many.
+        ValueError: if the lists are empty or of different lengths.
 
     Example:
         >>> exact_match(["ran ", "Ran"], ["ran", "ran"])
@@ -50,13 +50,13 @@ def exact_match(
 
 
 def exact_match_metric(target: Target) -> Metric:
-    """The share of translations equal to their reference."""
+    """Create the metric of translations that equal their reference."""
     score = functools.partial(exact_match, lowercase=target.lowercase)
     return Metric("exact_match", score, title="exact match")
 
 
 def chrf_metric(target: Target) -> Metric:
-    """ChrF: the n-grams of characters that translation and reference share."""
+    """Create the metric chrF, which compares n-grams of characters."""
     score = functools.partial(
         translation_score, metric="chrF", lowercase=target.lowercase
     )
@@ -64,20 +64,20 @@ def chrf_metric(target: Target) -> Metric:
 
 
 def ter_metric(target: Target) -> Metric:
-    """TER: edits between a translation and its reference, per word."""
+    """Create the metric TER, the number of edits per reference word."""
     score = functools.partial(translation_score, metric="TER")
     return Metric("ter", score, "min", title="TER")
 
 
 def token_accuracy_metric(target: Target) -> Metric:
-    """Reference tokens that the model ranks first, as the validation counts."""
+    """Create the metric of reference tokens that the model ranks first."""
     return Metric(
         "token_accuracy", title="token accuracy", logged="val_hits_accuracy"
     )
 
 
 def loss_metric(target: Target) -> Metric:
-    """The loss of the validation text, which the validation computes."""
+    """Create the metric of the validation loss."""
     return Metric("loss", mode="min", title="loss", logged="val_loss")
 
 
@@ -93,21 +93,21 @@ _MAKERS: dict[str, Callable[[Target], Metric]] = {
 
 
 def register_metric(metric: Metric | Score, name: str | None = None) -> str:
-    """Register a user's metric under its name.
+    """Register a user-defined metric under its name.
 
     Args:
         metric: a `Metric`; or a function of (translations, references) that
             returns a number, the higher the better, or an object with a
             `score`.
-        name: of a function, where it is not to be its own.
+        name: name of a function as a metric; the function name by default.
 
     Returns:
-        The value of `training.metric` that stands for it.
+        The value of `training.metric` that selects the metric.
 
     Raises:
-        ValueError: for a name that is no identifier, or is that of one of
-            this library's metrics.
-        TypeError: for what is neither.
+        ValueError: for a name that is no identifier, or that is the name of a
+            metric of this library.
+        TypeError: for an object that is neither a `Metric` nor callable.
 
     Example:
         >>> def first_word(translations, references):
@@ -144,12 +144,12 @@ def find_metric(setting: str, target: Target = Target()) -> Metric:  # noqa: B00
 
     Args:
         setting: a name, or a name and a variant such as `bleu:zh`. `auto`
-            is BLEU, where nothing has been chosen.
-        target: the run's text.
+            is BLEU here; `choose_metric` also considers the text.
+        target: the target text of the run.
 
     Raises:
         ValueError: for an unknown name or variant.
-        ImportError: if the variant's package is missing.
+        ImportError: if the package of the variant is missing.
 
     Example:
         >>> find_metric("ter").mode, find_metric("bleu:zh").key
@@ -176,11 +176,11 @@ def choose_metric(setting: str, target: Target) -> tuple[Metric, str]:
     """Choose the metric that selects the best epoch, with the reason.
 
     Args:
-        setting: as in `find_metric`; `auto` is BLEU in the target language's
-            tokenization. Where most references have fewer than four tokens,
-            BLEU says nothing: then it is the exact match of single words,
-            and chrF otherwise.
-        target: the run's text, with the references of its validation.
+        setting: as in `find_metric`; `auto` is BLEU with the tokenizer of the
+            target language. If most references have fewer than four tokens,
+            BLEU is meaningless: `auto` is then exact match if most references
+            are single words, and otherwise chrF.
+        target: the target text of the run, with the validation references.
 
     Returns:
         The metric, and one line for the user.
