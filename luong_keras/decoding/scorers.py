@@ -185,7 +185,7 @@ class CoveragePenalty(Scorer):
         return scores + ops.reshape(strength, (-1, 1)) * missed
 
     def score_upper_bound(self, scores, lengths):
-        # All may be attended yet, and nothing is taken away then.
+        # All words may still be attended; the penalty is then 0.
         return scores
 
 

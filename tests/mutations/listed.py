@@ -417,7 +417,7 @@ MUTATIONS = [
     Mutation(
         "a search with coverage that does not wait",
         "decoding/scorers.py",
-        "        # All may be attended yet, and nothing is taken away then.\n"
+        "        # All words may still be attended; the penalty is then 0.\n"
         "        return scores",
         "        return scores - 1e9",
         ("tests/decoding/test_scorers.py",),
