@@ -1,4 +1,4 @@
-"""The command `luong-keras`, a module a subcommand.
+"""The command `luong-keras`, with one module per subcommand.
 
-Nothing here imports Keras before the command line has been read.
+No module imports Keras before the command line is parsed.
 """

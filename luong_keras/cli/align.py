@@ -1,4 +1,4 @@
-"""`luong-keras align`: which words of a parallel text belong together."""
+"""`luong-keras align`: links between the words of a parallel text."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _TRUNCATED = (
 
 @dataclass(frozen=True)
 class Align:
-    """Links the words of given translations by the attention of a run.
+    """Link the words of given translations by the attention of a run.
 
-    One line a pair, such as `0-0 1-2`: positions of words, from 0, the source
-    first; words are what stands between white space. With a run of the other
-    direction the links of both are symmetrised.
+    Each pair gives one line, such as `0-0 1-2`: positions of words, from 0, the
+    source first. White space separates words. With a run of the other
+    direction, the links of both directions are symmetrised.
     """
 
     # one file of both sides (.tsv, .csv, .jsonl, .tmx), or a source and a
@@ -45,26 +45,26 @@ class Align:
     files: Positional[tuple[Path, ...]]
     # the folder of the run
     run_dir: Path
-    # that of a run which translates from the target to the source language
+    # the folder of a run that translates from the target to the source language
     reverse_run: Own[Path | None] = None
-    # how the links of both directions become one set; default:
+    # the method that merges the links of both directions; default:
     # grow-diag-final
     symmetrize: Own[Method | None] = None
-    # whose attention belongs to a word: the step that produces it, or the one
-    # that reads it; default: each run's decoding.alignment_step
+    # decoder step whose attention weights align a word: the step that produces
+    # it, or the one that reads it; default: each run's decoding.alignment_step
     step: Own[Literal["produces", "reads"] | None] = None
     # the file to write; default: standard output
     output: Own[Path | None] = None
-    # a file of gold links, i-j a sure and ipj a possible one: prints the
+    # a file of gold links, i-j a sure and ipj a possible one; prints the
     # alignment error rate, precision and recall
     gold: Own[Path | None] = None
-    # positions in that file count from 1
+    # positions in the gold file count from 1
     gold_one_based: FlagCreatePairsOff[bool] = False
-    # words or subwords that are read of a side; default: each run's
+    # maximum number of words or subwords to read per side; default: each run's
     # decoding.max_source_length
     max_source_length: Own[int | None] = None
-    # best, last, average, or an epoch such as epoch-7; default:
-    # what a run scored and exported, the best unless set otherwise
+    # best, last, average, or an epoch such as epoch-7; default: the weights
+    # that each run scored and exported, by default the best
     weights: Own[str | None] = None
 
 
@@ -72,7 +72,7 @@ parse = functools.partial(parse_arguments, Align, "luong-keras align")
 
 
 def run(arguments: Align) -> int:
-    """Aligns the pairs and writes a line each."""
+    """Align the pairs and write one line per pair."""
     config = run_config(arguments.run_dir)
     reverse_config = _reverse_config(arguments, config)
     pairs = given_pairs(arguments.files, config.data)
@@ -87,7 +87,7 @@ def run(arguments: Align) -> int:
         reverse = _translator(arguments, arguments.reverse_run, reverse_config)
     lines = aligned_lines(pairs, translator, reverse, arguments.step)
     method = arguments.symmetrize or "grow-diag-final"
-    # Of each note how often it was made, and where first.
+    # For each note, the number of pairs and the place of the first.
     pairs_read, notes = 0, dict[str, list[Any]]()
     with _opened(arguments.output) as file:
         for line in with_bar(lines, "aligning words"):
@@ -121,7 +121,7 @@ def run(arguments: Align) -> int:
 
 
 def _reverse_config(arguments: Align, config: RunConfig) -> RunConfig | None:
-    """The settings of the run of the other direction, if there is one."""
+    """Return the settings of the run of the other direction, or None."""
     if arguments.reverse_run is None:
         if arguments.symmetrize is not None:
             raise ValueError(
@@ -155,7 +155,7 @@ def _translator(
 
 @contextlib.contextmanager
 def _opened(path: Path | None) -> Iterator[IO[str]]:
-    """Standard output, or a file that appears when it is whole."""
+    """Open standard output, or a file that appears once it is complete."""
     if path is None:
         yield sys.stdout
         return

@@ -1,4 +1,4 @@
-"""`luong-keras ask`: text in, the translations of a server out."""
+"""`luong-keras ask`: translation of text through a server."""
 
 from __future__ import annotations
 
@@ -44,77 +44,78 @@ PROGRAM = "luong-keras ask"
 
 @dataclass(frozen=True)
 class Ask:
-    """Translates text through a server, as it comes, to standard output.
+    """Translate text through a server, as it arrives, to standard output.
 
     `--n-best` and `--alignments` print JSON lines instead of text, `--score`
-    log-probabilities. A server that needs a token is sent that of the
-    environment variable LUONG_KERAS_TOKEN; the command line would show it to
+    log-probabilities. A token for the server is read from the environment
+    variable LUONG_KERAS_TOKEN, because the command line would show it to
     everybody on this machine.
     """
 
-    # one sentence each; default: the lines of standard input
+    # sentences, one per argument; default: the lines of standard input
     sentences: Own[Positional[tuple[str, ...]]] = ()
     # http://HOST:PORT, https://…, grpc://HOST:PORT or grpcs://…
     url: str = "http://localhost:8501"
-    # its name on the server
+    # name of the model on the server
     model: str = "translator"
     # the number of a version; default: the newest
     version: Own[int | None] = None
-    # the label of a version, instead of its number
+    # the label of a version, instead of the number
     label: Own[str | None] = None
-    # hypotheses of the search; default: as exported
+    # hypotheses of the beam; default: as exported
     beam_size: Own[int | None] = None
     # 0: sum of log-probabilities, 1: their mean; default: as exported
     length_penalty: Own[float | None] = None
-    # text that every translation must begin with
+    # text that all translations must begin with
     prefix: Own[str | None] = None
     # penalty for source words that get no attention, such as 0.2
     coverage_penalty: Own[float | None] = None
-    # no translation has this many words in a row twice; 0: no such limit
+    # no translation repeats a sequence of this many words; 0: no such limit
     no_repeat_ngram: Own[int | None] = None
-    # above 0: draw at random, --n-best of them
+    # above 0: draw --n-best samples at random, at this temperature
     temperature: Own[float | None] = None
     # samples: draw from this many most probable words
     top_k: Own[int | None] = None
-    # samples: draw from the fewest words with this probability together
+    # samples: draw from the fewest words that together have this probability
     top_p: Own[float | None] = None
-    # of samples
+    # seed of samples
     seed: Own[int | None] = None
-    # phrases that every translation must have, a tab between two
+    # phrases that all translations must have, separated by tabs
     required: Own[str | None] = None
     # phrases that no translation may have, likewise
     forbidden: Own[str | None] = None
-    # translations a sentence
+    # translations per sentence
     n_best: int = 1
-    # also the links [source position, target position] of each word
+    # also print the links [source position, target position] of each word
     alignments: FlagCreatePairsOff[bool] = False
-    # a picture of the attention weights of the first sentence
+    # file for a picture of the attention weights of the first sentence
     plot: Own[Path | None] = None
-    # a file of translations, a line for each sentence, to be scored
+    # a file of translations to score, with one line per sentence
     score: Own[Path | None] = None
-    # whose weights make the links of a word, as decoding.alignment_step of
-    # the run
+    # decoder step whose weights make the links of a word, as
+    # decoding.alignment_step of the run
     alignment_step: Literal["produces", "reads"] = "produces"
-    # seconds for a request with its repetitions
+    # seconds for a request, including retries
     timeout: float = 30.0
-    # seconds for a request, which is not repeated then; default: no limit
+    # seconds for one attempt, which is not retried if it takes longer; default:
+    # no limit
     request_timeout: Own[float | None] = None
-    # sentences in a request
+    # sentences per request
     batch_size: int = 32
-    # requests in flight; with 1, and one sentence in each, every line is
-    # answered before the next is read, as at a terminal
+    # requests at the same time; with 1, and --batch-size 1, each line is
+    # answered before the next is read, as on a terminal
     concurrency: int = 4
-    # NAME:VALUE that goes with every request; may be repeated
+    # NAME:VALUE, a header of each request; may be repeated
     header: Own[UseAppendAction[tuple[str, ...]]] = ()
-    # certificates of the authorities that may have signed the server's
+    # certificates of authorities that may have signed the server's certificate
     ca_certificate: Own[Path | None] = None
-    # what the client shows of itself, and its key if in another file
+    # certificate of the client, and its key if it is in another file
     client_certificate: Own[Path | None] = None
     client_key: Own[Path | None] = None
 
 
 def parse(argv: Sequence[str]) -> Ask:
-    """Reads the command line; its errors have no password."""
+    """Parse the command line, with errors that hide passwords."""
     try:
         return parse_arguments(Ask, PROGRAM, argv)
     except ValueError as error:
@@ -125,9 +126,9 @@ def parse(argv: Sequence[str]) -> Ask:
 
 
 def run(arguments: Ask) -> int:
-    """Prints the answers."""
+    """Print the answers."""
     if not arguments.sentences and sys.stdin.isatty():
-        # Every line is answered before the next is read.
+        # Answer each line before reading the next.
         arguments = replace(arguments, batch_size=1, concurrency=1)
     if arguments.n_best < 1:
         raise ValueError(
@@ -142,7 +143,7 @@ def run(arguments: Ask) -> int:
 
 
 def _check_options(arguments: Ask) -> None:
-    """Refuses search options with which there are no alignments."""
+    """Check that the search options allow alignments."""
     if arguments.score is None and (arguments.alignments or arguments.plot):
         others = [n for n in _search(arguments) if n not in BEAM_OPTIONS]
         if others:
@@ -181,7 +182,7 @@ def _answer(arguments: Ask) -> None:
 
 
 def _lines_of_input() -> Iterator[str]:
-    # What ends a line is what `wc -l` counts.
+    # Only a line feed ends a line, as for `wc -l`.
     sys.stdin.reconfigure(  # type: ignore[union-attr]
         encoding="utf-8", errors="replace", newline="\n"
     )
@@ -196,7 +197,7 @@ def _without_ends(file) -> Iterator[str]:
 def _with_targets(
     lines: Iterator[str], file: Path | None
 ) -> Iterator[tuple[str, str]]:
-    """Each sentence with the translation to score, if there is one."""
+    """Yield each sentence with the translation to score, or "" without file."""
     if file is None:
         yield from ((line, "") for line in lines)
         return
@@ -231,7 +232,7 @@ def _headers(given: Sequence[str]) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _one_line_warnings() -> Iterator[None]:
-    """Tells of lines that were cut as the command tells everything."""
+    """Print truncation warnings in one line, like other messages."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", TruncationWarning)
         warnings.showwarning = lambda message, *_, **__: print(
@@ -246,7 +247,7 @@ Pairs = Iterator[tuple[str, str]]
 def print_answers(
     client: TranslationClient, pairs: Pairs, arguments: Ask
 ) -> None:
-    """Prints a line for each sentence, in order."""
+    """Print a line per sentence, in order."""
     if arguments.score is None and not _as_json(arguments):
         sources = (source for source, _ in pairs)
         answers = client.translate_lines(sources, **_search(arguments))
@@ -254,11 +255,11 @@ def print_answers(
         size = arguments.batch_size * arguments.concurrency
         parts = iter(lambda: list(itertools.islice(pairs, size)), [])
         answers = _answers_in_parts(client, parts, arguments)
-    # A terminal that shows the lines shows how far they are.
+    # On a terminal the printed lines show the progress.
     quiet = contextlib.nullcontext(lambda count: None)
     with quiet if sys.stdout.isatty() else progress_bar("asking") as advance:
         for answer in answers:
-            # Whoever reads them has each as soon as it is there.
+            # Flush, so that readers get each line at once.
             print(answer, flush=True)
             advance(1)
 
@@ -266,7 +267,7 @@ def print_answers(
 def draw_first(
     client: TranslationClient, pairs: Pairs, arguments: Ask
 ) -> Pairs:
-    """Draws the attention of the first pair; gives all of them back."""
+    """Draw the attention of the first pair, and return all pairs."""
     first = next(pairs, None)
     if first is None:
         return pairs
@@ -291,7 +292,7 @@ def _answers_in_parts(
     parts: Iterator[list[tuple[str, str]]],
     arguments: Ask,
 ) -> Iterator[str]:
-    """The answers; errors and warnings have the places in all the lines."""
+    """Yield the answers; errors and warnings count places over all lines."""
     first, places = 0, TruncatedPlaces()
     for part in parts:
         try:
@@ -314,7 +315,7 @@ def _answers_in_parts(
 def _answers(
     client: TranslationClient, part: list[tuple[str, str]], arguments: Ask
 ) -> list[tuple[str, bool]]:
-    """The printed line of each pair, and whether the pair was cut."""
+    """Return the line to print per pair, and whether the pair was cut."""
     sources = [source for source, _ in part]
     if arguments.score is not None:
         scored = client.score(sources, [target for _, target in part])

@@ -1,4 +1,4 @@
-"""`luong-keras evaluate`: the scores of a run, or of any translations."""
+"""`luong-keras evaluate`: scores of a run, or of given translations."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from luong_keras.tables import counted, text_table
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluate:
-    """Scores a trained run, or translations in a file, and prints a table.
+    """Score a trained run, or translations in a file, and print a table.
 
-    The scores of a run are added to its results.jsonl, too.
+    The scores of a run are also added to its results.jsonl.
     """
 
-    # pairs to score in place of the run's: one file of both sides (.tsv, .csv,
+    # pairs to score instead of the run's: a file of both sides (.tsv, .csv,
     # .jsonl, .tmx), or a source and a target file; plain or compressed
     # (.gz, .xz, .zst, .bz2)
     files: Annotated[
@@ -36,28 +36,28 @@ class Evaluate:
     ] = ()
     # the folder of the run
     run_dir: Own[Path | None] = None
-    # a file of translations of the pairs, to score in place of a run's
+    # a file of translations of the pairs, to score instead of a run
     translations: Own[Path | None] = None
-    # further references of the pairs: files of lines
+    # files of further references, with one line per pair
     references: Own[tuple[Path, ...]] = ()
-    # what to compare with, by a paired test: another run, or a file of
-    # translations
+    # another run, or a file of translations, to compare with by a paired test
     baseline: Own[Path | None] = None
-    # best, last, average, or an epoch such as epoch-7; default:
-    # what the run scored and exported, the best unless set otherwise
+    # best, last, average, or an epoch such as epoch-7; default: the weights
+    # that the run scored and exported, by default the best
     weights: Own[str | None] = None
-    # scores beside BLEU: chrf, ter, exact_match, or BLEU in a tokenization, as
-    # bleu:zh; default: what chose the best epoch of the run
+    # scores in addition to BLEU: chrf, ter, exact_match, or BLEU in a
+    # tokenization, as bleu:zh; default: the metric that chose the run's best
+    # epoch
     metric: Own[tuple[str, ...]] = ()
-    # the pairs to score
+    # pairs of the run to score
     part: Literal["dev", "test"] = "test"
-    # of runs on WMT text: sacreBLEU's name of another test set, such as wmt15
+    # for runs on WMT text: sacreBLEU's name of another test set, such as wmt15
     test_set: Own[str | None] = None
-    # the search; default: the run's
+    # settings of the search; default: the run's
     search: OmitArgPrefixes[SearchFlags] = field(default_factory=SearchFlags)
     # leave unknown words as <unk>
     no_replacement: FlagCreatePairsOff[bool] = False
-    # print a line of JSON in place of the table, with BLEU by length and the
+    # print a line of JSON instead of the table, with BLEU by length and the
     # options of the search
     json: FlagCreatePairsOff[bool] = False
 
@@ -66,7 +66,7 @@ parse = functools.partial(parse_arguments, Evaluate, "luong-keras evaluate")
 
 
 def run(arguments: Evaluate) -> int:
-    """Scores, prints and notes the results."""
+    """Score, print the results, and add those of a run to its folder."""
     config = None
     data, metrics = DataConfig(), list(arguments.metric)
     _check_system(arguments)
@@ -127,7 +127,7 @@ def run(arguments: Evaluate) -> int:
 def _pairs(
     arguments: Evaluate, data: DataConfig
 ) -> tuple[str, Sequence[Any], Sequence[str] | None]:
-    """A name of the pairs, the pairs, and the links of their words."""
+    """Return the name of the pairs, the pairs, and the links of the words."""
     if arguments.files:
         name = " ".join(map(str, arguments.files))
         return (
@@ -143,7 +143,7 @@ def _pairs(
     given = arguments.test_set
     if given is not None:
         data = dataclasses.replace(data, test=given)
-    # Another test set is none that the run keeps.
+    # The run keeps only its own test set.
     datasets = (
         load_datasets(data)
         if given
@@ -155,7 +155,7 @@ def _pairs(
 
 
 def _lines(path: Path, count: int) -> list[str]:
-    """The lines of a file, one for each pair."""
+    """Read a file with one line per pair."""
     from luong_keras.data.parallel_text import read_lines
 
     lines = list(read_lines(path))
@@ -168,7 +168,7 @@ def _lines(path: Path, count: int) -> list[str]:
 
 
 def _with_others(targets: Sequence[str], files: Sequence[Path]) -> Any:
-    """The references, where files have further ones a list for each pair."""
+    """Return the references; with further files, a list per pair."""
     if not files:
         return targets
     others = [_lines(path, len(targets)) for path in files]
@@ -182,7 +182,7 @@ def _compared(
     references: Any,
     data: DataConfig,
 ) -> list[dict[str, Any]]:
-    """A paired test of each score, the baseline first."""
+    """Compare each score by a paired test, the baseline first."""
     from luong_keras.evaluation.metrics.bleu import tokenizer_of
     from luong_keras.evaluation.metrics.metric import Target
     from luong_keras.evaluation.translation_scores import (
@@ -213,7 +213,7 @@ def _compared(
 
 
 def _tables(results: dict[str, Any]) -> list[list[tuple[str, ...]]]:
-    """The results as tables: what was scored, its scores, the comparison."""
+    """Return tables of the facts, the scores and the comparison."""
     search = results.get("decoding", {})
     sentences = counted(results["sentences"], "sentence")
     facts = {
@@ -249,7 +249,7 @@ def _tables(results: dict[str, Any]) -> list[list[tuple[str, ...]]]:
 
 
 def _check_system(arguments: Evaluate) -> None:
-    """Refuses a command line without translations, or with two kinds."""
+    """Check that the command line names either a run or translations."""
     run, file = arguments.run_dir, arguments.translations
     if run is None and (file is None or not arguments.files):
         raise ValueError(
@@ -272,7 +272,7 @@ def _check_system(arguments: Evaluate) -> None:
 
 
 def _check_metrics(arguments: Evaluate, data: DataConfig) -> None:
-    """Refuses what is no score of translations, before a model is loaded."""
+    """Check that all metrics score translations, before loading a model."""
     from luong_keras.evaluation.metrics.metric import Target
     from luong_keras.evaluation.metrics.registry import find_metric
 
@@ -285,7 +285,7 @@ def _check_metrics(arguments: Evaluate, data: DataConfig) -> None:
 
 
 def _check_pairs(arguments: Evaluate, data: DataConfig) -> None:
-    """Refuses a test set that nothing would read."""
+    """Check that the command line names one set of pairs."""
     name = arguments.test_set
     flags = [f"--test-set {name}"] if name else []
     flags += ["--part dev"] if arguments.part == "dev" else []

@@ -19,37 +19,39 @@ from luong_keras.serving.limits import ServingLimits
 
 @dataclass(frozen=True)
 class Export:
-    """Exports a trained run as a SavedModel for TensorFlow Serving.
+    """Export a trained run as a SavedModel for TensorFlow Serving.
 
-    The export is checked as a server would run it; what fails a check is not
-    left.
+    The command runs the export as a server would, and removes it if a check
+    fails.
     """
 
-    # the folder of the run; several with the same vocabularies: an ensemble
+    # the folder of the run; several runs with the same vocabularies form an
+    # ensemble
     run_dir: tuple[Path, ...]
     # folder to make; its name is the version, a number
     output: Path
-    # best, last, average, or an epoch such as epoch-7; default:
-    # what the run scored and exported, the best unless set otherwise
+    # best, last, average, or an epoch such as epoch-7; default: the weights
+    # that the run scored and exported, by default the best
     weights: Own[str | None] = None
-    # the search; default: the run's
+    # settings of the search; default: the run's
     search: OmitArgPrefixes[SearchFlags] = field(default_factory=SearchFlags)
-    # the most that a request may ask for; default: the run's, or the beam size
+    # largest beam that a request may use; default: the run's, or the beam size
     max_beam_size: Own[int | None] = None
-    # rows of a batch that are looked at; the server's max_batch_size must not
-    # be larger
+    # number of rows of a batch that are translated; the server's
+    # max_batch_size must not be larger
     max_rows: Own[int] = ServingLimits.max_rows
-    # tokens at which a source is cut; default: the run's
+    # maximum number of source tokens; longer sources are cut; default: the
+    # run's
     max_source_length: Own[int | None] = None
-    # of the computation; default: that of the training. A CPU is slow in
-    # float16, which a GPU may have trained in
+    # precision of the computation; default: the precision of training. A CPU
+    # is slow in float16, in which a GPU may have trained
     precision: Own[
         Literal["float32", "mixed_bfloat16", "mixed_float16"] | None
     ] = None
-    # write rounded weights, of half the size
+    # write weights rounded to this type, of half the size
     weights_dtype: Own[Literal["bfloat16", "float16"] | None] = None
-    # write the product of the target embedding and the decoder's input
-    # weights: larger, and a few percent faster; not with --weights-dtype
+    # write the product of the target embedding and the decoder's input weights:
+    # the export is larger and a few percent faster; not with --weights-dtype
     fold_embedding: FlagCreatePairsOff[bool] = False
 
 
@@ -57,7 +59,7 @@ parse = functools.partial(parse_arguments, Export, "luong-keras export")
 
 
 def run(arguments: Export) -> int:
-    """Exports, and says what clients have to know; 1 where a check fails."""
+    """Export, and print information for clients; return 1 if a check fails."""
     _check(arguments)
     config = run_config(arguments.run_dir[0])
     decoding = changed_search(
@@ -93,7 +95,7 @@ def run(arguments: Export) -> int:
 
 
 def _check(arguments: Export) -> None:
-    """Checks that need no model."""
+    """Check the arguments that need no model."""
     version = arguments.output.name
     if not (version.isdecimal() and version.isascii()):
         raise ValueError(

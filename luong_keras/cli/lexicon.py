@@ -1,4 +1,4 @@
-"""`luong-keras lexicon`: which words translate a word, for a shortlist."""
+"""`luong-keras lexicon`: the translations of words, for a shortlist."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from luong_keras.training.run_folder import RunFolder
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Writes which words or subwords translate those of the source.
+    """Write the target words or subwords that translate each source word.
 
-    `--shortlist` of the other commands, and the setting decoding.shortlist,
-    take the file: a search multiplies only with the weights of these words.
-    Counted in the training text of the run, whose words the trained model
-    aligns, or in a text with links of your own.
+    `--shortlist` of other commands, and the setting decoding.shortlist, take
+    the file: a search then multiplies only with the weights of these words. The
+    words are counted in the training text of the run, which the trained model
+    aligns, or in a text with user-defined links.
     """
 
     # the folder of the run
@@ -33,12 +33,12 @@ class Lexicon:
     links: Own[Path | None] = None
     # the file to write; default: shortlist.txt in the folder of the run
     output: Own[Path | None] = None
-    # training pairs to count in, spread over the text, where there are more
+    # maximum number of training pairs to count in, spread over the text
     pairs: int = 100_000
-    # how often two words must be aligned
+    # minimum number of times that two words must be aligned
     min_count: int = 1
-    # best, last, average, or an epoch such as epoch-7; default:
-    # what the run scored and exported, the best unless set otherwise
+    # best, last, average, or an epoch such as epoch-7; default: the weights
+    # that the run scored and exported, by default the best
     weights: Own[str | None] = None
 
 
@@ -46,7 +46,7 @@ parse = functools.partial(parse_arguments, Lexicon, "luong-keras lexicon")
 
 
 def run(arguments: Lexicon) -> int:
-    """Counts, writes, and says where."""
+    """Count aligned words, write the file, and print its path."""
     run_config(arguments.run_dir)
     if (arguments.links is None) != (len(arguments.files) == 0) or len(
         arguments.files

@@ -1,4 +1,4 @@
-"""Finds the subcommand, runs it, and says in one line what is wrong."""
+"""Entry point of the command line, with errors in one line."""
 
 from __future__ import annotations
 
@@ -26,20 +26,19 @@ COMMANDS = {
     "export": "write a SavedModel for TensorFlow Serving",
     "ask": "translate text through a server of an export",
 }
-# One trains on JAX as well, the other uses none.
+# `train` can also train on JAX; `ask` uses no backend.
 ANY_BACKEND = ("train", "ask")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line.
+    """Run the command line.
 
     Args:
-        argv: the arguments; those of the process when None.
+        argv: the arguments; by default those of the process.
 
     Returns:
-        The exit status: 2 for what the user can put right, 1 where what was
-        asked for came to another end, and 75 where the same command
-        continues.
+        The exit status: 2 for an error that the user can correct, 1 for
+        another failure, and 75 if the same command continues the work.
     """
     try:
         try:
@@ -47,18 +46,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read the output has seen enough.
+        # The reader has closed the output.
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
         return 0
 
 
 def _main(argv: Sequence[str] | None) -> int:
-    # What TensorFlow says of itself at every start is no message of ours.
+    # Silence the messages that TensorFlow prints at every start.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     own_process = argv is None
     if own_process and isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8")  # whatever the locale says
+        sys.stdout.reconfigure(encoding="utf-8")  # in every locale
     argv = list(sys.argv[1:] if argv is None else argv)
     if not argv or argv[0] in ("-h", "--help"):
         print(usage())
@@ -80,7 +79,7 @@ def _main(argv: Sequence[str] | None) -> int:
 
 
 def usage() -> str:
-    """The text of `luong-keras --help`."""
+    """Return the text of `luong-keras --help`."""
     lines = "\n".join(f"  {name:<10} {what}" for name, what in COMMANDS.items())
     return (
         "usage: luong-keras COMMAND …\n\nAttention-based translation, from "
@@ -101,7 +100,7 @@ def _run(name: str, argv: list[str]) -> int:
                 "The command needs Keras' TensorFlow backend. Received: "
                 f"KERAS_BACKEND={backend}. Unset it."
             )
-        # It says what to install.
+        # A missing package raises an error that says what to install.
         importlib.import_module("luong_keras.cli.parsing")
         command = importlib.import_module(f"luong_keras.cli.{name}")
         return command.run(command.parse(argv)) or 0
@@ -112,14 +111,14 @@ def _run(name: str, argv: list[str]) -> int:
     except (ValueError, OSError, ImportError, ArithmeticError) as error:
         if debug:
             raise
-        # A training that came to a NaN was no mistake of the command line.
+        # A NaN in training is not a mistake of the command line.
         status = 1 if isinstance(error, ArithmeticError) else 2
         status = getattr(error, "exit_status", status)
         return _fail(program, str(error), status)
 
 
 def _fail(program: str, message: str, status: int = 2) -> int:
-    # What came may be as long as a file.
+    # The received value may be as long as a file.
     if len(message) > _LONGEST:
         message = f"{message[: _LONGEST // 2]} … {message[-_LONGEST // 2 :]}"
     print(f"{program}: error: {' '.join(message.split())}", file=sys.stderr)
@@ -130,14 +129,14 @@ _LONGEST = 3000  # characters of a message
 _LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 _DRIVER = Path("/proc/driver/nvidia/version")
 _END = b"\0\n"  # what the filtered process writes last
-# Information and warnings, as the level says; what comes before such a line;
-# and errors that are none: libraries registered twice, a slower operation.
+# Information and warnings, the line printed before them, and false errors:
+# libraries registered twice, a slower operation.
 _NOISE = re.compile(
     rb"[IW]\d{4} \d\d:\d\d:\d\d\.\d+|[IW]0000 00:00:\d+\.\d+"
     rb"|WARNING: All log messages before absl::InitializeLog\(\)"
     rb"|E0000 .*(Unable to register cu\w+ factory|oneDNN supports DT_\w+ only)"
 )
-# Where there is no card, nobody needs to know that it does not answer.
+# On a machine without a card, the failed call is not an error.
 _NO_CARD = re.compile(rb"E0000 .*failed call to cuInit")
 
 
@@ -145,14 +144,14 @@ _NO_CARD = re.compile(rb"E0000 .*failed call to cuInit")
 def without_startup_noise(
     arguments: list[str], environment: Mapping[str, str] = os.environ
 ) -> Iterator[None]:
-    """Filters the standard error of this process while it lasts.
+    """Filter the standard error of this process within the context.
 
-    Nothing is filtered with `--debug`, where TF_CPP_MIN_LOG_LEVEL is below 2,
-    which means errors alone, or where the system has no `fork`.
+    Nothing is filtered with `--debug`, if TF_CPP_MIN_LOG_LEVEL is below 2
+    (2 means errors only), or if the system has no `fork`.
 
     Args:
-        arguments: of the command.
-        environment: of the process.
+        arguments: arguments of the command.
+        environment: environment variables of the process.
     """
     asked = "--debug" in arguments or environment.get(_LEVEL, "2") in "01"
     if asked or not hasattr(os, "fork"):
@@ -183,18 +182,18 @@ def without_startup_noise(
             os.write(2, _END)
         os.dup2(terminal, 2)
         os.close(terminal)
-        # Everything has been said before the prompt comes back. The child
-        # itself ends later: with this process's last child that has its pipe.
+        # Wait until all lines are printed, before the prompt returns. The child
+        # ends later, with the last child of this process that has its pipe.
         os.read(waiting, 1)
         os.close(waiting)
 
 
 def is_noise(line: bytes, has_card: bool) -> bool:
-    """Whether a line of standard error is one of TensorFlow's start messages.
+    """Test whether a line is one of TensorFlow's start messages.
 
     Args:
-        line: of the standard error.
-        has_card: whether the machine has a driver of NVIDIA's.
+        line: line of the standard error.
+        has_card: whether the machine has an NVIDIA driver.
 
     Example:
         >>> is_noise(b"I0000 00:00:17.3 19 port.cc:153] oneDNN is on", False)
@@ -208,12 +207,12 @@ def is_noise(line: bytes, has_card: bool) -> bool:
 
 
 def _pass_on(reading: int, writing: int, passed_on: int) -> None:
-    """Copies lines that are not noise, until nobody can write any more.
+    """Copy lines that are not noise, until all writers have closed the pipe.
 
-    It closes `passed_on` when it has copied what came before `_END`.
+    It closes `passed_on` after copying everything before `_END`.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # They are for the parent, which may have something to say of them.
+        # The parent handles these signals and may print messages.
         signal.signal(number, signal.SIG_IGN)
     has_card = _DRIVER.exists()
     with contextlib.suppress(OSError), os.fdopen(reading, "rb") as lines:

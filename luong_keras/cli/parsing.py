@@ -1,4 +1,4 @@
-"""Dataclasses as command lines."""
+"""Parsing of command lines into dataclasses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ with needs("tyro"):
     import tyro
 
 Arguments = TypeVar("Arguments")
-# What tyro says of a value, to be said as the rest of the library does.
+# Messages of tyro, rewritten below in the style of this library.
 _VALUE = re.compile(
     r"Error parsing (?P<flag>--\S+): no type matching (?P<expected>\S+) could "
     r"be instantiated from \['(?P<received>.*?)'\]"
@@ -28,7 +28,7 @@ _CHOICE = re.compile(
 )
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\.\w+)*=")
 Value = TypeVar("Value")
-# An option whose comment says what stands in the place of None.
+# An option whose comment describes the default instead of None.
 Own = Annotated[
     Value, tyro.conf.DisallowNone, tyro.conf.arg(help_behavior_hint="")
 ]
@@ -40,13 +40,13 @@ def parse_arguments(
     argv: Sequence[str],
     default: Any = None,
 ) -> Arguments:
-    """Reads the arguments into their dataclass.
+    """Parse the arguments into a dataclass.
 
     Args:
         kind: the dataclass; its comments are the help.
-        program: what was called, such as `luong-keras train`.
-        argv: what follows it.
-        default: an instance with the values of what is not given.
+        program: name of the program, such as `luong-keras train`.
+        argv: the arguments after the name.
+        default: instance with the values of arguments that are not given.
 
     Raises:
         ValueError: for a wrong command line, in one line, and for a path that
@@ -67,7 +67,7 @@ def parse_arguments(
 
 
 def _check_paths(found: Any) -> None:
-    """Raises where a path is none of this machine."""
+    """Check that all paths are paths of this machine."""
     for value in vars(found).values():
         for each in value if isinstance(value, tuple) else (value,):
             if isinstance(each, Path):
@@ -75,10 +75,10 @@ def _check_paths(found: Any) -> None:
 
 
 def _one_line(text: str) -> str:
-    """The text in a box that tyro draws."""
+    """Return the text of tyro's error boxes as one line."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", text)
     sections: list[list[str]] = [[]]
-    # The first line is the box's title; boxes are also drawn in ASCII.
+    # The first line is the title of the box. Tyro also draws boxes in ASCII.
     for line in text.splitlines()[1:]:
         content = line.strip("│╰╯ ")
         if content.strip("─-"):
@@ -108,7 +108,7 @@ def _wrong_value(flag: str, expected: str, received: str) -> str:
 
 
 def spread_assignments(argv: Sequence[str]) -> list[str]:
-    """`--set a=1 b=2` as `--set a=1 --set b=2`; files stay as they are."""
+    """Turn `--set a=1 b=2` into `--set a=1 --set b=2`; files do not change."""
     spread: list[str] = []
     inside = False
     for argument in argv:

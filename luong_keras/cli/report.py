@@ -1,4 +1,4 @@
-"""`luong-keras report`: a run as one page, or two side by side."""
+"""`luong-keras report`: one page of HTML about a run, or two runs."""
 
 from __future__ import annotations
 
@@ -16,27 +16,28 @@ from luong_keras.training.run_folder import RunFolder
 
 @dataclass(frozen=True)
 class Report:
-    """Writes a run as one page of HTML, or two runs side by side.
+    """Write a run as one page of HTML, or two runs side by side.
 
-    Scores, curves, the best and the worst translations with what the model
-    attends to, settings, time and machine, in one file that asks for nothing
-    from anywhere. Two runs must have the same test pairs; their scores are
-    compared by paired approximate randomisation.
+    The page shows scores, curves, the best and the worst translations with
+    their attention weights, settings, time and machine. It is one file that
+    loads nothing from elsewhere. Two runs must have the same test pairs; their
+    scores are compared by paired approximate randomisation.
     """
 
-    # the folder of the run, and of one to compare it with
+    # the folder of the run, and of another run to compare it with
     runs: Annotated[
         Positional[tuple[Path, ...]],
         arg(metavar="RUN [OTHER]", help_behavior_hint=""),
     ]
-    # the file; default: report.html in the folder of the run, or of the
-    # second one
+    # the file to write; default: report.html in the folder of the run, or of
+    # the second run
     output: Own[Path | None] = None
-    # translations of each kind to show
+    # number of translations of each kind to show
     examples: int = 5
-    # draw no alignments: the models are not loaded
+    # draw no alignments, and load no models
     no_alignments: FlagCreatePairsOff[bool] = False
-    # random swappings of the paired test, and resamplings of the intervals
+    # number of random swaps of the paired test, and of bootstrap samples of the
+    # intervals
     samples: int = 1000
 
 
@@ -44,7 +45,7 @@ parse = functools.partial(parse_arguments, Report, "luong-keras report")
 
 
 def run(arguments: Report) -> int:
-    """Writes the page and says where it is."""
+    """Write the page and print its path."""
     if len(arguments.runs) not in (1, 2):
         raise ValueError(
             "Expected: the folder of one run, or of two. Received: "

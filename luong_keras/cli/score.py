@@ -1,4 +1,4 @@
-"""`luong-keras score`: how probable given translations are."""
+"""`luong-keras score`: the probability of given translations."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from luong_keras.truncation import cut_pairs
 
 @dataclass(frozen=True)
 class Score:
-    """Prints what a trained run thinks of given translations.
+    """Print the probability of given translations under a trained run.
 
-    One line a pair, its columns separated by tabs: the log-probability, the
-    number of words or subwords with the end of the sentence, and the
-    perplexity. That of all pairs together goes to standard error, and how many
-    of them were cut.
+    Each pair gives one line of columns separated by tabs: the log-probability,
+    the number of words or subwords with the end of the sentence, and the
+    perplexity. Standard error gets the perplexity of all pairs together, and
+    the number of pairs that were cut.
     """
 
     # one file of both sides (.tsv, .csv, .jsonl, .tmx), or a source and a
@@ -32,8 +32,8 @@ class Score:
     files: Positional[tuple[Path, ...]]
     # the folder of the run
     run_dir: Path
-    # best, last, average, or an epoch such as epoch-7; default:
-    # what the run scored and exported, the best unless set otherwise
+    # best, last, average, or an epoch such as epoch-7; default: the weights
+    # that the run scored and exported, by default the best
     weights: Own[str | None] = None
 
 
@@ -41,8 +41,8 @@ parse = functools.partial(parse_arguments, Score, "luong-keras score")
 
 
 def run(arguments: Score) -> int:
-    """Scores the pairs and prints a line each."""
-    # Tells at once where there is no run.
+    """Score the pairs and print one line per pair."""
+    # Fails early if the run does not exist.
     data = run_config(arguments.run_dir).data
     pairs = given_pairs(arguments.files, data)
     sources, targets = zip(*pairs, strict=True)

@@ -1,4 +1,4 @@
-"""Settings of a run, and of its search, as flags of the command line."""
+"""Command-line flags for the settings of a run and its search."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _FLAG = re.compile(r"--(?:[\w-]+\.[\w.-]+|columns)")
 
 
 def settings_flags(arguments: type, config: RunConfig) -> type:
-    """The dataclass of a command with the sections of a run beside.
+    """Add the sections of a run to the dataclass of a command, for the help.
 
-    For the help: their values are those of `config`.
+    The defaults of the sections are the values of `config`.
     """
     fields = [
         (field.name, field.type, getattr(config, field.name))
@@ -35,18 +35,18 @@ def settings_flags(arguments: type, config: RunConfig) -> type:
         namespace={"__doc__": arguments.__doc__},
         frozen=True,
     )
-    # The help is read from the comments of the source that this names.
+    # Tyro reads the help from the comments of this module's source.
     made.__module__ = arguments.__module__
     return made
 
 
 def taken_settings(argv: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The settings that flags name, as assignments, and what else there is.
+    """Split arguments into assignments of settings and other arguments.
 
-    A list may stand in one word or in several.
+    The value of a list may be one word or several.
 
     Raises:
-        ValueError: for a flag of no setting, or without its value.
+        ValueError: for a flag that is not a setting, or lacks its value.
 
     Example:
         >>> taken_settings("--data.columns a b --model.units=8 --x".split())
@@ -75,7 +75,7 @@ def taken_settings(argv: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _setting(flag: str) -> tuple[str, bool]:
-    """The setting that a flag names, and whether it is switched off."""
+    """Return the setting that a flag names, and whether it is negated."""
     name = flag[2:].replace("-", "_")
     (name,) = SHORT_NAMES.get(name, (name,))
     positive = name.replace(".no_", ".")
@@ -91,7 +91,7 @@ def _setting(flag: str) -> tuple[str, bool]:
 
 
 def _value(flag: str, annotation: typing.Any, words: list[str]) -> str:
-    """Takes the value of a flag from the words after it."""
+    """Take the value of a flag from the words after it."""
     if annotation is bool:
         given = words and words[0].lower() in ("true", "false")
         return words.pop(0).lower() if given else "true"
@@ -109,7 +109,7 @@ def _value(flag: str, annotation: typing.Any, words: list[str]) -> str:
 
 
 def _most_words(annotation: typing.Any) -> float:
-    """The maximum number of words of a value."""
+    """Return the maximum number of words of a value."""
     parts = typing.get_args(annotation)
     if isinstance(annotation, types.UnionType):
         return max(map(_most_words, parts))
@@ -120,21 +120,21 @@ def _most_words(annotation: typing.Any) -> float:
 
 @dataclass(frozen=True)
 class SearchFlags:
-    """Settings of the search, each as the run has it where it is not given."""
+    """Settings of the search, by default those of the run."""
 
-    # hypotheses of the search, or samples of a sentence
+    # hypotheses of the beam, or samples per sentence
     beam_size: Own[int | None] = None
-    # beam: the best hypotheses; sampling: drawn at random, one a sentence, or
-    # as many as --beam-size or translate's --n-best says
+    # beam: the best hypotheses; sampling: random samples, one per sentence, or
+    # the number given by --beam-size or translate's --n-best
     search: Own[Literal["beam", "sampling"] | None] = None
-    # of --search sampling: below 1 probable words become more probable
+    # with --search sampling: below 1 probable words become more probable
     temperature: Own[float | None] = None
-    # of --search sampling: draw from this many most probable words
+    # with --search sampling: draw from this many most probable words
     top_k: Own[int | None] = None
-    # of --search sampling: draw from the fewest words with this probability
-    # together
+    # with --search sampling: draw from the fewest words that together have this
+    # probability
     top_p: Own[float | None] = None
-    # of --search sampling: another seed draws others
+    # with --search sampling: another seed draws other samples
     seed: Own[int | None] = None
     # 0: sum of log-probabilities, 1: their mean
     length_penalty: Own[float | None] = None
@@ -142,29 +142,29 @@ class SearchFlags:
     length_penalty_form: Own[Literal["power", "google"] | None] = None
     # penalty for source words that get no attention, such as 0.2
     coverage_penalty: Own[float | None] = None
-    # no translation has this many words in a row twice
+    # no translation repeats a sequence of this many words
     no_repeat_ngram: Own[int | None] = None
-    # fewest words of a translation, of the source length + 1
+    # minimum number of words of a translation: this x (source length + 1)
     min_length_ratio: Own[float | None] = None
-    # most symbols of a translation: this x the source length + the offset; of
-    # the source length + 1 without one
+    # maximum number of symbols of a translation: this x source length + offset,
+    # or without an offset this x (source length + 1)
     max_length_ratio: Own[float | None] = None
     # see --max-length-ratio
     max_length_offset: Own[float | None] = None
-    # a file of `luong-keras lexicon`: translate with the words that a batch's
-    # source words have there, and with frequent ones
+    # a file of `luong-keras lexicon`: translate each batch only with the words
+    # that it lists for the source words, and with frequent words
     shortlist: Own[str | None] = None
 
 
 def changed_search(
     decoding: DecodingConfig, flags: SearchFlags, **others: Any
 ) -> DecodingConfig:
-    """The search of a run with what the command line gives; None is nothing.
+    """Return the search of a run, changed by the command line.
 
     Args:
-        decoding: that of the run.
-        flags: of the command line.
-        **others: what else it gives, as `DecodingConfig.with_` takes it.
+        decoding: the search of the run.
+        flags: flags of the command line; None changes nothing.
+        **others: further arguments of `DecodingConfig.with_`, likewise.
     """
     given = dataclasses.asdict(flags) | others
     return decoding.with_(

@@ -1,4 +1,4 @@
-"""`luong-keras train`: from text to a scored, exported translator."""
+"""`luong-keras train`: training, scoring and export of a translator."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PROGRAM = "luong-keras train"
 _OWN = arg(help_behavior_hint="(default: the preset's)")
 OwnInt = Annotated[int | None, DisallowNone, _OWN]
 OwnFloat = Annotated[float | None, DisallowNone, _OWN]
-# The comment says what stands in the place of None.
+# The comment of the option describes the default instead of None.
 _FILES = arg(metavar="FILE [FILE]", help_behavior_hint="")
 _SAID = arg(help_behavior_hint="")
 _UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
@@ -48,26 +48,26 @@ _PARTS = re.compile(r"(\d+(?:\.\d+)?)([dhms])")
 
 @dataclass(frozen=True)
 class Train:
-    """Trains a translator, scores it and exports it.
+    """Train a translator, score it and export it.
 
     Without arguments: the preset demo on the built-in English-German corpus,
-    a few minutes on two cores. With text of your own: the preset small, or
-    tiny where there are fewer than 10,000 pairs. The same command again
-    continues a run that was interrupted, and with more epochs a finished one;
-    so does --run-dir without text, preset or --config.
+    a few minutes on two cores. With your text: the preset small, or tiny for
+    fewer than 10,000 pairs. The same command again continues an interrupted
+    run, and with more epochs a finished one; so does --run-dir without text,
+    preset or --config.
 
-    Later ones override earlier ones: preset, --config, --set, flags.
+    Settings come from the preset, --config, --set and flags; later sources
+    override earlier ones.
     """
 
-    # your text: a file of both sides (.tsv, .csv, .jsonl, .tmx), or several
-    # of them, or a source and a target file; plain or compressed (.gz, .xz,
-    # .zst, .bz2)
+    # your text: one or more files of both sides (.tsv, .csv, .jsonl, .tmx), or
+    # a source and a target file; plain or compressed (.gz, .xz, .zst, .bz2)
     text: Annotated[
         Positional[tuple[str, ...]],
         arg(metavar="[TEXT [TEXT …]]", help_behavior_hint=""),
     ] = ()
-    # settings to begin with; default: tiny or small, by its size, for text of
-    # your own, what the run has where it has begun, else demo
+    # initial settings; default: for your text tiny or small, by its size; for
+    # an existing run its settings; otherwise demo
     preset: Annotated[
         Literal["paper", "authors", "small", "small-fast", "tiny", "demo"]
         | None,
@@ -76,10 +76,10 @@ class Train:
     ] = None
     # folder of the run; default: runs/PRESET
     run_dir: Annotated[Path | None, DisallowNone, _SAID] = None
-    # pairs to choose the best epoch by: one file of both sides, or two; a
-    # share of the training pairs is held out where there are none
+    # pairs that choose the best epoch: one file of both sides, or two files; by
+    # default a share of the training pairs is held out
     dev: Annotated[tuple[str, ...], _FILES] = ()
-    # pairs to score, likewise
+    # pairs to score at the end, likewise
     test: Annotated[tuple[str, ...], _FILES] = ()
     # phrasebook (built in), files, wmt14_translate, or another builder of
     # tensorflow_datasets; default: the preset's
@@ -87,66 +87,67 @@ class Train:
     # stop with a snapshot after this time, such as 3h or 90m; the same
     # command continues
     stop_after: Annotated[str | None, DisallowNone, _SAID] = None
-    # what trains: tensorflow, or jax on all the devices that it finds, also
-    # those of several processes; tensorflow scores and exports what jax has
-    # trained. Default: tensorflow
+    # backend of training: tensorflow, or jax on all devices that it finds,
+    # including those of several processes; after jax, tensorflow scores and
+    # exports the model. Default: tensorflow
     backend: Annotated[
         Literal["tensorflow", "jax"] | None, DisallowNone, _SAID
     ] = None
-    # of tensorflow, mirrored: on several devices of this machine, each with
-    # a share of every batch
+    # with tensorflow, mirrored: train on several devices of this machine, each
+    # with a share of each batch
     strategy: Annotated[Literal["mirrored"] | None, DisallowNone, _SAID] = None
-    # how many devices of this machine, with --backend jax or --strategy
-    # mirrored; default: all GPUs, or the CPU as one. Otherwise one trains
+    # number of devices of this machine, with --backend jax or --strategy
+    # mirrored; default: all GPUs, or the CPU as one device. Otherwise one
+    # device trains
     devices: Annotated[int | None, DisallowNone, _SAID] = None
-    # settings in YAML or JSON, such as the config.json of another run
+    # file of settings in YAML or JSON, such as the config.json of another run
     config: Annotated[Path | None, DisallowNone, _SAID] = None
-    # any setting, such as model.units=512; several, and more than once
+    # any settings, such as model.units=512; may be repeated
     settings: Annotated[
         UseAppendAction[tuple[str, ...]],
         arg(name="set", metavar="KEY=VALUE …", help_behavior_hint=""),
     ] = ()
-    # another run, one of its weight files or its export, to begin with
+    # fine-tuning: the parent run, one of its weight files or its export
     init_from: Annotated[str | None, DisallowNone, _SAID] = None
-    # epochs in all, those of earlier calls included
+    # total number of epochs, including those of earlier calls
     epochs: OwnInt = None
-    # pairs a step
+    # pairs per step
     batch_size: OwnInt = None
-    # of the first epoch
+    # learning rate of the first epoch
     learning_rate: OwnFloat = None
-    # of the updates
+    # optimizer of the weights
     optimizer: Annotated[Literal["sgd", "adam"] | None, DisallowNone, _OWN] = (
         None
     )
-    # of the weights and of the order of the pairs
+    # seed of the initial weights and of the order of the pairs
     seed: OwnInt = None
-    # what chooses the best epoch: auto, bleu, chrf, ter, exact_match,
-    # token_accuracy or loss; of bleu also the tokenization, as bleu:zh
+    # metric that chooses the best epoch: auto, bleu, chrf, ter, exact_match,
+    # token_accuracy or loss; bleu may name a tokenization, as bleu:zh
     metric: Annotated[str | None, DisallowNone, _OWN] = None
-    # of the recurrent layers
+    # units of the recurrent layers
     units: OwnInt = None
-    # of the word vectors
+    # size of the word embeddings
     embedding_size: OwnInt = None
-    # of the encoder and of the decoder
+    # number of layers of the encoder, and of the decoder
     layers: OwnInt = None
-    # the share of what is set to zero in training
+    # share of activations set to zero in training
     dropout: OwnFloat = None
     # auto, float32, mixed_bfloat16, mixed_float16 or float64
     precision: Annotated[str | None, DisallowNone, _OWN] = None
     # words or subwords of each language, or of both together
     vocabulary_size: OwnInt = None
-    # tokens; longer training pairs are left out
+    # maximum number of tokens; longer training pairs are left out
     max_length: OwnInt = None
-    # of files of both sides: the source and the target column, or language
+    # for files of both sides: the source and the target column, or language
     columns: Annotated[tuple[str, str] | None, DisallowNone, _OWN] = None
-    # hypotheses of the search that translates the test set
+    # number of hypotheses of the search that translates the test set
     beam_size: OwnInt = None
     # 0: sum of log-probabilities, 1: their mean
     length_penalty: OwnFloat = None
 
 
 def parse(argv: Sequence[str]) -> Call:
-    """The training call that a command line stands for."""
+    """Parse a command line into a training call."""
     argv = spread_assignments(argv)
     if "--help-all" in argv:
         named = re.search(r"--preset[= ](\S+)", " ".join(argv))
@@ -191,7 +192,7 @@ def parse(argv: Sequence[str]) -> Call:
 
 
 def _begun(arguments: Train) -> Path | None:
-    """The folder of a run where nothing else says what to train."""
+    """Return the folder of an existing run, if only it says what to train."""
     folder, others = arguments.run_dir, (arguments.preset, arguments.config)
     if folder is None or others != (None, None):
         return None
@@ -199,14 +200,14 @@ def _begun(arguments: Train) -> Path | None:
 
 
 def _read(argv: list[str]) -> tuple[Train, dict[str, Any]]:
-    """The command line, and the settings that it gives."""
+    """Parse the command line, and collect the settings that it gives."""
     assignments, others = taken_settings(argv)
     arguments = parse_arguments(Train, PROGRAM, others)
-    # A flag is stronger than --set.
+    # Flags override --set.
     assignments[:0] = arguments.settings
     values = checked_values(parse_assignments(assignments))
     named = _named_text(arguments)
-    # A part that no flag names may be named by --set.
+    # --set may name a part of the text that no flag names.
     values = {n: v for n, v in named.items() if v is None} | values
     values |= {n: v for n, v in named.items() if v is not None}
     for name, fulls in SHORT_NAMES.items():
@@ -216,9 +217,9 @@ def _read(argv: list[str]) -> tuple[Train, dict[str, Any]]:
 
 
 def _named_text(arguments: Train) -> dict[str, Any]:
-    """The settings that name the data."""
+    """Return the settings that name the data."""
     folder = RunFolder(arguments.run_dir or ".")
-    # A run that has begun keeps its text: the files may have moved since.
+    # An existing run keeps its text, so the files may have moved.
     begun = arguments.run_dir is not None and folder.data.exists()
     given = {
         name: _files(name, getattr(arguments, name), must_exist=not begun)
@@ -245,10 +246,10 @@ def _named_text(arguments: Train) -> dict[str, Any]:
 def _files(
     name: str, paths: tuple[str, ...], must_exist: bool
 ) -> str | tuple[str, ...] | None:
-    """One file of both sides, several as the training text, or two files."""
+    """Check the files of a part of the text, and return one path or several."""
     if not paths:
         return None
-    whole = sum(map(is_columns, paths))  # how many hold both sides
+    whole = sum(map(is_columns, paths))  # number of files with both sides
     many = name == "text" and whole == len(paths)
     if not many and (len(paths), whole) not in ((1, 1), (2, 0)):
         raise ValueError(
@@ -273,10 +274,10 @@ def _print_short_help() -> None:
 
 
 def seconds(text: str) -> float:
-    """The seconds of a duration such as `3h` or `1h30m`.
+    """Return the seconds of a duration such as `3h` or `1h30m`.
 
     Raises:
-        ValueError: for another text.
+        ValueError: if the text is not a duration.
 
     Example:
         >>> seconds("1h30m")
@@ -294,12 +295,12 @@ class Call(NamedTuple):
     """One call of `luong-keras train`.
 
     Attributes:
-        config: the settings of the run.
-        folder: where it is.
-        stop_after: the seconds until it stops, None for its end.
-        backend: what trains, `"tensorflow"` or `"jax"`.
-        strategy: that of TensorFlow for several devices, `"mirrored"`.
-        devices: how many to use, None for all.
+        config: settings of the run.
+        folder: folder of the run.
+        stop_after: seconds after which the call stops; None for the whole run.
+        backend: backend of training, `"tensorflow"` or `"jax"`.
+        strategy: TensorFlow's strategy for several devices, `"mirrored"`.
+        devices: number of devices, None for all.
     """
 
     config: RunConfig
@@ -311,18 +312,18 @@ class Call(NamedTuple):
 
 
 def run(call: Call) -> int:
-    """Trains as far as the run has not come yet.
+    """Train the rest of the run.
 
     Returns:
-        The exit status. After training on JAX the process becomes another,
-        of TensorFlow, and does not return.
+        The exit status. After training on JAX, a process on TensorFlow replaces
+        this one, and the function does not return.
 
     Raises:
-        ValueError: where the parts of the call do not fit.
-        ImportError: where the backend is not installed.
+        ValueError: if the parts of the call contradict each other.
+        ImportError: if the backend is not installed.
     """
     _check(call)
-    # Keras reads it when it is imported, which is now.
+    # Keras reads the variable when it is imported, which is now.
     os.environ["KERAS_BACKEND"] = call.backend
     if call.config.training.parallel_microbatches > 1:
         divide_cores(call.config.training.parallel_microbatches)
@@ -350,7 +351,7 @@ def run(call: Call) -> int:
         devices.leave_processes(given)
         if trained and given.writes:
             _continue_on_tensorflow(call.folder)
-    # Stopped before its end, it has said so, and continues another time.
+    # An interrupted run has printed so, and the same command continues it.
     asked = trained or call.stop_after is not None
     return 0 if asked else devices.EXIT_STOPPED
 
@@ -383,10 +384,10 @@ def _continue_on_tensorflow(folder: Path) -> None:
     print("Trained; TensorFlow scores and exports.", flush=True)
     config = RunFolder(folder).config
     command = [sys.executable, "-m", "luong_keras", "train"]
-    # The file has every setting, so of the preset nothing is left.
+    # The file has all settings, so it replaces those of the preset.
     command += ["--preset", "demo", "--config", str(config)]
     command += ["--run-dir", str(folder), "--backend", "tensorflow"]
     environment = os.environ | {"KERAS_BACKEND": "tensorflow"}
-    # It keeps off the terminal itself what TensorFlow says.
+    # The new process filters TensorFlow's messages itself.
     os.dup2(sys.stderr.fileno(), 2)
     os.execve(sys.executable, command, environment)

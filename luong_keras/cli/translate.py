@@ -1,4 +1,4 @@
-"""`luong-keras translate`: text in, text out."""
+"""`luong-keras translate`: translation of text with a trained run."""
 
 from __future__ import annotations
 
@@ -28,50 +28,50 @@ from luong_keras.tables import counted
 from luong_keras.text.threads import share_cores
 from luong_keras.truncation import TruncationInParts
 
-BATCHES = 32  # that are sorted by length together, and printed
-_CHUNK = 1 << 16  # bytes, what a pipe holds
-SAMPLES = 30  # to choose from by minimum Bayes risk
+BATCHES = 32  # number of batches sorted by length and printed together
+_CHUNK = 1 << 16  # bytes, the size of a pipe
+SAMPLES = 30  # number of samples for minimum Bayes risk
 
 
 @dataclass(frozen=True)
 class Translate:
-    """Translates text with a trained run, to standard output.
+    """Translate text with a trained run, to standard output.
 
     `--n-best` and `--alignments` print JSON lines instead of text.
     """
 
-    # the folder of the run; --run-dir A --run-dir B: runs with the same
-    # vocabularies, which translate together
+    # the folder of the run; --run-dir A --run-dir B: an ensemble of runs with
+    # the same vocabularies
     run_dir: Annotated[
         UseAppendAction[tuple[Path, ...]],
         arg(help_behavior_hint="(required)"),
     ]
-    # UTF-8 files, one sentence a line, plain or compressed (.gz, .xz, .zst,
-    # .bz2); default: standard input
+    # UTF-8 files, one sentence per line, plain or compressed (.gz, .xz, .zst
+    # or .bz2); default: standard input
     files: Own[Positional[tuple[Path, ...]]] = ()
-    # best, last, average, or an epoch such as epoch-7; default:
-    # what the run scored and exported, the best unless set otherwise
+    # best, last, average, or an epoch such as epoch-7; default: the weights
+    # that the run scored and exported, by default the best
     weights: Own[str | None] = None
-    # the search; default: the run's
+    # settings of the search; default: the run's
     search: OmitArgPrefixes[SearchFlags] = field(default_factory=SearchFlags)
-    # a file of phrases that translations must have: those of a sentence in
-    # its line, a tab between two
+    # a file of phrases that translations must have: one line per sentence, with
+    # tabs between phrases
     required: Own[Path | None] = None
-    # likewise, phrases that translations must not have
+    # a file of phrases that translations must not have, likewise
     forbidden: Own[Path | None] = None
-    # of 30 samples, or of what else the search finds, print the one that is
-    # most similar to the others by this measure
+    # of 30 samples, or of the hypotheses of --search if given, print the one
+    # that is most similar to the others by this measure
     minimum_bayes_risk: Own[Literal["chrf", "bleu"] | None] = None
-    # translations a sentence, and without --beam-size the samples of --search
-    # sampling
+    # translations per sentence; without --beam-size also the number of samples
+    # of --search sampling
     n_best: int = 1
-    # words or subwords that are read of a sentence; default: the run's
-    # decoding.max_source_length
+    # maximum number of words or subwords to read per sentence; default: the
+    # run's decoding.max_source_length
     max_source_length: Own[int | None] = None
-    # also the links [source position, target position] of each word
+    # also print the links [source position, target position] of each word
     alignments: FlagCreatePairsOff[bool] = False
-    # translate the test set through the run's newest export and compare it
-    # with the model, instead of reading text
+    # instead of reading text, translate the test set with the run's newest
+    # export and compare it with the model
     check_export: FlagCreatePairsOff[bool] = False
 
 
@@ -79,7 +79,7 @@ parse = functools.partial(parse_arguments, Translate, "luong-keras translate")
 
 
 def run(arguments: Translate) -> int:
-    """Translates; 1 where an export differs from its model."""
+    """Translate; return 1 if an export differs from the model."""
     if not arguments.run_dir:
         raise ValueError(
             "--run-dir is required. Expected: the folder of a run. Received: "
@@ -107,7 +107,7 @@ def run(arguments: Translate) -> int:
         total = len(text)
         options = _phrases(arguments, total)
         parts = (text[i : i + size] for i in range(0, total, size))
-    # Read first: what is wrong is reported before a model is made.
+    # Read before the model is built, so that errors in the input come first.
     first = [] if arguments.check_export else next(parts, [])
     if len(first) >= size:
         share_cores()
@@ -127,7 +127,7 @@ def run(arguments: Translate) -> int:
             for answer in _answers(translator, lines, own, arguments):
                 print(answer)
                 advance(1)
-            # What is there stays, whatever happens to the rest.
+            # Keep these translations, even if later ones fail.
             sys.stdout.flush()
             start += len(lines)
     if cut.places.any:
@@ -139,14 +139,14 @@ def run(arguments: Translate) -> int:
 
 
 def _bar(lines: int | None) -> contextlib.AbstractContextManager[Advance]:
-    """Shows how far it is, where that is not seen by what is printed."""
+    """Show a progress bar, unless the translations go to a terminal."""
     if sys.stdout.isatty():
         return contextlib.nullcontext(lambda count: None)
     return progress_bar("translating", lines)
 
 
 def _answers(translator, lines, options, arguments: Translate) -> Iterator[str]:
-    """The printed translations of each line."""
+    """Yield the output for each line."""
     if arguments.minimum_bayes_risk is not None:
         utility = arguments.minimum_bayes_risk
         yield from translator.minimum_bayes_risk(lines, utility, **options)
@@ -162,7 +162,7 @@ def _answers(translator, lines, options, arguments: Translate) -> Iterator[str]:
 
 
 def _phrases(arguments: Translate, count: int) -> dict[str, list[str]]:
-    """The phrases of every line, of the files that have them."""
+    """Read the files of required and forbidden phrases."""
     from luong_keras.data.parallel_text import read_lines
 
     found = {}
@@ -183,7 +183,7 @@ def _phrases(arguments: Translate, count: int) -> dict[str, list[str]]:
 def _lines(
     files: tuple[Path, ...], parts: Iterator[list[str]]
 ) -> Iterator[str]:
-    """All lines, of the files or else of standard input."""
+    """Yield all lines of the files, or of standard input without files."""
     from luong_keras.data.parallel_text import read_lines
 
     for path in files:
@@ -193,13 +193,13 @@ def _lines(
 
 
 def _input_parts(size: int) -> Iterator[list[str]]:
-    """The lines of standard input, as many at a time as have come."""
+    """Yield available lines of standard input, at most `size` at a time."""
     from luong_keras.data.parallel_text import decode_line
 
     name, number, rest, chunk = Path("standard input"), 0, b"", b"\n"
     while chunk:
         chunk = sys.stdin.buffer.read1(_CHUNK)  # type: ignore[union-attr]
-        # The end of the input ends its last line.
+        # The end of the input also ends the last line.
         end = b"\n" if rest and not chunk else b""
         *raw, rest = (rest + chunk + end).split(b"\n")
         for start in range(0, len(raw), size):
@@ -211,7 +211,7 @@ def _input_parts(size: int) -> Iterator[list[str]]:
 
 
 def check_export(translator, run_dir, config) -> int:
-    """0 where the newest export translates as the model does."""
+    """Return 0 if the newest export translates like the model, otherwise 1."""
     from luong_keras.recipe.preparation import evaluation_pairs
     from luong_keras.serving.export import (
         exported_translations,

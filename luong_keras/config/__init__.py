@@ -1,8 +1,8 @@
-"""Every setting of a run, as frozen dataclasses with the paper's values.
+"""All settings of a run, as frozen dataclasses with the paper's values.
 
-The defaults are those of Luong, Pham and Manning (2015), section 4.1, for
-their best single model; `presets.py` has complete sets of settings. The
-resolved configuration of a run is written into its folder.
+The defaults come from Luong, Pham and Manning (2015), section 4.1, for their
+best single model; `presets.py` has complete sets of settings. Each run writes
+its resolved configuration into its folder.
 """
 
 from luong_keras.config.data import (

@@ -1,4 +1,4 @@
-"""The base class of the configurations, and checks of single settings."""
+"""Base class of the configurations, and checks of single settings."""
 
 import functools
 import typing
@@ -11,10 +11,10 @@ class Settings:
     """Base class of the configurations, which checks choices.
 
     Raises:
-        ValueError: where a setting has a value that is none of its choices.
+        ValueError: if a setting has a value that is none of its choices.
     """
 
-    # No unknown setting, and none that is NaN or infinite.
+    # Refuse unknown settings, NaN and infinity.
     __pydantic_config__ = {"extra": "forbid", "allow_inf_nan": False}
 
     def __post_init__(self):
@@ -28,7 +28,7 @@ class Settings:
 
 
 def check_at_least(config, least: int, *names: str) -> None:
-    """Raises where one of these settings is below a number; None may stand."""
+    """Check that each of these settings is at least `least`, or None."""
     for name in names:
         number = getattr(config, name)
         if number is not None and number < least:
@@ -38,7 +38,7 @@ def check_at_least(config, least: int, *names: str) -> None:
 
 
 def check_positive(config, *names: str) -> None:
-    """Raises where one of these settings is not above 0; None may stand."""
+    """Check that each of these settings is positive, or None."""
     for name in names:
         number = getattr(config, name)
         if number is not None and number <= 0:
@@ -49,7 +49,7 @@ def check_positive(config, *names: str) -> None:
 
 
 def check_share(config, name: str) -> None:
-    """Raises where this setting is no share, or all of it."""
+    """Check that this setting is a share, at least 0 and below 1."""
     share = getattr(config, name)
     if not 0 <= share < 1:
         raise ValueError(
@@ -60,7 +60,7 @@ def check_share(config, name: str) -> None:
 
 @functools.cache
 def _choices(kind: type) -> dict[str, tuple[Any, ...]]:
-    """The choices of each setting that has some, by its annotation."""
+    """Map each setting with a `Literal` annotation to its choices."""
     found = {}
     for name, hint in typing.get_type_hints(kind).items():
         if choices := choices_of(hint):
@@ -70,7 +70,7 @@ def _choices(kind: type) -> dict[str, tuple[Any, ...]]:
 
 
 def choices_of(annotation: Any) -> tuple[Any, ...]:
-    """Returns the values of `Literal[...]` or `Literal[...] | None`.
+    """Return the values of `Literal[...]` or `Literal[...] | None`.
 
     Example:
         >>> choices_of(Literal["sgd", "adam"] | None)

@@ -1,4 +1,4 @@
-"""The settings of the text that a run is trained on."""
+"""Settings of the text that a run is trained on."""
 
 import re
 from dataclasses import dataclass, field
@@ -12,19 +12,21 @@ from luong_keras.special_tokens import SPECIAL_TOKENS
 class FilterConfig(Settings):
     """Filters of training pairs.
 
-    What each leaves out is counted and shown by examples.
+    Training counts the pairs that each filter drops, and shows examples.
     """
 
-    # one side longer than that many times the other, such as 3
+    # drop pairs with one side more than this many times as long as the other,
+    # such as 3
     length_ratio: float | None = None
-    # white space sets words apart; characters for scripts without it
+    # unit of length_ratio: words between white space, or characters, for
+    # scripts without white space
     length_unit: Literal["words", "characters"] = "words"
-    identical: bool = False  # both sides are the same
-    duplicates: bool = False  # a pair that came before, by a hash of 64 bits
+    identical: bool = False  # drop pairs whose sides are the same
+    duplicates: bool = False  # drop repeated pairs, found by a 64-bit hash
 
-    # Unicode scripts of the source and of the target, each such as Latin,
-    # Cyrillic or Han+Hiragana+Katakana: fewer than half of a side's letters
-    # are of it
+    # Unicode scripts of the source and the target, such as Latin, Cyrillic or
+    # Han+Hiragana+Katakana: drop pairs with fewer than half of a side's
+    # letters in its script
     scripts: tuple[str, str] | None = None
 
     def __post_init__(self):
@@ -39,24 +41,24 @@ class FilterConfig(Settings):
 
 @dataclass(frozen=True)
 class SentencePieceConfig(Settings):
-    """The subwords that SentencePiece learns."""
+    """Settings of the subwords that SentencePiece learns."""
 
     # byte pair encoding, a unigram language model, or single characters
     model_type: Literal["bpe", "unigram", "char"] = "bpe"
-    # Unicode's compatibility form (NFKC), in which … is three dots and
-    # half-width kana are full-width; nmt_ also drops control characters; _cf
-    # also folds case. identity changes nothing but runs of spaces
+    # nfkc: Unicode's compatibility form, which turns … into three dots and
+    # half-width kana into full-width; nmt_ also drops control characters; _cf
+    # also folds case. identity changes only runs of spaces
     normalization: Literal[
         "nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"
     ] = "nmt_nfkc"
-    # the share of the text's characters that get a subword, such as 0.9995
-    # where there are thousands of characters; the others are <unk>
+    # share of the text's characters that get a subword, such as 0.9995 for
+    # scripts of thousands of characters; other characters become <unk>
     character_coverage: float = 1.0
-    # a character without a subword is its UTF-8 bytes, never <unk>; they take
-    # 256 ids of the vocabulary
+    # split a character without a subword into its UTF-8 bytes instead of
+    # <unk>; the bytes take 256 ids of the vocabulary
     byte_fallback: bool = False
-    # symbols such as <x> that are one token wherever they stand; each takes
-    # an id of the vocabulary
+    # symbols such as <x> that are always one token; each takes an id of the
+    # vocabulary
     user_defined_symbols: tuple[str, ...] = ()
 
     def __post_init__(self):
@@ -72,7 +74,7 @@ class SentencePieceConfig(Settings):
             if (
                 symbol in SPECIAL_TOKENS
                 or symbol in symbols[:place]
-                # White space, also as SentencePiece writes it, and its bytes.
+                # No white space, even in SentencePiece's form, or byte.
                 or not re.fullmatch(r"(?!<0x..>$)[^\s\u2581]+", symbol)
             ):
                 raise ValueError(
@@ -84,29 +86,29 @@ class SentencePieceConfig(Settings):
 
 @dataclass(frozen=True)
 class DataConfig(Settings):
-    """The training text and its tokenizers."""
+    """Settings of the training text and its tokenizers."""
 
     # phrasebook (built in), files, or a tensorflow_datasets name
     dataset: str = "wmt14_translate"
-    # codes such as de; where None, the script of files tells Chinese, Japanese,
-    # Korean and the languages without spaces between words, and nothing else
-    # is known. Data sets by name are then English and German
+    # codes such as de. If None, only Chinese, Japanese, Korean and languages
+    # without spaces between words are recognised, by the script of the files;
+    # named data sets are then English and German
     source_language: str | None = None
     target_language: str | None = None
     # files: a file of both sides (.tsv, .csv, .jsonl, .tmx), the paths of a
     # source and a target file, or a prefix to which the language codes are
-    # appended (train -> train.en), each plain or compressed (.gz, .xz, .zst,
-    # .bz2); of train several of these; without dev or test, pairs of train are
+    # appended (train -> train.en), each plain or compressed (.gz, .xz, .zst
+    # or .bz2); train may list several. Without dev or test, pairs of train are
     # held out. WMT: dev and test are sacreBLEU's names of test sets, wmt13 and
-    # wmt14/full where None; wmt14 is the filtered set
+    # wmt14/full by default; wmt14 is the filtered set
     train: str | tuple[str | tuple[str, str], ...] | None = None
     dev: str | tuple[str, str] | None = None
     test: str | tuple[str, str] | None = None
-    # source and target column of such files: names in their first line, keys
-    # of JSON, languages of TMX, or numbers from 1; guessed where None
+    # source and target column of files of both sides: names in the first
+    # line, JSON keys, TMX languages, or numbers from 1; guessed if None
     columns: tuple[str, str] | None = None
-    # several sources in train: how much of an epoch is of each, relative to
-    # the others, such as 3 and 1; where None, every pair comes once an epoch
+    # relative share of each epoch per source, such as 3 and 1, if train lists
+    # several sources; if None, each epoch has every pair once
     weights: tuple[float, ...] | None = None
     train_size: int | None = None  # phrasebook: pairs, at most 24,000
     tokenizer: Literal["words", "sentencepiece"] = "words"
@@ -115,37 +117,38 @@ class DataConfig(Settings):
     )
     # one vocabulary for both languages
     joint_vocabulary: bool = False
-    # words, with training.init_from: the most frequent words of this text that
-    # its vocabularies lack are added to them, at most that many to each
+    # with tokenizer=words and training.init_from: the maximum number of words
+    # to add to each vocabulary, the most frequent of this text that it lacks
     new_words: int = 0
-    # sacremoses, before anything else; scores are then of such text
+    # preparation by sacremoses, before anything else; scores are then of text
+    # prepared in this way
     lowercase: bool = False
     normalize_punctuation: bool = False
     tokenize: bool = False
-    # the text is tokenised already: spaces set its tokens apart, nothing here
-    # splits or joins them, and scores are of such text
+    # the text is already tokenised: spaces separate its tokens, which are not
+    # split or joined, and scores are of tokenised text
     pretokenized: bool = False
     max_length: int = 50  # longer training pairs are filtered (section 4.1)
-    # truncate: after max_length tokens; truncate_source_left: the source's
-    # first tokens go instead, so that a reversed source keeps what the authors'
+    # truncate: after max_length tokens; truncate_source_left: instead cut the
+    # source's first tokens, so that a reversed source keeps what the authors'
     # program keeps
     over_long: Literal["drop", "truncate", "truncate_source_left"] = "drop"
-    # sorted_pools: the corpus shuffled anew every epoch, pools of 64 batches
-    # sorted by length; authors: in the order of the file, chunks of 100
-    # batches sorted by target length
+    # sorted_pools: shuffle the corpus every epoch, then sort pools of 64
+    # batches by length; authors: keep the order of the file and sort chunks of
+    # 100 batches by target length
     batching: Literal["sorted_pools", "authors"] = "sorted_pools"
-    # training pairs that are left out, counted and shown by examples
+    # filters of training pairs; dropped pairs are counted and shown by examples
     filters: FilterConfig = field(default_factory=FilterConfig)
-    # cores that prepare the text, all of them where None; the result is the
-    # same
+    # CPU cores that prepare the text, all by default; the result does not
+    # depend on the number
     processes: int | None = None
-    # share of the training pairs that may be bad, and are left out; 0: the
-    # first one stops the run
+    # share of the training pairs that may be bad and are left out; with 0 the
+    # first bad pair stops the run
     max_skipped: float = 0.05
 
     @property
     def languages(self) -> tuple[str, str]:
-        """Those that data sets, files and columns are looked for by."""
+        """Language codes used to find data sets, files and columns."""
         source, target = self.source_language, self.target_language
         return (
             source or ("de" if target == "en" else "en"),
@@ -154,7 +157,7 @@ class DataConfig(Settings):
 
     @property
     def bleu_tokenizer(self) -> str:
-        """SacreBLEU's tokenizer, where the language has none of its own."""
+        """SacreBLEU tokenizer for languages without a dedicated one."""
         return "none" if self.pretokenized else "13a"
 
     def __post_init__(self):
@@ -177,7 +180,7 @@ class DataConfig(Settings):
 
 
 def check_tokenizer(data) -> None:
-    """Raises where settings of the tokenizers contradict each other."""
+    """Check that the settings of the tokenizers are consistent."""
     subwords = data.sentencepiece
     kind = f"tokenizer={data.tokenizer!r}"
     if data.tokenizer == "words" and subwords != SentencePieceConfig():
@@ -197,7 +200,7 @@ def check_tokenizer(data) -> None:
 
 
 def check_text(data) -> None:
-    """Raises where the sources of the text contradict each other."""
+    """Check that `weights` fits the sources of the text and the batching."""
     weights = data.weights
     if weights is None:
         return

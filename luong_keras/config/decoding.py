@@ -1,4 +1,4 @@
-"""The settings of a search."""
+"""Settings of a search."""
 
 import dataclasses
 import math
@@ -7,64 +7,63 @@ from typing import Any, Literal
 
 from luong_keras.config.checks import Settings, check_at_least
 
-# The maximum length where neither a run nor its user sets one.
+# The maximum length if neither a run nor its user sets one.
 LIBRARY_RATIO, LIBRARY_OFFSET = 2.0, 20.0
 
 
 @dataclass(frozen=True)
 class DecodingConfig(Settings):
-    """The settings of a search."""
+    """Settings of a search."""
 
     beam_size: int = 10
-    # the largest that a request to a server may ask for; `beam_size` when None
+    # largest beam that a request to a server may use; beam_size if None
     max_beam_size: int | None = None
-    # finished hypotheses to collect; the beam size when None
+    # number of finished hypotheses to collect; beam_size if None
     stack_size: int | None = None
-    # where more finish: the best of them, or those that finish first, which
-    # end the search (the authors' program)
+    # if more hypotheses finish, keep the best, or keep the first and end the
+    # search (the authors' program)
     stack_keeps: Literal["best", "first"] = "best"
-    # "beam": the best hypotheses; "sampling": as many drawn at random, each
-    # by itself
+    # "beam": the best hypotheses; "sampling": beam_size independent samples
     search: Literal["beam", "sampling"] = "beam"
-    # where words are drawn: what logits are divided by
+    # sampling: the number by which the logits are divided
     temperature: float = 1.0
-    # where words are drawn by sampling: from this many most probable ones;
-    # all when None
+    # sampling: draw from this many most probable words; from all if None
     top_k: int | None = None
-    # likewise: from the fewest words that have this probability together
+    # sampling: draw from the fewest words that together have this probability
     top_p: float = 1.0
-    # of what is drawn; every sentence draws by this number and its own text
+    # sampling: the draws depend on this seed and the text of the sentence
     seed: int = 0
     # 0: plain sum of log-probabilities; 1: their mean (score / length**x)
     length_penalty: float = 0.0
-    # of the divisor: length**x, or ((5 + length) / 6)**x (Wu et al. 2016)
+    # form of the divisor: length**x, or ((5 + length) / 6)**x (Wu et al. 2016)
     length_penalty_form: Literal["power", "google"] = "power"
-    # penalty for source words without attention (Wu et al. 2016; theirs 0.2)
+    # penalty for source words without attention (Wu et al. 2016 use 0.2)
     coverage_penalty: float = 0.0
-    # no translation has this many words in a row twice, 8 at most; no such
-    # limit when None
+    # no translation repeats a sequence of this many words, at most 8; no such
+    # limit if None
     no_repeat_ngram: int | None = None
-    # fewest words of a translation: this times (source tokens + 1)
+    # minimum number of words of a translation: this x (source tokens + 1)
     min_length_ratio: float = 0.0
-    # most symbols, `</s>` counted: ratio x source tokens + offset, or ratio x
-    # (source tokens + 1) without an offset. A training takes both from its
-    # text where both are None; a translator without a run takes 2 and 20
+    # maximum number of symbols, `</s>` included: ratio x source tokens +
+    # offset, or ratio x (source tokens + 1) without an offset. If both are
+    # None, training derives them from its text, and a translator without a run
+    # uses 2 and 20
     max_length_ratio: float | None = None
     max_length_offset: float | None = None
     replace_unknown: bool = True
-    # whose attention weights align a word: of the step that produces it, or
-    # of the one that reads it (the authors' program)
+    # decoder step whose attention weights align a word: the step that produces
+    # the word, or the one that reads it (the authors' program)
     alignment_step: Literal["produces", "reads"] = "produces"
     batch_size: int = 32
     max_source_length: int = 200  # longer sources are cut
-    # file of lines "source target probability": what an unknown word's source
-    # word becomes; copied where it has none (section 4.2). A training copies
-    # it into the folder of the run
+    # file of lines "source target probability", the translations that replace
+    # unknown words; a source word without one is copied (section 4.2).
+    # Training copies the file into the run folder
     dictionary: str | None = None
     # file of lines "source target probability" of tokens, as `luong-keras
-    # lexicon` writes it: a batch is translated with the words that its source
-    # words have there, and with frequent ones. All words when None. A
-    # training copies it into the folder of the run
+    # lexicon` writes it: each batch may use only the words listed for its
+    # source words, and frequent words. All words if None. Training copies the
+    # file into the run folder
     shortlist: str | None = None
 
     def __post_init__(self):
@@ -125,13 +124,13 @@ class DecodingConfig(Settings):
             )
 
     def max_symbols(self, source_tokens: Any) -> Any:
-        """Maximum length of a translation, not yet rounded down.
+        """Return the maximum length of a translation, not rounded down.
 
         Args:
-            source_tokens: length of the source, a number or a tensor.
+            source_tokens: number or tensor, the length of the source.
 
         Returns:
-            A number of target symbols, `</s>` included, of the same shape.
+            Number of target symbols, `</s>` included, of the same shape.
 
         Example:
             >>> DecodingConfig().max_symbols(10)
@@ -149,23 +148,24 @@ class DecodingConfig(Settings):
     def with_(
         self, *, n_best: int | None = None, **changes: Any
     ) -> "DecodingConfig":
-        """This search with other settings, and what has to follow them.
+        """Return a copy with other settings; dependent settings are adapted.
 
-        - A new `beam_size` alone sets `stack_size` back to None, the beam's
-          own size: a stack was chosen for the beam it stood beside. It sets
-          `max_beam_size` back to None where that would be smaller.
-        - A new `max_length_ratio` alone sets `max_length_offset` back to None.
-        - `n_best`, the translations wanted of a sentence, makes room where
-          there is less: the beam grows, unless it is given too, and so does
-          a `stack_size` of its own. (A stack larger than the beam is full
-          only where enough hypotheses come to their end.)
-        - `search="sampling"`, new, sets the beam to `n_best`, or to 1: that
-          many samples are drawn, and the best of several is not what a model
-          says.
-        - Whatever is given by name stays as given.
+        - A new `beam_size` resets `stack_size` to None, the size of the beam,
+          because a stack is chosen for one beam. It resets `max_beam_size` to
+          None if that would be smaller.
+        - A new `max_length_ratio` resets `max_length_offset` to None.
+        - `n_best`, the number of translations per sentence, enlarges the beam
+          if fewer would be collected, unless `beam_size` is passed too. It then
+          also replaces a `stack_size` that is set, and sets it if `beam_size`
+          is passed. (A stack larger than the beam is full only if enough
+          hypotheses finish.)
+        - A change to `search="sampling"` sets the beam to `n_best`, or to 1:
+          that many samples are drawn, and the best of several samples does not
+          follow the model's distribution.
+        - Settings passed by name keep the passed values.
 
         Args:
-            n_best: the translations wanted of a sentence; any when None.
+            n_best: translations needed per sentence; any number if None.
             **changes: fields and their new values.
 
         Raises:

@@ -1,4 +1,4 @@
-"""The settings of a model."""
+"""Settings of a model."""
 
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -24,7 +24,7 @@ Precision: TypeAlias = Literal[
 
 @dataclass(frozen=True)
 class AttentionConfig(Settings):
-    """The attention of a model."""
+    """Settings of the attention of a model."""
 
     kind: Literal["none", "global", "local"] = "local"
     score_mode: Literal[
@@ -34,14 +34,16 @@ class AttentionConfig(Settings):
     concat_form: Literal["joint", "separate", "query_only"] | None = None
     # local: local-m or local-p (section 3.2)
     alignment: Literal["monotonic", "predictive"] = "predictive"
-    half_width: int = 10  # local: D
+    half_width: int = 10  # local: D, the half width of the window
     gaussian: Literal[
         "auto", "after_softmax", "renormalized", "inside_softmax", "none"
     ] = "auto"
-    # local-m: p_t stays at the last word (the authors' program)
+    # local-m: keep p_t at the last word after t passes it (the authors'
+    # program)
     clamp_position: bool = True
-    max_length: int = 50  # location: positions
-    # location: False loses the weight of absent words (the authors' program)
+    max_length: int = 50  # location: number of positions
+    # location: restrict the softmax to the sentence; False loses the weight of
+    # positions outside (the authors' program)
     mask_location: bool = True
     use_scale: bool = False
 
@@ -58,11 +60,12 @@ class AttentionConfig(Settings):
 
 @dataclass(frozen=True)
 class ModelConfig(Settings):
-    """Shape of a translation model."""
+    """Settings of a translation model."""
 
-    source_vocabulary_size: int = 50_000  # special tokens counted
+    source_vocabulary_size: int = 50_000  # special tokens included
     target_vocabulary_size: int = 50_000
-    source_features: int | None = None  # F: float features, no vocabulary
+    # F: the source is F float features per position, without a vocabulary
+    source_features: int | None = None
     embedding_size: int = 1000  # E
     units: int = 1000  # U
     encoder_layers: int = 4
@@ -76,23 +79,24 @@ class ModelConfig(Settings):
     input_feeding: bool = True
     dropout: float = 0.2
     dropout_style: Literal["zaremba", "authors", "sequence"] = "zaremba"
-    use_bias: bool = True  # of the gates; the authors' program has none
-    attentional_bias: bool = False  # of eq. 5
-    output_bias: bool = False  # of eq. 6
-    # Bounds of the LSTM's cells and of the gradients of what a layer reads:
+    use_bias: bool = True  # bias of the gates; the authors' program has none
+    attentional_bias: bool = False  # bias in eq. 5
+    output_bias: bool = False  # bias in eq. 6
+    # bounds of the LSTM's cell state and of the gradient of each layer's input:
     # 50 and 1000 in the authors' program
     cell_clip: float | None = None
     gradient_clip: float | None = None
-    tied_embeddings: bool = False  # target embedding and output matrix
-    # one embedding for the words of both sides; with tied_embeddings it is
-    # three-way tying (Press and Wolf 2017)
+    # use the target embedding as the output matrix
+    tied_embeddings: bool = False
+    # use one embedding for both sides; with tied_embeddings this is three-way
+    # tying (Press and Wolf 2017)
     shared_embeddings: bool = False
     initial_range: float | None = 0.1  # U[-r, r]; None: Keras' defaults
-    # auto: float32 or mixed_bfloat16, whose product is faster on the machine
-    # where a run begins; on a GPU without bfloat16 mixed_float16, with the
-    # loss scaled
+    # auto: float32 or mixed_bfloat16, whichever multiplies matrices faster on
+    # the machine where the run begins; on a GPU without bfloat16, mixed_float16
+    # with a scaled loss
     precision: Precision = "float32"
-    # Ids that are no words; those of this library's tokenizers
+    # ids of special tokens, by default those of this library's tokenizers
     source_pad_id: int = PAD_ID
     target_pad_id: int = PAD_ID
     bos_id: int = BOS_ID
@@ -141,7 +145,7 @@ class ModelConfig(Settings):
 
 
 def check_shared_embeddings(model) -> None:
-    """Raises where there cannot be one embedding for both sides."""
+    """Check that both sides can share one embedding."""
     if not model.shared_embeddings:
         return
     if model.source_features is not None:

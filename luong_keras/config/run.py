@@ -1,4 +1,4 @@
-"""The settings of training, and of a whole run."""
+"""Settings of training, and of a whole run."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -17,27 +17,27 @@ from luong_keras.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
 @dataclass(frozen=True)
 class TrainingConfig(Settings):
-    """The settings of training."""
+    """Settings of training."""
 
     batch_size: int = 128
-    # parts of a batch that go through the model one after the other, to save
-    # memory; their gradients are added up, so the step is that of the batch
+    # number of micro-batches computed one after the other, to save memory; the
+    # step uses the sum of their gradients, so it equals that of the whole batch
     gradient_accumulation_steps: int = 1
-    # parts that go through it at once, on TensorFlow, each on its share of the
-    # cores of a CPU; as exact
+    # number of micro-batches computed at once, on TensorFlow, each on its share
+    # of the CPU cores; the step is equally exact
     parallel_microbatches: int = 1
     epochs: int = 12  # 10 without dropout
     optimizer: Literal["sgd", "adam"] = "sgd"
     learning_rate: float = 1.0
     clip_norm: float | None = 5.0
-    # whether the embeddings' gradients count in the norm; they do not in the
-    # authors' program, and are rescaled with the others all the same
+    # include the embeddings' gradients in the norm; the authors' program
+    # excludes them. They are rescaled in either case
     clip_counts_embeddings: bool = True
-    # start: epochs first_halved_epoch and later begin with a halving (the
-    # paper); after_epoch: halvings follow the batches of those epochs (the
-    # authors' program)
-    # by_iteration: their rule for epochs of iterations_per_epoch updates;
-    # plateau: after an epoch that was not better by metric
+    # start: epochs from first_halved_epoch on begin with a halving (the paper);
+    # after_epoch: halvings follow the batches of those epochs (the authors'
+    # program); by_iteration: the authors' rule for epochs of
+    # iterations_per_epoch updates; plateau: after an epoch that is not better
+    # by metric
     halving: Literal["start", "after_epoch", "by_iteration", "plateau"] = (
         "start"
     )
@@ -45,42 +45,43 @@ class TrainingConfig(Settings):
     # counted from 1; 6 without dropout
     first_halved_epoch: int = 9
     halvings_per_epoch: int = 1
-    # "sentence": sum over words, mean over sentences (the paper); "word"
+    # "sentence": sum over words, mean over sentences (the paper); "word": mean
+    # over words
     normalization: Literal["sentence", "word"] = "sentence"
-    # sentence: a short last batch is divided by batch_size too, as in the
-    # authors' program, not by its own size
+    # sentence: divide a short last batch by batch_size, as the authors' program
+    # does, instead of by its number of sentences
     nominal_batch_size: bool = False
     label_smoothing: float = 0.0
-    # how many words of the target vocabulary a step estimates its losses from,
-    # other ones every time; for large vocabularies. All when None
+    # number of target words, drawn anew per step, that the losses of a step
+    # are estimated from, for large vocabularies; all words if None
     sampled_softmax: int | None = None
-    # fine-tuning: the folder of another run, one of its weight files, such as
-    # runs/base/checkpoints/epoch-007.weights.h5, or its export, whose weights,
-    # vocabularies and preparation of text this run begins with
+    # fine-tuning: the parent run, whose weights, vocabularies and preparation
+    # of text this run begins with: its folder, one of its weight files, such as
+    # runs/base/checkpoints/epoch-007.weights.h5, or its export
     init_from: str | None = None
-    # weights that are not trained: patterns of their paths, such as encoder or
-    # */bias*
+    # patterns of paths of weights that are not trained, such as encoder
+    # or */bias*
     frozen: tuple[str, ...] = ()
     seed: int = 1
     snapshot_steps: int = 1000
     samples: int = 5  # translations shown after each epoch
-    # steps with a NaN or an infinity in the gradient that are left out; the
-    # next one stops the run, with its last finite snapshot
+    # number of steps that may be skipped for a NaN or an infinity in the
+    # gradient; the next one stops the run, with its last finite snapshot
     max_skipped: int = 0
-    # of how many epochs, the last ones, the weights stay in the run folder, as
+    # number of latest epochs whose weights stay in the run folder, as
     # checkpoints/epoch-007.weights.h5
     keep: int = 0
-    # average.weights.h5: the mean of the weights of that many last epochs
+    # number of latest epochs whose mean weights become average.weights.h5
     average_epochs: int | None = None
-    # what chooses the best epoch: bleu (in the tokenization of the target
-    # language, or in one of sacreBLEU's, as bleu:zh), chrf, ter, exact_match,
-    # token_accuracy, loss, or one of your own. auto: bleu; where most
-    # references are shorter than four tokens, exact_match or chrf. Of equal
-    # epochs the one of less validation loss is the better
+    # metric that chooses the best epoch: bleu (in the tokenization of the
+    # target language, or in one of sacreBLEU's, as bleu:zh), chrf, ter,
+    # exact_match, token_accuracy, loss, or a user-defined one. auto: bleu, or
+    # exact_match or chrf if most references are shorter than four tokens. The
+    # lower validation loss decides between equal epochs
     metric: str = "auto"
-    # epochs in a row without a better one that end the training
+    # number of epochs in a row without a better one after which training ends
     patience: int | None = None
-    # which weights are scored and exported at the end
+    # weights that are scored and exported at the end
     final_weights: Literal["best", "last", "average"] = "best"
 
     def __post_init__(self):
@@ -128,7 +129,7 @@ class TrainingConfig(Settings):
 
 @dataclass(frozen=True)
 class RunConfig(Settings):
-    """Everything that one training run depends on."""
+    """All settings of one training run."""
 
     model: ModelConfig = field(default_factory=ModelConfig)
     data: DataConfig = field(default_factory=DataConfig)
@@ -172,7 +173,7 @@ class RunConfig(Settings):
 
 
 def check_averages(training) -> None:
-    """Raises where the weights that a run writes contradict each other."""
+    """Check the settings of the weights that a run writes."""
     if training.keep < 0:
         raise ValueError(
             "keep is a number of epochs, 0 for none. Received: "

@@ -1,4 +1,4 @@
-"""A configuration as plain values: dictionaries, files, `key=value`."""
+"""Conversion of configurations from and to dictionaries, files, `key=value`."""
 
 import contextlib
 import dataclasses
@@ -16,7 +16,7 @@ from luong_keras.config.yaml_files import read_yaml
 from luong_keras.missing_package import needs
 from luong_keras.suggestions import did_you_mean
 
-# What people change most, without the section; some are several settings.
+# Short names of common settings; some of them set several settings.
 SHORT_NAMES = {
     "epochs": ("training.epochs",),
     "batch_size": ("training.batch_size",),
@@ -42,12 +42,12 @@ SHORT_NAMES = {
 
 
 def config_to_dict(config) -> dict[str, Any]:
-    """A configuration as plain nested dictionaries, ready for JSON."""
+    """Return a configuration as nested dictionaries, ready for JSON."""
     return dataclasses.asdict(config)
 
 
 def config_from_dict(values: dict[str, Any], kind: type = RunConfig):
-    """The configuration of type `kind` with these values, each checked.
+    """Build a configuration of type `kind` from nested dictionaries.
 
     Raises:
         ValueError: for an unknown name or a value of the wrong type; the
@@ -55,7 +55,7 @@ def config_from_dict(values: dict[str, Any], kind: type = RunConfig):
     """
     pydantic, leaves = _pydantic(), dict(_leaf_types(kind))
     given = leaf_values(values) if isinstance(values, Mapping) else {}
-    # To pydantic true is a 1 as well.
+    # Pydantic accepts true as the number 1.
     problems = [
         f"{name}: Expected {expected(leaves[name])}. Received: {value}."
         for name, value in given.items()
@@ -73,7 +73,7 @@ def config_from_dict(values: dict[str, Any], kind: type = RunConfig):
 
 
 def leaf_values(values: Mapping[str, Any], prefix="") -> dict[str, Any]:
-    """Nested dictionaries as one, by full names.
+    """Flatten nested dictionaries into one, by full names.
 
     Example:
         >>> leaf_values({"model": {"attention": {"kind": "local"}}, "a": 1})
@@ -89,9 +89,10 @@ def leaf_values(values: Mapping[str, Any], prefix="") -> dict[str, Any]:
 
 
 def with_values(config: RunConfig, values: Mapping[str, Any]) -> RunConfig:
-    """`config` with other values, by full names or those of `SHORT_NAMES`.
+    """Return `config` with other values, by full or short names.
 
-    The search follows the rules of `DecodingConfig.with_`.
+    Short names are those of `SHORT_NAMES`. Settings of `decoding` follow the
+    rules of `DecodingConfig.with_`.
 
     Raises:
         ValueError: for an unknown name, a value of the wrong type, or values
@@ -122,11 +123,11 @@ def with_values(config: RunConfig, values: Mapping[str, Any]) -> RunConfig:
 
 
 def checked_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by full names, each of its setting's type.
+    """Return values by full names, each converted to its setting's type.
 
     Raises:
-        ValueError: for unknown names and values of the wrong type, all of
-            them at once.
+        ValueError: for unknown names and values of the wrong type; one message
+            lists all wrong values.
     """
     given: dict[str, Any] = {}
     for name, value in leaf_values(values).items():
@@ -143,11 +144,11 @@ def checked_values(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def override(config: RunConfig, assignments: Iterable[str]) -> RunConfig:
-    """`config` with `key=value` assignments such as `model.units=512`.
+    """Return `config` with assignments such as `model.units=512`.
 
-    A value is read as JSON where that fits the setting (`null`, `true`,
-    `0.5`), as text otherwise; a list needs no quotes (`[a,b]`, `a,b`), and
-    None is null. See `with_values`.
+    A value is read as JSON if that fits the setting (`null`, `true`, `0.5`),
+    otherwise as text; a list needs no quotes (`[a,b]`, `a,b`), and None is
+    null. See `with_values`.
 
     Example:
         >>> override(RunConfig(), ["model.units=64"]).model.units
@@ -157,10 +158,10 @@ def override(config: RunConfig, assignments: Iterable[str]) -> RunConfig:
 
 
 def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
-    """The values that `key=value` assignments give, by full names.
+    """Parse `key=value` assignments into values by full names.
 
     Raises:
-        ValueError: for what is no assignment, or none of a known setting.
+        ValueError: for a text without `=`, or an unknown setting.
     """
     values = {}
     for assignment in assignments:
@@ -173,11 +174,11 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
 
 
 def read_values(path: str | Path) -> dict[str, Any]:
-    """The settings of a YAML or JSON file, by full names.
+    """Read the settings of a YAML or JSON file, by full names.
 
     Raises:
-        FileNotFoundError: where there is no such file.
-        ValueError: where it holds no settings.
+        FileNotFoundError: if the file does not exist.
+        ValueError: if the file holds no settings, or an unknown one.
     """
     path = Path(path)
     values = read_yaml(path)
@@ -212,7 +213,7 @@ _SECTIONS = {
 
 
 def _full_names(name: str, received: str) -> tuple[str, ...]:
-    """Those that a name stands for; a section stands for itself."""
+    """Return the full names that a name or a section stands for."""
     if name in LEAVES or name in _SECTIONS:
         return (name,)
     if name in SHORT_NAMES:
@@ -232,7 +233,7 @@ def _unknown(name: str, received: str) -> ValueError:
 
 
 def _parsed(text: str, annotation):
-    """A value of the setting's type; else as it looks, to be refused."""
+    """Parse a text as the setting's type, or return a value to be refused."""
     bracketed = text[:1] + text[-1:] in ("[]", "()")
     inside = text[1:-1] if bracketed else text
     words = [word.strip(" '\"") for word in inside.split(",")]
@@ -245,7 +246,7 @@ def _parsed(text: str, annotation):
 
 
 def _as_meant(value, annotation):
-    """A text as the None or the list that it spells, if it is no text."""
+    """Parse a text unless the setting's type is text; "null" may be None."""
     if not isinstance(value, str):
         return value
     if value.lower() in ("none", "null") and _fits(None, annotation):
@@ -261,7 +262,7 @@ def _pydantic():
 
 @functools.cache
 def _adapter(annotation):
-    # No setting is NaN, or infinite.
+    # Refuse NaN and infinity.
     options = {"allow_inf_nan": False}
     return _pydantic().TypeAdapter(annotation, config=options)
 
@@ -277,12 +278,12 @@ def _fits(value, annotation) -> bool:
         found = _validated(value, annotation)
     except _pydantic().ValidationError:
         return False
-    # To pydantic true is a 1 as well.
+    # Pydantic accepts true as the number 1.
     return not isinstance(value, bool) or found is value
 
 
 def expected(annotation) -> str:
-    """The allowed values of a setting of this type, in words.
+    """Describe the allowed values of a setting of this type.
 
     Example:
         >>> expected(float | None)
@@ -322,7 +323,7 @@ def _wrong_value(name: str, value) -> str:
 
 
 def _problem(error: Mapping[str, Any], leaves: Mapping[str, Any]) -> str:
-    """One line of what pydantic found in a dictionary."""
+    """Describe an error that pydantic found, in one line."""
     name = ".".join(str(part) for part in error["loc"])
     if error["type"] == "value_error":
         where = f"{name}: " if name else ""

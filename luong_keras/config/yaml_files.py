@@ -1,4 +1,4 @@
-"""Files of settings, YAML or JSON."""
+"""Reading of settings files, YAML or JSON."""
 
 import functools
 import json
@@ -9,11 +9,11 @@ from luong_keras.missing_package import needs
 
 
 def read_yaml(path: Path) -> Any:
-    """The content of a YAML or JSON file.
+    """Return the content of a YAML or JSON file.
 
     Raises:
-        FileNotFoundError: where there is no such file.
-        ValueError: where it is neither.
+        FileNotFoundError: if the file does not exist.
+        ValueError: if the file cannot be read, or is not YAML or JSON.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -39,7 +39,7 @@ def _parsed_json(path, text):
 
 
 def _unique(path: Path, pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
-    """A section, in which no name may stand twice."""
+    """Return a section as a dictionary, and refuse repeated names."""
     names = [name for name, _ in pairs]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -60,7 +60,7 @@ def _parsed_yaml(path, text):
             return _unique(path, self.construct_pairs(node, deep=True))
 
     try:
-        # A few nested aliases of them could stand for more than memory holds.
+        # A few nested aliases of lists could expand beyond the memory.
         for event in yaml.parse(text):
             if isinstance(event, yaml.CollectionStartEvent) and event.anchor:
                 raise ValueError(

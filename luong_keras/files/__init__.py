@@ -1,1 +1,1 @@
-"""Files that a crash, a full disk or another process does not damage."""
+"""Safe writing of files despite crashes, full disks and other processes."""

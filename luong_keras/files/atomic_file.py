@@ -13,7 +13,7 @@ from typing import Any
 from luong_keras.files.path_checks import no_link
 
 _PREFIX = ".partial-"
-# What a full disk and one that nothing may be written to answer.
+# Errors of a full disk, a failed disk or one without permission to write.
 _REASONS = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the quota of the disk is used up",
@@ -32,24 +32,24 @@ def atomic_path(
 ) -> Iterator[Path]:
     """Yield a temporary path whose file replaces `path` at the end.
 
-    The temporary file lies in the same folder, keeps the suffixes of the name
+    The temporary file is in the same folder, keeps the suffixes of the name
     (some writers read the format from them) and is on disk before the rename,
     so a crash or a power cut leaves the old file or the new one. A block that
-    raises leaves the old one. The temporary name is the process's own, so
-    that two processes never write into one file; what a killed process of
-    this machine left behind goes away with the next write.
+    raises leaves the old file. The temporary name contains the machine and the
+    process number, so two processes never write into one file. The next write
+    removes files of this name left by killed processes of this machine.
 
     Args:
         path: The file to write or to replace. Its folder is made if needed.
-        around: Is entered when the new file is on disk, and left when it has
-            replaced the old one.
+        around: A context that is entered when the new file is on disk, and left
+            when the new file has replaced the old one.
 
     Yields:
-        The path that the block has to write to.
+        The temporary path to write to.
 
     Raises:
-        OSError: If it cannot be written, with the name of the file, what is
-            wrong with the disk, and that the old file is whole.
+        OSError: If the file cannot be written. The message names the file and
+            the problem with the disk, and says that the old file is intact.
         ValueError: If the path is a link.
 
     Example:
@@ -75,7 +75,7 @@ def atomic_path(
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
             raise
-        # The rename itself is on disk only when the folder is.
+        # The rename is on disk only once the folder is.
         sync(path.parent)
 
 
@@ -84,21 +84,21 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
     Args:
         path: The file to write or to replace.
-        text: All of it.
+        text: The whole content.
     """
     with atomic_path(path) as temporary:
         temporary.write_bytes(text.encode("utf-8"))
 
 
 def check_free_space(path: str | os.PathLike[str], size: int) -> None:
-    """Raise before a large file is begun for which there is no room.
+    """Check that the disk has room for a file, before writing it.
 
     Args:
         path: The file.
-        size: Its bytes.
+        size: The size of the file in bytes.
 
     Raises:
-        OSError: With the name of the file and what is missing.
+        OSError: If not, with the name of the file and the free bytes.
     """
     path = Path(path)
     with disk_errors_named(path):
@@ -111,11 +111,11 @@ def check_free_space(path: str | os.PathLike[str], size: int) -> None:
 
 
 def remove_partial_files(folder: Path, name: str = "*") -> None:
-    """Remove what killed processes of this machine had begun to write.
+    """Remove temporary files left by killed processes of this machine.
 
     Args:
-        folder: Where.
-        name: Of the file that was to be, or a pattern of such names.
+        folder: The folder of the files.
+        name: The name of the intended file, or a pattern of names.
     """
     for left in folder.glob(f"{_PREFIX}{socket.gethostname()}-*-{name}"):
         number = left.name.removeprefix(f"{_PREFIX}{socket.gethostname()}-")
@@ -125,14 +125,14 @@ def remove_partial_files(folder: Path, name: str = "*") -> None:
 
 
 def is_running(process: int) -> bool:
-    """Whether this machine has a process of this number.
+    """Test whether this machine has a process of this number.
 
     Example:
         >>> is_running(os.getpid())
         True
     """
     if os.name == "nt":
-        return True  # There the call below would end it.
+        return True  # On Windows the call below would end the process.
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -144,16 +144,17 @@ def is_running(process: int) -> bool:
 
 @contextlib.contextmanager
 def disk_errors_named(path: Path, atomic: bool = True) -> Iterator[None]:
-    """Say in an error of the disk which file was to be written.
+    """Explain disk errors within the context, with the name of the file.
 
     Args:
         path: The file.
-        atomic: Whether the old file is there as long as the new one is not.
-            One that is written in place must be no link, and the user's own.
+        atomic: Whether the old file stays until the new one is complete. A file
+            that is written in place must belong to the user.
 
     Raises:
-        OSError: With the file, the reason, and what to do.
-        ValueError: For a link, or a file of another user.
+        OSError: With the file, the reason, and advice.
+        ValueError: For a link, or a file of another user that is written in
+            place.
     """
     no_link(path, in_place=not atomic)
     try:
@@ -174,7 +175,7 @@ def disk_errors_named(path: Path, atomic: bool = True) -> Iterator[None]:
 
 
 def sync_tree(folder: Path) -> None:
-    """Wait until a folder and all that is in it are on disk."""
+    """Wait until a folder and its whole content are on disk."""
     for path in [*folder.rglob("*"), folder]:
         sync(path)
 
@@ -182,7 +183,7 @@ def sync_tree(folder: Path) -> None:
 def sync(path: Path) -> None:
     """Wait until a file, or the names in a folder, are on disk."""
     if os.name == "nt" and path.is_dir():
-        return  # Windows opens no folders.
+        return  # Windows cannot open folders.
     flags = os.O_RDWR if os.name == "nt" else os.O_RDONLY
     descriptor = os.open(path, flags)
     try:
@@ -196,7 +197,7 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
 
     Args:
         path: The file to write or to replace.
-        value: Anything `json` can write; no NaN, which JSON lacks.
+        value: Any JSON-compatible value, without NaN.
     """
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     write_text(path, text + "\n")
@@ -207,12 +208,12 @@ def read_json(path: str | os.PathLike[str], what: str, advice: str) -> dict:
 
     Args:
         path: The file.
-        what: What it holds, for the message.
-        advice: What to do where it is damaged.
+        what: The content of the file, for the message.
+        advice: Advice for a damaged file, for the message.
 
     Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If it is damaged, holds something else, or is a link.
+        FileNotFoundError: If the file does not exist.
+        ValueError: If the file is damaged, not an object, or a link.
 
     Example:
         >>> import pathlib, tempfile
@@ -230,7 +231,7 @@ is damaged (Expecting property name ...). Write it again.
     path = no_link(path)
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:  # Also what is no UTF-8.
+    except ValueError as error:  # Includes text that is not UTF-8.
         raise _damaged(path, what, str(error), advice) from error
     if not isinstance(value, dict):
         why = f"it holds a {type(value).__name__}"

@@ -1,4 +1,4 @@
-"""One process at a time writes into a folder, or one file of it."""
+"""Locks that let one process at a time write into a folder or a file."""
 
 import contextlib
 import datetime
@@ -22,7 +22,7 @@ _OWNER = ".lock-owner.json"
 
 
 class FolderInUseError(OSError):
-    """Another process writes into the folder, or the file."""
+    """Error for a folder or file that another process writes to."""
 
 
 @contextlib.contextmanager
@@ -31,21 +31,21 @@ def locked(
 ) -> Iterator[None]:
     """Keep other processes from writing into a folder.
 
-    The lock is the operating system's (`flock`), which ends with the process
-    however that ends, so none is left behind by a killed one. Network file
-    systems pass it on to their server; where one has no such locks, a file
-    that is there stands for the lock, and one that a killed process of this
-    machine has left is taken over.
+    The lock is one of the operating system (`flock`). It always ends with its
+    process, so a killed process leaves no lock. Network file systems pass the
+    lock to their server. On file systems without such locks, the existence of a
+    file is the lock; the lock of a killed process of this machine is taken
+    over.
 
     Args:
         folder: The folder; made if needed.
-        name: Of a file of the folder, for a lock of that file only. It and
-            the folder's know nothing of each other.
+        name: The name of a file in the folder, to lock only that file. The lock
+            of the file and the lock of the folder are independent.
 
     Raises:
-        FolderInUseError: If a process has the lock, with its number, its
-            machine and the time since when.
-        ValueError: If its files are links, or of another user.
+        FolderInUseError: If a process has the lock, with the number and machine
+            of the process and the time of locking.
+        ValueError: If the files of the lock are links, or of another user.
 
     Example:
         >>> import tempfile
@@ -88,7 +88,7 @@ process ... on ... since ...
 
 def _in_use(what: Path, lock: Path, owner_path: Path) -> FolderInUseError:
     who = "another process"
-    # The file may be a moment late, or of a process that was killed.
+    # The file may not be written yet, or be of a killed process.
     with contextlib.suppress(OSError, ValueError, KeyError):
         owner = json.loads(owner_path.read_text(encoding="utf-8"))
         elsewhere = owner["host"] != socket.gethostname()

@@ -1,4 +1,4 @@
-"""Reader of files of one JSON value a line, as this library writes them."""
+"""Reader of files with one JSON value per line."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ def read_json_lines(
     advice: str = "Remove the line.",
     appended: bool = False,
 ) -> list[Any]:
-    r"""Reads the values of all lines.
+    r"""Read the values of all lines.
 
     Args:
         path: the file.
-        what: the contents of a line, for the error.
-        valid: whether a value is that.
+        what: the content of a line, for the error.
+        valid: function that tests whether a value is valid.
         advice: the last sentence of the error.
-        appended: whether lines are added to the file, so that the last one
-            may be cut, and is left out then.
+        appended: whether lines are appended to the file. The last line may then
+            be incomplete, and is left out if so.
 
     Raises:
-        FileNotFoundError: where there is no file.
-        ValueError: where another line is damaged, with its number, or the
-            file is a link.
+        FileNotFoundError: if the file does not exist.
+        ValueError: if another line is damaged, with its number, or the file is
+            a link.
 
     Example:
         >>> import tempfile
@@ -40,7 +40,7 @@ def read_json_lines(
         >>> read_json_lines(path, appended=True)
         [{'epoch': 1}]
     """
-    # Only this ends a line: a U+2028 may stand in a sentence.
+    # Only a line feed ends a line, because a sentence may contain U+2028.
     *lines, last = no_link(path).read_bytes().split(b"\n")
     found = []
     for number, line in enumerate([*lines, last] if last else lines, start=1):

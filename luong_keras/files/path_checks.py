@@ -1,4 +1,4 @@
-"""Checks of paths: in a folder, no link, on this machine."""
+"""Checks of paths: inside a folder, not a link, on this machine."""
 
 import os
 import re
@@ -6,21 +6,21 @@ from pathlib import Path
 
 
 def safe_join(folder: str | Path, name: str | Path) -> Path:
-    """The file of this name, which must lie in the folder.
+    """Return the path of a file that must be inside the folder.
 
-    A folder that came from somewhere else could name any file of this
-    machine, and so show what is in it.
+    A run folder from elsewhere could otherwise name any file of this machine,
+    and reveal the content.
 
     Args:
-        folder: where it must lie.
-        name: relative to the folder.
+        folder: the folder.
+        name: path of the file relative to the folder.
 
     Returns:
-        The path, whether there is such a file or not.
+        The path; the file need not exist.
 
     Raises:
-        ValueError: where it leads out of the folder: an absolute path, one
-            over `..`, or a link.
+        ValueError: if the path is absolute, or leads out of the folder through
+            `..` or a link.
 
     Example:
         >>> safe_join("runs/mine", "dictionary.txt").as_posix()
@@ -41,19 +41,19 @@ def safe_join(folder: str | Path, name: str | Path) -> Path:
 
 
 def no_link(path: str | os.PathLike[str], in_place: bool = False) -> Path:
-    """The path of a file of a run, which must not be a link.
+    """Return the path of a file of a run, which must not be a link.
 
-    A folder that came from somewhere else could show, or change, any file of
-    this machine. A link among the folders above is one's own matter.
+    A link in a run folder from elsewhere could reveal, or change, any file of
+    this machine. Links among the parent folders are allowed.
 
     Args:
-        path: of the file, whether there is one or not.
-        in_place: whether the file that is there will be changed; it must then
-            be of the user whose process this is. Root, as in a container with
-            a folder of its host, may also change that of the folder's owner.
+        path: path of the file, which need not exist.
+        in_place: whether an existing file will be changed. It must then belong
+            to the user of this process. Root, as in a container with a folder
+            of its host, may also change files of the folder's owner.
 
     Raises:
-        ValueError: where it is a link, or of another user.
+        ValueError: if the file is a link, or of another user.
     """
     path = Path(path)
     if path.is_symlink():
@@ -76,11 +76,11 @@ def no_link(path: str | os.PathLike[str], in_place: bool = False) -> Path:
 
 
 def no_pattern(path: str | os.PathLike[str]) -> Path:
-    """The path of a folder that an export is written to.
+    """Return the path of an export folder, which must not be a pattern.
 
     Raises:
-        ValueError: where TensorFlow would take it for a pattern of paths, and
-            find none of its files.
+        ValueError: if TensorFlow would read the path as a pattern, and not find
+            the files.
 
     Example:
         >>> no_pattern("runs/[1]")
@@ -97,10 +97,10 @@ TensorFlow takes for a pattern. Received: runs/[1]. Choose another name.
 
 
 def local(path: str | os.PathLike[str]) -> Path:
-    """The path, which must be one of this machine.
+    """Return a path, which must be on this machine.
 
     Raises:
-        ValueError: where it is an address such as `gs://bucket/model`.
+        ValueError: if the path is an address such as `gs://bucket/model`.
 
     Example:
         >>> local("gs://bucket/model/1")
@@ -110,7 +110,7 @@ gs://bucket/model/1, which begins with gs:. Give a path here, and copy what \
 is written.
     """
     text = os.fspath(path).replace(os.sep, "/")
-    # `Path` takes one of the two slashes away; one letter is a drive.
+    # `Path` removes one of the two slashes; a single letter is a drive.
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):/+", text)
     if scheme:
         received = f"{scheme[1]}://{text[scheme.end() :]}"

@@ -1,4 +1,4 @@
-"""A run as one page of HTML, or two runs side by side."""
+"""HTML page of a run, or of two runs side by side."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Curves as SVG that takes its colours from the page it stands in."""
+"""Charts as SVG in the colours of the page that contains them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# What is drawn in one of these has the colour of the page that stands beside
-# it, in the dark as well. Nothing else is drawn in them.
+# Placeholder colours, replaced by the colours of the page (see `_COLOURS`), in
+# light and dark mode. They are used for nothing else.
 _INK, _FAINT, _PAPER = "#010203", "#010204", "#010205"
 _SERIES = tuple(f"#0102{number:02x}" for number in range(6, 14))
-MAX_CURVES = len(_SERIES)  # of one chart
+MAX_CURVES = len(_SERIES)  # per chart
 _COLOURS = {
     _INK: "var(--ink)",
     _FAINT: "var(--faint)",
@@ -27,8 +27,8 @@ _COLOURS = {
     **{colour: f"var(--series-{i})" for i, colour in enumerate(_SERIES, 1)},
 }
 _RC: dict[Any, Any] = {
-    "svg.fonttype": "none",  # text stays text
-    "text.parse_math": False,  # a name may have dollar signs
+    "svg.fonttype": "none",  # keep text as text
+    "text.parse_math": False,  # names may contain dollar signs
     "svg.hashsalt": "luong_keras",
     "font.size": 9,
     **{f"{name}.color": _INK for name in ("text", "xtick", "ytick")},
@@ -43,17 +43,17 @@ _RC: dict[Any, Any] = {
     "legend.edgecolor": _FAINT,
 }
 _MARKERS = ("o", "o", "^", "D", "v", "P", "X", "*")
-_FEW = 3  # curves whose names have room beside them
+_FEW = 3  # maximum number of names for a legend inside the axes
 
 
 class Curve(NamedTuple):
-    """Numbers of one name.
+    """Numbers under one name in the legend.
 
     Attributes:
-        name: in the legend.
-        points: their x and y.
-        run: the place of the run, which has the colour; eight at most.
-        dashed: whether the line is broken.
+        name: name in the legend.
+        points: x and y of the points.
+        run: index of the run, which decides the colour; at most eight runs.
+        dashed: whether the line is dashed.
     """
 
     name: str
@@ -64,12 +64,12 @@ class Curve(NamedTuple):
 
 @dataclass(frozen=True)
 class Chart:
-    """A drawing and its numbers.
+    """A chart and its numbers.
 
     Attributes:
-        title: what it shows.
-        svg: the drawing.
-        head: the names of the columns of its numbers.
+        title: title of the chart.
+        svg: the chart as SVG.
+        head: names of the columns of the numbers.
         rows: the numbers, as text.
     """
 
@@ -82,14 +82,14 @@ class Chart:
 def curves(
     title: str, x_name: str, y_name: str, drawn: Sequence[Curve], key: str
 ) -> Chart:
-    """Lines with a mark at every point.
+    """Draw lines with a mark at each point.
 
     Args:
-        title: of the drawing.
-        x_name: of the axis.
-        y_name: likewise.
-        drawn: at least one, each with a point.
-        key: what no other drawing of the page is called.
+        title: title of the chart.
+        x_name: name of the x axis.
+        y_name: name of the y axis.
+        drawn: at least one curve, each with at least one point.
+        key: unique name of the chart on the page.
     """
     with _style() as axes:
         for number, curve in enumerate(drawn):
@@ -121,15 +121,15 @@ def bars(
     drawn: Sequence[Curve],
     key: str,
 ) -> Chart:
-    """Bars side by side.
+    """Draw bars side by side.
 
     Args:
-        title: of the drawing.
-        x_name: of the axis.
-        y_name: likewise.
-        groups: the names of what the bars stand over.
-        drawn: the y of the groups by their places, a row of bars each.
-        key: what no other drawing of the page is called.
+        title: title of the chart.
+        x_name: name of the x axis.
+        y_name: name of the y axis.
+        groups: names of the groups of bars.
+        drawn: curves with one bar per point, whose x is the index of a group.
+        key: unique name of the chart on the page.
     """
     width = 0.8 / len(drawn)
     with _style() as axes:
@@ -156,7 +156,7 @@ def bars(
 
 @contextlib.contextmanager
 def _style() -> Iterator[Axes]:
-    """Axes of a figure of the page."""
+    """Yield the axes of a figure in the style of the page."""
     with needs("matplotlib"):
         import matplotlib
         from matplotlib.figure import Figure
@@ -168,7 +168,7 @@ def _style() -> Iterator[Axes]:
 
 
 def _legend(axes: Axes, names: Sequence[str]) -> None:
-    """Names all that was drawn, whatever the names begin with."""
+    """Add a legend, also for names that begin with an underscore."""
     if len(names) == 1:
         return
     if len(names) > _FEW:
@@ -180,13 +180,13 @@ def _legend(axes: Axes, names: Sequence[str]) -> None:
         )
     else:
         legend = axes.legend(frameon=True, framealpha=0.8)
-    # As a label, a name with a "_" in front would be left out.
+    # Matplotlib leaves out labels that begin with "_", so set the text later.
     for text, name in zip(legend.get_texts(), names, strict=True):
         text.set_text(name)
 
 
 def _target(axes: Axes, x: float, y: float, place: str, label: str) -> None:
-    """A spot that says its numbers when a pointer comes over it."""
+    """Add an invisible point whose tooltip shows its numbers."""
     (mark,) = axes.plot(x, y, marker="o", markersize=12, alpha=0)
     mark.set_gid(f"point {place} {label}")
 
@@ -202,11 +202,11 @@ def _drawn(axes: Axes, title: str, x_name: str, y_name: str, key: str) -> str:
 
 
 def _for_the_page(svg: str, title: str, key: str) -> str:
-    """The drawing without its head, in the colours of the page."""
+    """Return the SVG without its header, in the colours of the page."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
     svg = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", svg, flags=re.S)
-    # A spot with its words, before the words become a part of its name.
+    # Turn the label of a point into its tooltip, before ids get the key.
     svg = re.sub(
         r'<g id="point (\S+) ([^"]*)">',
         r'<g id="point-\1"><title>\2</title>',
@@ -220,7 +220,7 @@ def _for_the_page(svg: str, title: str, key: str) -> str:
     svg = re.sub(r"font: [^;\"]*?([\d.]+px)[^;\"]*", r"font-size: \1", svg)
     head = '<svg role="img" aria-label="{}" class="chart"'
     svg = svg.replace("<svg", head.format(_escaped(title)), 1)
-    # As wide as there is room.
+    # Without width and height, the chart fills the available space.
     svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
     return re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
 

@@ -1,4 +1,4 @@
-"""The HTML page of a run or of two runs."""
+"""HTML page of a run or of two runs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 _LIMITS = (10, 20, 30, 40, 50)
-# The names in the logs of epochs, of a run of the recipe.
+# Charts, with the keys of the epoch logs of a run of the recipe.
 _PERPLEXITY = (
     "Perplexity of a target token",
     "perplexity",
@@ -61,25 +61,26 @@ def write_page(
     alignments: bool = True,
     samples: int = 1000,
 ) -> Path:
-    """Writes a run, or two side by side, as one file of HTML.
+    """Write a run, or two runs side by side, as one file of HTML.
 
-    The file asks for nothing from anywhere: drawings, style and program are
-    in it. The runs may still be trained, and then have no scores.
+    The file contains its charts, style and scripts, and loads nothing from
+    elsewhere. The runs may still be in training, and then have no scores.
 
     Args:
-        folders: of one run, or of two with the same test pairs.
-        output: the file.
-        count: how many translations of each kind to show.
-        alignments: whether to load the models and draw what they attend to.
-        samples: of the paired test, and of the bootstrap of the intervals.
+        folders: folders of one run, or of two runs with the same test pairs.
+        output: the file to write.
+        count: number of translations of each kind to show.
+        alignments: whether to load the models and draw their attention weights.
+        samples: number of samples of the paired test, and of the bootstrap of
+            the intervals.
 
     Returns:
         The file.
 
     Raises:
-        FileNotFoundError: where there is no run.
-        ValueError: where the test pairs of two runs are not the same.
-        ImportError: where a package of the extra `train` is missing.
+        FileNotFoundError: if a folder has no run.
+        ValueError: if two runs have different test pairs.
+        ImportError: if a package of the extra `train` is missing.
     """
     templates = environment()
     runs = _read(folders)
@@ -136,7 +137,7 @@ def _read(folders: Sequence[str | Path]) -> list[RunRecord]:
 
 
 def _scores(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
-    """A row a score, with that of every run."""
+    """Return one row per score, with the values of all runs."""
     rows: dict[str, dict[str, Any]] = {}
     for place, run in enumerate(runs):
         if not run.translations:
@@ -149,7 +150,7 @@ def _scores(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
                 data.lowercase,
                 data.bleu_tokenizer,
             )
-        # What chose the epoch stands before the scores that every run has.
+        # The metric that chose the epoch precedes the common scores.
         found_scores = _own_scores(run, [s.signature for s in found])
         found_scores += [
             (s.metric, f"{s.score:.2f}", s.signature) for s in found
@@ -174,7 +175,7 @@ def _scores(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
 def _own_scores(
     run: RunRecord, signatures: Sequence[str]
 ) -> list[tuple[str, str, str]]:
-    """Scores of a run in its language and by its metric."""
+    """Return the scores that only this run has, by language or metric."""
     return [
         (
             name.replace("_", " "),
@@ -183,14 +184,14 @@ def _own_scores(
         )
         for name, value in run.results.items()
         if isinstance(value, dict) and "score" in value
-        # Tokenized by its own rules, or without case, BLEU is none of them.
+        # Leave out plain BLEU, and BLEU without case or of tokenised text.
         if name not in ("bleu", "bleu_lowercase", "bleu_tokenized")
         and value.get("signature") not in signatures
     ]
 
 
 def _tokenizer(run: RunRecord) -> str:
-    """Tokenizer of BLEU in the target language of a run."""
+    """Return the BLEU tokenizer for the target language of a run."""
     for name in run.results:
         if name.startswith("bleu:"):
             with contextlib.suppress(ImportError, OSError):
@@ -199,14 +200,14 @@ def _tokenizer(run: RunRecord) -> str:
 
 
 def _validation_curves(runs: Sequence[RunRecord]) -> list[Any]:
-    """Curves of BLEU and of the metrics of the runs."""
+    """Return the charts of BLEU and of the metrics of the runs."""
     settings = ["bleu", *(run.config.training.metric for run in runs)]
     found = {}
     for setting in settings:
         try:
             metric = find_metric(setting.partition(":")[0])
             key, title = metric.key, metric.title or metric.name
-        except ValueError:  # One that is not registered here.
+        except ValueError:  # A metric that is not registered here.
             key, title = f"val_{setting}", setting
         if key != "val_loss":
             found[key] = title
@@ -270,7 +271,7 @@ def _by_length(runs: Sequence[RunRecord]) -> Chart | None:
             tokenize=_tokenizer(run),
             lowercase=run.config.data.lowercase,
         )
-        # The same pairs, so the same groups.
+        # All runs have the same pairs, and therefore the same groups.
         groups = [
             f"{max(g.low, 1)}–{g.high}\n{g.sentences}"
             if g.high is not None
@@ -288,13 +289,13 @@ def _by_length(runs: Sequence[RunRecord]) -> Chart | None:
 
 
 def environment(*packages: str) -> jinja2.Environment:
-    """The Jinja environment of the templates.
+    """Return the Jinja environment of the templates.
 
     Args:
-        packages: that have a folder `templates`.
+        packages: further packages with a folder `templates`.
 
     Raises:
-        ImportError: where Jinja2 is not installed.
+        ImportError: if Jinja2 is not installed.
     """
     with needs("jinja2"):
         import jinja2

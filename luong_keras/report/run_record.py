@@ -1,4 +1,4 @@
-"""The record of a run, read from its folder, and its example sentences."""
+"""Record of a run, read from its folder, and its example sentences."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from luong_keras.recipe.run_settings import run_config
 from luong_keras.training.epoch_logs import JsonLinesLog
 from luong_keras.training.run_folder import RunFolder
 
-# Scripts that set nothing between words: those of Thailand, Laos, Burma and
-# Cambodia, of Japan and China.
+# Scripts without spaces between words: Thai, Lao, Burmese, Khmer, Japanese and
+# Chinese.
 _WITHOUT_SPACES = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff"
     "\u3400-\u9fff\uf900-\ufaff]"
@@ -32,18 +32,18 @@ _WITHOUT_SPACES = re.compile(
 
 @dataclass(frozen=True)
 class RunRecord:
-    """A run as its folder has it.
+    """Content of a run folder.
 
     Attributes:
-        folder: where it is.
-        name: what it is called on the page.
-        config: its settings.
-        epochs: the logs of its epochs.
-        results: the last scores of the test pairs, empty where there are none.
-        sources: of the test pairs.
-        references: likewise.
-        translations: of the test pairs; empty before they were translated.
-        sessions: the calls that trained it: when, for how long, where.
+        folder: folder of the run.
+        name: name of the run on the page.
+        config: settings of the run.
+        epochs: logs of the epochs.
+        results: last scores of the test pairs, empty without scores.
+        sources: sources of the test pairs.
+        references: references of the test pairs.
+        translations: translations of the test pairs; empty before translation.
+        sessions: calls that trained the run, with time, duration and machine.
     """
 
     folder: Path
@@ -58,15 +58,15 @@ class RunRecord:
 
     @property
     def languages(self) -> tuple[str, str]:
-        """The codes of both languages; `und` for one that is not known."""
+        """Codes of both languages, `und` for an unknown language."""
         data = self.config.data
         return data.source_language or "und", data.target_language or "und"
 
     def epoch_values(self, name: str) -> list[tuple[int, float]]:
-        """A result of the epochs that have it, by number.
+        """Return the number and the value of epochs that have a result.
 
         Args:
-            name: of the result.
+            name: name of the result.
         """
         return [
             (line["epoch"], float(line[name]))
@@ -76,15 +76,15 @@ class RunRecord:
 
 
 def read_run(folder: str | Path, name: str | None = None) -> RunRecord:
-    """Reads a run, finished or not.
+    """Read a run, finished or not.
 
     Args:
-        folder: of the run.
-        name: what to call it; the name of the folder when None.
+        folder: folder of the run.
+        name: name for the run; the name of the folder if None.
 
     Raises:
-        FileNotFoundError: where there is no run.
-        ValueError: where its files do not belong together, or are links.
+        FileNotFoundError: if the folder has no run.
+        ValueError: if the files do not belong together, or are links.
     """
     run = RunFolder(folder)
     config = run_config(folder, own_files=False)
@@ -97,7 +97,7 @@ def read_run(folder: str | Path, name: str | None = None) -> RunRecord:
             f"{run.finished} and give the command of the training again: it "
             "translates the test pairs anew."
         )
-    # Lines with a search are those of `luong-keras evaluate`, which keeps no
+    # Lines with a search come from `luong-keras evaluate`, which does not save
     # translations.
     results = [
         line
@@ -118,10 +118,10 @@ def read_run(folder: str | Path, name: str | None = None) -> RunRecord:
 
 
 def settings(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
-    """Every setting with its value in each run.
+    """Return each setting with its value in each run.
 
     Returns:
-        Rows of `name`, `values`, and whether one is `changed` from the
+        Rows of `name`, `values`, and whether a value is `changed` from the
         default or `differs` between the runs.
     """
     default = leaf_values(config_to_dict(RunConfig()))
@@ -141,7 +141,7 @@ def settings(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
 
 
 def sessions(run: RunRecord) -> dict[str, Any]:
-    """Time and machine of a run."""
+    """Summarise the time and the machines of a run."""
     seconds = sum(session["seconds"] for session in run.sessions)
     machines = []
     for session in run.sessions:
@@ -158,7 +158,7 @@ def sessions(run: RunRecord) -> dict[str, Any]:
 
 
 def _duration(seconds: float) -> str:
-    """Hours and minutes, or minutes and seconds, of a short one seconds."""
+    """Format a duration by its two largest units, such as hours and minutes."""
     minutes, left = divmod(round(seconds), 60)
     hours, of_hour = divmod(minutes, 60)
     if hours:
@@ -173,7 +173,7 @@ def _shown(value: Any) -> str:
 def _lines(path: Path) -> list[str]:
     if not no_link(path).exists():
         return []
-    # Only this ends a line: a U+2028 may stand in a sentence.
+    # Only a line feed ends a line, because a sentence may contain U+2028.
     return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
 
 
@@ -182,7 +182,7 @@ def _values(path: Path) -> list[Any]:
 
 
 class Piece(NamedTuple):
-    """A part of a translation, and whether the reference has it."""
+    """A part of a translation, and whether the reference lacks it."""
 
     text: str
     differs: bool
@@ -190,7 +190,7 @@ class Piece(NamedTuple):
 
 @dataclass
 class Alignment:
-    """Attention weights in percent, a row a word of the translation."""
+    """Attention weights in percent, one row per word of the translation."""
 
     source: list[str]
     target: list[str]
@@ -209,7 +209,7 @@ class Shown:
 
 @dataclass
 class Example:
-    """A test pair and what the runs make of it."""
+    """A test pair and its translations by the runs."""
 
     number: int
     source: str
@@ -227,15 +227,15 @@ class Group:
 
 
 def examples(runs: Sequence[RunRecord], count: int) -> list[Group]:
-    """The pairs that say most of a run, or of two.
+    """Choose the most informative pairs of one run or two.
 
     Args:
-        runs: one, or two with the same test pairs, translated.
-        count: how many of each kind.
+        runs: one translated run, or two with the same test pairs.
+        count: number of pairs of each kind.
 
     Returns:
-        Of one run its best and its worst translations, of two those by which
-        they differ most, each way.
+        For one run the best and the worst translations. For two runs the pairs
+        with the largest difference, in each direction.
     """
     scores = [sentence_chrf(run.translations, run.references) for run in runs]
     if len(runs) == 1:
@@ -262,9 +262,9 @@ def examples(runs: Sequence[RunRecord], count: int) -> list[Group]:
 
 
 def pieces(translation: str, reference: str) -> list[Piece]:
-    """A translation in parts that its reference has, or does not have.
+    """Split a translation into parts that its reference has or lacks.
 
-    They are words, or characters where nothing stands between words.
+    The parts consist of words, or of characters in scripts without spaces.
 
     Example:
         >>> [p.text for p in pieces("ein alter Hund", "ein Hund") if p.differs]
@@ -287,15 +287,15 @@ def pieces(translation: str, reference: str) -> list[Piece]:
 def align(
     groups: Sequence[Group], runs: Sequence[RunRecord], longest: int = 40
 ) -> None:
-    """Adds what the models attend to in the examples.
+    """Add the attention weights of the models to the examples.
 
-    Each run is loaded and translates its examples again, as it has
+    Each run is loaded and translates its examples again, in the same way as it
     translated the test pairs.
 
     Args:
-        groups: of `examples`.
-        runs: those that the examples are of.
-        longest: the most words of a side that are drawn.
+        groups: groups of `examples`.
+        runs: the runs that `examples` got.
+        longest: maximum number of words per side to draw.
     """
     from luong_keras.inference.text_translator import TextTranslator
     from luong_keras.recipe.evaluation import with_progress
@@ -339,7 +339,7 @@ def _example(
 
 
 def _units(text: str) -> list[str]:
-    """Words with the space after them, or characters."""
+    """Split a text into words, each with a space after it, or characters."""
     if _WITHOUT_SPACES.search(text):
         return list(text)
     return [f"{word} " for word in text.split()]

@@ -1,6 +1,6 @@
 """Losses, metrics, schedules, callbacks and the resumable `fit`.
 
-Nothing here knows the model or the text: a translate function, a scorer and
+They do not depend on the model or the text: a translate function, a scorer and
 the batches are arguments. They work on every backend of Keras.
 """
 

@@ -1,4 +1,4 @@
-"""Callbacks that add to the logs of an epoch, and the file of them."""
+"""Callbacks that add to the logs of an epoch and write them to a file."""
 
 import json
 import math
@@ -16,15 +16,15 @@ from luong_keras.files.path_checks import no_link
 
 
 def named_result(logs: Mapping[str, Any], name: str, prefix: str = "") -> Any:
-    """Find a result; the model's output may stand before its name.
+    """Find a result, whose key may begin with the name of a model output.
 
     Args:
-        logs: Those of a batch or an epoch.
-        name: That of the metric.
-        prefix: `"val_"` for the validation, or nothing.
+        logs: The logs of a batch or an epoch.
+        name: The name of the metric.
+        prefix: `"val_"` for the validation, otherwise empty.
 
     Returns:
-        The value; `None` where there is none.
+        The value, or `None` if it is missing.
 
     Example:
         >>> logs = {"val_word_loss": 3.0, "word_loss": 2.0}
@@ -40,18 +40,17 @@ def named_result(logs: Mapping[str, Any], name: str, prefix: str = "") -> Any:
 
 
 class TokensPerSecond(keras.callbacks.Callback):
-    """Add the target tokens a second of each epoch to its logs.
+    """Callback that adds the target tokens per second to the logs of an epoch.
 
-    The tokens, words or parts of words, are those a `TokenCount` metric
-    counted. The time runs from the beginning of the epoch to the end of its
-    last training batch: compilation and snapshots are in it, validation is
-    not. It is saved with the run, so an epoch that was interrupted gets its
-    full time.
+    A `TokenCount` metric counts the tokens, words or subwords. The time runs
+    from the beginning of the epoch to the end of its last training batch: it
+    includes compilation and snapshots, but not validation. The time is saved
+    with the run, so an interrupted epoch has its full time.
 
     Args:
-        count: The key of the token count in the logs. Keras puts the name of
-            the output before it where there are several; a key that ends in
-            `_` and this is found as well.
+        count: The key of the token count in the logs. With several outputs
+            Keras prefixes the name of the output; a key that ends in `_` and
+            `count` is therefore found too.
         name: The key of the result.
 
     Example:
@@ -112,31 +111,31 @@ class TokensPerSecond(keras.callbacks.Callback):
         return {"seconds": self._seconds}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Take the time of the unfinished epoch."""
+        """Restore the time of the unfinished epoch."""
         self._seconds_before = state["seconds"]
 
 
 class TranslationValidation(keras.callbacks.Callback):
-    """Translate the development set after each epoch and score it.
+    """Callback that translates and scores the development set after each epoch.
 
-    The score joins the logs, where the history, TensorBoard, `BestWeights`
-    and `JsonLinesLog` find it when they come later in the list.
+    It adds the score to the logs for callbacks later in the list, such as the
+    history, TensorBoard, `BestWeights` and `JsonLinesLog`.
 
     Args:
         translate: A function from source sentences to translations.
         sources: The source sentences.
-        references: The translations to compare with, one a source.
+        references: The reference translations, one per source.
         scorer: A function of (translations, references) that returns a number
             or an object with a `score`.
         name: The key in the logs.
-        samples: How many sentences to print, evenly spread over the set.
-        output_folder: Where to write all translations, as `epoch-001.txt`;
-            `None` for nowhere.
-        agree: A function from the score found here to the one that counts;
-            of several processes that train together each has this one's.
+        samples: The number of sentences to print, evenly spread over the set.
+        output_folder: The folder for all translations, as `epoch-001.txt`;
+            `None` writes none.
+        agree: A function from the score of this process to the score that all
+            processes that train together use.
 
     Raises:
-        ValueError: If sources and references do not pair up.
+        ValueError: If the sources and references differ in number or are empty.
 
     Example:
         >>> validation = TranslationValidation(
@@ -182,7 +181,7 @@ class TranslationValidation(keras.callbacks.Callback):
         self.name = name
         self.samples = samples
         self.agree = agree
-        #: Those of the last epoch.
+        #: The translations of the last epoch.
         self.translations: list[str] = []
         self.output_folder = (
             None if output_folder is None else Path(output_folder)
@@ -191,7 +190,7 @@ class TranslationValidation(keras.callbacks.Callback):
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Translate, score, print."""
+        """Translate and score the set, and print samples."""
         translations = list(self.translate(self.sources))
         if len(translations) != len(self.sources):
             raise ValueError(
@@ -210,7 +209,7 @@ class TranslationValidation(keras.callbacks.Callback):
         self._write(epoch, translations)
 
     def shown(self) -> list[int]:
-        """The places of the sentences that are shown."""
+        """Return the indices of the sentences to print."""
         count = min(self.samples, len(self.sources))
         return [n * len(self.sources) // count for n in range(count)]
 
@@ -228,13 +227,13 @@ class TranslationValidation(keras.callbacks.Callback):
 
 
 class JsonLinesLog(keras.callbacks.Callback):
-    """Write the logs of each epoch as one line of JSON.
+    """Callback that writes the logs of each epoch as one line of JSON.
 
     An epoch that ran twice, because the run was killed between its end and
-    the snapshot, has one line: that of the later time.
+    the snapshot, has one line: the line of the second time.
 
     Args:
-        path: The file; a resumed run continues in it.
+        path: The file; a resumed run appends to it.
 
     Example:
         >>> import pathlib, tempfile
@@ -271,8 +270,8 @@ class JsonLinesLog(keras.callbacks.Callback):
         """Read the lines written so far.
 
         Returns:
-            One dict an epoch; None stands for a number that was none. What
-            is left of a last line that was cut is left out.
+            One dict per epoch; NaN and infinity are None. A truncated last
+            line is left out.
 
         Raises:
             ValueError: If another line is damaged, with its number, or the

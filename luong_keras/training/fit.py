@@ -18,8 +18,8 @@ from luong_keras.training.monitoring import StopOnPlateau
 class Batches(Protocol):
     """Training data that can start at any batch.
 
-    The order of the data must be a function of the position alone, so that
-    `dataset(7, 9)` gives what `dataset(0, 9)` gives after seven batches.
+    The order of the data must depend only on the position: `dataset(7, 9)`
+    must return what `dataset(0, 9)` returns after seven batches.
     """
 
     steps_per_epoch: int
@@ -28,11 +28,11 @@ class Batches(Protocol):
         """Return the batches from `start_step` up to `stop_step`.
 
         Args:
-            start_step: The number of batches before, over all epochs.
+            start_step: The number of earlier batches, over all epochs.
             stop_step: The position of the first batch not to return.
 
         Returns:
-            Anything `keras.Model.fit` takes as `x`.
+            Anything that `keras.Model.fit` accepts as `x`.
         """
         ...
 
@@ -50,18 +50,18 @@ def fit(
     validation_steps: int | None = None,
     verbose: str | int = "auto",
 ) -> keras.callbacks.History:
-    """Train up to the end of an epoch, from the snapshot if there is one.
+    """Train up to a given epoch, from the snapshot if one exists.
 
-    It calls `keras.Model.fit`, for a run resumed within an epoch twice: for
-    the rest of that epoch and for the others. The callbacks see one run with
-    the numbers of an uninterrupted one: `on_train_begin` and `on_train_end`
-    come once, batches are counted from the beginning of their epoch, the
-    metrics cover the whole epoch, and an epoch that was stopped midway has no
-    end before it is resumed and finished. A run that `StopOnPlateau` has
-    ended trains no more.
+    It calls `keras.Model.fit`, and calls it twice for a run resumed within an
+    epoch: for the rest of that epoch, then for later epochs. The callbacks see
+    one run with the numbers of an uninterrupted run: `on_train_begin` and
+    `on_train_end` are called once, batches are counted from the beginning of
+    their epoch, and the metrics cover the whole epoch. `on_epoch_end` of an
+    epoch that was stopped midway is called only after the epoch is resumed and
+    finished. A run that `StopOnPlateau` has ended does not train further.
 
-    Under `tf.distribute.MirroredStrategy`, call it inside `strategy.scope()`:
-    a resumed run makes the optimizer's variables here. The batches are
+    Under `tf.distribute.MirroredStrategy`, call it inside `strategy.scope()`,
+    because a resumed run makes the optimizer's variables here. The batches are
     `tf.data` datasets, with rows of padding at the end up to a multiple of the
     replicas. A snapshot may continue with another number of devices, or on one.
 
@@ -71,17 +71,18 @@ def fit(
         batches: The training data: an object with `steps_per_epoch`, the number
             of batches of an epoch, and `dataset(start_step, stop_step)`, which
             returns the batches of those steps, counted over all epochs, as
-            anything that `keras.Model.fit` takes as `x`.
+            anything that `keras.Model.fit` accepts as `x`.
         epochs: The total number of epochs, earlier runs included.
-        callbacks: In the order in which they see each event, one that adds to
-            the logs before one that reads them. The state of those with
-            `get_state` and `set_state` is part of the snapshot.
-        snapshot_path: Where the run is saved and resumed from; `None` for a
-            run that cannot be resumed. A lock, `.NAME.lock` beside it, keeps
-            other processes from it meanwhile.
-        snapshot_steps: The batches between snapshots.
-        writes_snapshots: `False` in all processes but the first, where
-            several train together: they are restored and save nothing.
+        callbacks: The callbacks in the order in which they see each event. A
+            callback that adds to the logs precedes those that read them. The
+            snapshot holds the state of callbacks with `get_state` and
+            `set_state`.
+        snapshot_path: The file that saves the run and resumes it; `None` for a
+            run that cannot be resumed. While the call runs, the lock
+            `.NAME.lock` in the same folder keeps other processes out.
+        snapshot_steps: The number of batches between snapshots.
+        writes_snapshots: `False` in all processes but the first, if several
+            train together: they are restored and save nothing.
         validation_data: As in `keras.Model.fit`; evaluated after each epoch.
         validation_steps: As in `keras.Model.fit`.
         verbose: As in `keras.Model.fit`.
@@ -90,10 +91,10 @@ def fit(
         The history of the epochs that ended in this call.
 
     Raises:
-        ValueError: If `batches` are arrays or a data set, if the snapshot does
+        ValueError: If `batches` is not such an object, if the snapshot does
             not fit the model or has epochs of another length, if the batches
             run out early (nothing is saved at the end of that epoch), for an
-            optimizer whose weights are replaced by averages at the end of a
+            optimizer that replaces the weights by averages at the end of a
             `fit`, or under another strategy of `tf.distribute`.
         FolderInUseError: If another process trains with this snapshot.
 
@@ -146,14 +147,14 @@ def _fit_from(
     verbose: str | int,
     **validation: Any,
 ) -> keras.callbacks.History:
-    """The rest of a run, from that many batches on."""
+    """Train the rest of a run, after the first `position` batches."""
     steps = batches.steps_per_epoch
     end = epochs * steps
     if _has_ended(callbacks) and position % steps == 0:
         end = position
     if position % steps and end > position:
-        # TensorFlow makes the variables of the metrics with the first batch,
-        # too late to be given their sums.
+        # TensorFlow would otherwise make the metrics' variables in the first
+        # training batch, too late to restore their sums.
         training_model.evaluate(
             batches.dataset(position, position + 1), steps=1, verbose=0
         )
@@ -166,7 +167,7 @@ def _fit_from(
             data = batches.dataset(start, stop)
             known = _known_number(data)
             if known is not None and known < stop - start:
-                # Keras would begin with them again.
+                # Keras would repeat the batches from the beginning.
                 raise run.too_few(start + known)
             training_model.fit(
                 data,
@@ -174,7 +175,7 @@ def _fit_from(
                 epochs=-(-stop // steps),
                 steps_per_epoch=min(steps, stop - start),
                 callbacks=run,
-                shuffle=False,  # The order is that of the batches.
+                shuffle=False,  # `batches` decides the order.
                 validation_freq=_WholeEpochs(run, steps),
                 **validation,
             )
@@ -188,13 +189,13 @@ def _fit_from(
     return run.history
 
 
-# Of the batches of one execution, Keras tells callbacks the last one; before
-# 3.11 it reported the first one.
+# Keras passes callbacks the last batch of each execution. Before 3.11 it passed
+# the first.
 _NAMES_FIRST_BATCH = keras.__version__.startswith("3.10.")
 
 
 class _RunCallbacks(keras.callbacks.CallbackList):
-    """Make one run of several calls of `fit`."""
+    """Callback list that sees several calls of `fit` as one run."""
 
     def __init__(
         self,
@@ -281,11 +282,11 @@ class _RunCallbacks(keras.callbacks.CallbackList):
 
 
 class _WholeEpochs(list):
-    """The epochs, from 1, after which there is a validation.
+    """Epochs, counted from 1, that end with a validation.
 
-    Keras would have one after an epoch that was stopped midway too, which
-    nobody sees and a process that has been asked to end has no time for. It
-    takes a list and asks what is in it.
+    Keras would also validate after an epoch that was stopped midway. Nobody
+    would see the result, and a process asked to end has no time for it. Keras
+    accepts a list and tests which epochs it contains.
     """
 
     def __init__(self, run: _RunCallbacks, steps: int) -> None:
@@ -297,7 +298,7 @@ class _WholeEpochs(list):
 
 
 def _known_number(data: Any) -> int | None:
-    """Number of batches of a data set, where it is known."""
+    """Return the number of batches of a data set, or None if unknown."""
     number = getattr(data, "cardinality", None)
     if number is not None:
         number = int(number() if callable(number) else number)
@@ -321,7 +322,7 @@ def _legs(position: int, steps: int, end: int) -> list[tuple[int, int]]:
 
 
 def _checked_steps(model: keras.Model, batches: Batches) -> int:
-    """The batches of an epoch, once the arguments are checked."""
+    """Check the arguments, and return the number of batches of an epoch."""
     if not isinstance(batches, Batches):
         raise ValueError(
             "`batches` must be an object with `steps_per_epoch` and "

@@ -1,4 +1,4 @@
-"""Snapshots while `fit` runs, and a clean end before it is over."""
+"""Snapshots while `fit` runs, and a clean early end of `fit`."""
 
 import os
 import signal
@@ -16,26 +16,26 @@ from luong_keras.training.snapshot_file import previous_path
 
 
 class StopOnSignal(keras.callbacks.Callback):
-    """Stop after the current batch on Ctrl-C or SIGTERM, or when time is up.
+    """Callback that stops after a batch, at a signal or a deadline.
 
-    The first signal sets a flag and puts the old handlers back, so a second
-    one ends the process at once. Python allows signal handlers in the main
-    thread only; in another one the callback does nothing.
+    The first signal sets a flag and restores the old handlers, so a second
+    signal ends the process at once. Python allows signal handlers only in the
+    main thread; in another thread the callback ignores signals.
 
-    Given to `luong_keras.training.fit.fit` together with a snapshot path,
-    the run can be resumed from the very batch. SIGUSR1, where there is one,
-    asks that one for a snapshot, and the run continues.
+    With a snapshot path, `luong_keras.training.fit.fit` can resume the run from
+    exactly this batch. SIGUSR1, on systems that have it, requests a snapshot;
+    the run then continues.
 
-    Where several processes train together, all must stop after the same
-    batch: every `agree_every` batches they ask each other.
+    If several processes train together, all must stop after the same batch:
+    they agree every `agree_every` batches.
 
     Args:
-        signals: The signals to stop at.
-        deadline: When to stop, on the clock of `time.monotonic`.
-        agree: A function of whether this process is to stop that returns
-            whether any of them is; all call it at the same batches. `None`
-            for a single process.
-        agree_every: The batches from one such question to the next.
+        signals: The signals that stop the run.
+        deadline: The time to stop, on the clock of `time.monotonic`.
+        agree: A function that takes whether this process should stop and
+            returns whether any process should; all processes call it at the
+            same batches. `None` for a single process.
+        agree_every: The number of batches between calls of `agree`.
 
     Example:
         >>> StopOnSignal().stopping
@@ -58,7 +58,7 @@ class StopOnSignal(keras.callbacks.Callback):
         self.agree_every = agree_every
         #: The signal that arrived, or None.
         self.received: signal.Signals | None = None
-        #: Whether a snapshot was asked for and not made yet.
+        #: Whether a requested snapshot is not saved yet.
         self.snapshot_wanted = False
         self._agreed = False
         self._previous: dict[signal.Signals, Any] = {}
@@ -78,7 +78,7 @@ class StopOnSignal(keras.callbacks.Callback):
     def on_train_batch_end(
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Stop if a signal arrived or time is up."""
+        """Stop if a signal arrived or the deadline has passed."""
         if (batch + 1) % self.agree_every == 0:
             self._ask_the_others()
         self._stop_if_asked()
@@ -91,19 +91,19 @@ class StopOnSignal(keras.callbacks.Callback):
         self._stop_if_asked()
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        """Put the old handlers back."""
+        """Restore the old handlers."""
         self.restore_handlers()
 
     def restore_handlers(self) -> None:
-        """Put the old handlers back; a second call does nothing."""
+        """Restore the old handlers; a second call does nothing."""
         while self._previous:
             number, handler = self._previous.popitem()
-            # None stands for a handler that Python did not install.
+            # None means a handler that Python did not install.
             signal.signal(number, handler or signal.SIG_DFL)
 
     @property
     def stopping(self) -> bool:
-        """Whether the run is to stop."""
+        """Whether the run should stop."""
         return self._asked if self.agree is None else self._agreed
 
     @property
@@ -125,7 +125,7 @@ class StopOnSignal(keras.callbacks.Callback):
     def _handle(self, number: int, frame: Any) -> None:
         self.received = signal.Signals(number)
         self.restore_handlers()
-        # Not `print`: the signal may have arrived within one.
+        # Not `print`, because the signal may have interrupted a `print`.
         message = (
             f"\n{self.received.name}: stopping after this batch; "
             "once more stops at once.\n"
@@ -134,24 +134,24 @@ class StopOnSignal(keras.callbacks.Callback):
 
 
 class SnapshotCallback(keras.callbacks.Callback):
-    """Save a `Snapshot` every N batches and at the end of each epoch.
+    """Callback that saves a `Snapshot` every N batches and after each epoch.
 
-    It must be the last of the callbacks, so that the snapshot of an epoch's
-    end holds what the others did there. Nothing is saved between the last
-    batch of an epoch and its end, so that a killed run loses at most N batches
-    and the validation.
+    It must be the last callback, so that the snapshot at the end of an epoch
+    holds the changes of the other callbacks. Nothing is saved between the last
+    batch of an epoch and its end. A killed run loses at most N batches and the
+    validation.
 
-    Two files are kept, this snapshot and the one before, which is used, with
-    a warning, where the newer one is damaged.
+    Two files are kept, the latest snapshot and the previous one, which is used,
+    with a warning, if the latest is damaged or missing.
 
     Args:
         path: The file.
         every_steps: The number N of batches between snapshots.
-        callbacks: The callbacks whose state belongs to the run. Where a
-            `StopOnSignal` among them ends it within an epoch, a snapshot is
-            saved.
-        writes: Whether to save at all; of several processes that train
-            together only the first does, and all are restored.
+        callbacks: The callbacks whose state belongs to the run. If a
+            `StopOnSignal` among them ends the run within an epoch, a snapshot
+            is saved.
+        writes: Whether to save snapshots. If several processes train together,
+            only the first saves, and all are restored.
 
     Raises:
         ValueError: If `every_steps` is not positive.
@@ -178,7 +178,7 @@ class SnapshotCallback(keras.callbacks.Callback):
         self.every_steps = every_steps
         self.callbacks = callbacks
         stops = (item for item in callbacks if isinstance(item, StopOnSignal))
-        # One that nobody installs never stops.
+        # The default is never installed as a callback, so it never stops.
         self.stop = next(stops, StopOnSignal())
         self.writes = writes
         self._steps_per_epoch = 0
@@ -189,18 +189,18 @@ class SnapshotCallback(keras.callbacks.Callback):
     def restore(
         self, model: keras.Model, steps_per_epoch: int | None = None
     ) -> int:
-        """Put the model and the callbacks where the run was left.
+        """Restore the model and the callbacks from the snapshot.
 
         Args:
             model: The compiled model, before `fit`.
-            steps_per_epoch: The length that an epoch has now.
+            steps_per_epoch: The current number of batches per epoch.
 
         Returns:
-            The number of batches seen, 0 if there is no snapshot.
+            The number of batches seen, 0 without a snapshot.
 
         Raises:
-            ValueError: If both files are damaged, or one belongs to another
-                model or has epochs of another length.
+            ValueError: If no snapshot is intact, or the snapshot belongs to
+                another model or has epochs of another length.
         """
         self._resumed = self._read()
         if self._resumed is None:
@@ -217,7 +217,7 @@ class SnapshotCallback(keras.callbacks.Callback):
         return self._resumed.position
 
     def _read(self) -> Snapshot | None:
-        """The newer of the two snapshots that is whole."""
+        """Return the latest snapshot that is not damaged, or None."""
         older = previous_path(self.path)
         try:
             return Snapshot.read(self.path)
@@ -238,7 +238,7 @@ class SnapshotCallback(keras.callbacks.Callback):
         return snapshot
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Learn the length of an epoch."""
+        """Read the number of batches per epoch."""
         if not self.params.get("steps"):
             raise ValueError(
                 "A snapshot needs the length of an epoch. Received: "
@@ -250,7 +250,7 @@ class SnapshotCallback(keras.callbacks.Callback):
     def on_epoch_begin(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Give the metrics of a resumed epoch their sums."""
+        """Restore the sums of the metrics of a resumed epoch."""
         self._epoch = epoch
         resumed, self._resumed = self._resumed, None
         if resumed is not None and resumed.position % self._steps_per_epoch:
@@ -259,13 +259,13 @@ class SnapshotCallback(keras.callbacks.Callback):
     def on_train_batch_begin(
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Remember where this step begins; it may hold several batches."""
+        """Remember the first batch of this step, which may have several."""
         self._begin = self._epoch * self._steps_per_epoch + batch
 
     def on_train_batch_end(
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Save when N batches are over or the run is about to stop."""
+        """Save after every N batches, on request, or before the run stops."""
         if batch + 1 >= self._steps_per_epoch:
             return
         position = self._epoch * self._steps_per_epoch + batch + 1
@@ -286,7 +286,7 @@ class SnapshotCallback(keras.callbacks.Callback):
             ).write(self.path)
         self.stop.snapshot_wanted = False
         if self.stop.stopping:
-            # It may have come after `stop` looked in this batch.
+            # The signal may have arrived after `stop` checked in this batch.
             self.model.stop_training = True
             print(
                 f"\nStopped after batch {position}, saved in {self.path}. "

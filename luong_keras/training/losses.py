@@ -1,4 +1,4 @@
-"""The training objective, over word losses or over logits."""
+"""The training objective, of word losses or of logits."""
 
 from typing import Any
 
@@ -21,36 +21,36 @@ NORMALIZATIONS = ("sentence", "word")
 
 @keras.saving.register_keras_serializable(package="luong_keras")
 class TranslationLoss(keras.losses.Loss):
-    """Turn the loss of every word into the number that is minimised.
+    """Objective of training, computed from the loss of each word.
 
     `"sentence"` is the objective of the paper, the sum over the words of a
     pair and the mean over the pairs of a batch; `"word"` is the mean over the
-    words that are no padding:
+    words without padding:
 
         J = 1/B  sum_pairs -log p(y | x)          (section 3, eq. 4)
         J = sum_pairs -log p(y | x) / sum_pairs |y|
 
-    With `nominal_batch_size` the first divides by that constant, so a short
-    last batch takes a proportionally smaller step, as in the authors' code.
-    A mask that Keras attached to `y_pred` is ignored: `y_true` alone says
-    what is padding, so nothing is masked or averaged twice.
+    With `nominal_batch_size`, `"sentence"` divides by that constant, and a
+    short last batch takes a proportionally smaller step, as in the authors'
+    code. A mask that Keras attached to `y_pred` is ignored: only `y_true` marks
+    padding, and nothing is masked or averaged twice.
 
-    A sentence without a word, a row of nothing but padding, is none and does
-    not count: such rows fill up a batch that several devices share.
+    A row of padding only does not count as a sentence: such rows fill up a
+    batch that several devices share.
 
-    Under `tf.distribute.MirroredStrategy` the sentences and words counted are
-    those of the batch that all replicas share, and `nominal_batch_size` is
-    its size; so the sum of their gradients is that of one device.
+    Under `tf.distribute.MirroredStrategy` the loss counts the sentences and
+    words of the global batch, over all replicas, and `nominal_batch_size` is
+    the size of that batch. The sum of the replicas' gradients therefore equals
+    the gradient of one device.
 
-    Weights multiply the losses and not what divides them, as in the losses of
-    Keras: the divisor is the number of sentences, or of words, that there are,
-    whatever their weights.
+    As in the losses of Keras, weights multiply the losses but not the divisor,
+    which is the number of sentences or words whatever their weights.
 
     Args:
         normalization: `"sentence"` or `"word"`.
         nominal_batch_size: The divisor of `"sentence"`; `None` divides by the
-            number of sentences in the batch that have a word.
-        pad_id: The target id that stands for padding.
+            number of sentences in the batch, without rows of padding.
+        pad_id: The target id of padding.
         name: The name of the loss.
         dtype: The type of the computation; by default the wider of float32
             and `keras.config.floatx()`.
@@ -58,16 +58,16 @@ class TranslationLoss(keras.losses.Loss):
     Call arguments:
         y_true: Target ids, `target_out`, (B, T).
         y_pred: The word losses, (B, T).
-        sample_weight: Optional weight of every sentence, (B,), or of every
-            word, (B, T).
+        sample_weight: Optional weight of each sentence, (B,), or of each word,
+            (B, T).
 
     Output:
         A scalar.
 
     Raises:
         ValueError: If `normalization` is unknown, or `nominal_batch_size` is
-            given with `"word"` or is not positive; in a call, if shapes do
-            not fit together.
+            given with `"word"` or is not positive; in a call, if the shapes
+            do not match.
 
     Example:
         >>> import numpy as np
@@ -92,8 +92,8 @@ class TranslationLoss(keras.losses.Loss):
         dtype: Any = None,
     ) -> None:
         _check_normalization(normalization, nominal_batch_size)
-        # The mean over the batch is left to Keras, which also knows the
-        # number of replicas.
+        # Keras computes the mean over the batch, because it also divides by
+        # the number of replicas.
         super().__init__(
             name=name,
             reduction="sum_over_batch_size",
@@ -104,9 +104,9 @@ class TranslationLoss(keras.losses.Loss):
         self.pad_id = pad_id
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None):
-        """Return the loss of a batch, see the class."""
-        # A new tensor, so the `_keras_mask` of `y_pred` stays behind: the
-        # base class would apply it to the already reduced sentences.
+        """Return the loss of a batch; see the class."""
+        # A new tensor without the `_keras_mask` of `y_pred`, which the base
+        # class would apply to the already reduced sentences.
         y_pred = ops.convert_to_tensor(y_pred, dtype=self.dtype)
         y_true = ops.convert_to_tensor(y_true)
         check_targets(
@@ -122,9 +122,9 @@ class TranslationLoss(keras.losses.Loss):
         return super().__call__(y_true, y_pred)
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
-        """Return one value a sentence, (B,), whose mean is the loss."""
+        """Return one value per sentence, (B,), whose mean is the loss."""
         sentences = ops.sum(y_pred, axis=-1)
-        # What Keras divides by: the rows of this replica, then the replicas.
+        # Keras divides by the rows of this replica and by the replicas.
         size = ops.shape(sentences)[0] * replica_count()
         size = ops.cast(size, sentences.dtype)
         if self.nominal_batch_size is not None:
@@ -133,7 +133,7 @@ class TranslationLoss(keras.losses.Loss):
         words = ops.not_equal(y_true, self.pad_id)
         if self.normalization == "word":
             return sentences * size / divisor(_count(words, sentences.dtype))
-        # In this order, since a full batch is multiplied by 1.
+        # In this order, so that a full batch is multiplied by exactly 1.
         real = _count(ops.any(words, axis=-1), sentences.dtype)
         return sentences * (size / divisor(real))
 
@@ -150,7 +150,7 @@ class TranslationLoss(keras.losses.Loss):
 
 @keras.saving.register_keras_serializable(package="luong_keras")
 class MaskedSparseCategoricalCrossentropy(TranslationLoss):
-    """Compute the same objective for a model that returns logits.
+    """`TranslationLoss` for a model that returns logits.
 
     It is `masked_cross_entropy` followed by `TranslationLoss`, for
     `compile(loss=...)` of any model from token ids to logits.
@@ -159,15 +159,15 @@ class MaskedSparseCategoricalCrossentropy(TranslationLoss):
         normalization: `"sentence"` or `"word"`, see `TranslationLoss`.
         label_smoothing: The mass spread uniformly over the vocabulary.
         nominal_batch_size: See `TranslationLoss`.
-        pad_id: The target id that stands for padding.
+        pad_id: The target id of padding.
         name: The name of the loss.
         dtype: See `TranslationLoss`.
 
     Call arguments:
         y_true: Target ids, (B, T).
         y_pred: Logits, (B, T, V).
-        sample_weight: Optional weight of every sentence, (B,), or of every
-            word, (B, T).
+        sample_weight: Optional weight of each sentence, (B,), or of each word,
+            (B, T).
 
     Output:
         A scalar.
@@ -203,7 +203,7 @@ class MaskedSparseCategoricalCrossentropy(TranslationLoss):
         self.label_smoothing = label_smoothing
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None):
-        """Return the loss of a batch, see the class."""
+        """Return the loss of a batch; see the class."""
         y_true, y_pred = map(ops.convert_to_tensor, (y_true, y_pred))
         check_targets(
             *(y_true, y_pred, "BTV"),
@@ -223,7 +223,7 @@ class MaskedSparseCategoricalCrossentropy(TranslationLoss):
 
 
 def _count(found: Any, dtype: Any) -> Any:
-    """The number of True on all replicas."""
+    """Count the True values on all replicas."""
     (count,) = sum_over_replicas([ops.sum(ops.cast(found, dtype))])
     return count
 

@@ -15,9 +15,9 @@ from luong_keras.special_tokens import PAD_ID
 
 
 class _TokenMean(keras.metrics.Metric):
-    """Average a value over the target tokens that are no padding.
+    """Mean of a value over the target tokens, without padding.
 
-    Subclasses say what the value of a token is when logits are given.
+    Subclasses compute the value of each token from logits.
     """
 
     def __init__(
@@ -43,12 +43,12 @@ class _TokenMean(keras.metrics.Metric):
 
         Args:
             y_true: Target ids, (B, T).
-            y_pred: The value of every token, (B, T), or logits, (B, T, V).
+            y_pred: The value of each token, (B, T), or logits, (B, T, V).
             sample_weight: Optional weights, (B,) or (B, T). The mean is
                 divided by their sum.
 
         Raises:
-            ValueError: If shapes do not fit together.
+            ValueError: If the shapes do not match.
         """
         y_true, y_pred = map(ops.convert_to_tensor, (y_true, y_pred))
         check_targets(
@@ -63,7 +63,7 @@ class _TokenMean(keras.metrics.Metric):
             weights = weights * ops.cast(
                 word_weights(sample_weight, y_true), self.dtype
             )
-        # `where`, because whatever stands at padding must not count.
+        # `where`, because values at padding must not count, even NaN.
         values = ops.where(
             ops.equal(weights, 0), ops.zeros_like(values), values * weights
         )
@@ -85,18 +85,18 @@ class _TokenMean(keras.metrics.Metric):
 
 @keras.saving.register_keras_serializable(package="luong_keras")
 class TokenPerplexity(_TokenMean):
-    """Compute exp of the mean negative log-likelihood of a target token.
+    """Exponential of the mean negative log-likelihood of a target token.
 
-    A token is what the vocabulary of the target has: a word or, where it was
-    split, a part of one, and `</s>`. The sums run over a whole epoch, so long
-    and short batches count by their tokens. Losses are taken as they are:
-    where they were smoothed, the result is the exponential of the smoothed
-    loss and no perplexity. Give the unsmoothed ones, or the logits.
+    A token is an entry of the target vocabulary: a word, a subword or `</s>`.
+    The sums run over a whole epoch, so each batch counts by its number of
+    tokens. The metric does not change losses: with label smoothing the result
+    is the exponential of the smoothed loss, which is not a perplexity. Give
+    losses without smoothing, or the logits.
 
     Args:
         from_logits: Whether `y_pred` are logits, (B, T, V), and not the
             negative log-likelihoods of the tokens, (B, T).
-        pad_id: The target id that stands for padding.
+        pad_id: The target id of padding.
         name: The name of the metric.
         dtype: The type of the sums.
 
@@ -128,15 +128,15 @@ class TokenPerplexity(_TokenMean):
 
 @keras.saving.register_keras_serializable(package="luong_keras")
 class TokenAccuracy(_TokenMean):
-    """Compute the fraction of target tokens that got the highest score.
+    """Fraction of target tokens that got the highest score.
 
-    A token that shares the highest score with others counts as well: where
-    all logits are equal, the accuracy is 1.
+    A token that shares the highest score with other tokens counts too: if all
+    logits are equal, the accuracy is 1.
 
     Args:
         from_logits: Whether `y_pred` are logits, (B, T, V), and not hits,
             (B, T), 1 where the best token is the target and 0 elsewhere.
-        pad_id: The target id that stands for padding.
+        pad_id: The target id of padding.
         name: The name of the metric.
         dtype: The type of the sums.
 
@@ -164,12 +164,12 @@ class TokenAccuracy(_TokenMean):
 
 @keras.saving.register_keras_serializable(package="luong_keras")
 class TokenCount(keras.metrics.Metric):
-    """Count the target tokens that are no padding.
+    """Number of target tokens, without padding.
 
-    `TokensPerSecond` divides it by the time of the epoch.
+    `TokensPerSecond` divides the number by the time of the epoch.
 
     Args:
-        pad_id: The target id that stands for padding.
+        pad_id: The target id of padding.
         name: The name of the metric.
         dtype: The type of the sum.
 
@@ -191,13 +191,13 @@ class TokenCount(keras.metrics.Metric):
     def update_state(
         self, y_true: Any, y_pred: Any = None, sample_weight: Any = None
     ) -> None:
-        """Add a batch of target ids, (B, T); nothing else is looked at."""
+        """Add a batch of target ids, (B, T); other arguments are ignored."""
         tokens = ops.cast(ops.not_equal(y_true, self.pad_id), self.dtype)
         self.tokens.assign_add(ops.sum(tokens))
 
     def result(self) -> Any:
         """Return the number of tokens so far."""
-        # A copy: the variable itself would change under who keeps it.
+        # A copy, because the variable itself would change later.
         return ops.convert_to_tensor(self.tokens) + 0
 
     def get_config(self) -> dict[str, Any]:

@@ -12,24 +12,24 @@ if TYPE_CHECKING:
 
 
 def mirrored(devices: int | None = None) -> tf.distribute.Strategy:
-    """The strategy whose devices hold copies of the weights.
+    """Return a strategy whose devices hold copies of the weights.
 
-    Make and compile the model, and call `fit`, in its `scope()`; give `fit`
-    batches whose rows are a multiple of its `num_replicas_in_sync`, the
-    `row_multiple` of `luong_keras.data.TrainingBatches.dataset`. Each device
-    has its share of the rows, and a step is that of one device with all of
-    them.
+    Build and compile the model, and call `fit`, inside the strategy's
+    `scope()`. Give `fit` batches whose number of rows is a multiple of
+    `num_replicas_in_sync`, the `row_multiple` of
+    `luong_keras.data.TrainingBatches.dataset`. Each device computes its share
+    of the rows. A step equals that of one device with all rows.
 
     Args:
-        devices: How many: GPUs, where there are any, else parts of the CPU.
-            `None` takes all GPUs, or the CPU as one device.
+        devices: The number of GPUs or, on a machine without GPUs, of parts of
+            the CPU. `None` takes all GPUs, or the CPU as one device.
 
     Returns:
         A `tf.distribute.MirroredStrategy`.
 
     Raises:
-        ValueError: If Keras runs on another backend, or there are fewer
-            devices.
+        ValueError: If Keras runs on another backend, `devices` is below 1, or
+            too few devices exist.
 
     Example:
         >>> on_tensorflow = keras.backend.backend() == "tensorflow"
@@ -49,7 +49,7 @@ def mirrored(devices: int | None = None) -> tf.distribute.Strategy:
         )
     import tensorflow as tf
 
-    # To list logical ones begins TensorFlow, after which no CPU is divided.
+    # Listing logical devices starts TensorFlow; no CPU can be divided later.
     gpus = tf.config.list_physical_devices("GPU")
     gpus = gpus and tf.config.list_logical_devices("GPU")
     wanted = devices or max(len(gpus), 1)
@@ -63,7 +63,7 @@ def mirrored(devices: int | None = None) -> tf.distribute.Strategy:
     return _strategy("GPU" if gpus else "CPU", wanted)
 
 
-@functools.cache  # Two of one process would take each other's messages.
+@functools.cache  # Two strategies in a process take each other's messages.
 def _strategy(kind: str, devices: int) -> tf.distribute.Strategy:
     import tensorflow as tf
 
@@ -75,7 +75,7 @@ def _strategy(kind: str, devices: int) -> tf.distribute.Strategy:
 
 
 def _split_cpu(parts: int) -> None:
-    """Makes logical CPUs, before TensorFlow has begun."""
+    """Divide the CPU into logical devices, before TensorFlow starts."""
     import tensorflow as tf
 
     (cpu, *_) = tf.config.list_physical_devices("CPU")
@@ -94,15 +94,15 @@ def _split_cpu(parts: int) -> None:
 
 
 def check_strategy(model: keras.Model) -> None:
-    """Refuses what this library does not train under.
+    """Check that this library can train under the model's strategy.
 
     Args:
         model: A compiled model, before `fit`.
 
     Raises:
-        ValueError: If it was made, or `fit` is called, under a strategy of
-            several machines; or under several replicas with scaled losses or
-            compiled by XLA.
+        ValueError: If the model was built, or `fit` is called, under a
+            strategy of `_REFUSED`; or under several replicas with scaled
+            losses or compiled by XLA.
     """
     if keras.backend.backend() != "tensorflow":
         return
@@ -140,7 +140,7 @@ def _check_replicas(model: keras.Model, replicas: int) -> None:
         )
 
 
-# Under the first, `fit` fails inside of Keras; the others are not tested.
+# Under the first strategy `fit` fails inside Keras; the others are untested.
 _REFUSED = (
     "MultiWorkerMirroredStrategy",
     "ParameterServerStrategy",

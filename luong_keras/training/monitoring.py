@@ -1,4 +1,4 @@
-"""Callbacks that watch the numbers of a run, and compare its epochs."""
+"""Callbacks that monitor the numbers of a run and compare its epochs."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -10,15 +10,15 @@ import numpy as np
 from luong_keras.tables import counted
 from luong_keras.training.schedules import current_rate, refuse_schedule
 
-#: Decides between epochs of equal value; lower is better.
+#: The log that decides between epochs of equal value; lower is better.
 LOSS = "val_loss"
 
 
 def check_mode(mode: str) -> None:
-    """Raise unless it is the name of a direction.
+    """Check the `mode` argument of a callback.
 
     Args:
-        mode: What a callback was given.
+        mode: The argument.
 
     Raises:
         ValueError: If it is neither `"max"` nor `"min"`.
@@ -33,17 +33,17 @@ def check_mode(mode: str) -> None:
 def monitored_value(
     logs: Mapping[str, Any] | None, monitor: str
 ) -> tuple[float, float]:
-    """Find the monitored value and the validation loss of an epoch.
+    """Return the monitored value and the validation loss of an epoch.
 
     Args:
-        logs: Those of `on_epoch_end`.
+        logs: The logs of `on_epoch_end`.
         monitor: The key of the value.
 
     Returns:
-        Both; a loss that is not there, or NaN, is infinite.
+        The value and the loss; a missing loss, or NaN, becomes infinity.
 
     Raises:
-        ValueError: If the value is not there.
+        ValueError: If the logs lack the value.
 
     Example:
         >>> monitored_value({"val_bleu": 30, "val_loss": 2}, "val_bleu")
@@ -60,35 +60,35 @@ def monitored_value(
 
 
 class Stateful(keras.callbacks.Callback):
-    """Base of the callbacks of which some attributes belong to the run.
+    """Base of callbacks that save some attributes with the run.
 
     Attributes:
-        saved: Their names. JSON can hold their values.
+        saved: The names of these attributes, with JSON-compatible values.
     """
 
     saved: tuple[str, ...] = ()
 
     def get_state(self) -> dict[str, Any]:
-        """Return what a snapshot of the run holds."""
+        """Return the state for a snapshot of the run."""
         return {name: getattr(self, name) for name in self.saved}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Take the state of an earlier run; what it lacks stays."""
+        """Restore a saved state; attributes that it lacks do not change."""
         for name in self.saved:
             setattr(self, name, state.get(name, getattr(self, name)))
 
 
 class BestEpoch(Stateful):
-    """Base of the callbacks that compare an epoch with the best before it.
+    """Base of callbacks that compare each epoch with the best one so far.
 
     Args:
         monitor: The key of the value in the logs of an epoch.
         mode: `"max"` or `"min"`, the better direction.
 
     Attributes:
-        best: The value of the best epoch, `None` where there is none.
-        loss: Its validation loss.
-        waited: The epochs since then.
+        best: The value of the best epoch, `None` before the first.
+        loss: The validation loss of the best epoch.
+        waited: The number of epochs since the best one.
 
     Raises:
         ValueError: If `mode` is unknown.
@@ -108,15 +108,15 @@ class BestEpoch(Stateful):
     def improved(
         self, logs: Mapping[str, Any] | None, min_delta: float = 0.0
     ) -> bool:
-        """Compare an epoch with the best one, and keep the better.
+        """Compare an epoch with the best one, and remember the better one.
 
         Args:
-            logs: Those of `on_epoch_end`.
-            min_delta: The change of the value that counts as better.
+            logs: The logs of `on_epoch_end`.
+            min_delta: The change that the value must exceed to be better.
 
         Returns:
-            Whether the epoch is the best so far, which NaN never is. Of equal
-            values the one of less loss is better.
+            Whether the epoch is the best so far. NaN never is. If values are
+            equal, the lower loss is better.
 
         Raises:
             ValueError: If the logs lack the value.
@@ -136,22 +136,23 @@ class BestEpoch(Stateful):
 
 
 class StopOnPlateau(BestEpoch):
-    """End the run after some epochs in a row that were not the best.
+    """Callback for early stopping whose state is saved with the run.
 
-    Of epochs with the same value the one with less `val_loss` is the better.
-    Unlike `keras.callbacks.EarlyStopping` it has its best value and what it
-    has waited saved with the run: `luong_keras.training.fit.fit` trains no
-    more where it has ended, and continues where the patience is larger now, as
-    a run that had it from the beginning.
+    If epochs have the same value, the one with the lower `val_loss` is better.
+    Unlike `keras.callbacks.EarlyStopping`, the callback saves its best value
+    and the epochs waited with the run. `luong_keras.training.fit.fit` does not
+    train a run that has ended, unless the patience is larger now: it then
+    continues as if the run had begun with that patience.
 
     Args:
-        patience: The number of epochs; `None` counts them and never ends.
+        patience: The number of epochs in a row without a better one that ends
+            the run; `None` never ends it.
         monitor: The key of the value in the logs of an epoch.
         mode: `"max"` or `"min"`, the better direction.
 
     Raises:
-        ValueError: If the patience is below 1, `mode` is unknown, or if an
-            epoch's logs lack the value.
+        ValueError: If the patience is below 1, `mode` is unknown, or the logs
+            of an epoch lack the value.
 
     Example:
         >>> StopOnPlateau(patience=3).ended
@@ -175,7 +176,7 @@ class StopOnPlateau(BestEpoch):
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Compare, and end the run when the patience is over."""
+        """Compare the epochs, and end the run after `patience` epochs."""
         self.improved(logs)
         if self.ended:
             self.model.stop_training = True
@@ -187,24 +188,24 @@ class StopOnPlateau(BestEpoch):
 
     @property
     def ended(self) -> bool:
-        """Whether the run is at its end."""
+        """Whether the callback has ended the run."""
         return self.patience is not None and self.waited >= self.patience
 
 
 class ReduceOnPlateau(BestEpoch):
-    """Lower the learning rate when a monitored value stops improving.
+    """Callback that lowers the learning rate when a value stops improving.
 
-    Of epochs with the same value the one with less `val_loss` is the better.
-    Unlike the Keras callback of this kind it has its best result and its
-    patience saved with the run. Do not combine it with `LearningRateHalving`.
+    If epochs have the same value, the one with the lower `val_loss` is better.
+    Unlike with Keras' `ReduceLROnPlateau`, the run saves its best value and the
+    epochs waited. Do not combine it with `LearningRateHalving`.
 
     Args:
         monitor: The key of the value in the logs of an epoch.
         mode: `"min"` or `"max"`, the better direction.
-        factor: What the rate is multiplied by.
-        patience: The epochs without improvement that are let pass.
-        min_delta: The change that counts as improvement.
-        min_rate: The rate is never set below this.
+        factor: The factor that multiplies the rate.
+        patience: The epochs without improvement before the rate may fall.
+        min_delta: The change that the value must exceed to improve.
+        min_rate: The lowest rate that the callback sets.
 
     Raises:
         ValueError: If `mode` is unknown.
@@ -230,13 +231,13 @@ class ReduceOnPlateau(BestEpoch):
         self.min_rate = min_rate
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Refuse a rate that cannot be set."""
+        """Check that the learning rate can be set."""
         refuse_schedule(self.model.optimizer, self)
 
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Compare, and lower the rate when the patience is over."""
+        """Compare the epochs, and lower the rate after the patience."""
         if not logs or self.monitor not in logs:
             return
         optimizer = self.model.optimizer
@@ -249,30 +250,30 @@ class ReduceOnPlateau(BestEpoch):
 
 
 class NonFiniteError(ArithmeticError):
-    """The gradient, the loss or the weights of a run are NaN or infinite."""
+    """Error for a NaN or an infinity in the gradient or weights of a run."""
 
 
 class StopOnNonFinite(Stateful):
-    """Stop a run at a NaN or an infinity; or count the steps skipped for one.
+    """Callback that stops a run, or counts skipped steps, at NaN or infinity.
 
-    The device notes such a step (`make_optimizer(on_nonfinite=...)`), and this
-    callback reads the note every few batches, since reading waits for the
-    device. It stands before the one that saves the snapshot, which therefore
+    The optimizer counts such steps (`make_optimizer(on_nonfinite=...)`). This
+    callback reads the counter every few batches, because reading waits for the
+    device. Put it before the callback that saves the snapshot, which then
     never holds such numbers.
 
-    Under float16 a gradient that overflows is no divergence: the optimizer
-    that scales the loss skips the step and halves the scale. Only where the
-    scale has come down below 1 the run stops.
+    Under float16 an overflow of the gradient is not a divergence: the optimizer
+    that scales the loss skips the step and halves the scale. The run stops only
+    if the scale falls below 1.
 
     Args:
-        every_steps: Batches between two looks.
-        max_skipped: The steps that may be skipped in a run before it stops;
-            of no use where the optimizer does not skip.
-        describe: A function of a global step that says what is in its batch,
+        every_steps: The number of batches between two checks.
+        max_skipped: The number of steps that a run may skip; the next one stops
+            it. Unused if the optimizer does not skip steps.
+        describe: A function from a global step to a description of its batch,
             for the message.
 
     Raises:
-        NonFiniteError: While training, with the epoch, the step and the batch.
+        NonFiniteError: While training, with the epoch and batch if known.
 
     Example:
         >>> StopOnNonFinite(every_steps=10).get_state()
@@ -294,7 +295,7 @@ class StopOnNonFinite(Stateful):
         self.skipped = 0
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Count from zero, also after an earlier call of `fit`."""
+        """Reset the counters, also after an earlier call of `fit`."""
         optimizer = self.model.optimizer
         inner = getattr(optimizer, "inner_optimizer", optimizer)
         if getattr(inner, "nonfinite_steps", None) is not None:
@@ -311,7 +312,7 @@ class StopOnNonFinite(Stateful):
     def on_train_batch_end(
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Look, now and then."""
+        """Check the counters every `every_steps` batches."""
         self._batch = batch
         if (batch + 1) % self.every_steps == 0:
             self.look()
@@ -319,13 +320,13 @@ class StopOnNonFinite(Stateful):
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Look, and add the number of skipped steps to the logs."""
+        """Check, and add the number of skipped steps to the logs."""
         self.look()
         if self.skipped and logs is not None:
             logs["skipped_steps"] = float(self.skipped)
 
     def look(self) -> None:
-        """Raise where a step was not finite that must not be skipped."""
+        """Check that no step failed that may not be skipped."""
         optimizer = self.model.optimizer
         inner = getattr(optimizer, "inner_optimizer", optimizer)
         scale = getattr(optimizer, "dynamic_scale", None)
@@ -342,7 +343,7 @@ class StopOnNonFinite(Stateful):
         if not new:
             return
         first = int(_number(inner.first_nonfinite))
-        # Of a batch there is one iteration.
+        # Each batch adds one to `iterations`.
         behind = int(_number(inner.iterations)) - 1 - first
         if inner.on_nonfinite != "skip":
             raise NonFiniteError(self._message(self._batch - behind))
@@ -373,13 +374,13 @@ _ADVICE = (
 
 
 def check_finite(arrays: Mapping[str, np.ndarray]) -> None:
-    """Raise where weights are not finite.
+    """Check that the weights of a snapshot are finite.
 
     Args:
-        arrays: Those of a snapshot, by `model/…`, `optimizer/…`.
+        arrays: The arrays of the snapshot, by `model/…`, `optimizer/…`.
 
     Raises:
-        NonFiniteError: With their names.
+        NonFiniteError: With the names of weights that are not finite.
     """
     bad = [
         name

@@ -1,4 +1,4 @@
-"""The two optimizers of the presets, and how they clip the gradient."""
+"""The two optimizers of the presets, with their gradient clipping."""
 
 import keras
 from keras import ops
@@ -13,12 +13,12 @@ from luong_keras.ops.devices import (
 
 
 def gradient_norm(gradients, variables, count_embeddings=True):
-    """The norm of a gradient over all its variables.
+    """Return the norm of a gradient over all variables.
 
     Args:
-        gradients: Tensors, dense or TensorFlow's sparse slices; None counts
+        gradients: Dense tensors, or TensorFlow's sparse slices; None counts
             as zero.
-        variables: Their variables.
+        variables: The variables, one per gradient.
         count_embeddings: `False` leaves out the variables named
             `"embeddings"`, as in the authors' program.
 
@@ -41,32 +41,32 @@ def gradient_norm(gradients, variables, count_embeddings=True):
         if gradient is not None
         and (count_embeddings or variable.name != "embeddings")
     ]
-    # Not one after the other: TensorFlow would add them up in an order of its
-    # own, another one at every call, and no run could be repeated.
+    # One sum of a stack: TensorFlow would compute a chain of sums in another
+    # order at every call, and runs would not be reproducible.
     return ops.sqrt(ops.sum(ops.stack(squares)))
 
 
-# In the names of variables that each process counts from zero.
+# Part of the names of counters that start from zero in each process.
 NONFINITE = "nonfinite"
 
 
 def is_transient(name: str) -> bool:
-    """Return whether snapshots leave out the variable of this name."""
+    """Test whether snapshots leave out the variable of this name."""
     return NONFINITE in name
 
 
 class _Clipped:
-    """Rescales the gradient where its norm is above `clip_norm`.
+    """Optimizer mixin that rescales gradients with a norm above `clip_norm`.
 
     Unlike `global_clipnorm` of Keras, the norm can leave out the embeddings;
-    they are rescaled with the others all the same.
+    their gradients are rescaled in either case.
 
-    With `on_nonfinite` the device notes a step whose norm is no finite number:
-    `nonfinite_steps` counts such steps and `first_nonfinite` is the iteration
-    of the first one, -1 where there was none. Nobody waits for that; who needs
-    to know reads it now and then.
+    With `on_nonfinite` the device counts the steps whose norm is not finite in
+    `nonfinite_steps`. `first_nonfinite` is the iteration of the first such
+    step, or -1. Training does not wait for these variables: a reader decides
+    when to read them.
 
-    Under `tf.distribute` all that is about the sum of the replicas' gradients.
+    Under `tf.distribute` all of this concerns the replicas' summed gradients.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class _Clipped:
     def build(self, variables):
         if self.built:
             return
-        if replica_count() > 1:  # What this class overrides must be asked for.
+        if replica_count() > 1:  # The method overridden below must exist.
             private_name(
                 "keras.optimizers.Optimizer._all_reduce_sum_gradients",
                 instead="Or train without `tf.distribute`.",
@@ -129,7 +129,7 @@ class _Clipped:
         if self.on_nonfinite is not None:
             finite = self._note(norm, grads)
         if self.clip_norm is not None:
-            # At a norm of zero the scale is that of any small one.
+            # The scale is 1 for small norms, including zero.
             scale = self.clip_norm / ops.maximum(norm, self.clip_norm)
             grads = [
                 None if gradient is None else _scaled(gradient, scale)
@@ -140,13 +140,13 @@ class _Clipped:
         return super().apply(grads, trainable_variables)
 
     def _all_reduce_sum_gradients(self, grads_and_vars):
-        """A hook of Keras that has nothing left to do after `apply`."""
+        """Do nothing in this hook of Keras: `apply` sums the gradients."""
         return grads_and_vars
 
     def _note(self, norm, grads):
-        """Counts the step where it is not finite; returns whether it is."""
+        """Count the step if it is not finite; return whether it is finite."""
         finite = ops.isfinite(norm)
-        if not self.count_embeddings:  # The norm has not seen them.
+        if not self.count_embeddings:  # The norm does not include them.
             finite = ops.logical_and(finite, _all_finite(grads))
         bad = ops.cast(ops.logical_not(finite), self.nonfinite_steps.dtype)
         now = ops.cast(self.iterations, self.first_nonfinite.dtype)
@@ -157,11 +157,11 @@ class _Clipped:
         return finite
 
     def _apply_where(self, finite, grads, trainable_variables):
-        """Keeps all as it was where the gradient is not finite."""
+        """Apply a finite gradient; otherwise only count the iteration."""
         apply = super().apply
         if keras.backend.backend() != "jax":
-            # A branch: what is kept need not be copied. On torch it must be:
-            # variables change in place.
+            # A branch needs no copies of the variables. Torch requires it,
+            # because variables change in place.
             def skip(*grads):
                 self.iterations.assign_add(1)
 
@@ -197,9 +197,9 @@ def _all_finite(gradients):
 
 
 def _is_sparse(gradient):
-    """Returns whether a gradient is a `tf.IndexedSlices`, as of a lookup.
+    """Test whether a gradient is a `tf.IndexedSlices`, as of a lookup.
 
-    Dense tensors of torch have methods `indices` and `values`.
+    `indices` and `values` would not tell: dense torch tensors have them too.
     """
     return hasattr(gradient, "dense_shape")
 
@@ -213,29 +213,29 @@ def _scaled(gradient, scale):
 
 @keras.saving.register_keras_serializable(package="luong_keras")
 class ClippedSGD(_Clipped, keras.optimizers.SGD):
-    """`keras.optimizers.SGD` with a choice of what the norm counts.
+    """`keras.optimizers.SGD` whose clip norm may leave out the embeddings.
 
     Args:
         clip_norm: The largest norm of the gradient, `None` for no clipping.
-        count_embeddings: Whether the embeddings' gradients count in it.
-        on_nonfinite: What a step does whose gradient is not finite: `None`
-            changes the weights unseen, `"note"` changes and notes them,
-            `"skip"` notes it and changes nothing.
-        **kwargs: Those of `keras.optimizers.SGD`.
+        count_embeddings: Whether the norm includes the embeddings' gradients.
+        on_nonfinite: The treatment of steps whose gradient is not finite:
+            `None` applies the gradient, `"note"` applies it and counts the
+            step, `"skip"` counts the step and changes no weights.
+        **kwargs: Arguments of `keras.optimizers.SGD`.
     """
 
 
 @keras.saving.register_keras_serializable(package="luong_keras")
 class ClippedAdam(_Clipped, keras.optimizers.Adam):
-    """`keras.optimizers.Adam` with a choice of what the norm counts.
+    """`keras.optimizers.Adam` whose clip norm may leave out the embeddings.
 
     Args:
         clip_norm: The largest norm of the gradient, `None` for no clipping.
-        count_embeddings: Whether the embeddings' gradients count in it.
-        on_nonfinite: What a step does whose gradient is not finite: `None`
-            changes the weights unseen, `"note"` changes and notes them,
-            `"skip"` notes it and changes nothing.
-        **kwargs: Those of `keras.optimizers.Adam`.
+        count_embeddings: Whether the norm includes the embeddings' gradients.
+        on_nonfinite: The treatment of steps whose gradient is not finite:
+            `None` applies the gradient, `"note"` applies it and counts the
+            step, `"skip"` counts the step and changes no weights.
+        **kwargs: Arguments of `keras.optimizers.Adam`.
     """
 
 
@@ -265,11 +265,11 @@ def make_optimizer(
         learning_rate: The initial rate.
         clip_norm: The largest norm of the gradient, `None` for no clipping.
         weight_decay: The decoupled weight decay, `None` for none.
-        count_embeddings: Whether the embeddings' gradients count in the
-            norm; not so in the authors' program.
-        on_nonfinite: What a step does whose gradient is not finite: `None`
-            changes the weights unseen, `"note"` changes and notes them,
-            `"skip"` notes it and changes nothing.
+        count_embeddings: Whether the norm includes the embeddings' gradients;
+            in the authors' program it does not.
+        on_nonfinite: The treatment of steps whose gradient is not finite:
+            `None` applies the gradient, `"note"` applies it and counts the
+            step, `"skip"` counts the step and changes no weights.
 
     Returns:
         The optimizer.

@@ -1,4 +1,4 @@
-"""The files of a training run and their names."""
+"""Files of a training run and their names."""
 
 import json
 import os
@@ -50,18 +50,18 @@ _CONTENTS = {
     "pairs": ("pairs", "the text that the run was given in memory"),
 }
 
-# Of files that do not belong to one epoch.
+# Names of weights that do not belong to one numbered epoch.
 WEIGHTS = ("best", "last", "average")
 _SUFFIX = ".weights.h5"
 _EPOCH = re.compile(r"epoch-(\d+)")
 
 
 def epoch_path(folder: str | os.PathLike[str], number: int) -> Path:
-    """Name the file of the weights of an epoch.
+    """Return the path of the weight file of an epoch.
 
     Args:
-        folder: Where it is.
-        number: Of the epoch, from 1.
+        folder: The folder of the file.
+        number: The epoch, counted from 1.
 
     Returns:
         The path.
@@ -74,13 +74,13 @@ def epoch_path(folder: str | os.PathLike[str], number: int) -> Path:
 
 
 class RunFolder:
-    """Name the files of a run, read and write its configuration.
+    """Folder of a training run, with its files and its configuration.
 
-    Every path is an attribute, such as `best_weights`.
-    `print(run)` lists the files that are there, and what each of them holds.
+    Each path is an attribute, such as `best_weights`.
+    `print(run)` lists the existing files and their contents.
 
     Args:
-        path: The folder; made by the first writing.
+        path: The folder; the first write creates it.
 
     Example:
         >>> import tempfile
@@ -135,10 +135,10 @@ class RunFolder:
         may_change: Iterable[str] = (),
         defaults: dict[str, Any] | None = None,
     ) -> None:
-        """Write the configuration; a run that continues must have the same.
+        """Write the configuration; a resumed run must have the same one.
 
         Args:
-            config: What JSON can hold.
+            config: JSON-compatible values.
             may_change: See `check_config`.
             defaults: See `check_config`.
 
@@ -155,21 +155,21 @@ class RunFolder:
         may_change: Iterable[str] = (),
         defaults: dict[str, Any] | None = None,
     ) -> None:
-        """Check that the run, if there is one, has this configuration.
+        """Check that an existing run has this configuration.
 
         Args:
-            config: What JSON can hold.
+            config: JSON-compatible values.
             may_change: Settings by full name (`training.epochs`), or whole
                 sections (`decoding`), that may differ.
-            defaults: The values of settings that the run does not know
-                because it is older than they are.
+            defaults: The values of settings that an older run lacks, because
+                they did not exist yet.
 
         Raises:
             ValueError: If the folder holds another configuration.
         """
         if not self.config.exists():
             return
-        # Through JSON, so that tuples compare equal to what was read.
+        # Through JSON, so that tuples compare equal to the lists of the file.
         new = leaf_values(json.loads(json.dumps(config)))
         older = json.loads(json.dumps(defaults or {}))
         old = leaf_values(older) | leaf_values(self.read_config())
@@ -189,14 +189,14 @@ class RunFolder:
             )
 
     def write_data(self, fingerprint: str) -> None:
-        """Write what the batches are made of; a resumed run must have it.
+        """Write a hash of the training data; a resumed run must have the same.
 
         Args:
-            fingerprint: That of `TrainingBatches`.
+            fingerprint: The fingerprint of `TrainingBatches`.
 
         Raises:
-            ValueError: If the run began with other data: the position in the
-                data that its snapshot has would mean something else.
+            ValueError: If the run began with other data, in which the position
+                of its snapshot would mean something else.
         """
         if self.data.exists():
             self.check_pairs()
@@ -207,14 +207,14 @@ class RunFolder:
         write_json(self.data, {"fingerprint": fingerprint, **sums})
 
     def check_pairs(self) -> None:
-        """Check that the pairs of `dev` and `test` are those of the run.
+        """Check that the files `dev` and `test` have not changed.
 
         Raises:
             ValueError: If one of the files has changed since the run began.
         """
         written = read_json(self.data, "what the run is made of", _RESTORE)
         for path in (self.dev, self.test):
-            # A run of before has no checksums.
+            # Runs of older versions have no checksums.
             if path.exists() and written.get(path.name) not in (
                 None,
                 _crc32(path),
@@ -229,7 +229,7 @@ class RunFolder:
         """Read the configuration.
 
         Returns:
-            What `write_config` was given.
+            The configuration that `write_config` wrote.
 
         Raises:
             FileNotFoundError: If the folder holds no run.
@@ -243,17 +243,17 @@ class RunFolder:
         return read_json(self.config, "the configuration of a run", _RESTORE)
 
     def weights(self, name: str) -> Path:
-        """Find weights by their name.
+        """Find a weight file by the name of the weights.
 
         Args:
-            name: `"best"`, `"last"`, `"average"`, or an
-                epoch, counted from 1, such as `"epoch-7"`.
+            name: `"best"`, `"last"`, `"average"`, or an epoch, counted from 1,
+                such as `"epoch-7"`.
 
         Returns:
             The file.
 
         Raises:
-            ValueError: If that is no name of weights, or the file is a link.
+            ValueError: If the name is unknown, or the file is a link.
             FileNotFoundError: If the run has no such weights.
 
         Example:
@@ -289,7 +289,7 @@ class RunFolder:
         return found
 
     def _present_weights(self) -> str:
-        """The available weights, as a sentence."""
+        """Describe the available weights in a sentence."""
         names = [name for name in WEIGHTS if self._weights(name).exists()]
         names += [
             path.name.removesuffix(_SUFFIX)
@@ -303,10 +303,10 @@ class RunFolder:
         )
 
     def tree(self) -> str:
-        """Draw what the folder holds so far.
+        """List the existing files of the folder.
 
         Returns:
-            One line a file: its name, its size and what it is.
+            One line per file with its name, size and content.
 
         Example:
             >>> import tempfile

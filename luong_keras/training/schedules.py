@@ -1,4 +1,4 @@
-"""Learning rates halved by the epoch."""
+"""Learning-rate schedules that halve the rate by the epoch."""
 
 import functools
 import math
@@ -16,20 +16,20 @@ def halved_rate(
     halvings_per_epoch: int = 1,
     factor: float = 0.5,
 ) -> float:
-    """Compute the learning rate of a step.
+    """Compute the learning rate of a step by the rule of the paper.
 
-    Epochs are counted from 1. Up to `first_halved_epoch` the rate is the
-    initial one; that epoch starts with the first halving and every epoch from
-    there on brings `halvings_per_epoch`, evenly spaced.
+    Epochs are counted from 1. Before `first_halved_epoch` the rate is the
+    initial one. That epoch starts with the first halving; from then on each
+    epoch has `halvings_per_epoch` halvings, evenly spaced.
 
     Args:
         initial_rate: The rate of the first epoch.
         step: The number of batches before this one.
-        steps_per_epoch: The batches of an epoch.
+        steps_per_epoch: The number of batches per epoch.
         first_halved_epoch: The first epoch with a smaller rate; 6 in the
             paper (section 4.1), 9 for its models with dropout.
-        halvings_per_epoch: How often the rate falls in an epoch.
-        factor: What the rate is multiplied by each time.
+        halvings_per_epoch: The number of times that the rate falls per epoch.
+        factor: The factor that multiplies the rate each time.
 
     Returns:
         The rate.
@@ -56,19 +56,19 @@ def rate_halved_after_epoch(
 ) -> float:
     """Compute the learning rate by the rule of the authors' program.
 
-    In the epochs after `finetune_epoch`, the rate falls after every update
-    whose number (over all epochs, from 1) is a multiple of the updates of
-    `epoch_fraction` epochs. So with whole epochs the first smaller rate is
-    that of epoch `finetune_epoch` + 2, one epoch later than in the paper's
+    In the epochs after `finetune_epoch`, the rate falls after each update whose
+    number (over all epochs, from 1) is a multiple of the number of updates in
+    `epoch_fraction` epochs. With whole epochs, epoch `finetune_epoch` + 2 is
+    therefore the first with a smaller rate, one epoch later than in the paper's
     text and in `rate_halved_by_iteration`.
 
     Args:
         initial_rate: The rate of the first epoch.
         step: The number of batches before this one.
-        steps_per_epoch: The batches of an epoch.
+        steps_per_epoch: The number of batches per epoch.
         finetune_epoch: The last epoch without a halving, counted from 1.
-        epoch_fraction: The epochs between halvings, such as 0.5.
-        factor: What the rate is multiplied by each time.
+        epoch_fraction: The number of epochs between halvings, such as 0.5.
+        factor: The factor that multiplies the rate each time.
 
     Returns:
         The rate.
@@ -91,20 +91,21 @@ def rate_halved_by_iteration(
     epoch_fraction: float = 1.0,
     factor: float = 0.5,
 ) -> float:
-    """Compute the learning rate by the program's rule for given epochs.
+    """Compute the learning rate by the program's rule for epochs of updates.
 
     An epoch is a given number of updates, whatever the data. From the end of
-    epoch `finetune_epoch` on, the rate falls after every update whose number
-    (from 1) is a multiple of the updates of `epoch_fraction` epochs: epoch
-    `finetune_epoch` + 1 is the first with a smaller rate, as in section 4.1.
+    epoch `finetune_epoch` on, the rate falls after each update whose number
+    (from 1) is a multiple of the number of updates in `epoch_fraction` epochs:
+    epoch `finetune_epoch` + 1 is the first with a smaller rate, as in section
+    4.1.
 
     Args:
         initial_rate: The rate of the first epoch.
         step: The number of batches before this one.
-        iterations_per_epoch: The updates that count as an epoch.
-        finetune_epoch: The epoch whose end brings the first halving.
-        epoch_fraction: The epochs between halvings, such as 0.5.
-        factor: What the rate is multiplied by each time.
+        iterations_per_epoch: The number of updates that count as an epoch.
+        finetune_epoch: The epoch that ends with the first halving.
+        epoch_fraction: The number of epochs between halvings, such as 0.5.
+        factor: The factor that multiplies the rate each time.
 
     Returns:
         The rate.
@@ -121,27 +122,27 @@ def rate_halved_by_iteration(
 
 
 class LearningRateHalving(keras.callbacks.Callback):
-    """Set the learning rate before each batch, by one of three rules.
+    """Callback that sets the learning rate before each batch.
 
-    `LearningRateHalving(...)` is `halved_rate`, the paper's text;
-    `LearningRateHalving.after_epoch(...)` and `.by_iteration(...)` are the
-    two rules of the authors' program. The rate depends on the epoch and the
-    batch alone, so a resumed run has the rates of an uninterrupted one.
+    `LearningRateHalving(...)` follows `halved_rate`, the paper's text;
+    `LearningRateHalving.after_epoch(...)` and `.by_iteration(...)` follow the
+    two rules of the authors' program. The rate depends only on the epoch and
+    the batch, so a resumed run has the rates of an uninterrupted one.
 
     Args:
         first_halved_epoch: See `halved_rate`.
         halvings_per_epoch: See `halved_rate`.
-        initial_rate: The rate of the first epoch; `None` takes the one that
-            the optimizer has when epoch 0 begins. A `fit` with an
-            `initial_epoch` continues the former run of this callback.
-        steps_per_epoch: The batches of an epoch; `None` takes what `fit`
-            tells its callbacks.
+        initial_rate: The rate of the first epoch; `None` takes the optimizer's
+            rate at the beginning of epoch 0. A `fit` with an `initial_epoch`
+            continues the previous run of this callback.
+        steps_per_epoch: The number of batches per epoch; `None` takes the
+            number that `fit` passes to callbacks.
         factor: See `halved_rate`.
 
     Raises:
-        ValueError: If an argument is out of range; when the training begins,
-            for an optimizer whose rate is a schedule, and if `fit` begins in
-            a later epoch and the initial rate is not known.
+        ValueError: If an argument is out of range; when training begins, for
+            an optimizer whose rate is a schedule, or if `fit` begins in a
+            later epoch and the initial rate is unknown.
 
     Example:
         >>> schedule = LearningRateHalving(first_halved_epoch=9)
@@ -187,14 +188,14 @@ class LearningRateHalving(keras.callbacks.Callback):
         steps_per_epoch: int | None = None,
         factor: float = 0.5,
     ) -> "LearningRateHalving":
-        """The rule `rate_halved_after_epoch`; see there.
+        """Build a callback with the rule `rate_halved_after_epoch`.
 
         Args:
-            finetune_epoch: See there.
-            epoch_fraction: See there.
+            finetune_epoch: As in the rule.
+            epoch_fraction: As in the rule.
             initial_rate: As in the constructor.
             steps_per_epoch: As in the constructor.
-            factor: See there.
+            factor: As in the rule.
 
         Returns:
             The callback.
@@ -220,15 +221,15 @@ class LearningRateHalving(keras.callbacks.Callback):
         steps_per_epoch: int | None = None,
         factor: float = 0.5,
     ) -> "LearningRateHalving":
-        """The rule `rate_halved_by_iteration`; see there.
+        """Build a callback with the rule `rate_halved_by_iteration`.
 
         Args:
-            iterations_per_epoch: See there.
-            finetune_epoch: See there.
-            epoch_fraction: See there.
+            iterations_per_epoch: As in the rule.
+            finetune_epoch: As in the rule.
+            epoch_fraction: As in the rule.
             initial_rate: As in the constructor.
-            steps_per_epoch: As in the constructor; it numbers the batches.
-            factor: See there.
+            steps_per_epoch: As in the constructor; only numbers the batches.
+            factor: As in the rule.
 
         Returns:
             The callback.
@@ -265,7 +266,7 @@ class LearningRateHalving(keras.callbacks.Callback):
     def on_epoch_begin(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Remember the epoch; in epoch 0 read the rate that was not given."""
+        """Remember the epoch; in epoch 0 read the optimizer's rate."""
         self._epoch = epoch
         if self._rate is not None or self.initial_rate is not None:
             return
@@ -288,7 +289,7 @@ class LearningRateHalving(keras.callbacks.Callback):
         rate = self._rule(
             self._first_rate, self._epoch * self._steps + batch, self._steps
         )
-        # `self.model` copies the state back on JAX, so only when it changes.
+        # Only if it changes, because `self.model` copies the state on JAX.
         if rate != self._rate:
             self.model.optimizer.learning_rate = rate
             self._rate = rate
@@ -296,7 +297,7 @@ class LearningRateHalving(keras.callbacks.Callback):
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Report the rate."""
+        """Add the rate to the logs."""
         if logs is not None:
             logs["learning_rate"] = self._rate
 
@@ -305,22 +306,22 @@ class LearningRateHalving(keras.callbacks.Callback):
         return {"initial_rate": self._first_rate}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Take the initial rate of the run, unless one was given."""
+        """Restore the initial rate of the run, unless one was given."""
         if self.initial_rate is None:
             self._first_rate = state["initial_rate"]
             self._restored = self._first_rate is not None
 
 
 def current_rate(optimizer: keras.optimizers.Optimizer) -> float:
-    """Read the learning rate; it waits for the device."""
-    # `float` refuses the variable of several replicas.
+    """Read the learning rate, which waits for the device."""
+    # `float` refuses a variable with several replicas.
     return float(keras.ops.convert_to_numpy(optimizer.learning_rate))
 
 
 def refuse_schedule(
     optimizer: keras.optimizers.Optimizer, callback: keras.callbacks.Callback
 ) -> None:
-    """Raise ValueError where a schedule has the rate that a callback sets."""
+    """Raise ValueError if the optimizer's rate is a schedule."""
     inner = getattr(optimizer, "inner_optimizer", optimizer)
     rate = inner.get_config()["learning_rate"]
     if isinstance(rate, dict):

@@ -1,4 +1,4 @@
-"""All that a training run needs to continue exactly, in one file."""
+"""Snapshots: all state that a training run needs to continue exactly."""
 
 import os
 import re
@@ -18,21 +18,21 @@ from luong_keras.training.snapshot_file import read_arrays, write_arrays
 class Snapshot:
     """The state of a run between two batches.
 
-    The file is a plain `.npz`: one array a variable, named by its path, and a
-    JSON header with the format version, the position, the callback states and
-    a checksum. Nothing in it is executed on reading.
+    The file is a plain `.npz`: one array per variable, named by the variable's
+    path, and a JSON header with the format version, the position, the callback
+    states and a checksum. Reading it executes nothing.
 
     The arrays hold all of `model.variables` (with the states of the random
     seeds, which weight files drop), the optimizer's variables and the sums of
     the metrics. The position is the number of batches seen, not
-    `optimizer.iterations`: that one stands still when loss scaling skips a
+    `optimizer.iterations`, which does not change when loss scaling skips a
     step, and counts in larger units when gradients are accumulated.
 
     Attributes:
         position: The number of batches that the run has seen.
         arrays: The variables, by `model/…`, `optimizer/…`, `metrics/…`.
         callbacks: The states of the callbacks, by class name.
-        steps_per_epoch: The length of an epoch; `None` where nobody said it.
+        steps_per_epoch: The number of batches per epoch; `None` if unknown.
 
     Example:
         >>> import keras, tempfile, pathlib
@@ -57,16 +57,17 @@ class Snapshot:
         callbacks: Sequence[keras.callbacks.Callback] = (),
         steps_per_epoch: int | None = None,
     ) -> "Snapshot":
-        """Copy the state of a compiled model and of its callbacks.
+        """Copy the state of a compiled model and its callbacks.
 
         On JAX, inside `fit`, take the model from a callback's `self.model`,
-        which brings the variables up to date.
+        which updates the variables.
 
         Args:
             model: The model that is trained.
             position: The number of batches seen.
-            callbacks: Those with `get_state` are asked for it.
-            steps_per_epoch: The length of an epoch.
+            callbacks: The callbacks; only the state of those with `get_state`
+                is saved.
+            steps_per_epoch: The number of batches per epoch.
 
         Returns:
             The snapshot.
@@ -85,9 +86,9 @@ class Snapshot:
         return cls(position, arrays, states, steps_per_epoch)
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the file; a crash leaves the old one or this one.
+        """Write the file; a crash leaves the old file or the new one.
 
-        The one before is kept beside it, see `previous_path`.
+        The previous snapshot is kept too, see `previous_path`.
 
         Args:
             path: The file, usually `snapshot.npz`.
@@ -114,7 +115,7 @@ class Snapshot:
             The snapshot.
 
         Raises:
-            FileNotFoundError: If there is no such file.
+            FileNotFoundError: If the file does not exist.
             ValueError: If the file is damaged or of another format version.
         """
         header, arrays = read_arrays(path)
@@ -131,18 +132,18 @@ class Snapshot:
         callbacks: Sequence[keras.callbacks.Callback] = (),
         path: str | os.PathLike[str] = "",
     ) -> None:
-        """Give the model, its optimizer and the callbacks their state.
+        """Restore the state of the model, its optimizer and the callbacks.
 
-        A callback that the snapshot does not know keeps the state it has.
+        A callback that the snapshot does not contain keeps its state.
 
         Args:
-            model: A model built and compiled as the one captured.
-            callbacks: Those with `set_state` are given theirs.
-            path: Where the snapshot came from, for the message.
+            model: A model built and compiled like the captured one.
+            callbacks: The callbacks to restore.
+            path: The path of the snapshot, for the message.
 
         Raises:
             ValueError: If variables are missing, left over or of other
-                shapes. Nothing is assigned then.
+                shapes. No variable is assigned then.
         """
         _build_optimizer(model)
         self._assign(_groups(model, "model", "optimizer"), path)
@@ -153,11 +154,11 @@ class Snapshot:
     def apply_metrics(
         self, model: keras.Model, path: str | os.PathLike[str] = ""
     ) -> None:
-        """Give the metrics of an unfinished epoch their sums.
+        """Restore the sums of the metrics of an unfinished epoch.
 
         Args:
             model: The compiled model, after its metrics were built.
-            path: Where the snapshot came from, for the message.
+            path: The path of the snapshot, for the message.
 
         Raises:
             ValueError: If the model has other metrics.
@@ -177,7 +178,7 @@ class Snapshot:
         }
         variables = named(groups)
         if set(saved) != set(variables):
-            # Another model may have taken the plain names in this process.
+            # An earlier model of this process may have taken the plain names.
             saved = without_counters(saved)
             variables = without_counters(variables)
         check_match(saved, variables, path)
@@ -225,7 +226,7 @@ def _stateful(
     )
 
 
-# What Keras adds to a name that was used before in the process.
+# The number that Keras adds to a name already used in the process.
 _COUNTER = re.compile(r"_\d+(?=[/_]|$)")
 
 
@@ -235,7 +236,7 @@ def named(
     """Name variables by their group and path.
 
     Args:
-        groups: Sequences of variables by the name of the group.
+        groups: Sequences of variables by group name.
 
     Returns:
         The variables by `group/path`.
@@ -248,16 +249,16 @@ def named(
 
 
 def without_counters(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Take the counters out of the names, keeping the order.
+    """Remove the counters from the names, and keep the order.
 
-    Keras numbers the names that it gives in a process, so the second model
-    built by the same code has other ones.
+    Keras numbers repeated names within a process, so a second model built by
+    the same code has other names.
 
     Args:
-        values: Anything by name.
+        values: Values by name.
 
     Returns:
-        The same values by plainer names.
+        The same values by names without counters.
 
     Example:
         >>> without_counters({"dense_3/kernel": "a", "dense_4/kernel": "b"})
@@ -270,13 +271,13 @@ def without_counters(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Make a dict; the second of a name becomes `name#2` and so on.
+    """Build a dict with unique names: a repeated name becomes `name#2`.
 
     Args:
         pairs: Names and values.
 
     Returns:
-        As many entries as there are pairs.
+        A dict with one entry per pair.
     """
     counts: dict[str, int] = {}
     result = {}
@@ -292,15 +293,15 @@ def check_match(
     variables: Mapping[str, keras.Variable],
     path: str | os.PathLike[str],
 ) -> None:
-    """Raise unless names and shapes agree.
+    """Check that the names and shapes of arrays and variables agree.
 
     Args:
         saved: The arrays of a snapshot.
         variables: The variables of a model.
-        path: Where the snapshot came from.
+        path: The path of the snapshot, for the message.
 
     Raises:
-        ValueError: With all the differences.
+        ValueError: With all differences, if any exist.
     """
     problems = [
         ("not in the snapshot", sorted(set(variables) - set(saved))),

@@ -24,16 +24,16 @@ def write_arrays(
     header: Mapping[str, Any],
     arrays: Mapping[str, np.ndarray],
 ) -> None:
-    """Write a `.npz` file; a crash leaves the old one or this one.
+    """Write a `.npz` file; a crash leaves the old file or the new one.
 
-    What was in its place stays beside it, as `previous_path`, once the new
-    file is on disk. A damaged one does not: the one before it stays.
+    Once the new file is on disk, the old file becomes `previous_path`. If the
+    old file is damaged, the earlier `previous_path` stays instead.
 
     Args:
         path: The file to write or to replace.
-        header: What JSON can hold. The format version and a checksum over
-            the whole content join it.
-        arrays: The arrays by name. Types that NumPy files do not know
+        header: JSON-compatible values. The format version and a checksum of
+            the whole content are added.
+        arrays: The arrays by name. Types that NumPy files do not support
             (bfloat16) are written as raw bytes.
     """
     arrays = {name: _plain(array) for name, array in arrays.items()}
@@ -48,7 +48,7 @@ def write_arrays(
 
 
 def previous_path(path: str | os.PathLike[str]) -> Path:
-    """The path of the previous snapshot.
+    """Return the path of the previous snapshot.
 
     Example:
         >>> previous_path("run/snapshot.npz").as_posix()
@@ -60,7 +60,7 @@ def previous_path(path: str | os.PathLike[str]) -> Path:
 
 @contextlib.contextmanager
 def _kept(path: Path) -> Iterator[None]:
-    """Keep a whole file as `previous_path` when another replaces it."""
+    """Keep the old file as `previous_path`, unless it is damaged."""
     try:
         read_arrays(path)
     except (FileNotFoundError, ValueError):
@@ -71,7 +71,7 @@ def _kept(path: Path) -> Iterator[None]:
         second.unlink(missing_ok=True)
         try:
             os.link(path, second)
-        except OSError:  # No links there: for a moment it has no other name.
+        except OSError:  # Without links, only `previous_path` exists briefly.
             os.replace(path, previous_path(path))
             yield
         else:
@@ -84,7 +84,7 @@ def _kept(path: Path) -> Iterator[None]:
 def read_arrays(
     path: str | os.PathLike[str],
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Read and check a file that `write_arrays` made.
+    """Read and check a file written by `write_arrays`.
 
     Args:
         path: The file.
@@ -93,7 +93,7 @@ def read_arrays(
         The header and the arrays.
 
     Raises:
-        FileNotFoundError: If there is no such file.
+        FileNotFoundError: If the file does not exist.
         ValueError: If the file is damaged, a link, or of another format
             version.
     """
@@ -119,7 +119,7 @@ def read_arrays(
     return header, arrays
 
 
-# What NumPy, zipfile and json raise on files cut short or overwritten.
+# Errors of NumPy, zipfile and json for truncated or overwritten files.
 _UNREADABLE = (
     OSError,
     EOFError,

@@ -1,4 +1,4 @@
-"""The progress of a training run, on the terminal or in a file."""
+"""Progress of a training run, on a terminal or in a file."""
 
 from __future__ import annotations
 
@@ -28,36 +28,37 @@ from luong_keras.training.schedules import current_rate
 if TYPE_CHECKING:
     from rich.console import Console
 
-_NARROWEST = 60  # columns in which the line says enough
-_SECONDS_A_LINE = 600.0  # in a file, within an epoch
-_SECONDS_A_DRAWING = 0.25  # in a notebook
+_NARROWEST = 60  # columns that a redrawn line needs
+_SECONDS_A_LINE = 600.0  # between lines of a file, within an epoch
+_SECONDS_A_DRAWING = 0.25  # between updates in a notebook
 _SECONDS_A_RATE = 10.0
 
 
 class TrainingProgress(keras.callbacks.Callback):
-    """Show the state of a training run as one line, and each epoch as another.
+    """Callback that shows the state of a run, and the results of each epoch.
 
-    On a terminal the line is redrawn four times a second, with the epoch and
-    the step, the time that is left to the epoch and to the run, the loss, the
-    perplexity, the best validation score so far, the target tokens a second
-    and the learning rate; a narrow terminal cuts its end. Where nothing can
-    be redrawn, in a file, on a terminal without a cursor or of fewer than 60
-    columns, there is a line an epoch, and within long epochs one every ten
-    minutes.
+    On a terminal it redraws one line four times a second, with the epoch and
+    the step, the time left for the epoch and for the run, the loss, the
+    perplexity, the best validation score so far, the target tokens per second
+    and the learning rate; a narrow terminal cuts the end of the line. If no
+    line can be redrawn (in a file, on a terminal without a cursor or with fewer
+    than 60 columns), it prints one line per epoch, and in long epochs one line
+    every ten minutes.
 
-    It reads what Keras hands to every callback and the learning rate now and
-    then, so it waits for the device no more than Keras' own bar does. Give
-    it after the callbacks that add to the logs, with `verbose=0`, and use it
-    as a context: an error in training then leaves the terminal as it was.
+    It only reads the logs that Keras passes to each callback and, every ten
+    seconds, the learning rate, so it waits for the device no more than the
+    progress bar of Keras. Put it after the callbacks that add to the logs, use
+    `verbose=0`, and use it as a context manager: an error in training then
+    leaves the terminal usable.
 
     Args:
         monitor: The key of the validation score in the logs of an epoch.
-        best: The best one of the epochs before this process, if any.
-        count: The key of a `TokenCount` metric in the logs; the name of the
-            output may stand before it.
-        validation_batches: How many batches `validation_data` has.
+        best: The best score of epochs before this process, if any.
+        count: The key of a `TokenCount` metric in the logs; the key in the logs
+            may begin with the name of an output.
+        validation_batches: The number of batches of `validation_data`.
         mode: `"max"` or `"min"`, the better direction of the score.
-        title: What the score is called.
+        title: The displayed name of the score.
 
     Raises:
         ValueError: If `mode` is unknown.
@@ -92,7 +93,7 @@ class TrainingProgress(keras.callbacks.Callback):
         self.best = best
         self.count = count
         self.validation_batches = validation_batches
-        #: The batches of this process.
+        #: The number of batches trained in this process.
         self.steps_done = 0
         self._shown = contextlib.ExitStack()
         self._advance: Advance | None = None
@@ -103,10 +104,10 @@ class TrainingProgress(keras.callbacks.Callback):
         self._epoch = self._step = self._steps = 0
         self._rate: float | None = None
         self._began = self._rate_due = self._line_due = 0.0
-        # Time, step and tokens at the end of the first step of an epoch:
-        # compilation is over then.
+        # Time, step and tokens after the first step of an epoch, which may
+        # include compilation.
         self._first: tuple[float, int, float] | None = None
-        # Of the last epoch, from its last batch to the first of the next.
+        # End of the last epoch's batches, and seconds until the next epoch.
         self._trained = self._between = 0.0
 
     def __enter__(self) -> TrainingProgress:
@@ -116,7 +117,7 @@ class TrainingProgress(keras.callbacks.Callback):
         self._shown.close()
 
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
-        """Look where the output goes."""
+        """Find out whether the output can be redrawn."""
         self._console = terminal(sys.stdout, _NARROWEST)
         self._notebook = notebook_line()
         if self._notebook is not None:
@@ -125,7 +126,7 @@ class TrainingProgress(keras.callbacks.Callback):
     def on_epoch_begin(
         self, epoch: int, logs: Mapping[str, Any] | None = None
     ) -> None:
-        """Begin the line of this epoch."""
+        """Start the line of this epoch."""
         self._began = now = time.monotonic()
         if self._trained:
             self._between = now - self._trained
@@ -141,13 +142,13 @@ class TrainingProgress(keras.callbacks.Callback):
     def on_train_batch_begin(
         self, batch: int, logs: Mapping[str, Any] | None = None
     ) -> None:
-        """Take the step at which a resumed epoch continues."""
+        """Read the step at which a resumed epoch continues."""
         self._step = self._step or batch
 
     def on_train_batch_end(
         self, batch: int, logs: Mapping[str, Any] | None = None
     ) -> None:
-        """Note the step; the line is drawn by a clock of its own."""
+        """Record the step; a timer redraws the line on a terminal."""
         now, step = time.monotonic(), batch + 1
         self._logs = logs or {}
         self.steps_done += step - self._step
@@ -166,7 +167,7 @@ class TrainingProgress(keras.callbacks.Callback):
             show(self._line())
 
     def on_test_begin(self, logs: Mapping[str, Any] | None = None) -> None:
-        """Show how far the validation is, in the place of the training."""
+        """Replace the training line by the progress of the validation."""
         if self._epoch and not self.model.stop_training:
             self._shown.close()
             bar = progress_bar("validation perplexity", self.validation_batches)
@@ -175,12 +176,12 @@ class TrainingProgress(keras.callbacks.Callback):
     def on_test_batch_end(
         self, batch: int, logs: Mapping[str, Any] | None = None
     ) -> None:
-        """Note the batch."""
+        """Advance the validation bar."""
         if self._advance is not None:
             self._advance(1)
 
     def on_test_end(self, logs: Mapping[str, Any] | None = None) -> None:
-        """Take the bar away."""
+        """Remove the validation bar."""
         if self._advance is not None:
             self._advance = None
             self._shown.close()
@@ -211,11 +212,11 @@ class TrainingProgress(keras.callbacks.Callback):
         print(", ".join(filter(None, parts)), flush=True)
 
     def on_train_end(self, logs: Mapping[str, Any] | None = None) -> None:
-        """Leave the line as it is."""
+        """Stop redrawing the line."""
         self._shown.close()
 
     def _line(self) -> str:
-        """The state within an epoch, the most important first."""
+        """Return the line of state within an epoch, important parts first."""
         epochs = self.params.get("epochs") or self._epoch
         seconds, speed = self._pace()
         left = None
@@ -235,7 +236,7 @@ class TrainingProgress(keras.callbacks.Callback):
         return ", ".join(filter(None, parts))
 
     def _pace(self) -> tuple[float | None, float | None]:
-        """Seconds a step and tokens a second of this epoch."""
+        """Return the seconds per step and tokens per second of this epoch."""
         if self._first is None or self._step == self._first[1]:
             return None, None
         began, step, tokens = self._first
@@ -259,5 +260,5 @@ class TrainingProgress(keras.callbacks.Callback):
 
 
 def _part(text: str, value: float | None) -> str:
-    """A part of a line, empty where its value is not known."""
+    """Return a part of a line, empty if the value is None."""
     return "" if value is None else text.format(value)

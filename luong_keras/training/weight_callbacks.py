@@ -1,4 +1,4 @@
-"""Callbacks that write the weights of epochs."""
+"""Callbacks that write weights at the end of epochs."""
 
 import os
 import re
@@ -24,24 +24,24 @@ _NAME = re.compile(r"epoch-(\d+)\.weights\.h5")
 
 
 class BestWeights(BestEpoch):
-    """Save the weights whenever a monitored value reaches its best.
+    """Callback that saves the weights of the best epoch so far.
 
-    Of epochs with the same value the one with less `val_loss` is the better.
-    The file is replaced in one step. The best result is saved with the run,
-    so a resumed run does not overwrite better weights. Where a value of 0 is
-    all that there was while the loss fell, a line says so, after the third
-    epoch and at the end.
+    If epochs have the same value, the one with the lower `val_loss` is better.
+    The file is replaced atomically. The best value is saved with the run, so a
+    resumed run does not overwrite better weights. If the best value is still 0
+    while the loss fell, the callback prints a line after the third epoch and at
+    the end.
 
     Args:
         path: The file, ending in `.weights.h5`.
         monitor: The key of the value in the logs of an epoch.
         mode: `"max"` or `"min"`, the better direction.
-        model: The model whose weights to save, where it is not the one that
-            is trained but shares its layers.
+        model: The model whose weights to save, if it differs from the trained
+            model and shares its layers.
 
     Raises:
-        ValueError: If the name of the file or `mode` is not as above, or if
-            an epoch's logs lack the value.
+        ValueError: If the name of the file or `mode` is not as above, or the
+            logs of an epoch lack the value.
 
     Example:
         >>> BestWeights("run/best.weights.h5", "val_loss", "min").path.name
@@ -60,7 +60,7 @@ class BestWeights(BestEpoch):
         super().__init__(monitor, mode)
         self.path = Path(path)
         check_name(self.path)
-        # Whether the loss alone made the best epoch better than the others.
+        # Whether only the loss made the best epoch better than the earlier one.
         self.by_loss = False
         self._epochs = 0
         self._saved_model = model
@@ -68,7 +68,7 @@ class BestWeights(BestEpoch):
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Save the weights if the epoch was the best."""
+        """Save the weights if the epoch is the best so far."""
         before = self.best
         if self.improved(logs):
             save_weights(self._saved_model or self.model, self.path)
@@ -93,22 +93,22 @@ class BestWeights(BestEpoch):
 
 
 class EpochWeights(keras.callbacks.Callback):
-    """Keep the weights of some epochs, and write the mean of some.
+    """Callback that keeps the weights of recent epochs and writes their mean.
 
-    After each epoch its weights go to `epoch-007.weights.h5` where they are
-    wanted, then the mean is written, then older files that are not wanted any
-    more are removed; nothing else in the folder is touched. A resumed run
-    comes to the same files.
+    After each epoch it writes the weights to a file such as
+    `epoch-007.weights.h5` if they are needed, then the mean, and then removes
+    older files of epochs that are no longer needed. It does not change other
+    files of the folder. A resumed run leaves the same files.
 
     Args:
-        folder: Of the files.
-        keep: The number of last epochs whose weights stay.
-        average_epochs: The number of last epochs to take the mean of, computed
-            in float64; fewer, where there are no more. Their files stay as long
-            as that needs them. `None` for no mean.
-        average_path: Where the mean is written, ending in `.weights.h5`.
-        model: The model whose weights to save, where it is not the one that
-            is trained but shares its layers.
+        folder: The folder of the files.
+        keep: The number of latest epochs whose weights stay.
+        average_epochs: The number of latest epochs whose mean is computed, in
+            float64; fewer at the beginning of a run. Their files stay as long
+            as the mean needs them. `None` for no mean.
+        average_path: The file of the mean, ending in `.weights.h5`.
+        model: The model whose weights to save, if it differs from the trained
+            model and shares its layers.
 
     Raises:
         ValueError: If an argument is not as above.
@@ -137,7 +137,7 @@ class EpochWeights(keras.callbacks.Callback):
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Save the weights, write the mean, remove what is not wanted."""
+        """Save the weights, write the mean, and remove old files."""
         number = epoch + 1
         averaged = _last(self.average_epochs or 0, number)
         wanted = {*_last(self.keep, number), *averaged}
@@ -171,7 +171,7 @@ class EpochWeights(keras.callbacks.Callback):
 
 
 def _last(count: int, number: int) -> list[int]:
-    """The epochs up to a number, at most that many."""
+    """Return the last `count` epochs, or fewer, up to epoch `number`."""
     return list(range(max(1, number - count + 1), number + 1))
 
 

@@ -1,4 +1,4 @@
-"""Weight files of Keras as arrays."""
+"""Writing, reading and averaging of Keras weight files."""
 
 import contextlib
 import os
@@ -13,17 +13,17 @@ import numpy as np
 from luong_keras.files.atomic_file import atomic_path, check_free_space
 
 _CHECKSUM = "luong_keras_crc32"
-_HEADS = 1 << 20  # bytes, for all that is no array
+_HEADS = 1 << 20  # bytes for everything except the arrays
 
 
 def check_name(path: str | os.PathLike[str]) -> None:
-    """Raise unless Keras would read the file as weights.
+    """Check that a file has the name of a Keras weight file.
 
     Args:
         path: The file.
 
     Raises:
-        ValueError: If its name does not end in `.weights.h5`.
+        ValueError: If the name does not end in `.weights.h5`.
     """
     if not os.fspath(path).endswith(".weights.h5"):
         raise ValueError(
@@ -33,16 +33,16 @@ def check_name(path: str | os.PathLike[str]) -> None:
 
 
 def save_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
-    """Write the weights of a model, atomically, with a checksum of them.
+    """Write the weights of a model and their checksum, atomically.
 
     Args:
         model: The model.
-        path: The file, ending in `.weights.h5`; Keras reads it as well.
+        path: The file, ending in `.weights.h5`; Keras can read it too.
 
     Raises:
-        OSError: If it cannot be written, or has no room; it is named.
+        OSError: If the file cannot be written, or the disk has no room for it.
     """
-    # HDF5 ends the process where it finds the disk full.
+    # HDF5 ends the process if the disk is full.
     arrays = map(keras.ops.convert_to_numpy, model.variables)
     check_free_space(path, _HEADS + sum(array.nbytes for array in arrays))
     with atomic_path(path) as temporary:
@@ -52,16 +52,17 @@ def save_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
 
 
 def load_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
-    """Give a model the weights of a file.
+    """Load the weights of a file into a model.
 
     Args:
         model: The model.
-        path: The file, which Keras has written.
+        path: The file, written by Keras.
 
     Raises:
-        OSError: If the file is missing, damaged or cannot be read; it is named.
-        ValueError: If a weight is NaN or infinite; the file and the variable
-            are named.
+        OSError: If the file is missing, damaged or cannot be read. The message
+            names it.
+        ValueError: If a weight is NaN or infinite. The message names the file
+            and the variable.
     """
     try:
         with h5py.File(path) as file:
@@ -71,7 +72,7 @@ def load_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
         model.load_weights(path)
     except FileNotFoundError:
         raise
-    # HDF5 names neither the file nor, where only parts are damaged, its format.
+    # HDF5 does not name the file or, if it is partly damaged, the format.
     except (OSError, KeyError, RuntimeError) as error:
         raise OSError(
             "Expected: weights that Keras has written. Received: "
@@ -80,7 +81,7 @@ def load_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
             "epoch."
         ) from error
     for variable in model.variables:
-        # NumPy has no such question for bfloat16.
+        # Keras' `isfinite`, because NumPy's does not know bfloat16.
         values = keras.ops.convert_to_numpy(keras.ops.isfinite(variable))
         if not values.all():
             raise ValueError(
@@ -97,11 +98,12 @@ def write_mean(
 ) -> None:
     """Write the mean of several weight files of one model.
 
-    It is computed in float64 and rounded to the type of the weights. No model
-    is touched.
+    The mean is computed in float64 and rounded to the type of the weights. No
+    model changes.
 
     Args:
-        paths: The files; what is no number with a fraction is that of the last.
+        paths: The files. Arrays of other than floating-point numbers come from
+            the last one.
         mean: The file to write or to replace, atomically.
 
     Raises:
@@ -128,13 +130,13 @@ def write_mean(
             for name, array in _arrays(result):
                 if array.dtype.kind == "f":
                     total = sum(np.asarray(f[name], "float64") for f in files)
-                    # The file rounds it to its own type.
+                    # The assignment rounds to the type of the array.
                     array[...] = total / len(files)
             result.attrs[_CHECKSUM] = _checksum(result)
 
 
 def _checksum(file: h5py.File) -> int:
-    """A checksum of all arrays and their names."""
+    """Return a checksum of all arrays and their names."""
     found = 0
     for name, array in _arrays(file):
         found = zlib.crc32(name.encode(), found)
@@ -143,7 +145,7 @@ def _checksum(file: h5py.File) -> int:
 
 
 def _arrays(file: h5py.File) -> list[tuple[str, h5py.Dataset]]:
-    """All arrays with their names."""
+    """Return all arrays with their names."""
     items: list[tuple[str, h5py.Dataset | h5py.Group]] = []
     file.visititems(lambda name, item: items.append((name, item)))
     return [item for item in items if isinstance(item[1], h5py.Dataset)]
