@@ -243,7 +243,10 @@ class NoRepeatedNgrams(Scorer):
                 f"`size` must be 1 or more. Received: size={size}. Leave the "
                 "scorer out to allow repetition."
             )
-        self.size = column(size)
+        if not isinstance(size, int):
+            limit = self.MAX_SIZE
+            size = counts_between("size", size, 0, limit, "or one int for all")
+        self.size = size
 
     def start(self, batch, source_length, max_steps):
         # -1, which is no word, fills the places after the last word.

@@ -81,6 +81,8 @@ def test_sizes_of_sentences():
     with refused("`sizes`", "integers", "[1.5, 2.0]"):
         beam(beam_size=2, beam_sizes=[1.5, 2.0])
     beam(beam_size=2, stack_size=4, stack_sizes=[4, 1], beam_sizes=[1, 2])
+    with refused("`size`", "0 to 8, or one int for all", "[9 1]"):
+        NoRepeatedNgrams(np.array([9, 1]))
 
 
 def test_prefixes():

@@ -176,6 +176,11 @@ def test_a_metric_of_ones_own():
     [
         (lambda: find_metric("chrF"), ValueError, "Did you mean chrf"),
         (lambda: find_metric("mine"), ValueError, "register_metric"),
+        (
+            lambda: register_metric(Metric("size", len), "length"),
+            ValueError,
+            "'length' and 'size'",
+        ),
         (lambda: find_metric("bleu:sh"), ValueError, "13a, char.*'sh'"),
         (lambda: find_metric("ter:zh"), ValueError, "no variants"),
         (lambda: register_metric(len, "bleu"), ValueError, "none of auto, b"),

@@ -105,8 +105,9 @@ def register_metric(metric: Metric | Score, name: str | None = None) -> str:
         The value of `training.metric` that selects the metric.
 
     Raises:
-        ValueError: for a name that is no identifier, or that is the name of a
-            metric of this library.
+        ValueError: for a name that is no identifier, that is the name of a
+            metric of this library, or that differs from the name of a
+            `Metric`.
         TypeError: for an object that is neither a `Metric` nor callable.
 
     Example:
@@ -124,6 +125,11 @@ def register_metric(metric: Metric | Score, name: str | None = None) -> str:
             )
         own: str = getattr(metric, "__name__", type(metric).__name__)
         metric = Metric(name or own, metric)
+    elif name not in (None, metric.name):
+        raise ValueError(
+            "`name` is that of a function, a Metric has its own. Received: "
+            f"name={name!r} and {metric.name!r}. Leave `name` out."
+        )
     if not metric.name.isidentifier() or metric.name in (AUTO, *BUILT_IN):
         raise ValueError(
             "The name of a metric must be an identifier, and none of "
