@@ -1,8 +1,8 @@
 """Luong attention, input feeding and beam search for Keras.
 
-Importing it imports Keras and registers the classes that a saved model can
-name. All other names of `__init__.pyi` load on first use: the layers work
-without TensorFlow.
+Importing the package imports Keras and registers the classes that a saved model
+can name. All other names of `__init__.pyi` load on first use, so the layers
+work without TensorFlow.
 """
 
 import contextlib
@@ -16,8 +16,8 @@ __version__ = "0.3.0"
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
-# The command sets the variable: it chooses the backend, and imports what it
-# needs, when it has read its arguments. So does `python -m luong_keras`.
+# The command sets the variable: it reads its arguments before it chooses the
+# backend and imports modules. So does `python -m luong_keras`.
 _lazy = bool(os.environ.get("LUONG_KERAS_LAZY")) or any(
     option == "-m" and module.split(".")[0] == __name__
     for option, module in itertools.pairwise(sys.orig_argv)
@@ -26,7 +26,7 @@ _lazy = bool(os.environ.get("LUONG_KERAS_LAZY")) or any(
 
 @contextlib.contextmanager
 def _quiet_in_a_notebook():
-    """Hides what TensorFlow says of itself at every start."""
+    """Hide the messages of TensorFlow at every start, in a notebook."""
     if "ipykernel" not in sys.modules:
         yield
         return
@@ -46,8 +46,8 @@ if not _lazy:
         with _quiet_in_a_notebook():
             import keras  # noqa: F401
     except ImportError:
-        # It has no backend. What needs one raises this error when it is used.
+        # Keras has no backend. Names that need one raise this error when used.
         pass
     else:
-        from luong_keras import layers, losses, metrics, optimizers  # noqa: F401
+        from luong_keras import layers, losses, metrics, optimizers  # noqa:F401
         from luong_keras.models import training_model  # noqa: F401

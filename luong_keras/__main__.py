@@ -1,4 +1,4 @@
-"""`python -m luong_keras` is the command `luong-keras`."""
+"""Entry point of `python -m luong_keras`, the command `luong-keras`."""
 
 import sys
 

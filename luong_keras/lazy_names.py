@@ -7,10 +7,10 @@ import lazy_loader
 
 
 class _Folder(types.ModuleType):
-    """A package whose functions stay when modules of their names load.
+    """Package whose functions are not replaced by modules of their names.
 
-    Python sets an imported module in its package, and `lazy_loader` before 0.6
-    leaves it there in the place of the function.
+    Python makes an imported module an attribute of its package, and
+    `lazy_loader` before 0.6 leaves it there instead of the function.
     """
 
     def __setattr__(self, name, value):

@@ -1,4 +1,4 @@
-"""Losses: what training minimises."""
+"""Losses for training."""
 
 from luong_keras.training.losses import (
     MaskedSparseCategoricalCrossentropy,

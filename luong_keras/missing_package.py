@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-# The versions in which the private names have been found.
+# The versions that have been found to have the private names.
 KNOWN = {
     "keras": "3.10 to 3.15",
     "sacrebleu": "2.4 to 2.6",
@@ -19,13 +19,13 @@ KNOWN = {
 def missing_package(
     name: str, error: Exception, extra: str = "train"
 ) -> ImportError:
-    """Builds the error that tells how to install an optional package.
+    """Build the error that tells how to install an optional package.
 
     Args:
         name: The package that could not be imported.
-        error: The error of the failed import; its text is repeated, since a
-            package may be there and still fail to load.
-        extra: The extra of this project that brings the package.
+        error: The error of the failed import; its text is repeated, because
+            an installed package may also fail to load.
+        extra: The extra of this project that installs the package.
 
     Returns:
         The error to raise.
@@ -47,11 +47,11 @@ def missing_package(
 
 @contextlib.contextmanager
 def needs(name: str, extra: str = "train") -> Iterator[None]:
-    """Tells how to install an optional package where its import fails.
+    """Tell how to install an optional package if its import fails.
 
     Args:
         name: The package that is imported.
-        extra: The extra of this project that brings the package.
+        extra: The extra of this project that installs the package.
 
     Raises:
         ImportError: As `missing_package` builds it.
@@ -77,10 +77,10 @@ def private_name(path: str, owner: Any = None, instead: str = "") -> Any:
     Args:
         path: The name, as `docs/private_apis.md` lists it.
         owner: The object that has it; the module or class in the path if None.
-        instead: A sentence on what works without it.
+        instead: A sentence on an alternative without the name.
 
     Raises:
-        ImportError: One line, where the installed version does not have it.
+        ImportError: One line, if the installed version lacks the name.
 
     Example:
         >>> private_name("keras.src.backend")  # doctest: +ELLIPSIS
@@ -92,17 +92,17 @@ def private_name(path: str, owner: Any = None, instead: str = "") -> Any:
         return getattr(owner, path.rpartition(".")[2])
     except (ImportError, AttributeError) as error:
         if isinstance(error, ImportError) and error.name in KNOWN:
-            # The package itself is not there.
+            # The package itself is missing.
             raise missing_package(error.name, error) from error
         raise missing_private_name(path, instead) from error
 
 
 def missing_private_name(path: str, instead: str = "") -> ImportError:
-    """Builds the error that tells which versions have a private name.
+    """Build the error that tells which versions have a private name.
 
     Args:
-        path: The name, from its package on.
-        instead: A sentence on what works without it.
+        path: The full name, beginning with its package.
+        instead: A sentence on an alternative without the name.
 
     Returns:
         The error to raise.
@@ -124,7 +124,7 @@ def _version(package: str) -> str:
 
 
 def _version_of_tensorflow() -> str:
-    """The minor version that is installed, which tensorflow-text must have."""
+    """Return the installed minor version, which tensorflow-text must match."""
     try:
         version = importlib.metadata.version("tensorflow")
     except importlib.metadata.PackageNotFoundError:

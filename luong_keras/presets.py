@@ -12,8 +12,8 @@ from luong_keras.config.values import with_values
 
 _PAPER = RunConfig(data=DataConfig(source_language="en", target_language="de"))
 
-# For tens of thousands of sentence pairs, in less than half of the time of
-# `small`: chosen on Multi30k.
+# For tens of thousands of sentence pairs: trains in less than half the time of
+# `small`. Chosen on Multi30k.
 _SMALL_FAST = RunConfig(
     model=ModelConfig(
         source_vocabulary_size=8000,
@@ -51,14 +51,14 @@ _SMALL_FAST = RunConfig(
     ),
     decoding=DecodingConfig(
         length_penalty=1.0,
-        # Little more than the training has: what a search costs grows with
-        # the square of the length.
+        # Slightly more than in training: the cost of a search grows with the
+        # square of the length.
         max_source_length=100,
     ),
 )
 
-# The same model, which reads so little text more often, and of what it reads
-# drops more: the better one (docs/recipes.md).
+# The same model with more epochs over the small text and more dropout. It
+# translates better (docs/recipes.md).
 _SMALL = with_values(
     _SMALL_FAST,
     {
@@ -68,8 +68,8 @@ _SMALL = with_values(
     },
 )
 
-# For hundreds to thousands of pairs: fewer weights, steps of fewer pairs, and
-# more epochs.
+# For hundreds to thousands of pairs: fewer weights, smaller batches, and more
+# epochs.
 _TINY = with_values(
     _SMALL,
     {
@@ -78,7 +78,7 @@ _TINY = with_values(
         "model.embedding_size": 128,
         "model.units": 256,
         "model.dropout": 0.2,
-        # Of fewer subwords a sentence has more.
+        # With a smaller vocabulary a sentence has more subwords.
         "data.max_length": 200,
         "decoding.max_source_length": 250,
         "training.batch_size": 32,
@@ -86,12 +86,12 @@ _TINY = with_values(
         "training.first_halved_epoch": 50,
     },
 )
-# What is larger is for `small`.
+# Texts of at least this many pairs use `small`.
 TINY_PAIRS = 10_000
-# A subword that is rarer than that is learnt from too few examples.
+# Characters of text per subword: a rarer subword has too few examples.
 _CHARACTERS_OF_A_SUBWORD = 200
 
-# For the built-in corpus: a few minutes on two cores.
+# For the built-in corpus: trains in a few minutes on two cores.
 _DEMO = RunConfig(
     model=ModelConfig(
         source_vocabulary_size=1000,
@@ -105,8 +105,8 @@ _DEMO = RunConfig(
         attention=AttentionConfig(kind="global"),
         dropout=0.0,
         output_bias=True,
-        # So small a model needs larger weights: with 0.1 its first scores
-        # are all but equal, and it finds the alignments epochs later.
+        # A model this small needs larger weights: with 0.1 its first scores
+        # are almost equal, and it learns the alignments epochs later.
         initial_range=0.25,
     ),
     data=DataConfig(
@@ -130,7 +130,7 @@ _DEMO = RunConfig(
     decoding=DecodingConfig(beam_size=5, length_penalty=1.0),
 )
 
-# The paper's model in every detail of its authors' program.
+# The paper's model with every detail of the authors' program.
 _AUTHORS = RunConfig(
     model=ModelConfig(
         attention=AttentionConfig(
@@ -164,7 +164,7 @@ _AUTHORS = RunConfig(
 
 
 def for_user_text(config: RunConfig) -> RunConfig:
-    """A preset for your own files: the languages of its text are gone.
+    """Return the preset without the languages of its text, for user text.
 
     Example:
         >>> for_user_text(PRESETS["paper"]).data.target_language is None
@@ -175,16 +175,16 @@ def for_user_text(config: RunConfig) -> RunConfig:
 
 
 def preset_for(pairs: int, characters: int) -> tuple[str, dict[str, int]]:
-    """The preset for a text of this size.
+    """Return the preset for a text of this size.
 
     Args:
-        pairs: of sentences, for training.
-        characters: of both sides.
+        pairs: number of sentence pairs for training.
+        characters: number of characters on both sides.
 
     Returns:
-        A name in `PRESETS`, and the sizes of its vocabularies where they
-        depend on the text: a subword for every 200 characters, as a small
-        text has more of them than it can teach.
+        A name in `PRESETS`, and the vocabulary sizes if they depend on the
+        text: one subword per 200 characters, because a small text cannot
+        teach more.
 
     Example:
         >>> preset_for(700, 20_000)

@@ -1,9 +1,9 @@
-"""Progress bars of long steps, and short numbers and times beside them.
+"""Progress bars of long steps, with short numbers and times.
 
-Bars are drawn on the standard error, since a command's result goes to its
-standard output. On a terminal a bar is one line, redrawn, and gone when the
-step is over; a notebook has such a line in each cell. Elsewhere, in a file or
-on a terminal without a cursor, there is a line a minute, so that a quick step
+Bars are drawn on the standard error, because a command's result goes to its
+standard output. On a terminal a bar is one line that is redrawn, and removed
+when the step ends; a notebook has such a line in each cell. In a file, or on a
+terminal without a cursor, a step writes one line per minute, so a quick step
 writes none.
 """
 
@@ -22,28 +22,28 @@ if TYPE_CHECKING:
     from rich.progress import Progress, Task
 
 Item = TypeVar("Item")
-#: A function of how much more of a step is done.
+#: A function that takes the number of further items done.
 Advance = Callable[[int], None]
 SECONDS_A_LINE = 60.0  # in a file
 _SECONDS_A_DRAWING = 0.1
-_NARROWEST = 40  # columns in which a bar says anything
-# One line is redrawn at a time: a step within another one has none.
+_NARROWEST = 40  # columns that a bar needs
+# Only one line is redrawn at a time: a step inside another one has no bar.
 _drawing = threading.Lock()
 
 
 @contextlib.contextmanager
 def progress_bar(what: str, total: int | None = None) -> Iterator[Advance]:
-    """Shows how far a step is, as long as it lasts.
+    """Show the progress of a step while it lasts.
 
-    A bar inside of another one is not shown. The function that it gives may
-    be called for every line of a corpus: most calls only add.
+    A bar inside another one is not shown. The yielded function may be called
+    for every line of a corpus: most calls only add a number.
 
     Args:
         what: the step, in a few words: `"reading the text"`.
-        total: how much there is to do; unknown when None.
+        total: the number of items to do; unknown when None.
 
     Yields:
-        A function that takes the number of further steps done.
+        A function that takes the number of further items done.
 
     Example:
         >>> with progress_bar("counting words", total=3) as advance:
@@ -82,10 +82,10 @@ def progress_bar(what: str, total: int | None = None) -> Iterator[Advance]:
 def with_bar(
     items: Iterable[Item], what: str, total: int | None = None
 ) -> Iterator[Item]:
-    """The items, with a bar that shows how many have been taken.
+    """Yield the items, with a bar that shows how many have been taken.
 
     Args:
-        items: what a loop runs over.
+        items: the items of a loop.
         what: the step, in a few words.
         total: the number of items; their `len`, if they have one, when None.
 
@@ -107,11 +107,11 @@ def with_bar(
 
 @contextlib.contextmanager
 def bar_of_lines(what: str, total: int) -> Iterator[Callable[[str], None]]:
-    """A bar for a step that tells what it has done, a line at a time.
+    """Show a bar for a step that reports its work line by line.
 
     Args:
         what: the step, in a few words.
-        total: how many lines it will tell.
+        total: the number of lines.
 
     Yields:
         A function that prints a line.
@@ -132,7 +132,7 @@ def bar_of_lines(what: str, total: int) -> Iterator[Callable[[str], None]]:
 
 @contextlib.contextmanager
 def _one_at_a_time() -> Iterator[bool]:
-    """Keeps two lines from being redrawn at once: whether there is none."""
+    """Reserve the redrawn line; yield whether it was free."""
     free = _drawing.acquire(blocking=False)
     try:
         yield free
@@ -142,15 +142,15 @@ def _one_at_a_time() -> Iterator[bool]:
 
 
 def terminal(stream: IO[str], narrowest: int = _NARROWEST) -> Console | None:
-    """The terminal behind a stream, where a line can be redrawn on it.
+    """Return the terminal of a stream, if a line can be redrawn on it.
 
     Args:
-        stream: such as `sys.stdout`.
-        narrowest: the columns that it must have.
+        stream: a stream such as `sys.stdout`.
+        narrowest: the least number of columns.
 
     Returns:
-        None for a file, a terminal without a cursor (`TERM=dumb`), a notebook
-        or a narrow one.
+        The terminal; None for a file, a notebook, a narrow terminal or one
+        without a cursor (`TERM=dumb`).
 
     Example:
         >>> import io
@@ -158,7 +158,7 @@ def terminal(stream: IO[str], narrowest: int = _NARROWEST) -> Console | None:
     """
     from rich.console import Console
 
-    # Not what Rich says: FORCE_COLOR makes a terminal of every file for it.
+    # Rich is not asked: with FORCE_COLOR it takes every file for a terminal.
     if _is_notebook(stream) or not stream.isatty():
         return None
     console = Console(file=stream, force_jupyter=False)
@@ -169,14 +169,14 @@ def terminal(stream: IO[str], narrowest: int = _NARROWEST) -> Console | None:
 
 @contextlib.contextmanager
 def live_line(console: Console, line: Callable[[], str]) -> Iterator[None]:
-    """Draws a line four times a second, as long as it lasts.
+    """Draw a line four times a second while the context lasts.
 
-    What is printed meanwhile comes above it. Where there is a bar already,
-    nothing is drawn.
+    Text printed meanwhile appears above the line. Nothing is drawn if a bar
+    is shown already.
 
     Args:
-        console: what `terminal` gives.
-        line: says what stands there now; called from another thread.
+        console: the result of `terminal`.
+        line: function that returns the current text, called from a thread.
     """
     from rich.live import Live
     from rich.text import Text
@@ -201,7 +201,7 @@ def live_line(console: Console, line: Callable[[], str]) -> Iterator[None]:
 
 
 def _keep_cursor(console: Console) -> None:
-    """Shows the cursor that Rich hides: who is killed cannot put it back."""
+    """Show the cursor that Rich hides: a killed process cannot restore it."""
     console.show_cursor(True)
 
 
@@ -211,7 +211,7 @@ def _progress(console: Console) -> Progress:
     from rich.text import Text
 
     class Done(ProgressColumn):
-        """The finished part and the remaining time."""
+        """Column with the finished part and the remaining time."""
 
         def render(self, task: Task) -> Text:
             parts = []
@@ -237,8 +237,8 @@ def _progress(console: Console) -> Progress:
         expand=True,
         transient=True,
         refresh_per_second=4,
-        # What is printed meanwhile comes above the bar; into a file it goes
-        # as it is.
+        # Text printed meanwhile appears above the bar; in a file it is
+        # unchanged.
         redirect_stdout=sys.stdout.isatty(),
     )
 
@@ -246,7 +246,7 @@ def _progress(console: Console) -> Progress:
 def _lines(
     what: str, total: int | None, seconds: float, show: Callable[[str], object]
 ) -> Advance:
-    """Shows the progress of a step as text, not more often than given."""
+    """Return a function to show progress as text, at most every `seconds`."""
     done, due = 0, time.monotonic() + seconds
 
     def advance(count: int) -> None:
@@ -265,15 +265,15 @@ def _is_notebook(stream: IO[str]) -> bool:
     return type(stream).__module__.startswith("ipykernel")
 
 
-# The line of the cell that runs, under its number.
+# Number of the running cell -> its line.
 _cell_lines: dict[int, Any] = {}
 
 
 def notebook_line() -> Callable[[str], object] | None:
-    """The progress line of the cell that runs.
+    """Return the function that writes the progress line of the running cell.
 
     Returns:
-        A function that sets its text, "" for none; None outside of a notebook.
+        A function that takes the text, "" for none; None outside a notebook.
 
     Example:
         >>> notebook_line()
@@ -294,7 +294,7 @@ def notebook_line() -> Callable[[str], object] | None:
 
 
 def rounded(count: float) -> str:
-    """A large number in three digits.
+    """Return a large number in three digits.
 
     Example:
         >>> [rounded(count) for count in (7, 999, 1234, 12_345, 4_500_000)]
@@ -308,7 +308,7 @@ def rounded(count: float) -> str:
 
 
 def clock(seconds: float) -> str:
-    """A duration in at most six characters.
+    """Return a duration in at most six characters.
 
     Example:
         >>> [clock(seconds) for seconds in (7, 75, 3 * 3600 + 61, 1e5, 1e6)]

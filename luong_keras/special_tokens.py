@@ -1,4 +1,4 @@
-"""The four ids that every vocabulary starts with.
+"""The four special tokens at the beginning of every vocabulary.
 
 A vocabulary's size counts these tokens. The source sentence gets neither
 `BOS` nor `EOS`; the decoder reads `BOS, y_1, ..., y_n` and predicts

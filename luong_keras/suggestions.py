@@ -3,17 +3,17 @@
 import difflib
 from collections.abc import Iterable
 
-# Less alike, and most hints are of something else.
+# With a lower cutoff most hints would be wrong.
 _CUTOFF = 0.75
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """The question for the end of a message, or nothing.
+    """Return a question for the end of a message, or an empty string.
 
     Args:
-        name: what was given.
-        names: what there is; of several parts, as `model.units`, the last one
-            may be meant.
+        name: the unknown name.
+        names: the known names; those of several parts, such as `model.units`,
+            are also compared by their last part.
 
     Example:
         >>> did_you_mean("trian", ["train", "translate"])

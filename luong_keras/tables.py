@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 
 def counted(number: int, singular: str, plural: str = "") -> str:
-    """Returns a number with its noun.
+    """Return a number with its noun.
 
     Args:
-        number: how many there are.
-        singular: the noun of one.
-        plural: that of several; the singular with an s by default.
+        number: the number of things.
+        singular: the noun for one thing.
+        plural: the noun for several; the singular with an s by default.
 
     Example:
         >>> counted(1, "batch", "batches"), counted(2000, "pair")
@@ -23,10 +23,10 @@ def counted(number: int, singular: str, plural: str = "") -> str:
 
 
 def text_table(rows: Sequence[Sequence[str]]) -> str:
-    """Returns rows as lines, the columns under each other.
+    """Return rows as lines with aligned columns.
 
     Args:
-        rows: cells, as many in each row.
+        rows: lists of cells, equally many in each row.
 
     Example:
         >>> print(text_table([("weights", "BLEU"), ("best", "41.0")]))
@@ -40,10 +40,10 @@ def text_table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def html_table(rows: Sequence[Sequence[str]]) -> str:
-    """Returns rows as a table of HTML, for a notebook.
+    """Return rows as an HTML table, for a notebook.
 
     Args:
-        rows: cells, as many in each row.
+        rows: lists of cells, equally many in each row.
 
     Example:
         >>> html_table([("a < b", "1")])

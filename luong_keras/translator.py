@@ -32,23 +32,23 @@ from luong_keras.training.run_folder import RunFolder
 class Translator(TextTranslator):
     """A trained model, or several, with tokenizers and a search.
 
-    `translate`, `nbest`, `score`, `alignments` and `links` are those of
-    `TextTranslator`; `fit` makes one of sentence pairs, `from_run` one of the
-    folder of a run, and `export` writes it for a server.
+    `translate`, `nbest`, `score`, `alignments` and `links` are inherited from
+    `TextTranslator`. `fit` trains a translator on sentence pairs, `from_run`
+    loads one from a run folder, and `export` writes it for a server.
 
     Args:
-        translation_model: the trained `TranslationModel`, or several of the
-            same vocabularies: an ensemble.
-        source_tokenizer: of the source language.
-        target_tokenizer: of the target language.
+        translation_model: the trained `TranslationModel`, or several with the
+            same vocabularies, an ensemble.
+        source_tokenizer: the tokenizer of the source language.
+        target_tokenizer: the tokenizer of the target language.
         decoding: the settings of the search.
-        source_preprocessor, target_preprocessor: what prepared the text of
-            the training, as in `TextTranslator`.
-        strategy: what chooses the words, as in `TextTranslator`.
-        scorers: what else changes the ranks, as in `TextTranslator`.
+        source_preprocessor, target_preprocessor: the preprocessors of the
+            training text, as in `TextTranslator`.
+        strategy: the decoding strategy, as in `TextTranslator`.
+        scorers: additional scorers, as in `TextTranslator`.
     """
 
-    # The run that an export keeps the settings of, for fine-tuning.
+    # The run whose settings an export keeps, for fine-tuning.
     _run: str | Path | None = None
 
     @classmethod
@@ -62,35 +62,35 @@ class Translator(TextTranslator):
         strategy: DecodingStrategy | None = None,
         scorers: Sequence[Scorer] = (),
     ) -> Translator:
-        """The translator that a training run has made.
+        """Load the translator of a training run.
 
         Args:
-            run_folder: the folder of the run, or those of several runs with
-                the same vocabularies, which translate together.
-            weights: `"best"`, `"last"`, `"average"` or an
-                epoch such as `"epoch-7"`, of which the run has a file; what
-                it scored and exported, `training.final_weights`, when None.
-            decoding: the search; that of the first run when None.
-            precision: of the computation, as `ModelConfig.precision`; that
-                of the run when None. `"mixed_bfloat16"` translates batches
-                faster where the processor multiplies bfloat16, with scores
-                of two or three digits and, now and then, another word. A
-                greedy search of single sentences is slower: every call
-                rounds the weights. `"auto"` times a product in either and
-                takes the faster.
-            fold_embedding: whether to keep the product of the target
-                embedding and the decoder's input weights, a few percent
-                faster, for V rows of 4 U numbers more, 16,000 of 2,048 in a
-                decoder of 512 units. Weights that are loaded later need
+            run_folder: the folder of the run, or the folders of several runs
+                with the same vocabularies, which form an ensemble.
+            weights: `"best"`, `"last"`, `"average"` or an epoch such as
+                `"epoch-7"` whose file the run has. When None, the weights
+                that it scored and exported, `training.final_weights`.
+            decoding: the search settings; those of the first run when None.
+            precision: precision of the computation, as
+                `ModelConfig.precision`; that of the run when None.
+                `"mixed_bfloat16"` translates batches faster if the processor
+                multiplies bfloat16; scores have two or three digits, and
+                occasionally a word differs. A greedy search of single
+                sentences is slower, because each call rounds the weights.
+                `"auto"` times a product in both and takes the faster.
+            fold_embedding: whether to store the product of the target
+                embedding and the decoder's input weights. Translation is a
+                few percent faster, for V more rows of 4 U numbers: 16,000 of
+                2,048 in a decoder of 512 units. After loading weights, call
                 `translation_model.fold_embedding()` again.
-            strategy: what chooses the words, as `TextTranslator` takes it; an
-                export has it too.
-            scorers: what else changes the ranks, likewise.
+            strategy: the decoding strategy, as in `TextTranslator`; an export
+                has it too.
+            scorers: additional scorers, likewise.
 
         Raises:
-            FileNotFoundError: where a run or its weights are missing.
-            ValueError: where the vocabularies of runs differ, or their text
-                was not prepared alike, or for weights of another name.
+            FileNotFoundError: if a run or its weights are missing.
+            ValueError: if the vocabularies or the preprocessing of runs
+                differ, or for an unknown name of weights.
         """
         parts = load_run(run_folder, weights, decoding, precision)
         translator = cls(*parts, strategy=strategy, scorers=scorers)
@@ -115,59 +115,59 @@ class Translator(TextTranslator):
         train_only: bool = False,
         **settings: Any,
     ) -> Translator:
-        """Trains a translator on sentence pairs, in a folder of its own.
+        """Train a translator on sentence pairs, in a run folder.
 
         The run is that of `luong-keras train`: it is scored on the test
-        pairs and exported, and the same call continues with one that was
-        interrupted, or, with more `epochs`, with one that is finished.
+        pairs and exported. The same call continues an interrupted run or,
+        with more `epochs`, a finished one.
 
         Args:
-            pairs: (source, target) strings, in a list or an iterator; or
-                records with named fields, a `pandas.DataFrame`, a
+            pairs: list or iterator of (source, target) strings; or records
+                with named fields, a `pandas.DataFrame`, a
                 `datasets.Dataset` or a `tf.data.Dataset`; or the path of a
                 file of both sides, `.tsv`, `.csv`, `.jsonl` or `.tmx`; or the
                 paths of a source and a target file; each plain or
                 compressed (`.gz`, `.xz`, `.zst`, `.bz2`). Or a list of
-                several of these, with `**{"data.weights": (3, 1)}` where
-                some are to come more often. Columns are guessed, and the
-                guess is printed, unless they are named by
+                several of these, with `**{"data.weights": (3, 1)}` to read
+                some more often. Columns are guessed, and the guess is
+                printed, unless they are named by
                 `**{"data.columns": ("english", "german")}`.
-            preset: the settings to begin with, a name in `PRESETS`. When
-                None, those of the run where it has begun; otherwise `tiny`
-                for fewer than 10,000 pairs, and `small`.
+            preset: the initial settings, a name in `PRESETS`. When None, the
+                settings of the run if it has begun; otherwise `tiny` for
+                fewer than 10,000 pairs, else `small`.
             run_dir: the folder of the run.
-            validation: the pairs that the best epoch is chosen by, in the
-                same forms. When None, 2 % of `pairs` are held out for it, at
-                most 1,000, chosen by a hash of each pair; where that is
-                fewer, 100, but no more than 10 %.
+            validation: the pairs that decide the best epoch, in the same
+                forms. When None, 2 % of `pairs`, chosen by a hash of each
+                pair, are held out: at most 1,000, at least 100, but no more
+                than 10 %.
             test: the pairs to score; held out likewise when None.
-            callbacks: further ones of Keras, such as those of a tracker of
-                experiments (docs/watching.md). They see the logs of an epoch
-                with the validation score (such as `val_bleu`), the learning
-                rate and the speed in them. One that has `get_state` and
-                `set_state` has its state saved with the run.
-            train_only: whether to leave out the scores of the test pairs and
-                the export, until a call without it.
+            callbacks: additional Keras callbacks, such as those of an
+                experiment tracker (docs/watching.md). They see the logs of an
+                epoch with the validation score (such as `val_bleu`), the
+                learning rate and the speed. The state of a callback with
+                `get_state` and `set_state` is saved with the run.
+            train_only: whether to omit the scores of the test pairs and the
+                export, until a call without it.
             **settings: other settings: `epochs`, `batch_size`,
                 `learning_rate`, `units` and the like by the names of the
                 flags of `luong-keras train`, any other by its full name, as
                 in `**{"model.attention.kind": "global"}`, or by its section,
                 as in `model={"attention": {"kind": "global"}}`.
                 `init_from="runs/base"` begins with the weights of that run
-                or export (docs/fine_tuning.md). `metric` chooses the best
-                epoch: a name, or one of your own, a function of
+                or export (docs/fine_tuning.md). `metric` decides the best
+                epoch: a name, a user-defined function of
                 (translations, references) or a
                 `luong_keras.evaluation.Metric`.
 
         Returns:
-            The translator of the best epoch, or of what
+            The translator of the best epoch, or of the weights that
                 `training.final_weights` names.
 
         Raises:
-            ValueError: for wrong settings or text, or where `run_dir` has a
-                run of others.
-            InterruptedError: where a signal stopped the training.
-            KeyboardInterrupt: where Ctrl-C did, which is saved as well.
+            ValueError: for wrong settings or text, or if `run_dir` has a run
+                with other settings or text.
+            InterruptedError: if a signal stopped the training.
+            KeyboardInterrupt: if Ctrl-C stopped it; the run is saved as well.
 
         Example:
             >>> pairs = [("a cat", "eine Katze"), ("a dog", "ein Hund")]
@@ -179,7 +179,7 @@ class Translator(TextTranslator):
                 f"Expected: a preset, one of {', '.join(PRESETS)}. Received: "
                 f"preset={preset!r}."
             )
-        # Checked with the text: what is given of it may need the rest.
+        # Combinations of settings are checked with the settings of the text.
         for name in ("metric", "training.metric"):
             if name in settings and not isinstance(settings[name], str):
                 settings[name] = register_metric(settings[name])
@@ -218,16 +218,16 @@ class Translator(TextTranslator):
         say: Callable[[str], None] | None = None,
         limits: ServingLimits | None = None,
     ) -> Path:
-        """Writes a SavedModel for TensorFlow Serving; `export_saved_model`.
+        """Write a SavedModel for TensorFlow Serving (`export_saved_model`).
 
-        One that is made of a run can be the parent of another one
+        The export of a run can be the parent of another run
         (docs/fine_tuning.md).
 
         Args:
-            folder: where; its name is the version, a number.
+            folder: the folder to write; its name is the version, a number.
             weights_dtype: `"bfloat16"` or `"float16"` for rounded weights.
-            say: called with a line for every check, for example `print`.
-            limits: what one batch of the server may ask for.
+            say: function called with one line per check, such as `print`.
+            limits: the limits of one batch of the server.
 
         Returns:
             The folder.

@@ -1,4 +1,4 @@
-"""Reports of lines that were cut, or whose translations were."""
+"""Reports of lines that were cut, or whose translations were cut."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _SHOWN = 10
 
 
 class TruncationWarning(UserWarning):
-    """A sentence, or its translation, was cut, or a phrase was left out.
+    """Warning of a cut sentence, a cut translation or an omitted phrase.
 
     Args:
         message: the text of the warning.
-        places: the lines that it is about.
+        places: the lines that the warning reports.
     """
 
     def __init__(
@@ -28,17 +28,18 @@ class TruncationWarning(UserWarning):
 
 
 class TruncatedPlaces:
-    """Counts the lines that were cut, and keeps the first places.
+    """Counter of the lines that were cut, with the first places.
 
     Args:
-        limit: how long they may be, in words; that of a server, which does
-            not tell lines from translations, when None.
-        of_pairs: whether they are pairs of which both sides are given.
+        limit: the maximum length of a line, as text; None for the limit of a
+            server, which does not tell cut lines from cut translations.
+        of_pairs: whether the lines are pairs of a source and a target.
 
     Attributes:
-        count: lines that were cut.
-        first: places of the first of them.
-        unfinished: lines whose translation was cut at its maximum length.
+        count: number of lines that were cut.
+        first: list of the places of the first of these lines.
+        unfinished: number of lines whose translation was cut at its maximum
+            length.
 
     Example:
         >>> places = TruncatedPlaces()
@@ -62,18 +63,18 @@ class TruncatedPlaces:
     def add(
         self, place: int, truncated: bool, unfinished: bool = False
     ) -> None:
-        """Takes note of a line."""
+        """Count a line."""
         self.count += truncated
         self.unfinished += unfinished
         if truncated and len(self.first) < _SHOWN:
             self.first.append(place)
 
     def extend(self, places: TruncatedPlaces, part: Sequence[int]) -> None:
-        """Takes note of the lines of a part.
+        """Count the lines of a part.
 
         Args:
-            places: those of the part, from its beginning.
-            part: where the lines of the part stand.
+            places: the cut lines, with places in the part.
+            part: the places of the part's lines in the whole.
         """
         self.limit, self.of_pairs = places.limit, places.of_pairs
         self.count += places.count
@@ -82,7 +83,7 @@ class TruncatedPlaces:
         self.first = sorted(self.first + found)[:_SHOWN]
 
     def message(self) -> str:
-        """The report, in one line."""
+        """Return the report in one line."""
         if self.of_pairs:
             return (
                 f"{counted(self.count, 'pair')} (place {self._places()}) "
@@ -118,10 +119,10 @@ class TruncatedPlaces:
         )
 
     def warn(self, stacklevel: int) -> None:
-        """Warns once, if there is one.
+        """Warn once, if anything was cut.
 
         Args:
-            stacklevel: 1 is the line that calls this.
+            stacklevel: 1 is the line that calls this method.
         """
         if self.any:
             warnings.warn(
@@ -131,12 +132,12 @@ class TruncatedPlaces:
 
 
 class TruncationInParts(warnings.catch_warnings):
-    """Collects the truncations of all parts, for one warning.
+    """Context that collects the truncations of all parts for one warning.
 
     Attributes:
-        part: where the lines of the next part stand; to be set before each
-            one, where there are several.
-        places: of all parts.
+        part: the places of the next part's lines in the whole; set it before
+            each part of several.
+        places: the cut lines of all parts.
 
     Example:
         >>> with TruncationInParts() as caught:
@@ -168,11 +169,11 @@ class TruncationInParts(warnings.catch_warnings):
 
 
 def cut_pairs(scored: Iterable[Any]) -> TruncatedPlaces:
-    """The pairs that were cut before they were scored.
+    """Return the pairs that were cut before they were scored.
 
     Args:
-        scored: scored translations in their order; `truncated` of each tells
-            whether one of the two texts was cut.
+        scored: scored translations in their order; the `truncated` of each is
+            True if one of its two texts was cut.
 
     Example:
         >>> from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""TensorFlow, or the error that says how to install it."""
+"""TensorFlow, or an error that tells how to install it."""
 
 from luong_keras.missing_package import needs
 

@@ -1,4 +1,4 @@
-"""The Keras layers: attention, input-feeding cells and their drivers."""
+"""Keras layers: attention, encoders, decoders, their cells and losses."""
 
 from luong_keras.layers.attention.bahdanau_attention import BahdanauAttention
 from luong_keras.layers.attention.local_attention import LocalAttention

@@ -1,7 +1,7 @@
 """Checks of the arguments of layers.
 
-All looks at shapes and types alone, so it costs nothing in a compiled
-function and works for symbolic tensors.
+Of tensors only shapes and types are read, so the checks cost nothing in a
+compiled function and work for symbolic tensors.
 """
 
 import numbers
@@ -12,7 +12,7 @@ from keras import backend
 from luong_keras.ops.masking import may_be_equal
 
 _FORMS = {2: "(B, U)", 3: "(B, T, E)"}
-# The paper's names of `alignment`, where they came for it.
+# Hints for the paper's names of `alignment`.
 _PAPER = {
     "local-m": " The paper's local-m is 'monotonic'.",
     "local-p": " The paper's local-p is 'predictive'.",
@@ -20,9 +20,9 @@ _PAPER = {
 
 
 def check_numbers(least=1, optional=False, **given):
-    """Raises unless every argument is an integer from `least` on.
+    """Check that every argument is an integer of at least `least`.
 
-    `optional` allows None, too.
+    `optional` also allows None.
     """
     for name, number in given.items():
         if number is None and optional:
@@ -36,7 +36,7 @@ def check_numbers(least=1, optional=False, **given):
 
 
 def check_share(**given):
-    """Raises unless every argument is a share, from 0 to less than 1."""
+    """Check that every argument is a share, from 0 to less than 1."""
     for name, share in given.items():
         if not isinstance(share, numbers.Real) or not 0 <= share < 1:
             raise ValueError(
@@ -46,7 +46,7 @@ def check_share(**given):
 
 
 def check_limits(**given):
-    """Raises unless every argument is a positive number, or None."""
+    """Check that every argument is a positive number or None."""
     for name, limit in given.items():
         if limit is not None and (
             not isinstance(limit, numbers.Real) or limit <= 0
@@ -58,7 +58,7 @@ def check_limits(**given):
 
 
 def check_choice(choices, **given):
-    """Raises unless every argument is one of `choices`."""
+    """Check that every argument is one of `choices`."""
     for name, value in given.items():
         if value not in choices:
             raise ValueError(
@@ -68,13 +68,13 @@ def check_choice(choices, **given):
 
 
 def check_mask(name, mask, of, x):
-    """Raises unless a mask (B, L) fits what it masks, `x` (B, L, ...).
+    """Check that a mask (B, L) fits `x` (B, L, ...), which it masks.
 
     Args:
-        name: of the mask.
-        mask: boolean; None is no mask.
-        of: the name of what it masks.
-        x: a tensor.
+        name: the name of the mask.
+        mask: boolean tensor, or None for no mask.
+        of: the name of the masked tensor.
+        x: the masked tensor.
     """
     if mask is None:
         return
@@ -100,9 +100,9 @@ def check_mask(name, mask, of, x):
 
 
 def check_floats(name, x, ranks=None):
-    """Raises where ids are given in place of vectors.
+    """Check that a tensor holds vectors of floats, not ids.
 
-    `ranks`: those that the tensor may have; any where None.
+    `ranks`: the allowed ranks of the tensor; None allows any.
     """
     if not hasattr(x, "shape"):
         raise ValueError(
@@ -126,9 +126,9 @@ def check_floats(name, x, ranks=None):
 
 
 def check_states(name, states, widths, rows):
-    """Raises unless there is a list of states (*rows, width) each.
+    """Check that `states` is a list of tensors (*rows, width).
 
-    The last, the attentional vector, may be left out.
+    The last one, the attentional vector, may be left out.
     """
     count = len(widths)
     if not isinstance(states, (list, tuple)) or not (
@@ -156,7 +156,7 @@ def check_states(name, states, widths, rows):
 
 
 def counts_steps(attention):
-    """Whether attention depends on the decoder step, as local-m does."""
+    """Test whether attention depends on the decoder step, as local-m does."""
     return (
         attention is not None
         and attention.uses_position
@@ -165,7 +165,7 @@ def counts_steps(attention):
 
 
 def check_single_step(query):
-    """Raises for one query (B, U), whose decoder step is not given."""
+    """Check that a query without a position is not a single step (B, U)."""
     if len(query.shape) == 2:
         raise ValueError(
             "Monotonic alignment needs to know the decoder step t of a "
@@ -176,7 +176,7 @@ def check_single_step(query):
 
 
 def check_step(name, step, inputs):
-    """Raises unless a decoder step is an integer, () or one a sentence."""
+    """Check that a decoder step is an integer, () or one per sentence."""
     check_steps(name, step)
     shape = tuple(getattr(step, "shape", ()))
     if shape and not may_be_equal(shape, tuple(inputs.shape[:1])):
@@ -188,7 +188,7 @@ def check_step(name, step, inputs):
 
 
 def check_steps(name, steps):
-    """Raises unless decoder steps are integers, those that are known from 0."""
+    """Check that decoder steps are integers and, if known, not negative."""
     if isinstance(steps, numbers.Integral):
         check_numbers(least=0, **{name: steps})
         return
@@ -203,7 +203,7 @@ def check_steps(name, steps):
 
 
 def check_same_batch(**tensors):
-    """Raises where the batch sizes differ; None is left out."""
+    """Check that the batch sizes are equal; None is left out."""
     sizes = {name: x.shape[0] for name, x in tensors.items() if x is not None}
     known = {size for size in sizes.values() if size is not None}
     if len(known) > 1:
@@ -215,7 +215,7 @@ def check_same_batch(**tensors):
 
 
 def check_call(layer, query, value, query_mask, value_mask, keys, position):
-    """Raises where the arguments of an attention layer do not fit."""
+    """Check that the arguments of an attention layer fit together."""
     check_floats("query", query)
     check_floats("value", value)
     if len(query.shape) not in (2, 3) or len(value.shape) != 3:

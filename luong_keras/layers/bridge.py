@@ -1,4 +1,4 @@
-"""From the encoder's last states to the decoder's first ones."""
+"""Layer between the encoder's last and the decoder's initial states."""
 
 import keras
 
@@ -16,25 +16,25 @@ from luong_keras.layers.checked_layer import (
 
 @keras.saving.register_keras_serializable(package="luong_keras")
 class Bridge(CheckedLayer):
-    """Learned initial states: tanh(W s + b) for every state.
+    """Learned initial states of the decoder: tanh(W s + b) for each state.
 
-    The paper hands the last states over unchanged, which needs equal stacks;
-    where heights or widths differ, every decoder layer starts from a learned
-    projection of the encoder's highest layer (Bahdanau et al. 2015,
+    The paper passes the last states on unchanged, which requires equal
+    stacks. If heights or widths differ, each decoder layer starts from a
+    learned projection of the encoder's highest layer (Bahdanau et al. 2015,
     appendix A.2.2).
 
     Args:
         units: U, the decoder's width.
-        num_states: how many states the decoder's layers have together.
+        num_states: total number of states of the decoder's layers.
         kernel_initializer: initializer of the matrices.
         name, dtype, trainable: as in every Keras layer.
 
     Call arguments:
-        states: the last states of the encoder's highest layer, a list of
-            (B, M); they take turns, so that carries come from carries.
+        states: list of (B, M), the last states of the encoder's highest
+            layer, used in turn, so that carries are made from carries.
 
     Output:
-        a list of `num_states` tensors (B, U).
+        list of `num_states` tensors (B, U).
 
     Example:
 
@@ -59,7 +59,7 @@ class Bridge(CheckedLayer):
         self.units = units
         self.num_states = num_states
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        # One attribute a layer: `tf.train.Checkpoint` writes none of a list.
+        # One attribute per layer: `tf.train.Checkpoint` skips lists.
         for i in range(num_states):
             projection = _Projection(
                 units,
@@ -72,7 +72,7 @@ class Bridge(CheckedLayer):
 
     @property
     def projections(self):
-        """The dense layers, one a state."""
+        """Dense layers, one per state."""
         return [
             getattr(self, f"projection_{i}") for i in range(self.num_states)
         ]
@@ -117,7 +117,7 @@ class Bridge(CheckedLayer):
 
 
 class _Projection(keras.layers.Dense):
-    """A dense layer that `quantize` leaves in floats, as all subclasses.
+    """Dense layer that `quantize` leaves in floats, like all subclasses.
 
-    A bridge made from its configuration could not read the codes.
+    A bridge made from its configuration could not read quantised weights.
     """

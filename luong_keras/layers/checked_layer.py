@@ -9,7 +9,7 @@ from keras import tree
 from luong_keras.ops.backends import check_float64
 from luong_keras.ops.masking import may_be_equal
 
-# Arguments that hold several tensors; all others are one.
+# Arguments that hold several tensors; all others are single tensors.
 STRUCTURES = ("states", "initial_state", "dropout_masks")
 _CONSTRUCTOR = (
     "Decoders have it in their constructor. An `Encoder` always returns the "
@@ -121,12 +121,12 @@ FORMAT = 2
 
 
 class CheckedLayer(keras.layers.Layer):
-    """A Keras layer that refuses wrong arguments before it is built.
+    """Keras layer that refuses wrong arguments before it is built.
 
-    Argument names of other libraries, float64 where the backend rounds it, and
-    ragged, sparse or nested values in place of a tensor, raise a `ValueError`.
-    A subclass checks the rest in `_check_call`, which receives the arguments
-    of a call by name. A variable is replaced by its value.
+    Argument names of other libraries, float64 if the backend rounds it, and
+    ragged, sparse or nested values instead of a tensor raise a `ValueError`.
+    Subclasses check the rest in `_check_call`, which receives the arguments of
+    a call by name. Variables are replaced by their values.
     """
 
     def __new__(cls, *args, **kwargs):
@@ -143,7 +143,7 @@ class CheckedLayer(keras.layers.Layer):
         try:
             given = _parameters(type(self).call).bind(self, *args, **kwargs)
         except TypeError:
-            # Keras says what is missing or unknown.
+            # Keras reports the missing or unknown argument.
             return super().__call__(*args, **kwargs)
         given = dict(list(given.arguments.items())[1:])
         for name, value in given.items():
@@ -153,16 +153,16 @@ class CheckedLayer(keras.layers.Layer):
         return super().__call__(*args, **kwargs)
 
     def _check_call(self, **arguments):
-        """Raises where the arguments of a call do not fit together."""
+        """Check that the arguments of a call fit together."""
 
     def _check_widths(self, **arguments):
-        """Raises for other widths than those that the layer was built for.
+        """Check that widths are those for which the layer was built.
 
-        The arguments of a call, in their order.
+        It receives the arguments of a call in their order.
         """
         built = self.get_build_config() or {}
         shapes = built.get("shapes_dict")
-        if shapes is None:  # one shape, that of the first argument
+        if shapes is None:  # only the shape of the first argument
             shapes = {
                 f"{next(iter(arguments))}_shape": built.get("input_shape")
             }
@@ -171,9 +171,9 @@ class CheckedLayer(keras.layers.Layer):
 
 
 def _read(x):
-    """The value of a variable, or the argument itself."""
+    """Return the value of a variable, or the argument itself."""
     x = x.value if isinstance(x, keras.Variable) else x
-    # TensorFlow's, which `ops` takes for a tensor.
+    # TensorFlow variables, which `ops` takes for tensors.
     return x.read_value() if hasattr(x, "read_value") else x
 
 
@@ -183,7 +183,7 @@ def _parameters(function):
 
 
 def _refuse_foreign(kind, function, given):
-    """Raises for argument names of other libraries."""
+    """Refuse argument names of other libraries."""
     parameters = _parameters(function).parameters
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         return
@@ -196,7 +196,7 @@ def _refuse_foreign(kind, function, given):
 
 
 def _check_width(name, value, built):
-    """Raises unless a tensor's last axis is that of the shape `built`."""
+    """Check that a tensor's last axis is that of the shape `built`."""
     if value is None or not built:
         return
     if isinstance(value, (list, tuple)):
@@ -211,7 +211,7 @@ def _check_width(name, value, built):
 
 
 def _check_tensors(name, value):
-    """Raises unless a value is one dense tensor."""
+    """Check that a value is one dense tensor."""
     if isinstance(value, (list, tuple, dict)):
         if name not in STRUCTURES:
             raise ValueError(
@@ -260,20 +260,20 @@ def note_format(store):
     """Write the format number into a layer's part of a weights file.
 
     Args:
-        store: what `save_own_variables` receives.
+        store: the argument of `save_own_variables`.
     """
     store["format"] = FORMAT
 
 
 def check_format(layer, store):
-    """Raise unless a layer's part of a weights file has this format number.
+    """Check that a layer's part of a weights file has this format number.
 
     Args:
         layer: the layer that reads the file.
-        store: what `load_own_variables` receives.
+        store: the argument of `load_own_variables`.
 
     Raises:
-        ValueError: if the number is missing or another one.
+        ValueError: if the number is missing or differs.
     """
     found = int(store["format"][()]) if "format" in set(store.keys()) else 1
     if found != FORMAT:

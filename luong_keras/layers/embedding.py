@@ -1,4 +1,4 @@
-"""The embedding of words."""
+"""Word embedding."""
 
 import keras
 from keras import ops
@@ -10,8 +10,8 @@ from luong_keras.ops.backends import rows
 class Embedding(keras.layers.Embedding):
     """`keras.layers.Embedding` that reads only the rows of its words.
 
-    That of Keras reads the whole table (see `ops.backends`), and in mixed
-    precision rounds it all. Arguments, results and saved weights are the
+    The Keras layer reads the whole table (see `ops.backends`), and in mixed
+    precision rounds all of it. Arguments, results and saved weights are the
     same for dense ids from 0 to V - 1; other ids fail on TensorFlow.
 
     Example:
@@ -32,15 +32,15 @@ class Embedding(keras.layers.Embedding):
         return ops.cast(found, self.compute_dtype)
 
     def quantize(self, *args, **kwargs):
-        # Keras refuses it in subclasses, which may compute something else.
+        # Keras refuses to quantise subclasses, which may compute otherwise.
         return super().quantize(*args, **{**kwargs, "type_check": False})
 
 
 def embedding_table(embedding, words=None):
-    """The vectors (V, E) that a `keras.layers.Embedding` has for its words.
+    """Return the word vectors (V, E) of a `keras.layers.Embedding`.
 
-    Its attribute `embeddings` holds codes once it is quantized. With `words`
-    (...), int, the vectors of these ids alone, (..., E).
+    With integer `words` (...), return only the vectors of these ids, (..., E).
+    The attribute `embeddings` of a quantised layer holds codes instead.
     """
     if embedding.quantization_mode is not None:
         if words is None:

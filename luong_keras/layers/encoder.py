@@ -35,33 +35,34 @@ _RECURRENCES = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}
 
 @keras.saving.register_keras_serializable(package="luong_keras")
 class Encoder(CheckedLayer):
-    """Reads a padded sequence and returns its memory and last states.
+    """Recurrent layers that turn a padded sequence into memory and states.
 
-    Stacked `keras.layers.LSTM` or `GRU` (section 3 of Luong et al. 2015),
-    fused by cuDNN in training on a GPU; with `cell_clip` or `gradient_clip`,
-    which those do not have, an `AttentionRNN` without a memory. Padding may
-    stand on either side: each direction reads a sentence from its first or last
-    word, and the last states are those after its other end. A False inside a
-    sentence is stepped over. In training on a GPU with TensorFlow, cuDNN reads
-    right-padded sentences alone, and Keras refuses others.
+    The stacked layers are `keras.layers.LSTM` or `GRU` (section 3 of Luong et
+    al. 2015), which cuDNN can fuse in training on a GPU. With `cell_clip` or
+    `gradient_clip`, which Keras lacks, they are an `AttentionRNN` without a
+    memory. Padding may be on either side: each direction reads a sentence from
+    its first or last word to the other end, which gives the last states. A
+    False inside a sentence is skipped. In training on a GPU with TensorFlow,
+    cuDNN reads only right-padded sentences, and Keras refuses others.
 
     Args:
         units: M, width of the memory; a bidirectional encoder gives half of
             it to each direction.
-        num_layers: height of the stack.
+        num_layers: number of stacked layers.
         recurrence: `"lstm"` or `"gru"`.
         bidirectional: whether every layer reads both ways (Bahdanau et al.
             2015).
         reverse: whether the words of each sentence are read from the last to
             the first (section 4.1). Padding stays where it is and the
-            memory comes back in natural order; the last states are those
+            memory is returned in natural order; the last states are those
             after the first word.
-        dropout: share dropped of the input of each layer, in training.
+        dropout: share of each layer's input dropped in training.
         dropout_style: as in `AttentionRNN`; `"zaremba"` also drops the memory.
         use_bias: whether the gates have biases.
         cell_clip: as in `InputFeedingLSTMCell`; LSTM only.
         gradient_clip: as in `InputFeedingLSTMCell`; LSTM only.
-        kernel_initializer: of all kernels; Keras' own when None.
+        kernel_initializer: initializer of all kernels; Keras' defaults when
+            None.
         seed: seed of the dropout.
         name, dtype, trainable: as in every Keras layer.
 
@@ -69,11 +70,11 @@ class Encoder(CheckedLayer):
         inputs: embedded words or float features, (B, S, F).
         mask: boolean (B, S), True = real.
         training: whether dropout applies.
-        dropout_masks: dict of masks in place of drawn ones, already divided
-            by the share kept, time first, in the order of reading; one step
-            serves all: `"inputs"` (S or 1, B, F), `"layer_1"` … and, for the
-            memory, `"outputs"` (S or 1, B, M). A missing name means no
-            dropout.
+        dropout_masks: dict of masks used instead of drawn ones, already
+            divided by the share kept, time first, in the order of reading; a
+            single step serves all: `"inputs"` (S or 1, B, F), `"layer_1"` …
+            and, for the memory, `"outputs"` (S or 1, B, M). A missing name
+            means no dropout.
 
     Output:
         memory (B, S, M), then the last states of every layer from the
@@ -142,13 +143,13 @@ class Encoder(CheckedLayer):
         if dropout > 0:
             self.seed_generator = keras.random.SeedGenerator(seed)
         self._directions = ("forward", "backward")[: 1 + bidirectional]
-        # One attribute a layer: of lists in lists, Keras before 3.15 writes no
-        # weights, and `tf.train.Checkpoint` none of any list.
+        # One attribute per layer: Keras before 3.15 saves no weights in nested
+        # lists, and `tf.train.Checkpoint` none in any list.
         for i in range(num_layers):
             for direction in self._directions:
                 name = f"{direction}_{i}"
                 setattr(self, name, self._layer(name))
-        # A tuple of functions: Keras would save the layers in it once more.
+        # A tuple of functions: Keras would save layers in it a second time.
         self._readers = tuple(
             tuple(_without_cudnn(layer) for layer in layers)
             for layers in self.stacks
@@ -156,7 +157,7 @@ class Encoder(CheckedLayer):
 
     @property
     def stacks(self):
-        """The recurrent layers, from the lowest on, each direction apart."""
+        """Recurrent layers from the lowest on, each a list of directions."""
         return [
             [getattr(self, f"{name}_{i}") for name in self._directions]
             for i in range(self.num_layers)
@@ -218,8 +219,8 @@ class Encoder(CheckedLayer):
             return self._nothing(inputs)
         if mask is not None:
             mask = ops.cast(mask, "bool")
-        # As the layers that read backwards meet it: other than `mask` where
-        # a sentence has holes.
+        # The mask for layers that read backwards: it differs from `mask` if a
+        # sentence has holes.
         flipped = mask if mask is None else reverse_within_mask(mask, mask)
         first = flipped if self.reverse else mask
 
@@ -256,7 +257,7 @@ class Encoder(CheckedLayer):
         return (x, *states)
 
     def _nothing(self, inputs):
-        """The output for no sentence or sentences of length 0."""
+        """Return zeros for an empty batch or sentences of length 0."""
         dtype = self.compute_dtype
         return tuple(
             ops.zeros(spec.shape, dtype=dtype)
@@ -264,7 +265,7 @@ class Encoder(CheckedLayer):
         )
 
     def _read(self, height, direction, x, mask, training):
-        """Outputs (B, S, M) and the last states of one layer."""
+        """Return the outputs (B, S, M) and the last states of one layer."""
         layer = self.stacks[height][direction]
         if training and self._scanned(layer):
             return _run_lstm(layer, x, mask)
@@ -275,9 +276,9 @@ class Encoder(CheckedLayer):
         return [outputs, *(ops.cast(x, self.compute_dtype) for x in last)]
 
     def _scanned(self, layer):
-        """Whether a `scan` trains the layer: faster than Keras' loop.
+        """Test whether a `scan` trains the layer, faster than Keras' loop.
 
-        On a GPU with TensorFlow, cuDNN is faster still; on JAX, Keras has it
+        On a GPU with TensorFlow, cuDNN is even faster; on JAX, Keras uses it
         only for sequences without a mask.
         """
         return (
@@ -341,7 +342,7 @@ class Encoder(CheckedLayer):
 
 
 def _without_cudnn(layer):
-    """A function that returns the layer, or one of the same cell.
+    """Return a function that gives the layer, or a copy without cuDNN.
 
     cuDNN is only for training: it refuses an empty sentence, and its
     operations cannot be served on a machine without a GPU.
@@ -356,8 +357,8 @@ def _without_cudnn(layer):
         use_cudnn=False,
         name=layer.name,
         dtype=layer.dtype_policy,
-        # It has no weights of its own, and takes no number of the global
-        # seed, so that the seed of a run makes the weights it always made.
+        # It shares the cell's weights. Its fixed seed takes no number from the
+        # global seed, so a run's seed still gives the same weights.
         kernel_initializer="zeros",
         recurrent_initializer="zeros",
         seed=0,
@@ -368,7 +369,7 @@ def _without_cudnn(layer):
 
 
 def _run_lstm(layer, x, mask):
-    """The outputs and last states of a `keras.layers.LSTM`."""
+    """Return the outputs and last states of a `keras.layers.LSTM`."""
     dtype = layer.compute_dtype
 
     def ready(weight):
@@ -377,8 +378,8 @@ def _run_lstm(layer, x, mask):
     cell = layer.cell
     if mask is not None:
         mask = ops.swapaxes(mask, 0, 1)
-    # Whatever stands at padding reaches no gradient. To leave its rows out of
-    # the product takes longer than to multiply them.
+    # Values at padding must reach no gradient. Leaving padded rows out of the
+    # product takes longer than multiplying them.
     x = zero_where_masked(ops.swapaxes(x, 0, 1), mask)
     projected = product(
         x, ready(cell.kernel), cell.bias if cell.use_bias else None

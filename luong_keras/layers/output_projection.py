@@ -1,4 +1,4 @@
-"""The output projection of a translator."""
+"""Output projection of a translator."""
 
 import keras
 from keras import backend, ops
@@ -26,13 +26,13 @@ class OutputProjection(CheckedLayer):
     """Logits over the target vocabulary, W_s h̃_t.
 
     p(y_t | y_<t, x) = softmax(W_s h̃_t)  (eq. 6). With a tied embedding the
-    rows of W_s are the embedding vectors (Press and Wolf 2017); where its
-    width E differs from U, a learned matrix (U, E) stands between.
+    rows of W_s are the embedding vectors (Press and Wolf 2017); if their
+    width E differs from U, a learned matrix (U, E) projects h̃_t first.
 
     Args:
-        vocabulary_size: V, the special tokens included.
-        embedding: a `keras.layers.Embedding` of V rows to be tied to, or
-            None for a matrix of its own.
+        vocabulary_size: V, including the special tokens.
+        embedding: a `keras.layers.Embedding` of V rows to tie W_s to, or
+            None for a separate matrix.
         use_bias: whether every word has a bias (none in the paper).
         kernel_initializer: initializer of the matrices.
         name, dtype, trainable: as in every Keras layer.
@@ -108,11 +108,11 @@ class OutputProjection(CheckedLayer):
             self._tie_again(vectors)
 
     def _tie_again(self, vectors):
-        """Ties to the embedding that `vectors` were computed with.
+        """Tie to the embedding with which `vectors` were computed.
 
-        `clone_model` makes each layer of a model from its configuration, and
-        with it another embedding of the same name. So do files in which the
-        embedding is part of an inner model.
+        `clone_model` makes each layer of a model from its configuration,
+        which gives this layer another embedding of the same name. So does
+        loading a file whose embedding is part of an inner model.
         """
         for layer in layers_before(vectors):
             if (
@@ -126,10 +126,10 @@ class OutputProjection(CheckedLayer):
         return self.logits(vectors, self.loop_weights())
 
     def loop_weights(self, words=None):
-        """The weights that `logits` reads, cast and transposed.
+        """Return the weights that `logits` reads, cast and transposed.
 
-        Fetched once and handed to every step of a loop. With `words` (C,)
-        they give the logits of these ids alone, (..., C).
+        Loops fetch them once for all steps. With `words` (C,) they give only
+        the logits of these ids, (..., C).
         """
         dtype = self.compute_dtype
         kernels = []
@@ -147,7 +147,7 @@ class OutputProjection(CheckedLayer):
         return kernels, bias
 
     def logits(self, vectors, weights):
-        """Vectors (..., U) to logits (..., V); weights as `loop_weights`."""
+        """Map vectors (..., U) to logits (..., V) by `loop_weights()`."""
         kernels, bias = weights
         for kernel in kernels:
             vectors = product(vectors, kernel)
@@ -163,12 +163,12 @@ class OutputProjection(CheckedLayer):
         pad_id=PAD_ID,
         training=False,
     ):
-        """Loss and hit of every target word, without handing out logits.
+        """Return the loss and hit of each target word, without the logits.
 
         vectors (B, T, U), targets (B, T) ids; returns losses -log p (eq. 4)
         and hits, both (B, T) and 0 at padding. With `training` the gradients
-        are made beside the losses, a chunk of real words after the other:
-        never are all logits held, and no padding is projected.
+        are computed together with the losses, chunk by chunk of real words,
+        so that all logits are never held at once.
         """
         check_smoothing(label_smoothing)
         if not training or backend.backend() not in loops.BACKENDS:
@@ -189,9 +189,9 @@ class OutputProjection(CheckedLayer):
         return tuple(ops.reshape(x, ops.shape(targets)) for x in found)
 
     def sampled_losses(self, vectors, targets, count, seed, pad_id=PAD_ID):
-        """As `word_losses`, estimated from `count` words of the vocabulary.
+        """Estimate `word_losses` from `count` words of the vocabulary.
 
-        `seed` is a `keras.random.SeedGenerator`: other words in every call.
+        `seed` is a `keras.random.SeedGenerator`: each call draws new words.
         """
         drawn, log_drawn = draw_words(self.vocabulary_size, count, seed)
         (*first, kernel), bias = self.loop_weights(drawn)
@@ -238,7 +238,7 @@ class OutputProjection(CheckedLayer):
 
 
 def _replace_layer(layer, name, other):
-    """Puts another layer in the place of one that a layer holds."""
+    """Replace a layer that is an attribute of another layer."""
     tracker = private_name("keras.Layer._tracker", layer)
     tracker.unlock()
     tracker.untrack(getattr(layer, name))
@@ -248,10 +248,10 @@ def _replace_layer(layer, name, other):
 
 
 def share_again(layer, vectors):
-    """Gives losses of a copied model the projection of its logits.
+    """Give the losses of a copied model the projection of its logits.
 
-    A copy makes both of their configurations, with two projections of one
-    name. `layer`, the losses or the projection, is about to read `vectors`.
+    A copy makes both layers from their configurations: two projections with
+    one name. `layer`, the losses or the projection, is about to read `vectors`.
     """
     operation, *_ = getattr(vectors, "_keras_history", (None,))
     if operation is None:
@@ -272,10 +272,10 @@ def share_again(layer, vectors):
 
 
 def layers_before(tensor):
-    """The layers, inner ones included, that a symbolic tensor comes from."""
+    """Yield the layers, with inner ones, that computed a symbolic tensor."""
     if not isinstance(tensor, keras.KerasTensor):
         return
-    # Of tensors, those of no layer have none; every input has one.
+    # Only a tensor of a layer has a history; an input always has one.
     known = keras.Input((), name="known")
     private_name("keras.KerasTensor._keras_history", known)
     waiting, seen = [tensor], set()

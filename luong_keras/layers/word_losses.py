@@ -1,4 +1,4 @@
-"""The losses of words as a layer, over an output projection."""
+"""Layer of word losses over an output projection."""
 
 import keras
 
@@ -11,17 +11,17 @@ from luong_keras.special_tokens import PAD_ID
 
 @keras.saving.register_keras_serializable(package="luong_keras")
 class WordLosses(CheckedLayer):
-    """`OutputProjection.word_losses` as a step of a functional model.
+    """`OutputProjection.word_losses` as a layer of a functional model.
 
     Args:
         projection: the `OutputProjection` of the model, shared with it.
-        label_smoothing: applied in training only, so that a validation
-            perplexity is that of the words.
+        label_smoothing: the smoothing in training; none in validation, so
+            that a validation perplexity is that of the words.
         pad_id: the padding id of the targets.
-        sampled: in training, how many words of the vocabulary the losses are
-            estimated from (`ops.cross_entropy`); all where None, and where
-            there are no more. The vocabulary is to be sorted by frequency.
-        seed: of these words.
+        sampled: number of words from which training losses are estimated
+            (`ops.cross_entropy`), of a vocabulary sorted by frequency; all
+            words when None or when the vocabulary has no more.
+        seed: seed of the sampled words.
         name, dtype, trainable: as in every Keras layer.
 
     Call arguments:
@@ -77,7 +77,7 @@ class WordLosses(CheckedLayer):
 
     @property
     def estimates(self):
-        """True if the training loss uses a sampled softmax."""
+        """Whether the training loss uses a sampled softmax."""
         size = self.projection.vocabulary_size
         return self.sampled is not None and self.sampled < size - 1
 
@@ -87,7 +87,7 @@ class WordLosses(CheckedLayer):
         self.built = True
 
     def _check_widths(self, vectors, **others):
-        super()._check_widths(vectors=vectors)  # targets are as long as these
+        super()._check_widths(vectors=vectors)  # targets have no width
 
     def _check_call(self, vectors, **others):
         share_again(self, vectors)
@@ -95,7 +95,7 @@ class WordLosses(CheckedLayer):
         self.projection._check_widths(vectors=vectors)
 
     def compute_mask(self, inputs, previous_mask):
-        # What comes out is zero at padding and needs no mask.
+        # The outputs are zero at padding and need no mask.
         return None
 
     def call(self, vectors, targets, training=False):

@@ -1,11 +1,11 @@
-"""Micro-batches: in sequence, in parallel, and one for each device.
+"""Micro-batches: in sequence, in parallel, and one per device.
 
-`train_step` is for TensorFlow, `loss_and_updates` for JAX. Left to itself
-XLA does not divide the work of a batch over devices: every weight's gradient is
-a product over the words of all rows at once, for which it gathers the rows on
-each device (`benchmarks/devices.py` shows it). Here each device runs the
-program of one device over its own rows, and nothing is exchanged but the sums
-at the end.
+`train_step` is for TensorFlow, `loss_and_updates` for JAX. By default XLA does
+not divide the work of a batch over devices: each weight's gradient is a product
+over the words of all rows at once, for which XLA gathers the rows on each
+device (`benchmarks/devices.py` shows it). Here each device runs the program of
+a single device over a part of the rows, and devices exchange only the sums at
+the end.
 """
 
 import functools
@@ -19,12 +19,12 @@ from luong_keras.ops import microbatch_normalization
 from luong_keras.ops.devices import replica_count
 
 _SEED_STATE = "seed_generator_state"
-# From device to device; odd, so that 2**32 devices have 2**32 seeds.
+# Added per device; odd, so that 2**32 devices have 2**32 seeds.
 _SEED_STRIDE = np.uint32(0x9E3779B9)
 
 
 def is_distributed() -> bool:
-    """Whether Keras has been given several devices."""
+    """Test whether Keras distributes its work over devices."""
     return keras.distribution.distribution() is not None
 
 
@@ -36,18 +36,18 @@ def loss_and_updates(
     training: bool,
     parts: int = 1,
 ) -> tuple:
-    """`keras.Model.compute_loss_and_updates`, over micro-batches.
+    """Do `keras.Model.compute_loss_and_updates` over micro-batches.
 
-    The loss has a gradient of its own: that of all parts together.
+    The loss has a custom gradient: that of all parts together.
 
     Args:
         model: The model.
-        of_part: The method of that name for one part.
-        state: Lists of the trainable, the other, the metrics' and the
-            optimizer's variables' values.
+        of_part: The method `compute_loss_and_updates` for one part.
+        state: Lists of the values of the trainable, the non-trainable, the
+            metrics' and the optimizer's variables.
         rows: Inputs, targets and sample weights; the first axis is split.
         training: As in every Keras model.
-        parts: How many parts each device makes of its rows.
+        parts: Number of parts into which each device splits its rows.
     """
     import jax
 
@@ -106,7 +106,7 @@ def loss_and_updates(
 
 
 def _one_after_the_other(run, parts: int):
-    """`run` over every `parts`-th row at a time, its sums added up."""
+    """Return a function that calls `run` per part and adds up its sums."""
     import jax
     from jax import numpy as jnp
 
@@ -139,7 +139,7 @@ def _one_after_the_other(run, parts: int):
 
 
 def _one_on_each_device(run, seeds: list[bool]):
-    """`run` on every device over its rows, with random numbers of its own."""
+    """Return a function that calls `run` per device, with separate seeds."""
     import jax
 
     distribution: Any = keras.distribution.distribution()
@@ -169,7 +169,7 @@ def _one_on_each_device(run, seeds: list[bool]):
         mesh=mesh,
         in_specs=(everywhere, everywhere, split),
         out_specs=(everywhere, split, everywhere, everywhere),
-        # What leaves unsummed is the same on all devices.
+        # The variables, which are not summed, are the same on all devices.
         check_vma=False,
     )
 
@@ -177,13 +177,13 @@ def _one_on_each_device(run, seeds: list[bool]):
 def train_step(
     model: keras.Model, data, parts: int, parallel_microbatches: int
 ) -> dict:
-    """One step of `fit` whose rows go through the model in parts.
+    """Run one step of `fit` whose rows go through the model in parts.
 
     Args:
         model: The compiled model.
-        data: What `fit` gives a step.
-        parts: How many parts.
-        parallel_microbatches: How many of them may be under way at once.
+        data: The data that `fit` passes to a step.
+        parts: Number of parts.
+        parallel_microbatches: Number of parts that may be computed at once.
 
     Returns:
         The logs of the step.
@@ -195,12 +195,12 @@ def train_step(
     worker_ends: list = [[]] * parallel_microbatches
     for first in range(parts):
         worker = first % parallel_microbatches
-        # After what this worker did before: else the device would hold all of
-        # the parts.
+        # After the previous part of this worker: otherwise the device would
+        # hold all parts at once.
         with tf.control_dependencies(worker_ends[worker]):
             rows = tf.nest.map_structure(
                 lambda x, first=first: (
-                    None  # no sample weights, say
+                    None  # for example no sample weights
                     if x is None
                     else tf.identity(x[first::parts])
                 ),
@@ -237,7 +237,7 @@ def train_step(
 
 
 def _part(model, rows):
-    """The sum of the losses, its divisor's share, gradients and logs."""
+    """Return the loss sum of a part, its divisor, gradients and logs."""
     import tensorflow as tf
 
     x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(rows)
@@ -254,7 +254,7 @@ def _part(model, rows):
 
 
 def _plus(one, other):
-    """Two gradients of one variable, added up."""
+    """Add two gradients of one variable."""
     import tensorflow as tf
 
     if not isinstance(one, tf.IndexedSlices):
@@ -267,11 +267,11 @@ def _plus(one, other):
 
 
 def _total(tensors):
-    """Their sum, always in the same order.
+    """Return the sum of tensors, always added in the same order.
 
-    TensorFlow makes one AddN of additions in a row, whose order is that in
-    which memory comes free: a run would not repeat to the bit. (`_plus` is
-    safe from that: the next part waits for its result.)
+    TensorFlow merges consecutive additions into one AddN, whose order depends
+    on when memory becomes free: a run would not repeat to the bit. (`_plus` is
+    safe, because the next part waits for its result.)
     """
     import tensorflow as tf
 

@@ -9,24 +9,24 @@ from luong_keras.models import microbatches
 class TrainingModel(keras.Model):
     """A functional model whose batches may go through it in parts.
 
-    The parts of a batch are on several devices at once, where
-    `keras.distribution` has been given them (JAX), one after the other, to
-    save memory, or as many at once as a CPU has cores for. The gradient is
-    that of the whole batch: the sums of all parts, divided once by the words
-    or sentences of them all, and clipped once.
+    The parts of a batch are computed on several devices at once, if
+    `keras.distribution` is set (JAX), one after the other to save memory, or
+    several at once to use the cores of a CPU. The gradient is that of the
+    whole batch: the sums of all parts, divided once by the number of words or
+    sentences of the batch, and clipped once.
 
-    Made like every functional model, of inputs and outputs.
+    It is made from inputs and outputs, like every functional model.
 
     Attributes:
-        microbatches: How many parts a device makes of its rows; 1 by default.
-            On JAX the rows must be divisible by it. To be set before `fit`.
-        parallel_microbatches: How many of the parts are under way at once, on
-            TensorFlow; 1 by default. To be set before `fit`.
+        microbatches: Number of parts per device; 1 by default. On JAX it must
+            divide the number of rows. Set it before `fit`.
+        parallel_microbatches: Number of parts that are computed at once, on
+            TensorFlow; 1 by default. Set it before `fit`.
 
     Raises:
-        ValueError: In `fit`, with several parts or devices and another loss
-            than those of this library, with several parts on torch, and with
-            several at once elsewhere than on TensorFlow.
+        ValueError: In `fit`, with several parts or devices and a loss from
+            outside this library, with several parts on torch, and with
+            several parts at once on another backend than TensorFlow.
 
     Example:
         >>> inputs = keras.Input((None,), dtype="int32")
@@ -39,7 +39,7 @@ class TrainingModel(keras.Model):
     parallel_microbatches: int = 1
 
     def train_step(self, *data):
-        """Makes one step; see `keras.Model`."""
+        """Run one step; see `keras.Model`."""
         backend = keras.backend.backend()
         if backend == "tensorflow" and self.microbatches > 1:
             return microbatches.train_step(
@@ -66,7 +66,7 @@ class TrainingModel(keras.Model):
         training=False,
         optimizer_variables=None,
     ):
-        """Computes the loss of a batch, on JAX; see `keras.Model`."""
+        """Compute the loss of a batch on JAX; see `keras.Model`."""
         self._check_parallel_microbatches()
         of_part = super().compute_loss_and_updates
         state = (
@@ -97,7 +97,7 @@ class TrainingModel(keras.Model):
 
 
 def named_outputs(**outputs):
-    """Outputs by name, each of a layer of that name.
+    """Return the outputs by name, each from a layer of that name.
 
     Keras before 3.12 finds metrics only by the names of layers.
     """

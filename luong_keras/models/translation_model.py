@@ -35,7 +35,7 @@ _CELLS = {
 
 
 class TranslationModel:
-    """The layers of one translator and the functional models over them.
+    """Layers of one translator and the functional models over them.
 
     For a source x and a target y (Luong et al. 2015, sections 2 to 3):
 
@@ -45,21 +45,21 @@ class TranslationModel:
 
     Args:
         config: a `ModelConfig`.
-        label_smoothing: of the losses in training.
-        sampled_softmax: how many words they are estimated from, or None.
+        label_smoothing: the smoothing of the training losses.
+        sampled_softmax: number of words from which the training losses are
+            estimated, or None for all words.
 
     Attributes:
-        config: the `ModelConfig`, with what was chosen for
-            `precision="auto"`.
+        config: the `ModelConfig`, with `precision="auto"` resolved.
         model: functional model from `source` (B, S) and `target_in` (B, T)
             to logits (B, T, V). With `source_features` the inputs are
-            `source` (B, S, F), `source_mask` (B, S) and `target_in`. Shown,
-            saved and decoded.
-        training_model: functional model with the further input `target_out`
-            (B, T), to the loss and hit of every word, both (B, T): the one
-            to fit.
+            `source` (B, S, F), `source_mask` (B, S) and `target_in`. Show,
+            save and decode with this model.
+        training_model: functional model with the additional input
+            `target_out` (B, T), to the loss and hit of each word, both
+            (B, T). Fit this model.
         encoder, decoder, projection, …: the shared layers.
-        folded_embedding: what `fold_embedding` has made, or None.
+        folded_embedding: the table made by `fold_embedding`, or None.
 
     Example:
     >>> import numpy as np
@@ -253,9 +253,9 @@ class TranslationModel:
         return [keras.Input((None,), dtype="int32", name="source")]
 
     def _read(self, inputs):
-        """Vectors h̃ of the decoder, and the memory it looks at.
+        """Return the decoder's vectors h̃ and the memory it attends to.
 
-        The memory comes with its mask and the decoder's first states.
+        The memory's mask and the decoder's initial states follow.
         """
         *source, target_in = inputs
         memory, mask, states = self._encode(*self._embedded(*source))
@@ -271,7 +271,7 @@ class TranslationModel:
         return vectors, memory, mask, states
 
     def _embedded(self, source, mask=None):
-        """The input of the encoder and its mask."""
+        """Return the input of the encoder and its mask."""
         if self.source_embedding is not None:
             mask = ops.not_equal(source, self.config.source_pad_id)
             source = self.source_embedding(source)
@@ -286,24 +286,24 @@ class TranslationModel:
 
     @property
     def has_attention(self) -> bool:
-        """True if the decoder has attention, and so alignments."""
+        """Whether the decoder has attention, and therefore alignments."""
         return self.decoder.cell.attention is not None
 
     # Parts, for decoding.
 
     def encode(self, *source):
-        """Memory (B, S, M), its mask (B, S) and the decoder's first states."""
+        """Return the memory (B, S, M), its mask (B, S) and initial states."""
         memory, mask, *states = self.encoding_model(list(source))
         states = self.decoder._initial_states(states[0], states)
         return memory, mask, states
 
     def fold_embedding(self) -> None:
-        """Multiplies the target embedding with the decoder's input weights.
+        """Multiply the target embedding by the decoder's input weights.
 
         The table of W x + b of all words, V times the width of the gates in
-        at least float32, spares every decoding step that product. It is that
-        of the present weights: call this again when they have changed. A
-        translator finds out in its first translation whether there is one.
+        at least float32, saves this product in each decoding step. It is valid
+        for the present weights: call this again when they have changed. A
+        translator looks for the table in its first translation.
         """
         embeddings = embedding_table(self.target_embedding)
         table = self.decoder.cell.project_inputs(embeddings)
@@ -315,36 +315,36 @@ class TranslationModel:
                 name="folded_embedding",
             )
         else:
-            # The same variable: functions that were traced read it.
+            # The same variable, because traced functions read it.
             self.folded_embedding.assign(table)
 
     def project_words(self, ids):
-        """The words' share of the gates of the decoder's first layer."""
+        """Return the words' share of the gates of the first decoder layer."""
         if self.folded_embedding is not None:
             return rows(self.folded_embedding, ids)
         return self.decoder.cell.project_inputs(self.target_embedding(ids))
 
     def decoding_step(self, memory, mask, words=None):
-        """A function of one decoding step over this memory.
+        """Return a function of one decoding step over this memory.
 
         It takes `ids` (B, K), `states` (a list of (B, K, U)) and the 0-based
         `position`, and returns logits (B, K, V), the new states and the
         attention weights (B, K, S), zeros without attention. With `words`
-        (C,), a shortlist of ids, logits (B, K, C) and `ids` are of the words
-        at their places.
+        (C,), a shortlist of ids, the logits are (B, K, C) and `ids` are places
+        in the shortlist.
         """
         return DecodingStep(self, memory, mask, words)
 
 
 class DecodingStep(PerSentence):
-    """The step function of a search, see `luong_keras.decoding.search`.
+    """Step function of a search, see `luong_keras.decoding.search`.
 
     Args:
-        translation_model: whose decoder steps.
+        translation_model: the `TranslationModel` of the decoder.
         memory: (B, S, M).
         mask: (B, S).
-        words: (C,) the ids of a shortlist, or None for all words. What the
-            step reads and gives are places among them then.
+        words: (C,) ids of a shortlist, or None for all words. With a
+            shortlist, the step reads and scores places in it.
     """
 
     per_sentence = ("projected", "mask")
@@ -352,17 +352,17 @@ class DecodingStep(PerSentence):
     def __init__(self, translation_model, memory, mask, words=None):
         self.translation_model = translation_model
         cell = translation_model.decoder.cell
-        # Whatever a step reads is made ready here, once.
+        # Everything that a step reads is prepared here, once.
         self.weights = cell.loop_weights()
         self.output_weights = translation_model.projection.loop_weights(words)
         self.words = words
         projected = cell.project_memory(memory) or ()
-        # Keys and values; what multiplies the context belongs to no sentence.
+        # Keys and values have a row per sentence; the value kernel has none.
         self.projected, self.kernel = projected[:2], projected[2:]
         self.mask = mask
 
     def __call__(self, ids, states, position):
-        """Logits (B, K, V), new states and attention weights (B, K, S)."""
+        """Return logits (B, K, V), new states and alignments (B, K, S)."""
         model = self.translation_model
         if self.words is not None:
             ids = ops.take(self.words, ids)

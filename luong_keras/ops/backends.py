@@ -7,17 +7,17 @@ from luong_keras.missing_package import private_name
 
 
 def enable_float64(enabled: bool = True) -> None:
-    """Lets `dtype="float64"` mean float64 on JAX and torch.
+    """Make `dtype="float64"` mean float64 on JAX and torch.
 
-    Keras 3.15 casts the operands of most of its operations to what a table of
-    its own names, float32 for float64, and has no setting: the table is
-    changed. JAX itself has a public setting for it, which is set here as well.
-    On TensorFlow float64 is what it says and nothing is done.
+    Keras 3.15 casts the operands of most operations by an internal table,
+    which maps float64 to float32. It has no setting for this, so the table is
+    changed. The public setting of JAX is changed, too. On TensorFlow float64
+    means float64 already, and nothing is done.
 
     Call it before layers are made.
 
     Args:
-        enabled: False puts both back.
+        enabled: whether to compute in float64; False restores float32.
 
     Example:
         >>> enable_float64()
@@ -39,10 +39,10 @@ def enable_float64(enabled: bool = True) -> None:
 
 
 def check_float64(layer) -> None:
-    """Raises where a layer of float64 would compute in float32.
+    """Check that a layer of float64 does not compute in float32.
 
     Args:
-        layer: a Keras layer, its dtype policy set.
+        layer: a Keras layer with its dtype policy.
     """
     if layer.compute_dtype == "float64" and (
         backend.result_type("float64", "float64") != "float64"
@@ -56,10 +56,10 @@ def check_float64(layer) -> None:
 
 
 def dropout(x, rate, seed_generator, noise_shape=None):
-    """`keras.random.dropout`, drawn from the generator on every backend.
+    """Apply dropout with masks drawn from the generator on each backend.
 
-    On torch Keras asks torch's own generator, which no snapshot has, unless
-    the generator was made of a number or a shape is given.
+    On torch `keras.random.dropout` uses torch's generator, which snapshots do
+    not save, unless the seed generator has a number or a shape is given.
 
     Example:
         >>> from keras.random import SeedGenerator
@@ -74,10 +74,10 @@ def dropout(x, rate, seed_generator, noise_shape=None):
 
 
 def rows(table, places):
-    """The rows of `table` (V, E) at `places` (...), int: (..., E).
+    """Return the rows of `table` (V, E) at integer `places` (...): (..., E).
 
-    `keras.ops.take` reads a variable as a whole: on TensorFlow that is a copy
-    of it, once an optimizer has changed only some of its rows.
+    `keras.ops.take` reads the whole variable: TensorFlow copies it once an
+    optimizer has changed only some of its rows.
     """
     if backend.backend() != "tensorflow":
         return ops.take(table, places, axis=0)
@@ -88,11 +88,11 @@ def rows(table, places):
 
 
 def sum_equal_rows(slices):
-    """The rows of TensorFlow's `IndexedSlices`, equal indices added up.
+    """Add up the rows of `tf.IndexedSlices` that have equal indices.
 
-    The result is (N, ...) as the slices are: a row for each different index,
-    and zeros after these. XLA finds the indices of `tf.unique` in a loop over
-    all of them, one at a time.
+    The result is (N, ...) like the slices: one row per distinct index, then
+    zeros. It avoids `tf.unique`, which XLA runs as a loop over all indices,
+    one at a time.
     """
     import tensorflow as tf
 

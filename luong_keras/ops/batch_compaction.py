@@ -1,4 +1,4 @@
-"""Some of the sentences of a batch: their rows of whatever a search has."""
+"""Selection of the rows of some sentences of a batch, during a search."""
 
 import copy
 
@@ -6,14 +6,14 @@ from keras import backend, ops, tree
 
 
 class PerSentence:
-    """Something that may have a value for each sentence of a batch.
+    """Base class of objects that may have a value for each sentence.
 
     Attributes:
-        per_sentence: the names of the attributes that have one row a sentence
-            where they are tensors; they may be None or one number for all,
-            another `PerSentence`, or a list of these. A class names those
-            that it adds to what it inherits, `()` where it adds none; a class
-            that names nothing may have more than is known.
+        per_sentence: names of the attributes that may be tensors of one row
+            per sentence, None or one number for all sentences, another
+            `PerSentence`, or a list of these. A class names the attributes
+            that it adds to the inherited ones, `()` if it adds none; a class
+            without names may have others that `take` does not know.
 
     Example:
     >>> class Limits(PerSentence):
@@ -29,7 +29,7 @@ class PerSentence:
 
     @property
     def has_rows(self) -> bool:
-        """Whether `take` knows all that depends on the sentence."""
+        """Whether `take` knows all values that depend on the sentence."""
         declared = vars(type(self)).get("per_sentence") is not None
         return declared and all(
             getattr(each, "has_rows", not callable(each))
@@ -38,7 +38,7 @@ class PerSentence:
         )
 
     def of_sentences(self):
-        """The attributes of `per_sentence`, inherited ones too, by name."""
+        """Return the attributes of `per_sentence` and its bases, by name."""
         names = [
             name
             for kind in type(self).__mro__
@@ -47,7 +47,7 @@ class PerSentence:
         return {name: getattr(self, name) for name in dict.fromkeys(names)}
 
     def take(self, rows):
-        """The same, only for the sentences at `rows` (R,)."""
+        """Return a copy with only the sentences at `rows` (R,)."""
         taken = copy.copy(self)
         for name, value in self.of_sentences().items():
             setattr(taken, name, take_rows(value, rows))
@@ -55,16 +55,16 @@ class PerSentence:
 
 
 def column(value):
-    """A value for each sentence: None, one number, or a tensor."""
+    """Return None or a number unchanged, another value as a tensor."""
     if value is None or isinstance(value, int | float):
         return value
     return ops.convert_to_tensor(value)
 
 
 def take_rows(values, rows):
-    """Rows (R, ...) of all tensors (B, ...) of a structure.
+    """Take the rows (R, ...) of all tensors (B, ...) of a structure.
 
-    What has one row stands for all sentences, as a number does.
+    A tensor of one row holds for all sentences, like a number, and stays.
     """
 
     def taken(value):
@@ -80,7 +80,7 @@ def take_rows(values, rows):
 
 
 def put_rows(values, rows, others):
-    """A structure of tensors (B, ...) with other rows (R, ...) at `rows`."""
+    """Put `others` (R, ...) at the rows `rows` of tensors (B, ...)."""
     index = ops.reshape(rows, (-1, 1))
 
     def put(value, other):

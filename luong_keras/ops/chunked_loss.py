@@ -1,20 +1,20 @@
 """Word losses from vectors, without the logits of all words at once.
 
 The projection, its softmax, the loss (eq. 4 and 6) and their gradients are
-made together for a chunk of words after the other, and only for real words:
-padding is never projected. For a word y with logits l = x W + b and smoothing
-e (see `cross_entropy.masked_cross_entropy`):
+computed together, chunk by chunk, and only for real words: at most the last
+chunk has padding. For a word y with logits l = x W + b and smoothing e (see
+`cross_entropy.masked_cross_entropy`):
 
     loss = log sum exp(l) - (1 - e) l_y - e mean(l)
     d loss / d l = softmax(l) - (1 - e) onehot(y) - e / V
 
-so the gradients of x, W and b are known when the loss is, for an upstream
-gradient of 1. The objectives of this library give every word the same one,
-which then multiplies them; other weights take a second pass.
+so the gradients of x, W and b for an upstream gradient of 1 are known with the
+loss. The losses of this library give each word the same upstream gradient,
+which then multiplies them; unequal weights need a second pass.
 
 In float16 an optimizer scales the loss, so that small gradients are not lost.
-That comes with the upstream gradient, too late for d loss / d l, most of which
-is less than the least float16: these have a scale of their own.
+This scale arrives with the upstream gradient, too late for d loss / d l, most
+of which underflows in float16: it gets a separate scale.
 """
 
 import functools
@@ -27,21 +27,21 @@ from luong_keras.ops.devices import has_gpu
 from luong_keras.ops.loops import sequential_while_loop, with_custom_gradient
 from luong_keras.ops.products import product
 
-# Logits held at once: 32 MB in float32; on a GPU, where small products leave
-# most of it idle, 512 MB.
+# Logits held at once: 32 MB in float32; 512 MB on a GPU, because small products
+# leave most of a GPU idle.
 _MAX_LOGITS, _MAX_LOGITS_ON_GPU = 2**23, 2**27
-# Chunks that TensorFlow computes side by side. What is done one after the other
-# in one of them leaves cores to the other.
+# Chunks that TensorFlow computes in parallel. The sequential operations of one
+# chunk leave cores to the other.
 _PARALLEL_CHUNKS = 2
 
 
 def chunked_word_losses(
     vectors, kernel, bias, targets, label_smoothing=0.0, pad_id=0
 ):
-    """Losses and hits of words, (N,) each, 0 at padding.
+    """Return the losses and hits of words, (N,) each, 0 at padding.
 
     vectors (N, U), kernel (U, V), bias (V,) or None, targets (N,) ids. The
-    same as `cross_entropy.word_losses` of the logits.
+    result equals `cross_entropy.word_losses` of the logits.
     """
     arguments = [vectors, kernel] if bias is None else [vectors, kernel, bias]
     words = _Words(
@@ -59,7 +59,7 @@ def chunked_word_losses(
         lowest, highest = ops.min(inside), ops.max(inside)
 
         def weighted():
-            # The weights are as large as the scale of the loss.
+            # The weights may be as large as the optimizer's loss scale.
             largest = ops.maximum(ops.abs(lowest), ops.abs(highest))
             return [d * largest for d in words.run(weights / largest)[2:]]
 
@@ -73,7 +73,7 @@ def chunked_word_losses(
 
 
 class _Words:
-    """The words of a batch, real ones first, and what projects them."""
+    """Words of a batch, real ones first, with the weights that project them."""
 
     def __init__(self, arguments, targets, label_smoothing, pad_id):
         self.vectors, self.kernel, *biases = arguments
@@ -90,7 +90,7 @@ class _Words:
         self.scale = self._gradient_scale()
 
     def _cut_chunks(self, real):
-        """The number of chunks, and the words of each."""
+        """Set the number of chunks and the number of words per chunk."""
         maximum = _MAX_LOGITS_ON_GPU if has_gpu() else _MAX_LOGITS
         limit = max(maximum // self.vocabulary, 1)
         self.parallel_chunks = 1
@@ -112,10 +112,10 @@ class _Words:
         )
 
     def _gradient_scale(self):
-        """The scale of the gradients of logits in float16; None elsewhere.
+        """Return the scale of the logits' gradients in float16, else None.
 
-        It keeps sums over the words of a chunk below 2 ** 15. Of few words
-        the sums over the vocabulary could leave float16 first.
+        It keeps sums over the words of a chunk below 2 ** 15. Its limit of
+        2 ** 10 is for few words, whose sums over the vocabulary could overflow.
         """
         if backend.standardize_dtype(self.kernel.dtype) != "float16":
             return None
@@ -126,20 +126,20 @@ class _Words:
         return ops.minimum(2.0**15 / (words * largest), 2.0**10)
 
     def _rows(self, chunk):
-        """Ids (n,) of the chunk's words, N where there is none."""
+        """Return the indices (n,) of the chunk's words, N for no word."""
         start = chunk * self.size
         if backend.backend() == "tensorflow":
-            # Of a few words the last worker may have none.
+            # With few words the last worker may have none.
             start = ops.minimum(start, self.words)
             size = ops.minimum(self.size, self.words - start)
             return ops.slice(self.order, [start], [size])
         return ops.slice(self.padded, [start], [self.size])
 
     def run(self, weights):
-        """Losses, hits, and the gradients of the weighted sum of losses.
+        """Return losses, hits and the gradients of the weighted loss sum.
 
         weights (N,). Losses and hits are (N,); the gradients are those of
-        vectors, kernel and, if there is one, bias.
+        vectors, kernel and bias, if any.
         """
         losses, hits, *gradients = (
             functools.reduce(operator.add, each)
@@ -157,8 +157,8 @@ class _Words:
         return [losses * real, hits * real, *gradients]
 
     def _worker(self, worker, weights):
-        """Results of the chunks of one worker; zeros for other words."""
-        # The row after the last is for places without a word.
+        """Return the results of one worker's chunks; zeros for other words."""
+        # One more row takes the results of places without a word.
         rows = self.count + 1
         width = self.vectors.shape[-1]
         found = [
@@ -176,7 +176,7 @@ class _Words:
                 *(old + new for old, new in zip(held[3:], sums, strict=True)),
             )
 
-        # The first chunk begins the sums, which are as large as the kernel.
+        # The sums, as large as the kernel, begin with those of the first chunk.
         rows = self._rows(worker)
         by_word, sums = self._chunk(rows, weights)
         _, *held = sequential_while_loop(
@@ -189,7 +189,7 @@ class _Words:
         return [*(x[: self.count] for x in held[:3]), *held[3:]]
 
     def _chunk(self, rows, weights):
-        """Results by word, and results summed over words."""
+        """Return the results per word, and the results summed over words."""
         last = self.count - 1
         index = ops.minimum(rows, last)
         present = ops.logical_and(rows <= last, ops.take(self.real, index))
@@ -201,7 +201,7 @@ class _Words:
         losses, hits, d_logits = losses_and_gradients(
             logits, ops.take(self.targets, index), self.label_smoothing
         )
-        # The rows are weighted on the narrow side of the products.
+        # The weights multiply the narrow operand of each product.
         if self.scale is not None:
             d_logits = d_logits * self.scale
         d_logits = ops.cast(d_logits, self.kernel.dtype)
@@ -211,13 +211,13 @@ class _Words:
         if self.bias is not None:
             row = ops.cast(weights[None], d_logits.dtype)
             sums.append(product(row, d_logits)[0])
-        # Transposed here, where TensorFlow makes it a part of the product.
+        # Transposed here, because TensorFlow fuses it with the product.
         d_vectors = by_word * product(d_logits, ops.transpose(self.kernel))
         return [losses, hits, d_vectors], sums
 
 
 def _written(found, rows, by_word):
-    """Results by word (N, ...), updated at the rows (n,)."""
+    """Update the results per word, (N, ...), at the rows (n,)."""
     index = ops.expand_dims(rows, -1)
     return [
         ops.scatter_update(old, index, new)
@@ -226,7 +226,7 @@ def _written(found, rows, by_word):
 
 
 def losses_and_gradients(logits, targets, label_smoothing):
-    """Losses and hits (N,), and the losses' gradients of logits (N, V)."""
+    """Return losses and hits (N,), and the gradients of logits (N, V)."""
     probabilities = ops.softmax(logits, axis=-1)
     count, vocabulary = ops.shape(logits)[0], logits.shape[-1]
     # Keras refuses the maximum of an empty tensor; a chunk may be empty.
@@ -247,7 +247,7 @@ def losses_and_gradients(logits, targets, label_smoothing):
         mean = ops.mean(logits, axis=-1, keepdims=True)
         losses = losses - label_smoothing * mean
         d_logits = d_logits - label_smoothing / vocabulary
-    # Only of the right words: a one-hot matrix would take more passes.
+    # Only at the target words: a one-hot matrix would take more passes.
     of_right = share - label_smoothing / vocabulary - (1 - label_smoothing)
     d_logits = ops.scatter_update(
         d_logits, ops.stack([row, targets], axis=-1), of_right[:, 0]
@@ -257,5 +257,5 @@ def losses_and_gradients(logits, targets, label_smoothing):
 
 
 def _quotient(number, divisor):
-    """Number / divisor, rounded up."""
+    """Return number / divisor, rounded up."""
     return (number + divisor - 1) // divisor

@@ -1,20 +1,19 @@
 """Cross-entropy of target words, over the vocabulary or a sample of it.
 
 The normaliser of the softmax (eq. 6) is a sum over V words. In
-`sampled_word_losses` it is the word itself and an estimate of the rest from C
-words that are drawn anew for every batch, each divided by the probability that
-it is drawn: importance sampling (Bengio and Senécal 2008), which Jean et al.
-(2015) brought to large vocabularies in translation. The words are drawn without
-replacement, so that none is projected twice, by the C largest of log q_i +
-Gumbel noise. With k the largest of the others, word i is above it with the
-probability
+`sampled_word_losses` it is the target word plus an estimate of the rest from C
+words, drawn anew for each batch, each divided by the probability that it is
+drawn: importance sampling (Bengio and Senécal 2008), which Jean et al. (2015)
+introduced for large vocabularies in translation. The words are the C largest of
+log q_i + Gumbel noise: drawn without replacement, so none is projected twice.
+With k the largest of the remaining values, word i exceeds k with probability
 
     pi_i = 1 - exp(-exp(log q_i - k))
 
-and the sum of exp(l_i) / pi_i over those drawn has the normaliser's expectation
-(Vieira 2017; Kool et al. 2019). Its logarithm is too small by about half of the
-estimate's relative variance. Jean et al. divide the training text instead and
-project the words of a part, uncorrected.
+and the expectation of the sum of exp(l_i) / pi_i over the drawn words is the
+normaliser (Vieira 2017; Kool et al. 2019). The logarithm of the sum is too
+small by about half of its relative variance. Jean et al. instead divide the
+training text and project the words of one part, without a correction.
 """
 
 from keras import backend, ops, random
@@ -24,13 +23,13 @@ from luong_keras.ops.masking import may_be_equal
 from luong_keras.ops.products import product
 from luong_keras.special_tokens import PAD_ID
 
-_NEVER = -1e30  # a logit
+_NEVER = -1e30  # the logit of an excluded word
 
 
 def word_losses(logits, targets, label_smoothing=0.0, pad_id=PAD_ID):
-    """Losses and hits of every target word, both (B, T), 0 at padding.
+    """Return the losses and hits of target words, both (B, T), 0 at padding.
 
-    `masked_cross_entropy` and `word_hits` of the same logits (B, T, V) and
+    These are `masked_cross_entropy` and `word_hits` of logits (B, T, V) and
     target ids (B, T).
     """
     return (
@@ -40,7 +39,7 @@ def word_losses(logits, targets, label_smoothing=0.0, pad_id=PAD_ID):
 
 
 def masked_cross_entropy(logits, targets, label_smoothing=0.0, pad_id=PAD_ID):
-    """-log p(y_t | y_<t, x) of every target word (eq. 4), 0 at padding.
+    """Return -log p(y_t | y_<t, x) of target words (eq. 4), 0 at padding.
 
     The log-softmax is taken in the wider of float32 and the dtype of the
     logits. With `label_smoothing` e the target distribution is 1 - e on the
@@ -50,7 +49,7 @@ def masked_cross_entropy(logits, targets, label_smoothing=0.0, pad_id=PAD_ID):
         logits: unnormalised scores, (B, T, V).
         targets: word ids, (B, T).
         label_smoothing: the mass e, at least 0 and less than 1.
-        pad_id: the id whose positions give zero.
+        pad_id: the padding id, whose positions give zero.
 
     Returns:
         The losses, (B, T), in at least float32.
@@ -81,24 +80,24 @@ def masked_cross_entropy(logits, targets, label_smoothing=0.0, pad_id=PAD_ID):
 
 
 def word_hits(logits, targets, pad_id=PAD_ID):
-    """1.0 where no word is more probable than the target, 0 at padding: (B, T).
+    """Return 1.0 where no word is more probable than the target, (B, T).
 
-    So a word that ties with the most probable one is a hit.
+    A word that ties with the most probable one is a hit. Padding gives 0.
     """
     logits = masking.upcast(ops.convert_to_tensor(logits))
     targets = ops.cast(targets, "int32")
-    # No argmax: a maximum is several times cheaper.
+    # A maximum is several times cheaper than an argmax.
     own = _of_target(logits, real_ids(targets, pad_id))
     hits = own >= ops.max(logits, axis=-1)
     return _zero_padding(ops.cast(hits, logits.dtype), targets, pad_id)
 
 
 def word_weights(sample_weight, targets):
-    """The weight of every target word, (B, T) or (B, 1).
+    """Return the weights of target words, (B, T) or (B, 1).
 
     Args:
-        sample_weight: of every sentence, (B,) or (B, 1), or of every word,
-            (B, T).
+        sample_weight: (B,) or (B, 1) weights of sentences, or (B, T) weights
+            of words.
         targets: (B, T).
 
     Raises:
@@ -118,7 +117,7 @@ def word_weights(sample_weight, targets):
 
 
 def check_targets(targets, predicted, form, fix):
-    """Raises unless the predictions are (B, T), or (B, T, V) for logits."""
+    """Check that targets are (B, T) and that predictions have `form`."""
     rank, shape = len(form), tuple(predicted.shape)
     if len(shape) != rank or not may_be_equal(tuple(targets.shape), shape[:2]):
         raise ValueError(
@@ -129,7 +128,7 @@ def check_targets(targets, predicted, form, fix):
 
 
 def check_smoothing(label_smoothing):
-    """Raises unless the smoothing is a probability less than 1."""
+    """Check that the smoothing is a probability less than 1."""
     if not 0.0 <= label_smoothing < 1.0:
         raise ValueError(
             "`label_smoothing` is the probability taken from the right word: "
@@ -139,7 +138,7 @@ def check_smoothing(label_smoothing):
 
 
 def real_ids(targets, pad_id):
-    """The ids with 0 at padding, whose id need not be in the vocabulary."""
+    """Replace padding by 0, because its id may be outside the vocabulary."""
     return ops.where(ops.equal(targets, pad_id), 0, targets)
 
 
@@ -155,9 +154,9 @@ def _zero_padding(values, targets, pad_id):
 
 
 def draw_words(vocabulary_size, count, seed):
-    """Words of a vocabulary that is sorted by frequency, each at most once.
+    """Draw words of a vocabulary sorted by frequency, each at most once.
 
-    q_i = log(1 + 1 / (i + 1)) / log(V + 1), about the law of Zipf.
+    q_i = log(1 + 1 / (i + 1)) / log(V + 1), approximately Zipf's law.
 
     Args:
         vocabulary_size: V.
@@ -165,8 +164,8 @@ def draw_words(vocabulary_size, count, seed):
         seed: a `keras.random.SeedGenerator`.
 
     Returns:
-        ids (C,), and log pi (C,), the logarithms of the probabilities with
-        which they are drawn.
+        ids (C,), and log pi (C,), the logarithms of their probabilities of
+        being drawn.
     """
     ranks = ops.arange(vocabulary_size, dtype="float32")
     log_q = ops.log(ops.log1p(1 / (ranks + 1)))
@@ -181,15 +180,15 @@ def draw_words(vocabulary_size, count, seed):
 def sampled_word_losses(
     vectors, drawn, log_drawn, weights, own_weights, targets, pad_id=0
 ):
-    """Estimated losses and hits of words, (N,) each, 0 at padding.
+    """Return estimated losses and hits of words, (N,) each, 0 at padding.
 
-    A word is hit where no word that was drawn is more probable.
+    A word is a hit if no drawn word is more probable.
 
     Args:
         vectors: (N, U).
         drawn: ids (C,), from `draw_words`.
-        log_drawn: (C,), likewise.
-        weights: kernel (U, C) and bias (C,) or None, of what was drawn.
+        log_drawn: log pi (C,), from `draw_words`.
+        weights: kernel (U, C) and bias (C,) or None, of the drawn words.
         own_weights: kernel (U, N) and bias (N,) or None, of the targets.
         targets: ids (N,).
         pad_id: the id of padding.
@@ -215,9 +214,9 @@ def sampled_word_losses(
 
 
 def of_real_words(losses_of, vectors, targets, pad_id=0):
-    """Result of `losses_of(vectors, targets)`, without projecting padding.
+    """Return `losses_of(vectors, targets)` without projecting padding.
 
-    On JAX, whose shapes cannot depend on values, and on torch all rows go.
+    JAX, whose shapes cannot depend on values, and torch project all rows.
     vectors (N, U), targets (N,).
     """
     if backend.backend() != "tensorflow":

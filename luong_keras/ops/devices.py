@@ -1,7 +1,7 @@
-"""The backend's devices: their abilities, replicas, the faster precision.
+"""Devices of the backend: abilities, replicas and the faster precision.
 
-Replicas are those of a `tf.distribute` strategy. Everywhere else, and on other
-backends, there is one replica.
+A `tf.distribute` strategy has several replicas. Without a strategy, and on
+other backends, one replica computes the whole batch.
 """
 
 import functools
@@ -14,25 +14,25 @@ from keras import backend, ops
 
 from luong_keras.config import Precision
 
-# The rest of a step, states, softmax and loss, is in float32 in either
-# precision, and mixed precision adds its conversions.
+# Least speed-up of a product for mixed precision: the states, the softmax and
+# the loss of a step stay in float32, and conversions are added.
 _PAYS = 1.5
-_SHORTEST = 0.005  # seconds: below, starting a product counts as well
+_SHORTEST = 0.005  # seconds: a shorter time measures the start, too
 _REPETITIONS = 5
 
 
 def has_gpu() -> bool:
-    """Whether the backend has a GPU to compute on."""
+    """Test whether the backend has a GPU to compute on."""
     if backend.backend() == "torch":
-        # Keras lists no devices there.
+        # Keras lists no devices on torch.
         return ops.convert_to_tensor(0.0).device.type == "cuda"
     return any("gpu" in name for name in keras.distribution.list_devices())
 
 
 def has_bfloat16() -> bool:
-    """Whether the device of the backend multiplies bfloat16.
+    """Test whether the device of the backend multiplies bfloat16.
 
-    NVIDIA's GPUs do since compute capability 8; older ones, such as the T4,
+    NVIDIA GPUs do from compute capability 8 on; older ones, such as the T4,
     multiply float16.
     """
     capability = _compute_capability()
@@ -40,7 +40,7 @@ def has_bfloat16() -> bool:
 
 
 def _compute_capability() -> float | None:
-    """Compute capability of the first NVIDIA GPU; None without one."""
+    """Return the compute capability of an NVIDIA GPU; None without one."""
     if backend.backend() == "tensorflow":
         import tensorflow as tf
 
@@ -51,7 +51,7 @@ def _compute_capability() -> float | None:
     elif backend.backend() == "jax":
         import jax
 
-        # AMD's have names, such as gfx942, and a CPU has none.
+        # An AMD GPU has a name, such as gfx942, and a CPU has none.
         found = str(getattr(jax.devices()[0], "compute_capability", ""))
         return float(found) if found[:1].isdecimal() else None
     elif has_gpu():
@@ -63,7 +63,7 @@ def _compute_capability() -> float | None:
 
 
 def replica_count():
-    """The number of replicas that share a batch."""
+    """Return the number of replicas that share a batch."""
     if backend.backend() != "tensorflow":
         return 1
     import tensorflow as tf
@@ -72,7 +72,7 @@ def replica_count():
 
 
 def _context():
-    """This replica's context; None where one is alone or all are meant."""
+    """Return the replica's context; None for a single or for all replicas."""
     if replica_count() == 1:
         return None
     import tensorflow as tf
@@ -81,14 +81,14 @@ def _context():
 
 
 def sum_over_replicas(values):
-    """The sums over the replicas, the same on each.
+    """Return the sums over the replicas, the same on each.
 
     Args:
-        values: list of tensors, of TensorFlow's sparse slices and of None,
-            which stays.
+        values: list of tensors, TensorFlow's sparse slices, or None, which
+            stays None.
 
     Returns:
-        A list; of sparse slices those of all replicas, one after the other.
+        List of sums; sparse slices of all replicas are concatenated.
     """
     context = _context()
     if context is None:
@@ -99,16 +99,16 @@ def sum_over_replicas(values):
 
 
 def cond_of_replicas(condition, yes, no, arguments):
-    """`ops.cond` for functions that write variables.
+    """Run `ops.cond` with functions that write variables.
 
-    TensorFlow refuses that in a branch of one replica: the branches begin
-    where the replicas have met.
+    TensorFlow refuses such writes in a branch of one replica, so the branches
+    start in the context of all replicas.
 
     Args:
         condition: a scalar, the same on each replica.
-        yes: a function of the arguments.
-        no: another.
-        arguments: list of what each replica has.
+        yes: function of the arguments, called if the condition is true.
+        no: function of the arguments, called otherwise.
+        arguments: list of the values of this replica.
     """
     context = _context()
     if context is None:
@@ -126,20 +126,20 @@ def cond_of_replicas(condition, yes, no, arguments):
 
 
 def decided(precision: Precision) -> Precision:
-    """Resolves `"auto"` for this machine; others stay as they are.
+    """Resolve `"auto"` for this machine; return other precisions unchanged.
 
-    A product of matrices is timed in float32 and in bfloat16, once in a
-    process. Processors without instructions for bfloat16 take several times
-    as long with it; those that have them, and cards, a half or less. On a GPU
-    without bfloat16, such as a T4, float16 takes its place. What was found and
-    chosen is said on the standard error.
+    A product of matrices is timed in float32 and in bfloat16, once per
+    process. Processors without bfloat16 instructions take several times as
+    long with it; processors with them, and GPUs, half the time or less. On a
+    GPU without bfloat16, such as a T4, float16 is timed instead. The times and
+    the choice are printed on the standard error.
 
     Args:
         precision: as `ModelConfig.precision`.
 
     Returns:
-        `"mixed_bfloat16"`, or `"mixed_float16"`, where its product takes at
-        most two thirds of the time, else `"float32"`, for `"auto"`.
+        For `"auto"`, `"mixed_bfloat16"` or `"mixed_float16"` if its product
+        takes at most two thirds of the float32 time, otherwise `"float32"`.
     """
     return _faster() if precision == "auto" else precision
 
@@ -164,12 +164,12 @@ def _faster() -> Precision:
 
 
 def product_seconds(size: int, dtype: str) -> float:
-    """The time of one product of square matrices: the shortest of several."""
+    """Return the shortest of several times of a product of matrices."""
     matrix = ops.cast(np.full((size, size), 0.5, "float32"), dtype)
     times = []
     for _ in range(_REPETITIONS + 1):  # the first one warms up
         start = time.perf_counter()
-        # To read a number is to wait for it, on every backend.
+        # Reading a number waits for the product, on each backend.
         number = ops.matmul(matrix, matrix)[0, 0]
         ops.convert_to_numpy(ops.cast(number, "float32"))
         times.append(time.perf_counter() - start)

@@ -1,36 +1,37 @@
-"""Loops over time (T, ...), or chunks, and gradients by the backend."""
+"""Loops over time (T, ...) or chunks, and gradients by the backend."""
 
 from keras import backend, ops
 
 from luong_keras.ops.devices import has_gpu
 
-# Steps of one iteration on a GPU, where starting a small operation costs about
-# what it computes, and a loop its bookkeeping.
+# Steps per iteration on a GPU, where starting a small operation takes about as
+# long as computing it, and each iteration adds bookkeeping.
 _UNROLL_ON_GPU = 5
-# The backends on which a custom gradient can have many results.
+# Backends on which a function with many results may have a custom gradient.
 BACKENDS = ("tensorflow", "jax", "torch")
 
 
 def stacking_loop(body, carry, xs, stacked, kept=0, reverse=False):
-    """Runs a body over the first axis of sequences.
+    """Run a body over the first axis of sequences.
 
-    It does what `keras.ops.scan` does, which on TensorFlow takes one sequence
-    only and copies what a backward loop reads. The backend differentiates it,
-    or a second loop is its gradient; see `with_custom_gradient`.
+    It works like `keras.ops.scan`, which on TensorFlow accepts one sequence
+    only and copies the values that a backward loop reads. The backend
+    differentiates it, or its gradient is a second loop; see
+    `with_custom_gradient`.
 
     Args:
-        body: `body(carry, x) -> (carry, ys, zs)`, of the carry and one step
-            of every sequence (a dict) to the new carry and two lists.
+        body: function `body(carry, x) -> (carry, ys, zs)`, from the carry and
+            one step of each sequence (a dict) to the new carry and two lists.
         carry: list of tensors of one dtype.
-        xs: dict of tensors (T, ...) and of what `stacking_loop` has kept.
-        stacked: how many tensors `ys` has, all of the dtype of the carry.
-        kept: the same of `zs`.
+        xs: dict of tensors (T, ...) and of results that a loop has kept.
+        stacked: the number of tensors in `ys`, of the dtype of the carry.
+        kept: the number of tensors in `zs`, likewise.
         reverse: whether to start at the last step; the results stay at the
             places of their steps.
 
     Returns:
-        The last carry; for each of `ys` all steps, (T, ...); for each of
-        `zs` something that only another `stacking_loop` reads.
+        The last carry; `ys` of all steps, (T, ...); `zs` of all steps, in a
+        form that only another `stacking_loop` reads.
     """
     if backend.backend() == "tensorflow":
         return _tensorflow_loop(body, carry, xs, stacked, kept, reverse)
@@ -49,7 +50,7 @@ def stacking_loop(body, carry, xs, stacked, kept=0, reverse=False):
 def _tensorflow_loop(body, carry, xs, stacked, kept, reverse):
     import tensorflow as tf
 
-    # The carry's type; a gradient may be computed more than once.
+    # Not cleared after a read: a gradient may be computed more than once.
     options = {"dtype": carry[0].dtype, "clear_after_read": False}
     first = next(x for x in xs.values() if not isinstance(x, tf.TensorArray))
     steps, shapes = tf.shape(first)[0], []
@@ -87,10 +88,10 @@ def _tensorflow_loop(body, carry, xs, stacked, kept, reverse):
 
 
 def sequential_while_loop(condition, body, number, *variables):
-    """`ops.while_loop` whose bodies run one after the other.
+    """Run `ops.while_loop` with one iteration after the other.
 
-    TensorFlow begins all bodies at once as far as they depend on their
-    `number` alone, and holds what they have made.
+    Otherwise TensorFlow computes the parts of all iterations that depend only
+    on `number` at once, and holds their results.
     """
     if backend.backend() != "tensorflow":
         return ops.while_loop(condition, body, (number, *variables))
@@ -104,17 +105,18 @@ def sequential_while_loop(condition, body, number, *variables):
 
 
 def with_custom_gradient(results, gradients, arguments):
-    """`results` as functions of `arguments`, with a gradient of their own.
+    """Return `results` as functions of `arguments` with a custom gradient.
 
     Args:
-        results: list of tensors, made of the arguments after
+        results: list of tensors, computed from the arguments after
             `ops.stop_gradient`.
-        gradients: a function of the gradients of the results to those of the
+        gradients: function from the gradients of the results to those of the
             arguments, both lists.
         arguments: list of tensors.
 
     Returns:
-        The list of results. To differentiate them twice is an error.
+        The list of results. Differentiating them twice is an error on
+        TensorFlow and JAX.
     """
     if backend.backend() == "torch":
         return _with_torch_gradient(results, gradients, arguments)
@@ -122,7 +124,7 @@ def with_custom_gradient(results, gradients, arguments):
     @ops.custom_gradient
     def attached(*arguments):
         def gradient(*upstream):
-            # TensorFlow hands over a tensor a result, JAX one tuple.
+            # TensorFlow passes one tensor per result, JAX one tuple.
             if isinstance(upstream[0], (tuple, list)):
                 (upstream,) = upstream
             found = [
@@ -140,7 +142,7 @@ def with_custom_gradient(results, gradients, arguments):
 
 @ops.custom_gradient
 def _once(*tensors):
-    """Gradients, and what they were made of, that have no gradient."""
+    """Return the tensors; raise an error if they are differentiated."""
 
     def gradient(*upstream):
         raise NotImplementedError(
@@ -154,13 +156,13 @@ def _once(*tensors):
 
 
 def _with_torch_gradient(results, gradients, arguments):
-    """`with_custom_gradient`; Keras' own takes one result on torch."""
+    """Attach a gradient on torch, where Keras' own allows one result only."""
     import torch
 
     class Attached(torch.autograd.Function):
         @staticmethod
         def forward(ctx, *arguments):
-            # Views: autograd must not write into what `gradients` reads.
+            # Views: autograd must not modify tensors that `gradients` reads.
             return tuple(result.view_as(result) for result in results)
 
         @staticmethod
@@ -178,13 +180,13 @@ def _with_torch_gradient(results, gradients, arguments):
 
 
 def split_masks(masks):
-    """Masks that every step shares, without their time axis, and the rest."""
+    """Return the masks that all steps share, without time, and the rest."""
     repeated = {k: m[0] for k, m in masks.items() if m.shape[0] == 1}
     return repeated, {k: m for k, m in masks.items() if k not in repeated}
 
 
 def carried(new, old, mask):
-    """New states where the step's mask (B,) is True, elsewhere the old."""
+    """Return new states where the step's mask (B,) is True, else the old."""
     if mask is None:
         return new
     keep = ops.expand_dims(mask, -1)
@@ -192,16 +194,16 @@ def carried(new, old, mask):
 
 
 def vector_jacobians(function, arguments, upstream):
-    """The gradients of `arguments` from those of the function's results.
+    """Return the gradients of `arguments` from those of the results.
 
     Args:
-        function: of as many tensors as `arguments` to a list of tensors, and
-            to something else that is not differentiated.
+        function: function from the arguments to a list of tensors and a
+            second result, which is not differentiated.
         arguments: list of tensors.
-        upstream: the gradients of the results, a list.
+        upstream: list of the gradients of the results.
 
     Returns:
-        A list of tensors like `arguments`, and the function's second result.
+        List of tensors like `arguments`, and the function's second result.
 
     Example:
         >>> import numpy as np
@@ -215,7 +217,7 @@ def vector_jacobians(function, arguments, upstream):
     if backend.backend() == "tensorflow":
         import tensorflow as tf
 
-        # A tape has one gradient for a tensor that is given twice.
+        # A tape has one gradient for a tensor that is passed twice.
         arguments = [tf.identity(x) for x in arguments]
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(arguments)
@@ -234,14 +236,14 @@ def vector_jacobians(function, arguments, upstream):
 
 
 def reads(function, arguments):
-    """Mask of the arguments that the results depend on.
+    """Test which arguments the results depend on.
 
     Args:
-        function: of as many tensors as `arguments` to a list of tensors.
+        function: function from the arguments to a list of tensors.
         arguments: list of tensors.
 
     Returns:
-        A list of booleans.
+        List of booleans, one per argument.
     """
     if backend.backend() == "tensorflow":
         import tensorflow as tf

@@ -1,24 +1,25 @@
 """Masks, the softmax that respects them, and places in padded rows.
 
-A mask is boolean and True means "use". A sentence goes from its first True to
-its last, wherever it was padded. A False between them is a hole: it keeps its
-place among the positions, has weight 0 and is not counted as a word.
+A mask is boolean and True means "use". A sentence spans its first True to its
+last, whichever side is padded. A False between them is a hole: it keeps its
+position, has weight 0 and is not a word. Places count from the beginning of a
+padded row, positions from the first word of its sentence.
 """
 
 from typing import Any, NamedTuple
 
 from keras import backend, ops
 
-# TensorFlow computes int32 on the host, even where it has a GPU.
+# TensorFlow computes int32 on the host, even if it has a GPU.
 PLACE_DTYPE = "int64" if backend.backend() == "tensorflow" else "int32"
 
 
 class Span(NamedTuple):
-    """First positions and lengths of sentences, integers (...) each.
+    """First places and lengths of sentences, integers (...) each.
 
     Attributes:
         first: the place of the first word; 0 in an empty row.
-        length: S, the places from the first word to the last.
+        length: S, the number of places from the first word to the last.
     """
 
     first: Any
@@ -26,18 +27,18 @@ class Span(NamedTuple):
 
 
 def wider_dtype(dtype) -> str:
-    """The wider of float32 and `dtype`: float64 stays, half is raised."""
+    """Return the wider of float32 and `dtype`: only float64 is wider."""
     is_wide = backend.standardize_dtype(dtype) == "float64"
     return "float64" if is_wide else "float32"
 
 
 def upcast(x):
-    """Casts a floating tensor to the wider of float32 and its own dtype."""
+    """Cast a floating tensor to the wider of float32 and its dtype."""
     return ops.cast(x, wider_dtype(x.dtype))
 
 
 def span(mask):
-    """The `Span` of every sentence of a mask (..., S)."""
+    """Return the `Span` of each sentence of a mask (..., S)."""
     places = ops.arange(
         mask.shape[-1] or ops.shape(mask)[-1], dtype=PLACE_DTYPE
     )
@@ -51,7 +52,7 @@ def span(mask):
 
 
 def masked_softmax(scores, mask=None):
-    """Softmax over the last axis, restricted to the True entries of `mask`.
+    """Apply a softmax over the last axis to the True entries of `mask`.
 
     Computed in the wider of float32 and the dtype of `scores`, which is also
     the dtype of the result. A row without a True entry gives zeros, never
@@ -70,17 +71,17 @@ def masked_softmax(scores, mask=None):
 
 
 def zero_where_masked(x, mask):
-    """Zeros in the rows (all axes but the last) where `mask` is False."""
+    """Set rows (of all axes but the last) to zero where `mask` is False."""
     if mask is None:
         return x
     return ops.where(ops.expand_dims(mask, -1), x, ops.zeros((), dtype=x.dtype))
 
 
 def at_places(location_scores, first, source_length):
-    """Scores or weights (B, T, P) of positions at their places (B, T, S).
+    """Move scores or weights of positions (B, T, P) to places (B, T, S).
 
-    The sentences begin at `first` (B,). Places without a position get a copy
-    of another: the caller masks them (`places_within`).
+    The sentences begin at `first` (B,). Places without a position get the
+    value of another one: the caller masks them (`places_within`).
     """
     last = location_scores.shape[-1] - 1
     places = ops.arange(source_length, dtype=PLACE_DTYPE)
@@ -94,13 +95,13 @@ def at_places(location_scores, first, source_length):
 
 
 def places_within(max_length, first, source_length):
-    """Boolean (B or 1, S): True where a position has a score."""
+    """Return a mask (B or 1, S), True up to the last scored position."""
     places = ops.arange(source_length, dtype=PLACE_DTYPE)[None]
     return places < max_length + (0 if first is None else first[:, None])
 
 
 def may_be_equal(shape, wanted):
-    """Returns whether two shapes may be equal; None is any size."""
+    """Test whether two shapes may be equal; None is any size."""
     return len(shape) == len(wanted) and all(
         None in (a, b) or a == b for a, b in zip(shape, wanted, strict=True)
     )

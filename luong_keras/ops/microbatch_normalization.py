@@ -1,13 +1,13 @@
 """Loss normalisation across micro-batches.
 
-A batch may go through the model in parts: one on each device, or one after
-the other. The gradient of the whole is the sum of the gradients of the parts'
-sums of losses, divided once by the number of words, or of sentences, of the
-whole:
+A batch may go through the model in parts (micro-batches): one per device, or
+one after the other. The gradient of the batch is the sum of the gradients of
+the parts' loss sums, divided once by the number of words, or of sentences, of
+the batch:
 
     d J = sum_parts d (sum of losses) / sum_parts (number of words)
 
-so within `sum_losses` a loss returns its sum, and leaves its number here.
+Within `sum_losses`, a loss therefore returns its sum and records its number.
 """
 
 import contextlib
@@ -18,12 +18,12 @@ from keras import ops
 
 
 class MicrobatchDivisor:
-    """The number of words, or of sentences, of one part of a batch.
+    """Number of words, or of sentences, of one part of a batch.
 
     Attributes:
-        number: the scalar by which the whole is divided once the numbers of
-            all parts are added; None where the loss divides by a constant.
-        known: whether a loss has said so.
+        number: scalar, to be added up over all parts to the divisor of the
+            batch; None if the loss divides by a constant.
+        known: whether a loss has recorded its divisor.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ _open: list[MicrobatchDivisor] = []
 
 @contextlib.contextmanager
 def sum_losses() -> Iterator[MicrobatchDivisor]:
-    """Let the loss of a part return its sum; what divides it is left here."""
+    """Let the loss of a part return its sum, and yield its divisor."""
     part = MicrobatchDivisor()
     _open.append(part)
     try:
@@ -53,17 +53,16 @@ def sum_losses() -> Iterator[MicrobatchDivisor]:
 
 
 def divisor(number: Any, constant: bool = False) -> Any:
-    """The current divisor of a loss.
+    """Return the number by which a loss divides its sum now.
 
     Args:
-        number: of the words, or sentences, that the loss sees; or, with
-            `constant`, what divides the sum of any part.
-        constant: whether the number is the same for the part as for the
-            whole.
+        number: the number of words, or sentences, that the loss sees; with
+            `constant`, the divisor of the sum of any part.
+        constant: whether the number is the same for a part and the batch.
 
     Returns:
-        The number, at least 1; 1 within `sum_losses`, where the division comes
-        later.
+        A constant number itself. Otherwise the number, at least 1, or 1 within
+        `sum_losses`, because the division follows later.
     """
     if not _open:
         return number if constant else ops.maximum(number, 1)

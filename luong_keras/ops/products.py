@@ -1,8 +1,8 @@
-"""Products with weights, and with the rows of every sentence.
+"""Products with weights, and with the rows of each sentence.
 
-In the step of a `scan` they are put on its `Tape`: their values are saved, and
-an operand that all steps share, a weight or the rows, gets its gradient from
-one product after the scan. Elsewhere they are plain products.
+In a step of a `scan`, a `Tape` records the products: their values are saved,
+and an operand that all steps share, a weight or the rows, gets its gradient
+from one product after the scan. Elsewhere they are plain products.
 """
 
 from contextvars import ContextVar
@@ -14,22 +14,21 @@ from keras import backend, ops
 from luong_keras.ops import masking
 from luong_keras.ops.loops import vector_jacobians
 
-# Windows of D words are added up in sources of more than 24 D; in shorter ones
-# a product is as fast (`benchmarks/local_attention.py`).
+# The gradients of windows of D words are added up in sources longer than 24 D;
+# in shorter ones a product is as fast (`benchmarks/local_attention.py`).
 _LONG = 24
 
 _current = ContextVar("luong_keras_tape", default=None)
 
 
 def product(x, kernel, bias=None, view=None):
-    """X @ kernel + bias in the kernel's dtype, then in at least float32.
+    """Return x @ kernel in the kernel's dtype, plus bias in at least float32.
 
-    Under a mixed policy the product is cheap and what is summed up over time
-    stays exact.
+    Under a mixed policy the product is cheap and sums over time stay exact.
 
     x (..., E), kernel (E, U) a tensor or a variable; bias (U,), or a summand
-    (..., U) of the step, or None. `view` is a function of the kernel whose
-    result is multiplied in its place, such as `ops.transpose`.
+    (..., U) of the step, or None. `view`, such as `ops.transpose`, maps the
+    kernel to the matrix that multiplies x.
     """
     tape = _current.get()
     place = None if tape is None else tape.place(kernel)
@@ -52,27 +51,27 @@ def product(x, kernel, bias=None, view=None):
 
 
 def dots(x, rows):
-    """The products of x (B, N, W) with the rows (B, S, W): (B, N, S).
+    """Return the products of x (B, N, W) with rows (B, S, W): (B, N, S).
 
-    In at least float32; of float16 in float32 throughout, since they may
-    leave float16, and of two infinite scores the softmax is NaN.
+    The result is in at least float32. float16 is multiplied in float32,
+    because products may overflow and the softmax of two infinities is NaN.
     """
     return _with_rows(_dots, _sums, x, rows)
 
 
 def weighted_sums(weights, rows):
-    """The sums of the rows (B, S, W), weighted by (B, N, S): (B, N, W).
+    """Return sums of the rows (B, S, W), weighted by (B, N, S): (B, N, W).
 
-    In at least float32.
+    The result is in at least float32.
     """
     return _with_rows(_sums, _dots, weights, rows)
 
 
 def gathered(gather, rows, positions):
-    """`gather(rows, positions)`, windows that a tape knows.
+    """Return `gather(rows, positions)` and record the windows on the tape.
 
-    positions (B, N, W) are successive in each window; those of N = 1 are
-    known.
+    positions (B, N, W) are successive in each window. Only windows of N = 1
+    are recorded.
     """
     found = gather(rows, positions)
     tape = _current.get()
@@ -91,12 +90,12 @@ def _product(x, kernel, bias=None):
     *rows, width = x.shape
     if len(rows) != 2:
         return _plus(masking.upcast(ops.matmul(x, kernel)), bias)
-    # As one matrix: TensorFlow makes one operation of a product and its bias,
-    # and would compute the sizes of unknown axes in every step.
+    # As one matrix: TensorFlow fuses the product of a matrix with its bias,
+    # and would compute the sizes of unknown axes in each step.
     flat = ops.matmul(ops.reshape(x, (-1, width)), kernel)
     of_all = bias is None or len(bias.shape) == 1
     flat = _plus(masking.upcast(flat), bias if of_all else None)
-    # No -1 beside an axis that may be empty.
+    # A size of -1 is undefined beside an empty axis.
     sizes = (-1, rows[1]) if rows[1] else ops.shape(x)[:2]
     found = ops.reshape(flat, (*sizes, ops.shape(kernel)[-1]))
     return found if of_all else _plus(found, bias)
@@ -142,24 +141,23 @@ def _matmul(x, rows, transposed=False):
 
 
 class Tape:
-    """The products of one run of a step, in the order of calls.
+    """Record of the products of one run of a step, in the order of calls.
 
     Args:
         parameters: list of tensors that all steps share, as the step reads
             them.
-        held: the same without a gradient.
-        variables: dict from the id of a Keras variable to its place among the
+        held: list of the same tensors without a gradient.
+        variables: dict from the id of a Keras variable to its index among the
             parameters.
-        operations: list of the products that earlier runs have met; the first
-            run fills it.
-        saved: the values of the products, None to compute them.
-        zeros: with `saved`, for every product a zero of its shape, whose
-            gradient is then that of the product.
+        operations: list of the products of a step; the first run fills it.
+        saved: list of the values of the products, or None to compute them.
+        zeros: with `saved`, list of zeros of the products' shapes; their
+            gradients are the gradients of the products.
 
     Attributes:
-        values: the value of every product.
-        operands: for every product a list of what its `shared_gradients`
-            reads beside the gradient of the value.
+        values: list of the values of the products.
+        operands: list with a list for each product, the operands that its
+            gradients need in addition to the gradient of its value.
     """
 
     def __init__(
@@ -178,9 +176,8 @@ class Tape:
         _current.reset(self._token)
 
     def place(self, x):
-        """The index of a tensor or variable among the parameters, or None."""
-        # In mixed precision the value of a variable is another tensor every
-        # time.
+        """Return the index of `x` among the parameters, or None."""
+        # In mixed precision each read of a variable gives another tensor.
         if isinstance(x, keras.Variable):
             return self.variables.get(id(x))
         for place, parameter in enumerate(self.parameters):
@@ -189,7 +186,7 @@ class Tape:
         return None
 
     def window(self, rows):
-        """The `_Window` of rows that are a parameter or gathered, or None."""
+        """Return the `_Window` of a parameter or gathered rows, or None."""
         for window in self.windows:
             if rows is window.rows:
                 return window
@@ -197,7 +194,7 @@ class Tape:
         return None if place is None else _Window(rows, self.held[place], place)
 
     def apply(self, make, x, rows=None, first=None, summand=None):
-        """The value of a product; `make()` makes it for the first run."""
+        """Return the value of a product; the first run makes it by `make()`."""
         at = len(self.operands)
         if at == len(self.operations):
             self.operations.append(make())
@@ -213,10 +210,10 @@ class Tape:
 
 
 class _Window(NamedTuple):
-    """Rows of a product: as the step has them, and without a gradient.
+    """Rows of a product, as the step reads them and without a gradient.
 
-    Of the parameter at `place`; where they are gathered from it, `first` is
-    the position (B, 1, 1) of the first one.
+    They are the parameter at `place`, or gathered from it: then `first` is
+    the position (B, 1, 1) of the first row.
     """
 
     rows: Any
@@ -226,7 +223,7 @@ class _Window(NamedTuple):
 
 
 def _saved(operation, x, rows, value, added):
-    """The saved value, differentiated as the product plus what is added."""
+    """Return the saved value with the gradient of the product plus `added`."""
 
     @ops.custom_gradient
     def saved(x, *added):
@@ -247,7 +244,7 @@ class _Dense:
         self.places, self.view = places, view
         self.held, *bias = [tape.held[place] for place in places]
         self.bias = bias[0] if bias else None
-        # Once, outside of the loop.
+        # Made once, outside the loop.
         self.kernel = ops.cast(_viewed(self.held, view), dtype)
         self.transposed = ops.transpose(self.kernel)
 
@@ -258,7 +255,7 @@ class _Dense:
         return _product(d_value, self.transposed)
 
     def shared_gradients(self, d_value, x):
-        """Gradients of kernel and bias, from all steps (T, B, ...)."""
+        """Return the gradients of kernel and bias from steps (T, B, ...)."""
         found = _weight_gradient(x, d_value, self.kernel)
         if self.view is not None:
             (found,), _ = vector_jacobians(
@@ -273,7 +270,7 @@ class _Dense:
 
 
 def _weight_gradient(inputs, d_outputs, kernel):
-    """The gradient of `kernel` in `inputs @ kernel`, over all steps at once."""
+    """Return the gradient of `kernel` in `inputs @ kernel` over all steps."""
     inputs, d_outputs = (
         ops.cast(ops.reshape(x, (-1, x.shape[-1])), kernel.dtype)
         for x in (inputs, d_outputs)
@@ -287,14 +284,15 @@ class _Rows:
     def __init__(self, tape, multiply, multiply_back, window):
         self.value, self.operand_gradient = multiply, multiply_back
         self.place, self.rows = window.place, tape.held[window.place]
-        # Equal for products whose factors are put together.
+        # Products of one group put their factors together.
         windows = None if window.first is None else id(window)
         self.group = window.place, windows
 
     def outer_product(self, d_value, x, first=None):
-        """The factors of the rows' gradient: (B, T N, S) and (B, T N, W).
+        """Return the factors of the rows' gradient, and `first`.
 
-        Of windows of D words: (B, T, D), (B, T, W) and `first` (B, T, 1).
+        The factors are (B, T N, S) and (B, T N, W), and `first` is None. For
+        windows of D words they are (B, T, D), (B, T, W) and (B, T, 1).
         """
         by_row, by_width = x, d_value
         if self.value is _dots:
@@ -309,7 +307,7 @@ class _Rows:
 
 
 def _by_sentence(x):
-    """(B, T N, W) of all steps (T, B, N, W)."""
+    """Reshape all steps (T, B, N, W) to (B, T N, W)."""
     steps, batch, count, width = ops.shape(x)
     if count == 1:
         return ops.swapaxes(ops.squeeze(x, 2), 0, 1)
@@ -318,12 +316,12 @@ def _by_sentence(x):
 
 
 def _rows_gradient(rows, factors):
-    """The gradient of rows (B, S, W) from the factors of their products."""
+    """Return the gradient of rows (B, S, W) from the products' factors."""
     by_row, by_width, (first, *_) = zip(*factors, strict=True)
     length, words = ops.shape(rows)[1], ops.shape(by_row[0])[-1]
 
     def product():
-        # One product, and so one tensor as large as the rows.
+        # A single product makes a single tensor as large as the rows.
         whole = [_spread(x, first, length) for x in by_row]
         whole, widths = (ops.concatenate(x, axis=1) for x in (whole, by_width))
         return masking.upcast(ops.matmul(ops.swapaxes(whole, 1, 2), widths))
@@ -343,7 +341,7 @@ def _rows_gradient(rows, factors):
 
 
 def _spread(windows, first, length):
-    """Windows (B, T, W) at their places of the source: (B, T, S)."""
+    """Put windows (B, T, W) at their places in the source, (B, T, S)."""
     if first is None:
         return windows
     batch, steps, width = ops.shape(windows)
@@ -356,7 +354,7 @@ def _spread(windows, first, length):
 
 
 def _added(windows, first, length):
-    """Windows (B, T, W, ...) added to zeros (B, S, ...), from `first` on."""
+    """Add windows (B, T, W, ...) to zeros (B, S, ...), from `first` on."""
     batch, _, width, *inner = ops.shape(windows)
     row = ops.arange(batch, dtype=masking.PLACE_DTYPE)
     row = row * ops.cast(length, masking.PLACE_DTYPE)
@@ -371,12 +369,12 @@ def _added(windows, first, length):
 
 
 def shared_gradients(operations, operands, d_values):
-    """Gradients of what all steps share, after a scan.
+    """Return the gradients of parameters that all steps of a scan share.
 
     Args:
         operations: list of the products of a step.
-        operands: for each what its `Tape` has, of all steps (T, B, ...).
-        d_values: for each the gradient of its value, (T, B, ...).
+        operands: list of the operands of each on its `Tape`, (T, B, ...).
+        d_values: list of the gradients of their values, (T, B, ...).
 
     Returns:
         List of pairs (place among the parameters, gradient).

@@ -1,8 +1,8 @@
-"""Steps of the recurrent units and the order of reading, as functions.
+"""Functions for the steps of recurrent units and the order of reading.
 
-The gates stand in the order of `keras.layers.LSTM` and `keras.layers.GRU`,
-so weights move between those layers and ours. `projected` is the input's
-share of the pre-activation, W x + b, which may have been computed for all
+The gates have the order of `keras.layers.LSTM` and `keras.layers.GRU`, so
+weights can be copied between those layers and ours. `projected` is the
+inputs' share of the pre-activation, W x + b, which may be computed for all
 steps at once before the loop.
 """
 
@@ -20,13 +20,13 @@ def lstm_step(
     cell_clip=None,
     gradient_clip=None,
 ):
-    """A step of a long short-term memory (Zaremba et al. 2015, section 3).
+    """Run one step of an LSTM (Zaremba et al. 2015, section 3).
 
     projected (..., 4U) in the gate order input, forget, candidate, output;
     hidden and carry (..., U); recurrent_kernel (U, 4U). Returns the new
     hidden and carry. `cell_clip` bounds the new carry after the hidden state
-    was made of it, `gradient_clip` the gradients of the old states: both as
-    in the authors' program, where they are 50 and 1000.
+    is computed from it; `gradient_clip` bounds the gradients of the old
+    states. In the authors' program they are 50 and 1000.
     """
     hidden = clip_gradient(hidden, gradient_clip)
     carry = clip_gradient(carry, gradient_clip)
@@ -37,7 +37,7 @@ def lstm_step(
 
 
 def lstm_activations(pre_activations, carry):
-    """The gates (i, f, g, o), tanh of the new carry, and the new carry.
+    """Return the gates (i, f, g, o), tanh(c_t) and the new carry c_t.
 
     pre_activations z (..., 4U), carry (..., U):
 
@@ -52,10 +52,10 @@ def lstm_activations(pre_activations, carry):
 
 
 def bounded(x, limit):
-    """`x` cut to [-limit, limit], or `x` itself where the limit is None."""
+    """Clip `x` to [-limit, limit]; return `x` itself if the limit is None."""
     if limit is None:
         return x
-    # As they are, Keras on torch would round them to float32.
+    # As tensors: Keras on torch would round Python numbers to float32.
     return ops.clip(
         x,
         ops.convert_to_tensor(-limit, x.dtype),
@@ -64,9 +64,9 @@ def bounded(x, limit):
 
 
 def clip_value(x, limit):
-    """`x` cut to [-limit, limit]; its gradient passes as if uncut.
+    """Clip `x` to [-limit, limit]; its gradient passes unclipped.
 
-    Returns `x` itself where the limit is None.
+    Returns `x` itself if the limit is None.
     """
     if limit is None:
         return x
@@ -82,9 +82,9 @@ def clip_value(x, limit):
 
 
 def clip_gradient(x, limit):
-    """`x` unchanged; its gradient cut to [-limit, limit], entry by entry.
+    """Return `x`; clip its gradient to [-limit, limit], entry by entry.
 
-    Returns `x` itself where the limit is None.
+    The gradient is not clipped if the limit is None.
     """
     if limit is None:
         return x
@@ -101,7 +101,7 @@ def clip_gradient(x, limit):
 
 
 def gru_step(projected, hidden, recurrent_kernel, recurrent_bias):
-    """A step of a gated recurrent unit, reset after the product.
+    """Run one step of a gated recurrent unit, reset after the product.
 
     Cho et al. (2014) in the form of `keras.layers.GRU(reset_after=True)`:
     projected (..., 3U) in the order update, reset, candidate;
@@ -116,12 +116,11 @@ def gru_step(projected, hidden, recurrent_kernel, recurrent_bias):
 
 
 def reverse_within_mask(x, mask):
-    """Reverses the sentences of (B, S, ...); padding stays where it is.
+    """Reverse the sentences of (B, S, ...); padding stays where it is.
 
-    `mask` boolean (B, S), or None where all steps are real; what it says of
-    the result is `reverse_within_mask(mask, mask)`, the same mask where a
-    sentence has no holes. Applied twice, with the masks that belong to it,
-    it gives `x` back.
+    `mask` boolean (B, S), or None if all steps are real. The mask of the
+    result is `reverse_within_mask(mask, mask)`, which equals `mask` if no
+    sentence has holes. Reversing the result with its mask gives `x` back.
     """
     if mask is None:
         return ops.flip(x, axis=1)

@@ -1,14 +1,14 @@
 """A scan over time with rematerialised steps and deferred weight gradients.
 
-Automatic differentiation of a loop saves all that a step computes, and adds to
-the gradient of every weight in every step. Here the forward scan saves the
-states and the values of the step's products (`ops.products`). The backward
-scan computes every step again from these while the backend differentiates it;
-the products are read, not multiplied again. Their operands x_t and gradients
-dz_t leave the scan, and what all steps share gets its gradient after it, from
-one product: with z_t = x_t K, dK = sum_t x_tᵀ dz_t.
+Automatic differentiation of a loop saves all values that a step computes, and
+adds to the gradient of each weight in each step. Here the forward scan saves
+the states and the values of the step's products (`ops.products`). The backward
+scan recomputes each step from these while the backend differentiates it; the
+products are read, not multiplied again. The scan returns their operands x_t
+and gradients dz_t, from which one product gives the gradient of a shared
+parameter: with z_t = x_t K, dK = sum_t x_tᵀ dz_t.
 
-What a step shares in any other way is right as well: its gradient is added up
+The gradient of a parameter that is read outside these products is added up
 step by step.
 """
 
@@ -29,21 +29,21 @@ BACKENDS = ("tensorflow", "jax")
 
 
 def scan(step, shared, states, inputs, xs, outputs, mask=None, layer=None):
-    """Runs a step over the first axis of sequences, on TensorFlow and JAX.
+    """Run a step over the first axis of sequences, on TensorFlow and JAX.
 
     Args:
-        step: `step(shared, states, input, x)` to the new states, a list like
-            `states`; x is a dict of one step of every sequence in `xs`.
+        step: function `step(shared, states, input, x)` that returns the new
+            states, a list like `states`; x is one step of `xs`, a dict.
         shared: nested structure of tensors, or None, that all steps read.
         states: list of tensors (B, ...) of one dtype, at least float32.
-        inputs: (T, B, ...), which has a gradient.
-        xs: dict of tensors (T, ...), which have none.
-        outputs: which of the states are wanted at all steps.
+        inputs: (T, B, ...) tensor, which gets a gradient.
+        xs: dict of tensors (T, ...), which get no gradient.
+        outputs: list of the indices of the states to return for all steps.
         mask: boolean (T, B) or None; False carries the states over.
         layer: the layer whose weights the step reads, if any.
 
     Returns:
-        Lists of the last states, and of the wanted ones (T, B, ...).
+        List of the last states, and list of the `outputs` (T, B, ...).
     """
     xs = xs if mask is None else {**xs, "mask": mask}
     return _Scan(step, shared, states, inputs, xs, outputs, layer).run()
@@ -56,7 +56,7 @@ class _Scan:
         variables = []
         if layer is not None:
             self.precision = _Precision(dtype=layer.dtype_policy)
-            # Frozen ones too: in a step they are read from nowhere else.
+            # Frozen ones too: the step has no other access to them.
             variables = layer.weights
         self.variables = variables
         self.structure = [shared, [v.value for v in variables]]
@@ -81,14 +81,14 @@ class _Scan:
         self._meet_products()
 
     def _meet_products(self):
-        """The products, and which parameters are read beside them.
+        """Find the products, and the parameters read outside of them.
 
-        From one step that is computed in vain; a compiled program leaves it
-        out.
+        One step is run for this and its result discarded; a compiled program
+        leaves the step out.
         """
         first = {name: x[0] for name, x in self.xs.items()}
         _, tape = self._new(self.held, self.start, first)
-        # Made once: TensorFlow computes them although nobody reads them.
+        # Made once: TensorFlow computes them although nothing reads them.
         self.zeros = [ops.zeros_like(value) for value in tape.values]
         again = {"saved": tape.values, "zeros": self.zeros}
         self.counts = [len(each) for each in tape.operands]
@@ -99,7 +99,7 @@ class _Scan:
         self.beside = [place for place, is_read in enumerate(read) if is_read]
 
     def _new(self, parameters, states, x, **saved):
-        """The new states from these parameters, and the tape of the step."""
+        """Return the new states from these parameters, and the step's tape."""
         x, states = dict(x), list(states)
         given, mask = x.pop("input"), x.pop("mask", None)
         tape = Tape(
@@ -119,7 +119,7 @@ class _Scan:
             return self.step(shared, states, given, x)
 
         with keras.StatelessScope(state_mapping=pairs), tape:
-            # In the backward pass no layer's call casts the variables.
+            # In the backward pass no call of a layer casts the variables.
             precise = self.precision
             found = new() if precise is None else precise(function=new)
         return carried(found, states, mask), tape
@@ -147,7 +147,7 @@ class _Scan:
         return new, [new[i] for i in self.outputs], kept
 
     def _gradients(self, upstream, kept):
-        """Those of the arguments, from those of all results."""
+        """Return the gradients of the arguments from those of the results."""
         height = len(self.start)
         xs = {**self.xs}
         xs |= {f"kept_{i}": x for i, x in enumerate(kept)}
@@ -205,7 +205,7 @@ class _Scan:
         )
 
     def _shared_gradients(self, sums, left):
-        """From the sums of the steps, and from all steps at once."""
+        """Return the shared parameters' gradients from sums and products."""
         gradients = [None] * len(self.held)
         d_values, left = left[sum(self.counts) :], iter(left)
         operands = [[next(left) for _ in range(n)] for n in self.counts]
@@ -222,7 +222,7 @@ class _Scan:
 
 
 class _Precision(keras.layers.Layer):
-    """Calls a function where variables have a policy's compute dtype."""
+    """Layer that calls a function, with variables in its compute dtype."""
 
     def call(self, function):
         return function()

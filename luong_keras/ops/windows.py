@@ -1,8 +1,8 @@
 """Windows and Gaussians of local attention.
 
 Luong, Pham and Manning (2015), section 3.2. Positions are 0-based and in
-natural word order. A sentence of S words has the positions 0 ... S - 1; where
-it is padded on the left, position 0 stands at another place of its row.
+natural word order. A sentence of S words has the positions 0 ... S - 1; if it
+is padded on the left, position 0 is not the first place of its row.
 """
 
 from typing import Any, NamedTuple
@@ -18,15 +18,15 @@ GAUSSIANS = ("after_softmax", "renormalized", "inside_softmax", "none")
 
 
 class Window(NamedTuple):
-    """The windows of local attention.
+    """Windows of local attention.
 
     Attributes:
-        aligned_position: p_t, (B, T), real where it is predicted; counted
-            from the first word of the sentence.
+        aligned_position: p_t, (B, T), real if it is predicted; counted from
+            the first word of the sentence.
         centre: the place of floor(p_t) in the row, (B, T) int.
         mask: boolean (B, T, S), True inside the window and the sentence.
-        gaussian: exp(-(s - p_t)^2 / (2 sigma^2)) (eq. 10), (B, T, S),
-            everywhere.
+        gaussian: exp(-(s - p_t)^2 / (2 sigma^2)) (eq. 10), (B, T, S), outside
+            the window too.
     """
 
     aligned_position: Any
@@ -39,21 +39,21 @@ class Blocks(NamedTuple):
     """Blocks of source positions that successive queries share.
 
     Attributes:
-        size: L, how many queries share a block.
-        span: by how many positions the centre of the first one's window is
-            passed by those of the others, at most.
+        size: L, the number of queries that share a block.
+        span: the greatest distance, in positions, from the window centre of
+            the first query to that of a later one.
     """
 
     size: int
     span: int
 
 
-# Every query has its own.
+# A block per query.
 SINGLE = Blocks(1, 0)
 
 
 class AlignedPosition(NamedTuple):
-    """The aligned positions of the queries of a call.
+    """Aligned positions of the queries of a call.
 
     Attributes:
         aligned_position: p_t, (B, T), counted from a sentence's first word.
@@ -69,7 +69,7 @@ class AlignedPosition(NamedTuple):
 
 
 def sentence_span(value, mask):
-    """The `masking.Span` of every sentence, of `value` (B, S, M), its mask."""
+    """Return the `masking.Span` of each sentence of `value` (B, S, M)."""
     if mask is not None:
         return masking.span(mask)
     batch, source_length = ops.shape(value)[0], ops.shape(value)[1]
@@ -80,11 +80,11 @@ def sentence_span(value, mask):
 
 
 def monotonic_position(step, lengths, clamp=True):
-    """p_t = t ("local-m"), kept inside the sentence: min(t, S - 1).
+    """Return p_t = t ("local-m"), kept inside the sentence: min(t, S - 1).
 
-    The paper has p_t = t, whose window leaves the sentence (`clamp=False`);
-    the authors' program keeps it at the last word. `step` (..., T) int,
-    `lengths` (B,) int; the result (B, T) int.
+    In the paper p_t = t may leave the sentence (`clamp=False`); the authors'
+    program keeps it at the last word. `step` (..., T) int, `lengths` (B,)
+    int; the result (B, T) int.
     """
     last = ops.expand_dims(ops.cast(lengths, PLACE_DTYPE) - 1, -1)
     step = ops.cast(step, PLACE_DTYPE)
@@ -94,10 +94,10 @@ def monotonic_position(step, lengths, clamp=True):
 
 
 def predictive_position(query, lengths, position_kernel, position_vector):
-    """p_t = S sigmoid(v_p . tanh(W_p h_t)) (eq. 9, "local-p"), real.
+    """Return the real p_t = S sigmoid(v_p . tanh(W_p h_t)) (eq. 9, "local-p").
 
     query (B, T, U), `position_kernel` (U, P), `position_vector` (P,);
-    the result (B, T) in at least float32: bfloat16 has no room for position
+    the result (B, T) in at least float32: bfloat16 cannot represent position
     257.
     """
     query = masking.upcast(query)
@@ -108,19 +108,19 @@ def predictive_position(query, lengths, position_kernel, position_vector):
 
 
 def floor_position(aligned_position, lengths):
-    """floor(p_t), at most S - 1 (a sigmoid may round to 1); (B, T) int."""
+    """Return floor(p_t) as int (B, T), at most S - 1 (a sigmoid may be 1)."""
     last = ops.maximum(ops.cast(lengths, PLACE_DTYPE) - 1, 0)
-    # The window's place has no gradient; only the Gaussian has.
+    # The window's place has no gradient; only the Gaussian has one.
     floor = ops.floor(ops.stop_gradient(aligned_position))
     return ops.minimum(ops.cast(floor, PLACE_DTYPE), ops.expand_dims(last, -1))
 
 
 def window_indices(centre, half_width, source_length, blocks=SINGLE):
-    """The source positions of every block, (B, N, W) int.
+    """Return the source positions of each block, (B, N, W) int.
 
-    `centre` (B, T). W = 2 D + 1 + span, or S in a shorter source. All are
-    inside the source: what would leave it is moved, and `window_mask` says
-    what belongs to a window.
+    `centre` (B, T). W = 2 D + 1 + span, or S in a shorter source. A block
+    that would leave the source is moved inside; `window_mask` marks the
+    positions that belong to a window.
     """
     width = 2 * half_width + 1 + blocks.span
     if isinstance(source_length, int):
@@ -134,7 +134,7 @@ def window_indices(centre, half_width, source_length, blocks=SINGLE):
 
 
 def gather(x, positions):
-    """Rows of `x` (B, S, U) at (B, N, W), each block apart: (B N, W, U)."""
+    """Gather the rows of `x` (B, S, U) at (B, N, W) as (B N, W, U)."""
     return gathered(_gather, x, positions)
 
 
@@ -147,14 +147,14 @@ def _gather(x, positions):
 
 
 def gather_mask(mask, positions):
-    """The mask (B, S) at the positions (B, T, W); None stays None."""
+    """Gather the mask (B, S) at positions (B, T, W); None stays None."""
     if mask is None:
         return None
     return ops.take(ops.reshape(mask, (-1,)), _rows_in_batch(mask, positions))
 
 
 def _rows_in_batch(x, positions):
-    """Flat indices of positions (B, ...) in x (B, S, ...)."""
+    """Return the flat indices of positions (B, ...) in x (B, S, ...)."""
     batch, length = ops.shape(x)[:2]
     first = ops.arange(batch, dtype=PLACE_DTYPE)
     first = first * ops.cast(length, PLACE_DTYPE)
@@ -163,7 +163,7 @@ def _rows_in_batch(x, positions):
 
 
 def in_blocks(x, size):
-    """Blocks (B N, L, U) of `x` (B, T, U), zeros after the last."""
+    """Cut `x` (B, T, U) into blocks (B N, L, U), padded with zeros."""
     batch, steps, width = ops.shape(x)
     if size > 1:
         zeros = ops.zeros((batch, _missing(steps, size), width), dtype=x.dtype)
@@ -173,22 +173,22 @@ def in_blocks(x, size):
 
 
 def out_of_blocks(x, batch, steps):
-    """Inverse of `in_blocks`, (B, T, U)."""
+    """Undo `in_blocks`: return (B, T, U)."""
     _, size, width = ops.shape(x)
     rows = ops.reshape(x, (batch, steps + _missing(steps, size), width))
     return rows[:, :steps]
 
 
 def _missing(steps, size):
-    """Number of padding steps in the last block.
+    """Return the number of padding steps in the last block.
 
-    Without `-steps % size`, which is negative in ONNX.
+    It avoids `-steps % size`, which is negative in ONNX.
     """
     return (size - steps % size) % size
 
 
 def spread(values, positions, source_length):
-    """`values` (B, T, W) back at their positions, zeros elsewhere (B, T, S)."""
+    """Put `values` (B, T, W) at their positions in zeros (B, T, S)."""
     offset = ops.arange(source_length, dtype=PLACE_DTYPE) - positions[..., :1]
     last = ops.cast(ops.shape(positions)[-1] - 1, PLACE_DTYPE)
     found = ops.take_along_axis(
@@ -199,18 +199,18 @@ def spread(values, positions, source_length):
 
 
 def window_mask(centre, half_width, positions):
-    """Boolean (B, T, S or W): True in [centre - D, centre + D].
+    """Return a mask (B, T, S or W), True in [centre - D, centre + D].
 
-    `positions` (S,) for all of the source, or the `window_indices` (B, T, W).
+    `positions` (S,) for the whole source, or the `window_indices` (B, T, W).
     """
     distance = ops.abs(positions - ops.expand_dims(centre, -1))
     return distance <= half_width
 
 
 def gaussian(aligned_position, sigma, positions):
-    """exp(-(s - p_t)^2 / (2 sigma^2)) (eq. 10), (B, T, S or W).
+    """Return exp(-(s - p_t)^2 / (2 sigma^2)) (eq. 10), (B, T, S or W).
 
-    `positions` (B, T, S or W), or of fewer axes, count from the same word as
+    `positions`, broadcastable to (B, T, S or W), count from the same word as
     p_t (B, T).
     """
     positions = ops.cast(positions, aligned_position.dtype)
@@ -219,7 +219,7 @@ def gaussian(aligned_position, sigma, positions):
 
 
 def local_weights(scores, mask, factor, form):
-    """Attention weights from scores, a mask and the Gaussian `factor`.
+    """Return attention weights from scores, a mask and the Gaussian `factor`.
 
     `form` is one of `GAUSSIANS`: "after_softmax" (eq. 10: the weights do not
     sum to 1), "renormalized", "inside_softmax" (score times Gaussian, the

@@ -1,1 +1,1 @@
-"""The attention layers and their scores."""
+"""Attention layers and their scores."""

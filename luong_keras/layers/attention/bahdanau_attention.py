@@ -13,9 +13,9 @@ class BahdanauScore(ConcatScore):
     """score(s, h̄_j) = v_a . tanh(W_a s + U_a h̄_j) (Bahdanau et al. 2015).
 
     Args:
-        units: A; the width of the query when None.
-        normalize: whether it is g v_a / |v_a| . tanh(W_a s + U_a h̄_j + b)
-            (Salimans and Kingma 2016, eq. 2).
+        units: A, the width of the comparison; the query's width when None.
+        normalize: whether the score is g v_a / |v_a| . tanh(W_a s + U_a h̄_j
+            + b) (Salimans and Kingma 2016, eq. 2).
     """
 
     def __init__(self, units=None, normalize=False):
@@ -46,7 +46,7 @@ class BahdanauScore(ConcatScore):
 
 
 def _constant(number):
-    """An initializer of one number."""
+    """Return an initializer that fills a weight with `number`."""
     return lambda shape, dtype=None: ops.full(shape, number, dtype=dtype)
 
 
@@ -60,11 +60,11 @@ class BahdanauAttention(LuongAttention):
 
         score(s, h̄_j) = g v_a / |v_a| . tanh(W_a s + U_a h̄_j + b)
 
-    where v_a gives a direction alone and g the length (Salimans and Kingma
-    2016, eq. 2). It is the paper's "concat" score
-    with a width of its own. What else differs is the decoder's path: there
-    the query is the state before the step and the context enters the
-    recurrence; `BahdanauLSTM` and `BahdanauGRU` take that path.
+    where v_a gives only a direction and g the length (Salimans and Kingma
+    2016, eq. 2). The first form is the "concat" score with two matrices
+    (`concat_form="separate"`). Bahdanau's decoder also takes another path:
+    its query is the state before the step, and the context enters the
+    recurrence. `BahdanauLSTM` and `BahdanauGRU` take that path.
 
     Args:
         units: A, the width of the comparison; the query's width when None.

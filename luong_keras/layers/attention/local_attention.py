@@ -28,26 +28,26 @@ class LocalAttention(LuongAttention):
                  * exp(-(s - p_t)^2 / (2 sigma^2))          (eq. 10)
         c_t = sum_s a_t(s) h̄_s
 
-    Use it where the right place is narrow and the source long; predictive
-    for translation, monotonic where both sides run in step (a label a frame).
+    Use it if each query needs few positions of a long source: predictive for
+    translation, monotonic if both sides keep step (one label per frame).
 
     Args:
         alignment: `"predictive"` or `"monotonic"`.
         half_width: D, at least 1; the paper uses 10.
-        score_mode: any content score of `LuongAttention`, or an object of
-            your own. `"location"` is refused: its scores are absolute
-            positions already.
+        score_mode: any content score of `LuongAttention`, or a user-defined
+            `Score`. `"location"` is refused because it scores absolute
+            positions.
         gaussian: `"after_softmax"`, the paper's eq. 10, whose weights sum to
-            less than 1; `"renormalized"` to sum 1 inside the window;
+            less than 1; `"renormalized"`, the same scaled to sum 1;
             `"inside_softmax"`, score times Gaussian before the softmax (the
             authors' later program); `"none"`. The default `"auto"` is
             `"after_softmax"` for predictive and `"none"` for monotonic
             alignment, as in the paper.
         sigma: width of the Gaussian; D / 2 when None, as in the paper.
         clamp_position: for monotonic alignment, whether p_t stays at the
-            last word when t has passed it, as in the authors' program.
-            False is the paper's p_t = t: beyond S - 1 + D nothing is left
-            to attend, and the context is zero.
+            last word once t has passed it, as in the authors' program.
+            False is the paper's p_t = t: beyond t = S - 1 + D the window is
+            empty, and the context is zero.
         units, concat_form, use_scale, dropout, seed, kernel_initializer: as
             in `LuongAttention`.
         name, dtype, trainable: as in every Keras layer.
@@ -55,12 +55,12 @@ class LocalAttention(LuongAttention):
     Call arguments:
         query, value, query_mask, value_mask, keys, training,
         return_attention_scores, dropout_mask: as in `LuongAttention`.
-            S is counted from a sentence's first word to its last, so
-            padding on either side gives the same numbers. A hole between
-            them, a False inside a sentence, keeps its position and has
-            weight 0; its values must be finite.
-        position: integer decoder step t for monotonic alignment alone, a
-            scalar, (B,) for a single step, or broadcastable to (B, T), of any
+            S counts the positions from a sentence's first word to its last:
+            the side of the padding does not change the result. A False
+            inside a sentence (a hole) keeps its position and has weight 0;
+            its values must be finite.
+        position: integer decoder step t, only for monotonic alignment: a
+            scalar, (B,) for a single step, or broadcastable to (B, T), at any
             rate. None means 0 ... T - 1 for queries (B, T, U), from the first
             True of `query_mask`, and is an error for a single step (B, U).
 
@@ -143,8 +143,8 @@ class LocalAttention(LuongAttention):
     def build(self, query_shape, value_shape=None):
         units = query_shape[-1]
         if self.alignment == "predictive":
-            # Their roundings in mixed precision would move p_t, S times as far
-            # as the sigmoid.
+            # Rounded in mixed precision, these weights would move p_t by S
+            # times the error of the sigmoid.
             whole = {"autocast": False}
             self.position_kernel = self._add_kernel(
                 "position_kernel", (units, units), **whole
@@ -155,7 +155,7 @@ class LocalAttention(LuongAttention):
         super().build(query_shape, value_shape)
 
     def project_values(self, value, kernel):
-        """The memory itself, and the kernel that multiplies the context."""
+        """Return the memory itself and the kernel left for the context."""
         return value, kernel
 
     def call(
@@ -200,8 +200,8 @@ class LocalAttention(LuongAttention):
         if isinstance(length, int):
             return self._read_all(*read, training)
         # The length is not known yet: one route gets all sentences, the other
-        # none. XLA and ONNX take no condition here, since its branches would
-        # differ in the shapes inside.
+        # none. XLA and ONNX accept no condition here, because the shapes
+        # inside its branches would differ.
         count = ops.where(length < long, ops.shape(query)[0], 0)
         found = zip(
             self._read_all(*_sentences(read, 0, count), training),
@@ -212,16 +212,16 @@ class LocalAttention(LuongAttention):
         )
         return tuple(ops.concatenate(parts, axis=0) for parts in found)
 
-    # Two routes give the same numbers: a short source is read as a whole, in
-    # one product, and what is outside of a window is masked; of a long one
-    # the windows are gathered first.
+    # Two routes give the same result. A short source is read as a whole, in
+    # one product, and positions outside the window are masked. For a long
+    # source the windows are gathered first.
 
     def _blocks(self, query, position, successive=False):
-        """The `Blocks`, and the source length from which they are gathered.
+        """Return the `Blocks` and the least source length for gathering.
 
-        Blocks are copied out of the source, while a short source is faster
-        read as a whole, in one product. Where the better of the two changes
-        was measured with D = 10 (`benchmarks/local_attention.py`).
+        Gathering copies the blocks out of the source; a short source is
+        faster to read as a whole, in one product. The lengths were measured
+        with D = 10 (`benchmarks/local_attention.py`).
         """
         width, steps = 2 * self.half_width + 1, query.shape[1]
         if steps == 1:
@@ -229,14 +229,14 @@ class LocalAttention(LuongAttention):
         if successive:
             size = 2 * self.half_width
             return windows.Blocks(size, size - 1), 8 * width
-        # The hypotheses of a beam are at the same step. Predictive alignment
+        # All hypotheses of a beam are at the same step. Predictive alignment
         # has no position.
         if position is not None and steps is not None and _is_one(position):
             return windows.Blocks(steps, 0), 2 * width
         return windows.SINGLE, 16 * width
 
     def _read_all(self, query, keys, value, place, dropout_mask, training):
-        """Context and weights, of the whole source."""
+        """Return the context and weights from the whole source."""
         positions = ops.arange(ops.shape(value)[1], dtype=masking.PLACE_DTYPE)
         where = self._where(place, positions)
         weights = windows.local_weights(
@@ -250,7 +250,7 @@ class LocalAttention(LuongAttention):
     def _read_windows(
         self, blocks, query, keys, value, place, dropout_mask, training
     ):
-        """The same, of the windows gathered in `blocks`."""
+        """Return the context and weights from gathered windows."""
         steps, source_length = ops.shape(query)[1], ops.shape(value)[1]
         positions = windows.window_indices(
             place.centre, self.half_width, source_length, blocks
@@ -282,7 +282,7 @@ class LocalAttention(LuongAttention):
         return context, windows.spread(weights, positions, source_length)
 
     def _step_position(self, query, position, query_mask=None):
-        """The decoder step as an integer, broadcastable to (B, T)."""
+        """Return the step, broadcastable to (B, T), or None for local-p."""
         if self.alignment == "predictive":
             return None
         if position is not None:
@@ -298,7 +298,7 @@ class LocalAttention(LuongAttention):
         return ops.maximum(steps - first, 0)
 
     def window(self, query, value, value_mask=None, position=None):
-        """The `Window` of every query, for plots and checks.
+        """Return the `Window` of each query, for plots and checks.
 
         query (B, T, U); value, value_mask and position as in a call. The
         layer must be built.
@@ -312,7 +312,7 @@ class LocalAttention(LuongAttention):
         return self._where(place, positions)
 
     def _aligned(self, query, span, position, mask):
-        """The `AlignedPosition` of each query (B, T, U)."""
+        """Return the `AlignedPosition` of each query (B, T, U)."""
         first = span.first[:, None]
         if self.alignment == "monotonic":
             aligned = windows.monotonic_position(
@@ -333,7 +333,7 @@ class LocalAttention(LuongAttention):
         return windows.AlignedPosition(aligned, centre, span.first, mask)
 
     def _where(self, place, positions):
-        """The `Window` at these positions, (S,) or (B, T, W)."""
+        """Return the `Window` at these positions, (S,) or (B, T, W)."""
         inside = windows.window_mask(place.centre, self.half_width, positions)
         if place.mask is not None:
             real = place.mask[:, None]
@@ -359,14 +359,14 @@ class LocalAttention(LuongAttention):
 
     @property
     def gaussian_form(self):
-        """The form of the Gaussian, "auto" resolved."""
+        """Form of the Gaussian, with "auto" resolved."""
         if self.gaussian != "auto":
             return self.gaussian
         return "none" if self.alignment == "monotonic" else "after_softmax"
 
     def get_config(self):
         config = super().get_config()
-        # `location` alone has these, and a window refuses it.
+        # Only `location` has these, and local attention refuses it.
         del config["max_length"], config["mask_location"]
         return {
             **config,
@@ -379,12 +379,12 @@ class LocalAttention(LuongAttention):
 
 
 def _is_one(position):
-    """Whether a position, (...) or (B, T), is the same for all T."""
+    """Test whether a position, () or (..., T), is the same for all T."""
     return len(position.shape) == 0 or position.shape[-1] == 1
 
 
 def _sentences(read, begin, end):
-    """The sentences from `begin` to `end` of all tensors (B, ...)."""
+    """Cut all tensors (B, ...) to the sentences from `begin` to `end`."""
 
     def cut(x):
         return None if x is None else x[begin:end]

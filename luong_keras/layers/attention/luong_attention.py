@@ -21,33 +21,33 @@ class LuongAttention(CheckedLayer):
         weights  a_t  = softmax(s_t)       (eq. 7)
         context  c_t  = sum_s a_ts h̄_s     (section 3.1)
 
-    `LocalAttention` looks at a window only. The output is the context; the
-    cells make the attentional vector tanh(W_c [c_t; h_t]) (eq. 5) of it.
+    `LocalAttention` attends only to a window. The output is the context, from
+    which the cells make the attentional vector tanh(W_c [c_t; h_t]) (eq. 5).
 
     Args:
         score_mode: `"dot"` h_t . h̄_s; `"scaled_dot"`, divided by the square
             root of the width (Vaswani et al. 2017); `"cosine"`, the cosine
             of their angle (Graves et al. 2014), best with `use_scale`;
             `"general"` h_t^T W_a h̄_s; `"concat"` v_a . tanh(W_a [h_t; h̄_s]);
-            `"location"` (W_a h_t)_s, which does not look at the memory. Or
-            an object of your own, see `Score`.
-        concat_form: what stands inside the tanh of `"concat"`: `"joint"`
-            W_a [h_t; h̄_s], the paper's (the default); `"separate"`
-            W_a h_t + U_a h̄_s, the same function with two matrices, as later
-            texts have it; `"query_only"` W_a h_t + h̄_s, the authors'
-            program. Refused elsewhere.
+            `"location"` (W_a h_t)_s, which does not read the memory; or a
+            user-defined `Score`.
+        concat_form: the argument of the tanh in `"concat"`: `"joint"`
+            W_a [h_t; h̄_s], as in the paper (the default); `"separate"`
+            W_a h_t + U_a h̄_s, the same function with two matrices, as in
+            later texts; `"query_only"` W_a h_t + h̄_s, as in the authors'
+            program. An error for other scores.
         units: width of the comparison inside `"concat"`; the query's width
-            when None. Refused elsewhere.
+            when None. An error for other scores.
         use_scale: whether a learned scalar multiplies the scores, as in
             `keras.layers.Attention`.
-        max_length: number of positions that `"location"` knows (50 when
-            None); later ones are never attended. Refused elsewhere.
+        max_length: number of positions that `"location"` scores (50 when
+            None); later positions have weight 0. An error for other scores.
         mask_location: for `"location"`, True restricts the softmax to the
-            sentence; False is the form of the authors' program, where the
-            softmax runs over all `max_length` positions and the weight of
-            absent ones is lost.
-        dropout: share of the weights set to zero in training; the others
-            are divided by 1 - dropout.
+            sentence. False is the form of the authors' program: the softmax
+            runs over all `max_length` positions, and the weight of positions
+            beyond the sentence is lost.
+        dropout: share of the weights set to zero in training; the remaining
+            weights are divided by 1 - dropout.
         seed: seed of the dropout.
         kernel_initializer: initializer of every learned matrix and vector.
         name, dtype, trainable: as in every Keras layer.
@@ -57,27 +57,26 @@ class LuongAttention(CheckedLayer):
         value: the memory h̄, (B, S, M); the query itself when None.
         query_mask: boolean (B, T) or (B,); rows with False give a context
             of zeros. Taken from the query's Keras mask when None.
-        value_mask: boolean (B, S), True = may be attended, whichever side is
-            padded. When None, the value's Keras mask, or `query_mask` where
-            the value is the query. No True position gives zeros.
-        keys: what `project_keys(value)` returned, to project once and use
-            often; None projects here.
+        value_mask: boolean (B, S), True = may be attended, with padding on
+            either side. When None, the value's Keras mask, or `query_mask` if
+            the value is the query. A row without True gives zeros.
+        keys: the result of `project_keys(value)`, to project it once for many
+            calls; None projects the value in this call.
         training: whether dropout applies.
-        return_attention_scores: also returns the weights (B, T, S), after
-            the softmax, as in Keras.
-        dropout_mask: (B, T, S), multiplied with the weights in place of a
-            drawn dropout: for loops, where no step may draw.
+        return_attention_scores: whether to return the weights (B, T, S) after
+            the softmax too, as in Keras.
+        dropout_mask: (B, T, S), multiplied with the weights instead of a
+            drawn mask: for loops, where no step may draw.
 
     Output:
         context (B, T, M), or (B, M) for a query (B, U); with
-        `return_attention_scores` the pair (context, weights). An empty batch,
-        query or memory gives empty results, or zeros where there is nothing
-        to attend.
+        `return_attention_scores` the pair (context, weights). An empty batch
+        or query gives empty results, an empty memory a context of zeros.
 
     Raises:
         ValueError: for arguments that do not fit together, masks that are
-            not boolean or of another length than what they mask, and queries
-            that are ids.
+            not boolean or not as long as the tensor they mask, and ids as
+            queries.
 
     Example:
 
@@ -112,7 +111,7 @@ class LuongAttention(CheckedLayer):
         dtype=None,
         trainable=True,
     ):
-        if isinstance(score_mode, dict):  # as a saved configuration has it
+        if isinstance(score_mode, dict):  # from a saved configuration
             score_mode = keras.saving.deserialize_keras_object(score_mode)
         score = scores.get(
             score_mode,
@@ -120,7 +119,7 @@ class LuongAttention(CheckedLayer):
                 "units": units,
                 "concat_form": concat_form,
                 "max_length": max_length,
-                # True is what all other scores do.
+                # The other scores always behave as with True.
                 "mask_location": None if mask_location else False,
             },
         )
@@ -173,27 +172,27 @@ class LuongAttention(CheckedLayer):
             initializer=initializer or self.kernel_initializer.clone(),
             **options,
         )
-        # By which TensorFlow's checkpoints find it.
+        # TensorFlow's checkpoints find the weight by this attribute.
         setattr(self, name, weight)
         return weight
 
-    # For those who drive a loop.
+    # Parts of a call, for loops over the decoder steps.
 
     def project_keys(self, value):
-        """Projects the memory once, to be passed as `keys`.
+        """Project the memory once, for the call argument `keys`.
 
-        (W_a h̄_s for "general".) `value` (B, S, M); returns `value` itself
-        where the score projects nothing. The layer must be built.
+        The keys are W_a h̄_s for "general". A score without a projection
+        returns `value` (B, S, M) itself. The layer must be built.
         """
         return self.score.project_keys(value)
 
     def project_values(self, value, kernel):
-        """Values (B, S, U), and what has to multiply the context.
+        """Return the values and the kernel left for the context, or None.
 
-        Attention is linear in its values: attending to h̄ W gives c W. So the
-        memory is multiplied once, and nothing (None) is left for the steps.
-        They do it in attention that sees a few positions alone, and where
-        every step would read more of a wider memory.
+        Attention is linear in its values: attending to h̄ W gives c W, so one
+        product gives values (B, S, U) and leaves no kernel. The steps multiply
+        by the kernel if the product would widen the memory, which every step
+        reads, and in local attention, which reads only a few positions.
         """
         if kernel.shape[-1] > kernel.shape[0]:
             return value, kernel
@@ -229,8 +228,8 @@ class LuongAttention(CheckedLayer):
         dropout_mask,
         **where,
     ):
-        """A call, with what `_context_and_weights` reads beside in `where`."""
-        if value is None:  # Keras' TimeDistributed calls `call`.
+        """Run a call; `_context_and_weights` also gets the options `where`."""
+        if value is None:  # Keras' TimeDistributed calls `call` directly.
             value = query
             value_mask = query_mask if value_mask is None else value_mask
         single_step = len(query.shape) == 2
@@ -259,12 +258,12 @@ class LuongAttention(CheckedLayer):
     def _context_and_weights(
         self, query, value, value_mask, keys, dropout_mask, training
     ):
-        """Context (B, T, M) and weights (B, T, S), in the value's dtype."""
+        """Return context (B, T, M), weights (B, T, S) in the value's dtype."""
         weights = self._weights(query, value, value_mask, keys)
         return self._attend(weights, value, dropout_mask, training)
 
     def _nothing(self, query, value):
-        """The context and weights where there is no query or no memory."""
+        """Return zero context and weights for an empty query or memory."""
         rows = ops.shape(query)[:2]
         return (
             ops.zeros((*rows, value.shape[-1]), dtype=self.compute_dtype),
@@ -272,7 +271,7 @@ class LuongAttention(CheckedLayer):
         )
 
     def _weights(self, query, value, value_mask, keys):
-        """Weights (B, T, S) in at least float32, before dropout."""
+        """Return weights (B, T, S) in at least float32, before dropout."""
         if keys is None:
             keys = self.project_keys(value)
         found = self._scores(query, keys)
@@ -305,7 +304,7 @@ class LuongAttention(CheckedLayer):
         return ops.where(inside, weights, ops.zeros((), weights.dtype))
 
     def _attend(self, weights, value, dropout_mask, training):
-        """Context and the weights it was made with, in the value's dtype."""
+        """Return the context and its weights, in the value's dtype."""
         weights = self._drop(weights, dropout_mask, training)
         weights = ops.cast(weights, value.dtype)
         context = ops.cast(weighted_sums(weights, value), value.dtype)
@@ -335,7 +334,7 @@ class LuongAttention(CheckedLayer):
 
     def _check_widths(self, keys=None, **arguments):
         if keys is not None:
-            # Values that are only averaged: cells project them.
+            # Cells project the values, which are then only averaged.
             arguments.pop("value", None)
         super()._check_widths(**arguments)
 
@@ -372,7 +371,7 @@ class LuongAttention(CheckedLayer):
                 f"{len(query)} as `query`."
             )
         if value is None:
-            # Given twice, so that Keras fills in both masks.
+            # Passed twice, so that Keras fills in both masks.
             value = query
             mask = args[0] if args else kwargs.get("query_mask")
             if mask is not None and len(args) < 2:

@@ -1,12 +1,12 @@
-"""The scores that attention layers compare queries and memory with.
+"""Scores that compare the queries of attention layers with the memory.
 
-Luong, Pham and Manning (2015), section 3.1. A score is an object that has its
-weights, projects the memory once a sentence, and compares. B batch, T target
-length, S source length, U width of the query, M width of the memory, A width
-of the comparison.
+Luong, Pham and Manning (2015), section 3.1. A score is an object that holds
+its weights, projects the memory once per sentence, and scores the queries. B
+batch, T target length, S source length, U width of the query, M width of the
+memory, A width of the comparison.
 
-To add a score: a subclass of `Score` here and its name in `SCORES`. For one
-of your own nothing has to be added: attention layers take the object.
+To add a score, write a subclass of `Score` here and add its name to `SCORES`.
+User-defined scores need no name: attention layers accept the object.
 """
 
 import numbers
@@ -24,19 +24,19 @@ CONCAT_FORMS = ("joint", "separate", "query_only")
 class Score:
     """Base class of the scores of attention layers.
 
-    Subclasses compute `__call__`; what else they have is up to them. A score
-    belongs to one attention layer, which saves the weights. To be saved
-    itself, a subclass is registered with
-    `keras.saving.register_keras_serializable` and returns the arguments of
-    its constructor from `get_config`.
+    Subclasses define `__call__`; the other methods are optional. A score
+    belongs to one attention layer, which saves its weights. To make the score
+    itself saveable, register the subclass with
+    `keras.saving.register_keras_serializable` and return the arguments of its
+    constructor from `get_config`.
 
     Attributes:
         location_based: whether the scores (B, T, P) belong to the positions
             0 ... P - 1 of a sentence and not to the words of the memory;
-            such a score is refused by attention that looks at a window.
-        mask_location: for those, whether the softmax runs over the positions
-            of the sentence only.
-        options: the arguments of `LuongAttention` that are its own.
+            local attention refuses such a score.
+        mask_location: for a location-based score, whether the softmax runs
+            only over the positions of the sentence.
+        options: names of the `LuongAttention` arguments for this score only.
 
     Example:
 
@@ -60,27 +60,27 @@ class Score:
     options: ClassVar[tuple[str, ...]] = ()
 
     def build(self, add_weight, query_shape, value_shape):
-        """Makes the weights.
+        """Make the weights.
 
         Args:
-            add_weight: `add_weight(name, shape, initializer=None)` makes one
-                of the layer; None is the layer's `kernel_initializer`.
+            add_weight: `add_weight(name, shape, initializer=None)` adds one
+                to the layer; None is the layer's `kernel_initializer`.
             query_shape: (B, T, U).
             value_shape: (B, S, M).
         """
 
     def project_keys(self, value):
-        """Keys (B, S, A) of the memory (B, S, M).
+        """Return the keys (B, S, A) of the memory (B, S, M).
 
-        Made once a sentence. A score that projects nothing returns `value`.
+        Called once per sentence. By default the keys are `value` itself.
         """
         return value
 
     def __call__(self, query, keys):
-        """Scores (B, T, S), before the softmax.
+        """Return the scores (B, T, S), before the softmax.
 
-        query (B, T, U), keys (B, S, A) from `project_keys`. S may be that of
-        a window.
+        query (B, T, U), keys (B, S, A) from `project_keys`. S may be the
+        width of a window.
         """
         raise NotImplementedError(
             f"{type(self).__name__} must define `__call__(query, keys)`, from "
@@ -88,16 +88,16 @@ class Score:
         )
 
     def for_windows(self):
-        """The same score for attention that looks at few positions."""
+        """Return this score in the form that suits local attention."""
         return self
 
     def get_config(self):
-        """The arguments of the constructor."""
+        """Return the arguments of the constructor."""
         return {}
 
     @classmethod
     def from_config(cls, config):
-        """The score with these arguments."""
+        """Make the score from the arguments of the constructor."""
         return cls(**config)
 
 
@@ -131,7 +131,7 @@ class ScaledDotScore(DotScore):
 
 
 class CosineScore(DotScore):
-    """The cosine of the angle (Graves et al. 2014, section 3.3.1, eq. 6)."""
+    """Cosine of query and key (Graves et al. 2014, section 3.3.1, eq. 6)."""
 
     name = "cosine"
 
@@ -145,7 +145,7 @@ class CosineScore(DotScore):
 class GeneralScore(Score):
     """score(h_t, h̄_s) = h_t^T W_a h̄_s ("general", below eq. 7).
 
-    The memory is projected, once a sentence.
+    The memory is projected once per sentence.
     """
 
     def build(self, add_weight, query_shape, value_shape):
@@ -166,7 +166,7 @@ class GeneralScore(Score):
 
 
 class QueryProjectedGeneralScore(GeneralScore):
-    """The same numbers for few positions: the query is projected instead."""
+    """`GeneralScore` that projects the query instead, for few positions."""
 
     def project_keys(self, value):
         return value
@@ -180,7 +180,7 @@ class ConcatScore(Score):
     """score(h_t, h̄_s) = v_a . tanh(W_a [h_t; h̄_s]) ("concat", below eq. 7).
 
     Args:
-        units: A; the width of the query when None.
+        units: A, the width of the comparison; the query's width when None.
         concat_form: `"joint"`, `"separate"` or `"query_only"`, as in
             `LuongAttention`; joint when None.
     """
@@ -220,7 +220,7 @@ class ConcatScore(Score):
         self.attention_vector = add_weight("attention_vector", (width,))
 
     def _vector(self):
-        """v_a."""
+        """Return v_a."""
         return self.attention_vector
 
     def project_keys(self, value):
@@ -246,16 +246,16 @@ class ConcatScore(Score):
 
     @staticmethod
     def _compared(projected, keys):
-        """tanh(W_a [h_t; h̄_s]) of every pair, (B, T, S, A)."""
+        """Return tanh(W_a [h_t; h̄_s]) of each pair, (B, T, S, A)."""
         projected = ops.expand_dims(projected, -2)
         return ops.tanh(projected + ops.expand_dims(keys, -3))
 
 
 class LocationScore(Score):
-    """a_t = softmax(W_a h_t) (eq. 8): a score a position, whatever is there.
+    """a_t = softmax(W_a h_t) (eq. 8): scores of positions, not of words.
 
     Args:
-        max_length: P, how many positions have a score; 50 when None.
+        max_length: P, the number of positions with a score; 50 when None.
         mask_location: as in `LuongAttention`.
     """
 
@@ -272,7 +272,7 @@ class LocationScore(Score):
         )
 
     def __call__(self, query, keys):
-        # Beyond float16's range the softmax would be NaN.
+        # Beyond the range of float16 the softmax would be NaN.
         return product(query, self.location_kernel, view=masking.upcast)
 
 
@@ -296,16 +296,16 @@ SCORES = {
 
 
 def get(score_mode, options):
-    """The score of an attention layer, from a name or an object.
+    """Return the score of an attention layer from a name or an object.
 
     Args:
         score_mode: a name of `SCORES`, or a `Score`.
-        options: all arguments of the layer that belong to a score, None
-            where they are not given.
+        options: dict of all arguments of the layer that belong to a score,
+            None if not given.
 
     Raises:
-        ValueError: for another name or object, or a given option of another
-            score; the message names the scores it belongs to.
+        ValueError: for an unknown name or object, or an option of another
+            score; the message names the score with that option.
     """
     given = {name: x for name, x in options.items() if x is not None}
     if isinstance(score_mode, Score):
@@ -328,7 +328,7 @@ def get(score_mode, options):
 
 
 def _advice(score_mode):
-    """Suggestion for an unknown `score_mode`."""
+    """Suggest a fix for an unknown `score_mode`."""
     if isinstance(score_mode, str):
         name = score_mode.lower().replace("-", "_").replace(" ", "_")
         if name in OTHER_NAMES:
@@ -363,7 +363,7 @@ def _check_options(score, own, given):
 
 
 def unit_vectors(x):
-    """`x` divided by its length along the last axis; zeros stay zeros."""
+    """Divide `x` by its length along the last axis; zeros stay zeros."""
     wide = masking.upcast(x)
     squares = ops.sum(ops.square(wide), axis=-1, keepdims=True)
     # The square root has no finite gradient at zero.

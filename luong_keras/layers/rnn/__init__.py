@@ -1,1 +1,1 @@
-"""The decoder: its cells, what drives them, and the loops under it."""
+"""Decoder cells, the layers that run them over time, and their loops."""

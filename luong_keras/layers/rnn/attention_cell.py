@@ -17,7 +17,7 @@ from luong_keras.ops.recurrence import clip_gradient
 
 
 class AttentionCell(CellWeights):
-    """Base class of the LSTM and GRU cells: all but the recurrence.
+    """Base class of the LSTM and GRU cells: everything but the recurrence.
 
     One step (Luong et al. 2015, sections 3 and 3.3), layers 1 ... L:
 
@@ -26,20 +26,20 @@ class AttentionCell(CellWeights):
         c_t = attention(h_L, memory)          section 3.1 or 3.2
         h̃_t = tanh(W_c [c_t; h_L])            eq. 5
 
-    `call` is one step. Whoever drives a loop calls the parts instead, so
-    that what does not depend on the step is computed once:
-    `loop_weights`, `project_inputs` and `project_memory` before the loop,
-    `step` inside, `attend` for many steps at once. Subclasses give `num_gates`,
+    `call` is one step. Loops call its parts instead, so that everything
+    independent of the step is computed once: `loop_weights`,
+    `project_inputs` and `project_memory` before the loop, `step` inside it,
+    `attend` for many steps at once. Subclasses define `num_gates`,
     `states_per_layer` and `recurrence`.
     """
 
-    # Parts of a step. B may be followed by K: the hypotheses of a beam.
+    # Parts of a step. An axis K may follow B: the hypotheses of a beam.
 
     def loop_weights(self):
-        """The weights that a step reads, in the compute dtype.
+        """Return the weights that a step reads, in the compute dtype.
 
-        Fetched once and handed to every `step`, so that no loop casts them
-        again.
+        Loops fetch them once and pass them to each `step`, so that no step
+        casts them again.
         """
         ready = self._ready
         return {
@@ -66,23 +66,23 @@ class AttentionCell(CellWeights):
         }
 
     def project_inputs(self, inputs):
-        """The inputs' share of the first layer's gates, W x + b.
+        """Compute the inputs' share of the first layer's gates, W x + b.
 
-        `inputs` (..., E) to (..., gates · U), in at least float32; for one
-        step or for all steps at once.
+        Maps `inputs` (..., E), of one step or of all steps, to
+        (..., gates · U) in at least float32.
         """
         inputs = clip_gradient(inputs, self.gradient_clip)
         bias = self._input_bias(0) if self.use_bias else None
         return product(inputs, self._ready(self.kernels[0]), bias)
 
     def project_memory(self, memory):
-        """Projects a memory once: (keys, values, value kernel).
+        """Project a memory once: (keys, values, value kernel).
 
-        `values` is W_cc h̄, the context's half of the attentional kernel:
-        attention is linear in its values, so attending to the projected
-        memory gives W_cc c_t without a product a step. Local attention sees
-        only a few positions: there `values` is the memory and W_cc, the
-        third result, multiplies the context. None without attention.
+        W_cc is the context's part of the attentional kernel. Attention is
+        linear in its values: with the values W_cc h̄ it gives W_cc c_t without
+        a product per step, and the third result is None. If the attention
+        layer's `project_values` keeps the memory as values, the third result
+        is W_cc and multiplies the contexts. Returns None without attention.
         """
         if self.attention is None:
             return None
@@ -102,11 +102,11 @@ class AttentionCell(CellWeights):
         position=None,
         dropout_masks=None,
     ):
-        """One step from projected inputs: (new states, attention weights).
+        """Run one step from projected inputs: (new states, alignments).
 
         weights from `loop_weights()`; projected (B, gates · U) or
-        (B, K, gates · U); states as `state_size`. The last new state is the
-        attentional vector h̃_t; the attention weights are None without
+        (B, K, gates · U); states of the widths `state_size`. The last new
+        state is the attentional vector h̃_t; the alignments are None without
         attention.
         """
         masks = dropout_masks or {}
@@ -126,7 +126,7 @@ class AttentionCell(CellWeights):
         return [*new_states, vector], alignments
 
     def recur(self, weights, projected, states, dropout_masks):
-        """The recurrent layers of one step, without feeding or attention."""
+        """Run only the recurrent layers of one step."""
         new_states = []
         size = self.states_per_layer
         for layer in range(self.num_layers):
@@ -139,9 +139,9 @@ class AttentionCell(CellWeights):
         return new_states
 
     def project_below(self, weights, layer, hidden, dropout_masks):
-        """Projects the hidden states for layer `layer` > 0, W h + b.
+        """Project the hidden states for layer `layer` > 0, W h + b.
 
-        hidden (..., U) and its dropout mask, of one step or of all.
+        hidden (..., U) and the dropout masks are of one step or of all steps.
         """
         below = _dropped(hidden, dropout_masks.get(f"layer_{layer}"))
         below = clip_gradient(below, self.gradient_clip)
@@ -149,12 +149,12 @@ class AttentionCell(CellWeights):
         return product(below, weights["kernels"][layer], bias)
 
     def top_hidden(self, states):
-        """The hidden state h of the highest layer, of the states of all."""
+        """Return the hidden state h of the highest layer."""
         return states[self.top_index]
 
     @property
     def top_index(self):
-        """The index of h of the highest layer among the states."""
+        """Index of the highest layer's h among the states."""
         return (self.num_layers - 1) * self.states_per_layer
 
     def attend(
@@ -166,9 +166,9 @@ class AttentionCell(CellWeights):
         position=None,
         dropout_mask=None,
     ):
-        """h̃ = tanh(W_c [c; h]) (eq. 5) and the attention weights.
+        """Return h̃ = tanh(W_c [c; h]) (eq. 5) and the attention weights.
 
-        hidden (B, U) or (B, T, U): one step, K hypotheses or all steps.
+        hidden (B, U) is of one step, (B, T, U) of K hypotheses or all steps.
         Without attention h̃ = h.
         """
         if self.attention is None:
@@ -179,7 +179,7 @@ class AttentionCell(CellWeights):
         return self.attentional_vector(weights, context, hidden), alignments
 
     def attentional_vector(self, weights, projected_context, hidden):
-        """The attentional vector tanh(W_cc c + W_ch h), eq. 5."""
+        """Return the attentional vector tanh(W_cc c + W_ch h), eq. 5."""
         vector = product(
             hidden, weights["attentional_kernel"], projected_context
         )
@@ -189,7 +189,7 @@ class AttentionCell(CellWeights):
         return self.attentional_activation(vector)
 
     def _context(self, query, projected_memory, mask, position, dropout_mask):
-        """W_cc c of the context c, and the weights; at least float32."""
+        """Return W_cc c in at least float32, and the attention weights."""
         keys, values, value_kernel = projected_memory
         attention = self.attention
         options = {"position": position} if attention.uses_position else {}
@@ -199,7 +199,7 @@ class AttentionCell(CellWeights):
             value_mask=mask,
             keys=keys,
             dropout_mask=dropout_mask,
-            # The masks decide: no step draws a dropout of its own.
+            # Only the dropout mask counts: no step draws one.
             training=False,
             return_attention_scores=True,
             **options,
@@ -209,11 +209,11 @@ class AttentionCell(CellWeights):
         return masking.upcast(context), alignments
 
     def alignment_queries(self, hidden, initial_hidden):
-        """Attention queries of all steps, from h of the top layer (B, T, U)."""
+        """Return all attention queries, from the top layer's h (B, T, U)."""
         return hidden
 
     def dropout_mask_shapes(self, batch, steps, source_length, input_width):
-        """Shapes, time first, of every mask that `dropout_masks` may hold."""
+        """Return the shapes, time first, of all possible dropout masks."""
         shapes = {"inputs": (steps, batch, input_width)}
         if self.input_feeding:
             shapes["feeding"] = (steps, batch, self.units)
@@ -224,7 +224,7 @@ class AttentionCell(CellWeights):
         return shapes
 
     def check_dropout_masks(self, masks, *others):
-        """Raises for a mask that no step reads; `others` are read beside."""
+        """Check that each mask is read by a step or is one of `others`."""
         known = [*self.dropout_mask_shapes(1, 1, 1, 1), *others]
         if self.attention is not None and "attention" not in known:
             known.append("attention")
@@ -250,12 +250,12 @@ class AttentionCell(CellWeights):
         return self.biases[layer]
 
     def recurrence(self, weights, layer, projected, *states):
-        """One step of one layer, which a subclass defines.
+        """Run one step of one layer; a subclass defines it.
 
-        weights from `loop_weights()`; layer its number; projected, the
-        inputs' share of the gates, (B, gates · U); states of the layer, (B, U)
-        each. In a beam all of them have the hypotheses as one more axis,
-        (B, K, U). Returns the new states, h first.
+        weights from `loop_weights()`; layer, its index; projected, the
+        inputs' share of the gates, (B, gates · U); states of the layer, each
+        (B, U). In a beam projected and states have one more axis for the
+        hypotheses, (B, K, U). Returns the new states, h first.
         """
         raise NotImplementedError
 
@@ -278,7 +278,7 @@ class AttentionCell(CellWeights):
         if len(states) < len(self.state_size):
             states.append(ops.zeros_like(states[0]))
         if len(inputs.shape) == 3:
-            # What there is one of for a sentence, its hypotheses share.
+            # Hypotheses share the position and the masks of their sentence.
             position = _for_hypotheses(position, 1)
             masks = {k: _for_hypotheses(m, 2) for k, m in masks.items()}
         places = None if memory is None else ops.shape(memory)[1]
@@ -355,7 +355,7 @@ def _dropped(x, mask):
 
 
 def _for_hypotheses(x, rank):
-    """(B, ...) of this rank as (B, 1, ...); anything else as it is."""
+    """Insert a hypothesis axis, (B, 1, ...), if `x` has this rank."""
     if x is None:
         return None
     x = ops.convert_to_tensor(x)
@@ -363,9 +363,9 @@ def _for_hypotheses(x, rank):
 
 
 def pad_empty_memory(memory, mask):
-    """The memory (B, S, M) and its mask; a place without a word where S = 0.
+    """Return the memory (B, S, M) and its mask, padded to S = 1 if S = 0.
 
-    So no loop meets an empty axis, and every context is zero there.
+    Then no loop has an empty axis. The padding is masked: contexts are zero.
     """
     if memory is None or memory.shape[1] != 0:
         return memory, mask

@@ -1,4 +1,4 @@
-"""Drives an input-feeding cell over time, with the memory it attends to."""
+"""Layer that runs a decoder cell over time, with the memory it attends to."""
 
 import keras
 from keras import backend, ops
@@ -28,63 +28,62 @@ DROPOUT_STYLES = ("zaremba", "authors", "sequence")
 
 @keras.saving.register_keras_serializable(package="luong_keras")
 class AttentionRNN(CheckedLayer):
-    """Runs a cell that attends to a memory over all target steps.
+    """Layer that runs a cell with attention over all target steps.
 
-    What `keras.layers.RNN` is to its cells, with the memory as an input of
-    the sequence instead of a state of the step. What does not depend on the
+    It corresponds to `keras.layers.RNN`, but the memory is an input of the
+    sequence instead of a state of the step. Everything independent of the
     step is computed once: the inputs' share of the gates, the projected
-    keys and values. Without input feeding nothing in a step depends on the
-    attention of the step before, and all T are attended in one call.
+    keys and values. If the recurrence does not depend on attention (no input
+    feeding), one call of the attention layer serves all T steps.
 
     Args:
         cell: an `InputFeedingLSTMCell`, `InputFeedingGRUCell` or one of the
             Bahdanau cells.
         return_sequences: whether to return all steps or the last one.
         return_state: whether to return the last states as well.
-        dropout: share of the units dropped in training, on the input of
-            every recurrent layer (the fed vector included); 0.2 in the
-            paper.
-        dropout_style: `"zaremba"` (Zaremba et al. 2015) also drops the
-            returned vectors; `"authors"` leaves them, as the program of the
-            paper's authors does; both draw a fresh mask a step.
+        dropout: share of the units dropped in training from the input of
+            each recurrent layer, including the fed vector; 0.2 in the paper.
+        dropout_style: `"zaremba"` (Zaremba et al. 2015) also drops units of
+            the returned vectors; `"authors"` does not, like the program of
+            the paper's authors; both draw a new mask for each step.
             `"sequence"` is `"zaremba"` with one mask for all steps (Gal and
             Ghahramani 2016).
-        deferred_gradients: whether, in training, a scan computes its steps
-            again in the backward pass and leaves the gradient of each weight
-            to one product after it: faster than automatic differentiation,
-            with the same result. Such gradients are not differentiated again.
-            `"auto"` does so on TensorFlow and JAX; True refuses other
-            backends, False is automatic differentiation.
+        deferred_gradients: whether, in training, the backward pass recomputes
+            the steps and gets the gradient of each weight from one product
+            after the scan. This is faster than automatic differentiation and
+            gives the same result, but cannot be differentiated again.
+            `"auto"` does so on TensorFlow and JAX; True is an error on other
+            backends; False is automatic differentiation.
         seed: seed of the dropout.
         name, dtype, trainable: as in every Keras layer.
 
     Call arguments:
         inputs: (B, T, E).
         memory: h̄, (B, S, M); an error for a cell without attention.
-        initial_state: the cell's states, a list of (B, U); also without the
-            last, the attentional vector, which then starts at zero. Zeros
-            when None.
+        initial_state: list of (B, U), the cell's states. The last one, the
+            attentional vector, may be left out and then starts at zero.
+            Zeros when None.
         mask, inputs_mask: boolean (B, T), two names of one mask, filled in
-            by Keras; a False step carries the states over unchanged, and
-            is no step for an attention that counts them. Without input
-            feeding its vector is attended anew, from the states it carries.
+            by Keras. A False step carries the states over unchanged, and
+            monotonic attention does not count it. Without input feeding the
+            vector of such a step is attended anew from the carried states.
         memory_mask: boolean (B, S), True = may be attended.
         training: whether dropout applies.
-        return_attention_scores: also returns the alignments (B, T, S), the
-            weights after the softmax.
+        return_attention_scores: whether to return the alignments (B, T, S)
+            too, the weights after the softmax.
         dropout_masks: dict of masks (T, B, ...) or (1, B, ...), named as in
             the cell's call, with `"outputs"` for the returned vectors; used
-            in place of drawn ones.
+            instead of drawn masks.
         start_position: number of the first step, counted from 0: an integer,
-            or an integer tensor () or (B,). Required where a cell with
-            monotonic attention gets an `initial_state`: 0 after an encoder,
-            t where t steps (masked ones are none) have been made. 0 when
-            None. Other attention reads no step, and its result does not
+            or an integer tensor () or (B,); 0 when None. Required if a cell
+            with monotonic attention gets an `initial_state`: 0 after an
+            encoder, t after t unmasked steps. Other attention does not
             depend on it.
 
     Output:
-        vectors h̃ (B, T, U), or (B, U) without `return_sequences`; then
-        the alignments if asked for; then every state if `return_state`.
+        vectors h̃ (B, T, U), or (B, U) without `return_sequences`; with
+        `return_attention_scores` then the alignments; with `return_state`
+        then each state.
 
     Example:
 
@@ -197,7 +196,7 @@ class AttentionRNN(CheckedLayer):
         return tuple(results) if len(results) > 1 else results[0]
 
     def _nothing(self, inputs, memory, states, return_attention_scores):
-        """The output for no sentence or no step: the initial states."""
+        """Return zeros and the initial states for an empty batch or T = 0."""
         batch, steps = inputs.shape[:2]
         middle = (steps,) if self.return_sequences else ()
         dtype = self.compute_dtype
@@ -210,7 +209,7 @@ class AttentionRNN(CheckedLayer):
         return tuple(results) if len(results) > 1 else results[0]
 
     def _run(self, sequence, training):
-        # Only in training: what is exported should be plain operations.
+        # Only in training: exported models should have plain operations.
         deferred = self._deferred and bool(training)
         return cell_loops.run(self.cell, sequence, deferred)
 
@@ -270,7 +269,7 @@ class AttentionRNN(CheckedLayer):
             )
 
     def _check_start(self, inputs, initial_state, start_position):
-        """Refuses states whose step is not known, where it matters."""
+        """Check that monotonic attention knows the step of given states."""
         if start_position is not None:
             check_step("start_position", start_position, inputs)
         elif initial_state is not None and counts_steps(self.cell.attention):
@@ -284,7 +283,7 @@ class AttentionRNN(CheckedLayer):
             )
 
     def _draw_masks(self, inputs, memory, training):
-        """All masks of a sequence: no draw may happen inside the loop."""
+        """Draw all masks of a sequence before the loop, which may not draw."""
         if not training:
             return {}
         batch, steps, width = ops.shape(inputs)

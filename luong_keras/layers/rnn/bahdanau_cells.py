@@ -92,8 +92,9 @@ class _BahdanauPath:
 class BahdanauLSTMCell(_BahdanauPath, InputFeedingLSTMCell):
     """One step of the path h_{t-1} -> a_t -> c_t -> h_t with LSTM layers.
 
-    The context of the state before the step enters the lowest layer in place
-    of the fed vector; the read-out is tanh(W_c [c_t; h_L]) (eq. 5).
+    The query is the state before the step. The context enters the lowest
+    layer instead of the fed vector; the read-out is tanh(W_c [c_t; h_L])
+    (eq. 5).
 
     Args:
         units: U, width of every layer and of the attentional vector.
@@ -103,8 +104,8 @@ class BahdanauLSTMCell(_BahdanauPath, InputFeedingLSTMCell):
             recurrent_initializer, bias_initializer, name, dtype, trainable:
             as in `InputFeedingLSTMCell`.
 
-    Call arguments and output: as in `InputFeedingLSTMCell`; there is no
-    `"feeding"` among the dropout masks.
+    Call arguments and output: as in `InputFeedingLSTMCell`; the dropout
+    masks have no `"feeding"`.
 
     Example:
 

@@ -1,8 +1,8 @@
-"""A cell over all steps of a sequence.
+"""Loops that run a cell over all steps of a sequence.
 
-Every step attends, or all T at once after the recurrence, since without input
-feeding no step needs the attention of the one before. The backend
-differentiates the loop, as exported models have it, or `ops.scan` does.
+Each step attends if the recurrence depends on attention. Otherwise one call
+attends for all T steps after the recurrence. Either the backend differentiates
+the loop, as in exported models, or `ops.scan` does.
 """
 
 import functools
@@ -21,11 +21,11 @@ class Sequence(NamedTuple):
         inputs: (B, T, E).
         memory: (B, S, M) or None.
         memory_mask: boolean (B, S) or None.
-        states: the cell's first states, (B, U) each.
+        states: list of (B, U), the cell's initial states.
         mask: boolean (B, T) or None; False carries the states over.
-        positions: the number of every step, (B, T), from `step_numbers`.
-        masks: dropout masks by name, (T or 1, B, ...).
-        with_alignments: whether the alignments are wanted.
+        positions: (B, T) int step numbers from `step_numbers`, or None.
+        masks: dict of dropout masks by name, (T or 1, B, ...).
+        with_alignments: whether the caller needs the alignments.
     """
 
     inputs: Any
@@ -39,10 +39,10 @@ class Sequence(NamedTuple):
 
 
 def run(cell, sequence, deferred):
-    """The vectors h̃ (B, T, U), the alignments or None, and the last states.
+    """Return the vectors h̃ (B, T, U), alignments or None, and last states.
 
-    `deferred`: whether the gradients of the weights wait until the loop is
-    over.
+    `deferred`: whether the gradients of the weights are computed after the
+    loop.
     """
     shared = cell.loop_weights(), cell.project_memory(sequence.memory)
     loop = functools.partial(_loop, deferred=deferred)
@@ -66,7 +66,7 @@ def _attend_in_loop(loop, cell, sequence, shared):
     )
     alignments = None
     if top:
-        # One call for all T: nothing but states can leave a loop.
+        # One call attends for all T: only states can leave the loop.
         first = cell.top_hidden(sequence.states)
         _, alignments = cell._context(
             cell.alignment_queries(*top, first),
@@ -79,7 +79,7 @@ def _attend_in_loop(loop, cell, sequence, shared):
 
 
 def _attend_behind_loop(loop, cell, sequence, shared):
-    """The recurrence alone, then attention for all steps at once."""
+    """Run the recurrence, then attend for all steps at once."""
     weights, memory = shared
 
     def step(weights, projected, states, position, masks):
@@ -100,7 +100,7 @@ def _attend_behind_loop(loop, cell, sequence, shared):
 
 
 def _loop(step, shared, states, wanted, cell, sequence, deferred):
-    """The wanted states at all steps (B, T, U), and all of the last one."""
+    """Return the wanted states of all steps (B, T, U), and the last states."""
     projected, repeated, xs = _prepare(cell, sequence)
     mask = _swapped(sequence.mask)
 
@@ -129,11 +129,11 @@ def _loop(step, shared, states, wanted, cell, sequence, deferred):
 
 
 def _prepare(cell, sequence):
-    """Prepares the inputs of the steps, time first.
+    """Prepare the inputs of the steps, time first.
 
     Returns:
-        Inputs' share of the gates (T, B, ...); the masks that all steps
-        share; the masks and the position of every step.
+        The inputs' share of the gates (T, B, ...); the masks that all steps
+        share; the other masks and the positions, one per step.
     """
     masks = dict(sequence.masks)
     inputs, dropped = _swapped(sequence.inputs), masks.pop("inputs", None)
@@ -148,10 +148,10 @@ def _prepare(cell, sequence):
 
 
 def step_numbers(inputs, mask, start):
-    """The number of every step, (B, T), which masked ones do not raise.
+    """Return the step numbers (B, T), or None if they are 0 ... T - 1.
 
-    `start` is that of the first one: an integer, an integer tensor () or
-    (B,), or None for 0. None for 0 ... T - 1.
+    Masked steps are not counted. `start` is the number of the first step: an
+    integer, an integer tensor () or (B,), or None for 0.
     """
     at_zero = start is None or (isinstance(start, int) and start == 0)
     if mask is None:
@@ -164,10 +164,10 @@ def step_numbers(inputs, mask, start):
         numbers = ops.cumsum(ops.cast(mask, "int32"), axis=1) - 1
     if not at_zero:
         numbers = numbers + ops.reshape(ops.cast(start, "int32"), (-1, 1))
-    # Before the first real step there is none.
+    # Masked steps before the first real step would get -1 from a start of 0.
     return ops.maximum(numbers, 0)
 
 
 def _swapped(x):
-    """Time first where the batch was, and back; None stays None."""
+    """Swap the batch and time axes; None stays None."""
     return None if x is None else ops.swapaxes(x, 0, 1)

@@ -14,10 +14,10 @@ from luong_keras.suggestions import did_you_mean
 
 
 class CellWeights(CheckedLayer):
-    """The weights of a stack of recurrent layers under an attention layer.
+    """Weights of a stack of recurrent layers under an attention layer.
 
-    `AttentionCell` computes with them. Subclasses give `num_gates`,
-    `states_per_layer` and what their gates need.
+    `AttentionCell` computes with them. Subclasses define `num_gates` and
+    `states_per_layer`, and may override `_add_gate_bias`.
     """
 
     num_gates = None
@@ -69,7 +69,7 @@ class CellWeights(CheckedLayer):
         return self.units
 
     def get_initial_state(self, batch_size=None, dtype=None):
-        """Zeros (B, U) for every state, in the wider of float32 and dtype."""
+        """Return zeros (B, U) per state, in the wider of float32 and dtype."""
         dtype = masking.wider_dtype(dtype or self.compute_dtype)
         return [
             ops.zeros((batch_size, width), dtype=dtype)
@@ -98,7 +98,7 @@ class CellWeights(CheckedLayer):
             shape=(self.units, gates),
             initializer=drawn_wide(self.recurrent_initializer),
         )
-        # One attribute a weight: `tf.train.Checkpoint` writes none of a list.
+        # One attribute per weight: `tf.train.Checkpoint` skips lists.
         setattr(self, f"kernel_{layer}", kernel)
         setattr(self, f"recurrent_kernel_{layer}", recurrent_kernel)
         if self.use_bias:
@@ -107,17 +107,17 @@ class CellWeights(CheckedLayer):
 
     @property
     def kernels(self):
-        """The input kernels, one a layer."""
+        """Input kernels, one per layer."""
         return self._of_layers("kernel")
 
     @property
     def recurrent_kernels(self):
-        """The recurrent kernels, one a layer."""
+        """Recurrent kernels, one per layer."""
         return self._of_layers("recurrent_kernel")
 
     @property
     def biases(self):
-        """The biases of the gates, one a layer; none without `use_bias`."""
+        """Biases of the gates, one per layer; empty without `use_bias`."""
         return self._of_layers("bias") if self.use_bias else []
 
     def _of_layers(self, name):
@@ -194,7 +194,7 @@ class CellWeights(CheckedLayer):
 
 
 def drawn_wide(initializer):
-    """The initializer's draw in at least float32, then cast.
+    """Return an initializer that draws in at least float32, then casts.
 
     An orthogonal matrix needs a decomposition that has no bfloat16 form.
     """
@@ -215,7 +215,7 @@ def _with_score(name):
     return lambda **options: LuongAttention(name, **options)
 
 
-# Name -> what makes the layer.
+# Name -> class or function that makes the layer.
 ATTENTIONS = {
     **{name: _with_score(name) for name in SCORES},
     "local-m": _with_alignment("monotonic"),
@@ -225,14 +225,13 @@ ATTENTIONS = {
 
 
 def get_attention(attention, dtype=None):
-    """The attention layer of a decoder, from a name or a layer.
+    """Return the attention layer of a decoder from a name or a layer.
 
     Args:
-        attention: a layer; a name of `ATTENTIONS`, which are those of the
-            scores, `"local-m"`, `"local-p"` (section 3.2) and `"bahdanau"`;
-            what `keras.saving.serialize_keras_object` made of a layer; or
-            None.
-        dtype: of a layer that is made here.
+        attention: a layer; a name of `ATTENTIONS`: the names of the scores,
+            `"local-m"`, `"local-p"` (section 3.2) and `"bahdanau"`; a layer
+            serialised by `keras.saving.serialize_keras_object`; or None.
+        dtype: the dtype of a layer that is made from a name.
 
     Returns:
         The layer, or None.
@@ -265,7 +264,7 @@ def get_attention(attention, dtype=None):
 
 
 def _spelled(name):
-    """Suggestion for an unknown name of an attention layer."""
+    """Suggest a known name for an unknown attention layer."""
     plain = name.lower().replace(" ", "-").replace("_", "-")
     others = {**OTHER_NAMES, "scaled-dot": "scaled_dot"}
     others |= {"monotonic": "local-m", "predictive": "local-p"}

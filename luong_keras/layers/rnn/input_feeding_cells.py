@@ -15,52 +15,54 @@ class InputFeedingLSTMCell(AttentionCell):
         c_t = attention(h_L, memory)               (section 3.1 or 3.2)
         h̃_t = tanh(W_c [c_t; h_L])                 (eq. 5)
 
-    It owns the LSTM layers, the attention layer given to it and W_c. Use it
-    for a loop of your own, such as a beam search; `InputFeedingLSTM` runs it
-    over a sequence. `keras.layers.RNN` cannot: it has no way to pass the
+    It contains the LSTM layers, the given attention layer and W_c. Use it in
+    user-defined loops such as a beam search; `InputFeedingLSTM` runs it over
+    a sequence. `keras.layers.RNN` cannot run it, because it cannot pass the
     memory.
 
     Args:
         units: U, width of every layer and of the attentional vector.
-        num_layers: L, the height of the stack.
+        num_layers: L, the number of stacked layers.
         attention: a `LuongAttention`, `LocalAttention` or
-            `BahdanauAttention` layer, or a name: that of a score, such as
-            `"general"` or `"dot"`, `"local-m"`, `"local-p"`, `"bahdanau"`.
-            None is a plain recurrent layer: h̃ = h, no W_c and no memory.
+            `BahdanauAttention` layer, or a name: `"local-m"`, `"local-p"`,
+            `"bahdanau"` or the name of a score, such as `"general"`. None
+            makes a plain recurrent layer: h̃ = h, no W_c and no memory.
         input_feeding: whether h̃_{t-1} enters the lowest layer.
         use_bias: whether the gates have biases (the authors' program has
             none).
         unit_forget_bias: whether the forget gate's bias starts at 1.
-        cell_clip: the memory cells c are cut to [-cell_clip, cell_clip]
-            after every step; the gradient passes uncut. None: not cut. The
-            authors' program has 50.
-        gradient_clip: the gradients of everything a layer reads (its input,
-            the fed vector, h and c of the step before) are cut to this
-            range, entry by entry. None: not cut. The authors' program has
-            1000.
+        cell_clip: bound of the memory cells c, which are clipped to
+            [-cell_clip, cell_clip] after each step; their gradient passes
+            unclipped. None: no clipping. 50 in the authors' program.
+        gradient_clip: bound of the gradients of all that a layer reads (its
+            input, the fed vector, h and c of the step before), which are
+            clipped entry by entry. None: no clipping. 1000 in the authors'
+            program.
         attentional_bias: whether eq. 5 has a bias (none in the paper).
-        attentional_activation: of eq. 5; `"linear"` is the form of
-            TensorFlow Addons.
-        kernel_initializer: of the input, feeding and attentional kernels.
-        recurrent_initializer: of the recurrent kernels.
-        bias_initializer: of the biases.
+        attentional_activation: activation of eq. 5; `"linear"` is the form
+            of TensorFlow Addons.
+        kernel_initializer: initializer of the input, feeding and attentional
+            kernels.
+        recurrent_initializer: initializer of the recurrent kernels.
+        bias_initializer: initializer of the biases.
         name, dtype, trainable: as in every Keras layer.
 
     Call arguments:
         inputs: x_t, (B, E), or (B, K, E) for the K hypotheses of a beam.
         states: `[h_1, c_1, ..., h_L, c_L, h̃]`, each (B, U) or (B, K, U);
             zeros from `get_initial_state(batch_size)`.
-        memory: h̄, (B, S, M); never repeated for the hypotheses.
+        memory: h̄, (B, S, M); the hypotheses share it.
         memory_mask: boolean (B, S), True = may be attended.
         keys: `attention.project_keys(memory)`, to project once.
-        position: the decoder step t, a number or one a sentence (B,), for
-            monotonic local attention.
+        position: the decoder step t, an integer or one per sentence (B,),
+            for monotonic local attention.
         dropout_masks: dict of masks, already divided by the share kept:
             `"inputs"` (B, E), `"feeding"` (B, U), `"layer_1"` ...
             (B, U), `"attention"` (B, S). A missing name means no dropout;
-            the cell draws none itself.
-        training: accepted for the layer contract; the masks decide.
-        return_attention_scores: also returns the weights after the softmax.
+            the cell draws no masks.
+        training: accepted as in every layer, but only the masks count.
+        return_attention_scores: whether to return the weights after the
+            softmax too.
 
     Output:
         (h̃_t, new_states), with `return_attention_scores` also the weights
@@ -167,9 +169,9 @@ class InputFeedingLSTMCell(AttentionCell):
 class InputFeedingGRUCell(AttentionCell):
     """One decoder step: stacked GRU, attention on top, input feeding below.
 
-    As `InputFeedingLSTMCell`, with gated recurrent units in the form of
-    `keras.layers.GRU(reset_after=True)` for comparison; arguments and call
-    arguments are the same but for `unit_forget_bias` and the clips.
+    `InputFeedingLSTMCell` with gated recurrent units, in the form of
+    `keras.layers.GRU(reset_after=True)`, for comparison. The arguments and
+    call arguments are the same, without `unit_forget_bias` and the clips.
 
     The states are `[h_1, ..., h_L, h̃]`.
 

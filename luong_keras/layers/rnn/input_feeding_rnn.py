@@ -1,4 +1,4 @@
-"""The decoders as one layer each: a cell in its `AttentionRNN`."""
+"""Decoders as single layers: an `AttentionRNN` that makes its cell."""
 
 import keras
 
@@ -180,10 +180,10 @@ class InputFeedingGRU(_CellRNN):
 
 @keras.saving.register_keras_serializable(package="luong_keras")
 class BahdanauLSTM(_CellRNN):
-    """The decoder path h_{t-1} -> a_t -> c_t -> h_t, for comparison.
+    """Decoder of the path h_{t-1} -> a_t -> c_t -> h_t, for comparison.
 
-    Arguments and call as in `InputFeedingLSTM`, over a `BahdanauLSTMCell`;
-    there is always an attention and never input feeding.
+    Arguments and call as in `InputFeedingLSTM`, over a `BahdanauLSTMCell`,
+    which always has attention and never input feeding.
 
     Example:
 
