@@ -75,19 +75,21 @@ class AttentionCell(CellWeights):
         bias = self._input_bias(0) if self.use_bias else None
         return product(inputs, self._ready(self.kernels[0]), bias)
 
-    def project_memory(self, memory):
+    def project_memory(self, memory, keys=None):
         """Project a memory once: (keys, values, value kernel).
 
         W_cc is the context's part of the attentional kernel. Attention is
         linear in its values: with the values W_cc h̄ it gives W_cc c_t without
         a product per step, and the third result is None. If the attention
         layer's `project_values` keeps the memory as values, the third result
-        is W_cc and multiplies the contexts. Returns None without attention.
+        is W_cc and multiplies the contexts. Given keys are not projected
+        again. Returns None without attention.
         """
         if self.attention is None:
             return None
         memory = ops.cast(memory, self.compute_dtype)
-        keys = self.attention.project_keys(memory)
+        if keys is None:
+            keys = self.attention.project_keys(memory)
         return keys, *self.attention.project_values(
             memory, self._value_kernel()
         )
@@ -283,9 +285,7 @@ class AttentionCell(CellWeights):
             masks = {k: _for_hypotheses(m, 2) for k, m in masks.items()}
         places = None if memory is None else ops.shape(memory)[1]
         memory, memory_mask = pad_empty_memory(memory, memory_mask)
-        projected_memory = self.project_memory(memory)
-        if keys is not None and projected_memory is not None:
-            projected_memory = keys, *projected_memory[1:]
+        projected_memory = self.project_memory(memory, keys)
         new_states, alignments = self.step(
             self.loop_weights(),
             self.project_inputs(_dropped(inputs, masks.get("inputs"))),

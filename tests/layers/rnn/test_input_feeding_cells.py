@@ -106,11 +106,12 @@ def test_only_given_masks_drop(cell_class, float64):
 
 
 @pytest.mark.parametrize("score_mode", ["general", "concat"])
-def test_keys_are_projected_once(score_mode, float64):
+def test_keys_are_projected_once(score_mode, float64, monkeypatch):
     cell = make(lk.InputFeedingLSTMCell, score_mode)
     inputs, states = random(2, 5), states_of(cell, 2)
     keys = cell.attention.project_keys(ops.convert_to_tensor(MEMORY))
     plain = cell(inputs, states, memory=MEMORY)[0]
+    monkeypatch.setattr(cell.attention, "project_keys", None)
     found = cell(inputs, states, memory=MEMORY, keys=keys)[0]
     np.testing.assert_allclose(found, plain, **EXACT)
     other = cell(inputs, states, memory=MEMORY, keys=-keys)[0]
