@@ -74,13 +74,26 @@ def check_positive(**settings):
             )
 
 
-def whole_number(name, value, least=1):
+def check_not_negative(reason="", **settings):
+    """Check that numbers, or arrays of numbers, are at least 0."""
+    for name, value in settings.items():
+        values = known_values(value)
+        if values is not None and (
+            values.dtype.kind in "OSU" or not (values >= 0).all()
+        ):
+            raise ValueError(
+                f"`{name}` must be 0 or more{reason}. Received: "
+                f"{name}={value!r}."
+            )
+
+
+def whole_number(name, value, least=1, optional=False):
     """Check an integer and return it; symbolic tensors are not checked."""
     values = known_values(value)
     if values is None:
         return value
     number = values.item() if values.ndim == 0 else value
-    check_numbers(least, optional=True, **{name: number})
+    check_numbers(least, optional, **{name: number})
     return number
 
 

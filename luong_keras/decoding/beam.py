@@ -104,7 +104,7 @@ class Beam(DecodingStrategy):
                 f"stack_keeps={stack_keeps!r}"
             )
         size = whole_number("size", size)
-        stack_size = whole_number("stack_size", stack_size)
+        stack_size = whole_number("stack_size", stack_size, optional=True)
         if max_size is None and not isinstance(size, int):
             raise ValueError(
                 "`max_size` must be given, a Python int, where `size` is a "

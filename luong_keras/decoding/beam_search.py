@@ -63,6 +63,10 @@ def beam_search(
     beam_size = whole_number("beam_size", beam_size)
     strategy = Beam(beam_size, stack_size, stack_keeps, beam_sizes, stack_sizes)
     scorers = check_search(strategy, scorers)
+    if prefix is None and prefix_lengths is not None:
+        raise ValueError(
+            "`prefix_lengths` needs a `prefix`. Received: prefix=None."
+        )
     own = [] if prefix is None else [Prefix(prefix, prefix_lengths)]
     return search(
         step,

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
+from luong_keras.decoding.argument_checks import of_each_sentence
 from luong_keras.decoding.model_step import call_step, first_states
 from luong_keras.decoding.search import write_rows
 from luong_keras.ops import masking
@@ -50,8 +51,8 @@ def forced_decoding(
     ['0.5', '0.3']
     """
     targets = ops.convert_to_tensor(targets, dtype="int32")
-    lengths = ops.cast(lengths, "int32")
     batch, steps = ops.shape(targets)
+    lengths = of_each_sentence("lengths", lengths, batch)
     first = ops.full((batch, 1), bos_id, dtype="int32")
     read = ops.concatenate([first, targets], axis=1)
     states = first_states(step, states, batch, steps)

@@ -265,7 +265,8 @@ def _rows(x):
 
 def _check_inputs(decoder, arguments, states):
     """Check that the arguments fit the inputs of a functional model."""
-    if isinstance(named := getattr(decoder, "input", None), dict):
+    named = getattr(decoder, "input", None)
+    if isinstance(named, dict):
         raise ValueError(
             "Expected: a decoder whose inputs are a list in the order ids, "
             f"states, constants. Received: inputs by name, {list(named)}. "
@@ -286,6 +287,8 @@ def _check_inputs(decoder, arguments, states):
 
 def _check_scale(outputs, from_logits):
     """Check that outputs are logits or probabilities, as promised."""
+    if 0 in tuple(outputs.shape):
+        return
     outputs = masking.upcast(outputs)
     sums = ops.sum(outputs, axis=-1)
     whole = ops.all(outputs >= 0) & ops.all(ops.abs(sums - 1) < 1e-2)

@@ -9,7 +9,10 @@ import numbers
 
 from keras import ops
 
-from luong_keras.decoding.argument_checks import counts_between
+from luong_keras.decoding.argument_checks import (
+    check_not_negative,
+    counts_between,
+)
 from luong_keras.decoding.top_words import gather_beams
 from luong_keras.ops.batch_compaction import PerSentence, column
 
@@ -109,12 +112,11 @@ class LengthPenalty(Scorer):
                 f"`form` must be one of {LENGTH_PENALTIES}. Received: "
                 f"form={form!r}."
             )
-        if isinstance(exponent, numbers.Real) and not exponent >= 0:
-            raise ValueError(
-                "`exponent` must be 0 or more: with a negative one a longer "
-                "hypothesis may rank higher after the search has stopped. "
-                f"Received: exponent={exponent}."
-            )
+        check_not_negative(
+            ": with a negative one a longer hypothesis may rank higher after "
+            "the search has stopped",
+            exponent=exponent,
+        )
         self.exponent = column(exponent)
         self.form = form
 
@@ -155,6 +157,7 @@ class CoveragePenalty(Scorer):
     LEAST = 1e-6
 
     def __init__(self, strength, source_mask=None):
+        check_not_negative(strength=strength)
         self.strength = column(strength)
         self.source_mask = column(source_mask)
 

@@ -109,7 +109,12 @@ def search(
         min_lengths = ops.ones_like(max_lengths)
     min_lengths = of_each_sentence("min_lengths", min_lengths, batch)
     max_steps = whole_number("max_steps", max_steps, least=0)
-    max_lengths = ops.minimum(max_lengths, ops.cast(max_steps, "int32"))
+    max_lengths = ops.clip(max_lengths, 0, ops.cast(max_steps, "int32"))
+    if max_lengths.shape[0] == 0:
+        raise ValueError(
+            "Expected: at least one sentence. Received: a batch of none, "
+            "`max_lengths` of shape (0,). Leave out the search of such a batch."
+        )
     scorers = AllScorers(scorers)
     for each in (strategy, scorers):
         check_rows(each, max_lengths.shape[0])

@@ -18,6 +18,7 @@ from luong_keras.decoding import (
     Prefix,
     Sampling,
     beam_search,
+    forced_decoding,
     search,
 )
 from tests.decoding.toy_step import ToyStep
@@ -85,7 +86,39 @@ def test_sizes_of_sentences():
         NoRepeatedNgrams(np.array([9, 1]))
 
 
+def test_a_batch_of_none():
+    none = np.zeros(0, "int32")
+    with refused("at least one sentence", "`max_lengths` of shape (0,)"):
+        beam_search(STEP, [np.zeros((0, 1), "float32")], none, 5)
+
+
+def test_lengths():
+    with refused("`max_steps` must be an integer", "max_steps=None"):
+        beam_search(STEP, STATES, [5, 5], None)
+    with refused("`size` must be an integer", "size=None"):
+        found(Beam(None))
+    # A sentence without room has no words.
+    for strategy in (Beam(2), Greedy()):
+        lengths = search(STEP, STATES, strategy, [-1, 5], 5).lengths
+        assert np.array(lengths)[0, 0] == 0
+    targets = [[4, 5, 3], [6, 3, 0]]
+    with refused("`lengths` is one number of each sentence", "shape (1,)"):
+        forced_decoding(STEP, STATES, targets, [3])
+    with refused("`lengths` is one number of each sentence", "shape ()"):
+        forced_decoding(STEP, STATES, targets, 3)
+
+
+@pytest.mark.parametrize("value", [-1.0, [0.5, -1.0], "google", None, np.nan])
+def test_penalties(value):
+    with refused("`exponent` must be 0 or more", f"exponent={value!r}"):
+        LengthPenalty(value)
+    with refused("`strength` must be 0 or more", f"strength={value!r}"):
+        CoveragePenalty(value)
+
+
 def test_prefixes():
+    with refused("`prefix_lengths` needs a `prefix`"):
+        beam(prefix_lengths=[1, 1])
     with refused("a prefix for each sentence, (B, P)", "shape (2,)"):
         beam(prefix=[4, 5])
     with refused("`lengths`", "0 to 1, the width of the prefix", "[3, 1]"):

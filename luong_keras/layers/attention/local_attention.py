@@ -287,9 +287,8 @@ class LocalAttention(LuongAttention):
             return None
         if position is not None:
             position = ops.cast(position, masking.PLACE_DTYPE)
-            if len(query.shape) == 2 and len(position.shape) == 1:
-                position = ops.expand_dims(position, -1)
-            return position
+            single = len(query.shape) == 2 and len(position.shape) == 1
+            return ops.expand_dims(position, -1) if single else position
         check_single_step(query)
         steps = ops.arange(ops.shape(query)[1], dtype=masking.PLACE_DTYPE)
         if query_mask is None:
@@ -297,13 +296,14 @@ class LocalAttention(LuongAttention):
         first = masking.span(query_mask).first[:, None]
         return ops.maximum(steps - first, 0)
 
-    def window(self, query, value, value_mask=None, position=None):
-        """Return the `Window` of each query, for plots and checks.
+    def window(
+        self, query, value, value_mask=None, position=None, query_mask=None
+    ):
+        """Return the `Window` of each query (B, T, U), for plots and checks.
 
-        query (B, T, U); value, value_mask and position as in a call. The
-        layer must be built.
+        The arguments are those of a call. The layer must be built.
         """
-        position = self._step_position(query, position)
+        position = self._step_position(query, position, query_mask)
         if value_mask is not None:
             value_mask = ops.cast(value_mask, "bool")
         span = windows.sentence_span(value, value_mask)

@@ -346,6 +346,7 @@ class AttentionCell(CellWeights):
         ]
         if not return_attention_scores:
             return outputs, new_states
+        dtype = self.attention.compute_dtype
         weights = keras.KerasTensor((*rows, memory.shape[1]), dtype=dtype)
         return outputs, new_states, weights
 

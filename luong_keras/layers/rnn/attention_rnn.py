@@ -326,9 +326,9 @@ class AttentionRNN(CheckedLayer):
         middle = (steps,) if self.return_sequences else ()
         results = [keras.KerasTensor((batch, *middle, units), dtype=dtype)]
         if return_attention_scores:
-            results.append(
-                keras.KerasTensor((batch, steps, memory.shape[1]), dtype=dtype)
-            )
+            shape = (batch, steps, memory.shape[1])
+            kind = self.cell.attention.compute_dtype
+            results.append(keras.KerasTensor(shape, dtype=kind))
         if self.return_state:
             wide = masking.wider_dtype(dtype)
             results += [

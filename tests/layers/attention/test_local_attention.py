@@ -295,6 +295,15 @@ def test_the_window_says_where_the_weights_come_from(alignment, float64):
         query, memory, value_mask=MASK, return_attention_scores=True
     )[1]
     np.testing.assert_array_equal(to_numpy(weights) > 0, window.mask)
+    # Steps count from the first word of a query that is padded on the left.
+    padded = np.arange(STEPS) >= [[1]] * len(LENGTHS)
+    shifted = layer.window(query, memory, MASK, query_mask=padded)
+    if layer.alignment == "monotonic":
+        np.testing.assert_array_equal(
+            shifted.mask[:, 1:], to_numpy(window.mask)[:, :-1]
+        )
+    else:
+        np.testing.assert_array_equal(shifted.mask, window.mask)
     for b, length in enumerate(LENGTHS):
         for t in range(STEPS):
             p = aligned_position(layer, query[b, t], t, length)
