@@ -44,8 +44,10 @@ def decide_languages(config: RunConfig, run: RunFolder) -> RunConfig:
     """Return settings with languages that are detected from the text.
 
     Named data sets and files with language suffixes have known languages. For
-    other files, the script of the first lines decides; a language stays None
-    if the script does not determine it.
+    other files, languages that name the columns decide, if they are not the
+    default ones, so that further files are read in the same direction;
+    otherwise the script of the first lines. A language stays None if the
+    script does not determine it.
     """
     data = config.data
     unknown = [name for name in _LANGUAGES if getattr(data, name) is None]
@@ -59,6 +61,11 @@ def decide_languages(config: RunConfig, run: RunFolder) -> RunConfig:
     sources = text_sources(
         data.train, requested_columns(data), data.weights is not None
     )
+    named = next(filter(None, (source.languages for source in sources)), None)
+    given = data.source_language, data.target_language
+    if named not in (None, data.languages) and given == (None, None):
+        known = dict(zip(_LANGUAGES, named, strict=True))
+        return _changed(config, known, config.training.metric)
     pairs = [
         pair
         for source in sources

@@ -52,6 +52,7 @@ class Columns:
         note: A message for the user about the columns, or None.
         count: The most columns that a line of the file may have; None for
             any number.
+        languages: As those of a `TextSource`.
     """
 
     source: int
@@ -59,6 +60,7 @@ class Columns:
     header: bool = False
     note: str | None = None
     count: int | None = None
+    languages: tuple[str, str] | None = None
 
 
 def named_columns(
@@ -184,6 +186,22 @@ def chosen_note(
     return f"{what}: source = {source!r}, target = {target!r} ({how})"
 
 
+def named_languages(
+    names: Sequence[str], found: tuple[int, int]
+) -> tuple[str, str] | None:
+    """Return the codes of the languages that name two columns, or None.
+
+    Example:
+        >>> named_languages(["id", "French", "English"], (1, 2))
+        ('fr', 'en')
+        >>> named_languages(["source", "target"], (0, 1))
+    """
+    source, target = (column_language(names[place]) for place in found)
+    if source is None or target is None or source == target:
+        return None
+    return source, target
+
+
 def column_language(name: str) -> str | None:
     """Return the code of the language in a column's name, or None.
 
@@ -231,11 +249,13 @@ class Fields:
         source: The keys that lead to the source, from the outside in.
         target: The keys that lead to the target.
         note: A message for the user about the fields, or None.
+        languages: As those of a `TextSource`.
     """
 
     source: tuple[str | int, ...]
     target: tuple[str | int, ...]
     note: str | None = None
+    languages: tuple[str, str] | None = None
 
 
 def chosen_fields(
@@ -284,7 +304,8 @@ def _fields(
 ) -> Fields:
     names = [".".join(path) for path in paths]
     source, target, note = chosen_columns(names, requested, what)
-    return Fields(paths[source], paths[target], note)
+    languages = named_languages(names, (source, target))
+    return Fields(paths[source], paths[target], note, languages)
 
 
 def is_pair(record: object) -> bool:

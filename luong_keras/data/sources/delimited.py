@@ -21,6 +21,7 @@ from luong_keras.data.sources.columns import (
     chosen_note,
     guessed_columns,
     named_columns,
+    named_languages,
 )
 from luong_keras.data.sources.source_kinds import (
     MORE_COLUMNS,
@@ -68,10 +69,12 @@ def _first_two_or_named(
         note = chosen_note(names, found, name, "as data.columns says")
         if not header:
             note += f"; {_first_pair(cells, found)}"
-        return Columns(*found, header, note, count)
+        languages = named_languages(names, found)
+        return Columns(*found, header, note, count, languages)
     if guess is not None:
         note = chosen_note(cells, guess, name, "guessed by the first line")
-        return Columns(*guess, True, note, count)
+        languages = named_languages(cells, guess)
+        return Columns(*guess, True, note, count, languages)
     if count > 2:
         raise ValueError(
             f"The columns of {path} cannot be guessed. Expected: two columns, "
@@ -107,7 +110,9 @@ def open_tsv(path: Path, requested: RequestedColumns) -> TextSource:
     columns = _first_two_or_named(first.split("\t"), requested, path)
     skipped = lines.index(first) + 1 if columns.header else 0
     return TextSource(
-        functools.partial(_read_tsv, path, columns, skipped), columns.note
+        functools.partial(_read_tsv, path, columns, skipped),
+        columns.note,
+        columns.languages,
     )
 
 
@@ -203,7 +208,9 @@ def _open_records(
         note += f", {delimiter!r} between columns"
     left_out = columns.header + stated
     return TextSource(
-        functools.partial(_read_csv, path, columns, delimiter, left_out), note
+        functools.partial(_read_csv, path, columns, delimiter, left_out),
+        note,
+        columns.languages,
     )
 
 

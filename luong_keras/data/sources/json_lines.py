@@ -38,7 +38,8 @@ def open_json_lines(path: Path, requested: RequestedColumns) -> TextSource:
                 continue
             break
         fields = chosen_fields(record, requested, path.name)
-        return TextSource(functools.partial(_read, path, fields), fields.note)
+        read = functools.partial(_read, path, fields)
+        return TextSource(read, fields.note, fields.languages)
     raise ValueError(
         f"Expected: in {path}, a JSON record a line, such as "
         '{"source": "a cat", "target": "eine Katze"}. Received: no such line '

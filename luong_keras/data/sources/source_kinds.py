@@ -111,10 +111,13 @@ class TextSource:
         read: A function that returns the pairs; with True, bad lines are
             marked instead of raising an error.
         note: A message for the user about the columns, or None.
+        languages: The codes of the languages that name the columns, the
+            source first, or None.
     """
 
     read: Callable[[bool], Iterable[PlacedPair]]
     note: str | None = None
+    languages: tuple[str, str] | None = None
 
 
 # A function that looks at the beginning of a file of both sides and decides how

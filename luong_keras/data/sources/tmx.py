@@ -19,7 +19,11 @@ from luong_keras.data.parallel_text import (
     opened,
     without_compression,
 )
-from luong_keras.data.sources.columns import RequestedColumns, chosen_note
+from luong_keras.data.sources.columns import (
+    RequestedColumns,
+    chosen_note,
+    named_languages,
+)
 from luong_keras.data.sources.source_kinds import (
     PlacedPair,
     TextSource,
@@ -58,7 +62,8 @@ def open_tmx(path: Path, requested: RequestedColumns) -> TextSource:
         )
     places = names.index(found[0]), names.index(found[1])
     note = chosen_note(names, places, path.name, how)
-    return TextSource(functools.partial(_read, path, asked), note)
+    languages = named_languages(names, places)
+    return TextSource(functools.partial(_read, path, asked), note, languages)
 
 
 def _read(
