@@ -1,11 +1,11 @@
 # `make demo` trains, evaluates, exports and translates.
-# `make test` checks in minutes; `make test-all` runs everything, in two hours.
+# `make test` takes minutes; `make test-all` runs everything in two hours.
 
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
 TORCH := .venv-torch
-# Options of pip, such as --index-url of wheels that do not bring CUDA along.
+# Options for pip, such as --index-url for wheels without CUDA.
 TORCH_PIP ?=
 RUN := runs/demo
 
@@ -16,7 +16,7 @@ demo: $(INSTALLED)
 	$(BIN)/luong-keras train --preset demo --run-dir $(RUN)
 	$(BIN)/luong-keras translate --run-dir $(RUN) --check-export
 
-# Programs that train in minutes of CPU; their runs are in runs/.
+# Programs that train within minutes on a CPU; their runs are in runs/.
 EXAMPLES := quickstart time_series handwriting long_speech
 EXAMPLES += beam_search_functional beam_search_transformer
 EXAMPLES += pronunciation inflection dates copying_summariser
@@ -30,14 +30,14 @@ examples: $(INSTALLED)
 PYTEST_2 := bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 PYTEST := .venv/$(PYTEST_2)
 
-# Half of a test's time is compilation; without these emitters it is shorter.
+# Half of a test's time is compilation, which is faster without these emitters.
 test: export XLA_FLAGS = --xla_cpu_use_fusion_emitters=false
 test: lint types
 	KERAS_BACKEND=tensorflow $(PYTEST) -m "not slow"
 	KERAS_BACKEND=jax $(PYTEST) -m "not slow and not tensorflow"
 
-# Every case on both backends, most on torch, the wheel in an empty place, the
-# demonstration, and the mistakes that the tests must notice.
+# Every test on both backends, most tests on torch, the wheel in an empty folder,
+# the demonstration, and the mutations that the tests must detect.
 test-all: lint types
 	KERAS_BACKEND=tensorflow $(PYTEST)
 	KERAS_BACKEND=jax $(PYTEST) -m "not tensorflow"
@@ -47,27 +47,28 @@ test-all: lint types
 	$(MAKE) demo RUN=$(RUN)-test-all
 	$(MAKE) mutations
 
-# All golden numbers and training runs on JAX as users have it: elsewhere most of
-# its optimisations are off, with which every program takes longer to compile.
+# The golden and training tests with the optimisations of JAX. All other tests
+# disable most of them, because they slow compilation down.
 test-optimized: export JAX_DISABLE_MOST_OPTIMIZATIONS = 0
 test-optimized: $(INSTALLED)
 	KERAS_BACKEND=jax $(PYTEST) tests/golden tests/training -m "not tensorflow"
 
-# What `make test` has on JAX, and the training run of the authors' program.
+# The tests that `make test` runs on JAX, and a training run of the authors'
+# program.
 test-torch: export KERAS_BACKEND = torch
 test-torch: $(TORCH)/installed
 	$(TORCH)/$(PYTEST_2) -m "not slow and not tensorflow"
 	$(TORCH)/$(PYTEST_2) -m "slow and not tensorflow" \
 		tests/golden/test_training.py
 
-# The oldest versions that setup.py allows, and those of a hosted notebook,
-# each in an environment of its own (`PYTHON=python3.12` chooses another Python
-# for both). What one has saved, the other reads.
+# The oldest versions that setup.py allows, and the versions of a hosted notebook,
+# each in a separate environment (`PYTHON=python3.12` chooses another Python for
+# both). Each environment reads the files that the other one saved.
 VERSIONS := oldest colab
 VERSION_TESTS := tests/layers tests/ops tests/models tests/decoding \
 	tests/training tests/golden tests/saved_model tests/text \
 	tests/test_private_apis.py tests/test_public_names.py
-# An XLA that does not know a flag ends the process.
+# XLA ends the process if it does not know a flag.
 test-versions: export XLA_FLAGS =
 test-versions: $(VERSIONS:%=.venv-%/installed)
 	rm -rf build/versions
@@ -99,7 +100,7 @@ test-versions: $(VERSIONS:%=.venv-%/installed)
 		--constraint $< --editable ".[train,text]"
 	touch $@
 
-# The site, offline; a warning fails. The notebooks run when their code changed.
+# The site, offline; warnings are errors. Notebooks run if their code changed.
 docs: $(INSTALLED)
 	TF_CPP_MIN_LOG_LEVEL=3 KERAS_BACKEND=tensorflow $(BIN)/sphinx-build \
 		--quiet --fail-on-warning --keep-going docs build/site
@@ -112,7 +113,7 @@ dist: $(INSTALLED)
 	$(BIN)/python -m build --outdir dist export/client
 	$(BIN)/python -m twine check --strict dist/*
 
-# The wheel as a stranger has it, with the newest packages and a notebook's.
+# The wheel in a new environment, with the newest packages and a notebook's.
 test-dist: $(INSTALLED)
 	$(BIN)/python -m pytest -m stranger tests/stranger
 	LUONG_KERAS_CONSTRAINTS=$(CURDIR)/tests/versions/colab.txt \
@@ -130,7 +131,7 @@ lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell
 
-# Everything but the inside of the layers; half a minute the first time.
+# Everything except the inside of the layers; half a minute the first time.
 types: $(INSTALLED)
 	$(BIN)/mypy
 
@@ -141,7 +142,7 @@ $(INSTALLED): setup.py export/client/pyproject.toml
 		--editable "export/client[grpc]"
 	touch $(INSTALLED)
 
-# torch beside all that .venv has.
+# torch in addition to all packages of .venv.
 $(TORCH)/installed: $(INSTALLED)
 	$(BIN)/python -m venv $(TORCH)
 	$(TORCH)/bin/python -m pip install --quiet $(TORCH_PIP) \

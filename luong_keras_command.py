@@ -1,8 +1,8 @@
-"""The entry point of the command `luong-keras`.
+"""Entry point of the command `luong-keras`.
 
-It lies beside the package, whose import would import Keras: the command reads
-its arguments, and chooses a backend, before. A script that does so too imports
-this module first.
+This module is not in the package, because importing the package imports Keras.
+The command reads its arguments and chooses a backend before that. A script that
+does the same imports this module first.
 """
 
 import os
@@ -13,7 +13,7 @@ if "luong_keras" not in sys.modules:
 
 
 def main(argv=None):
-    """Runs the command line; see `luong_keras.cli.main`."""
+    """Run the command line; see `luong_keras.cli.main`."""
     from luong_keras.cli.main import main
 
     return main(argv)

@@ -13,7 +13,7 @@ VERSION = re.search(
 
 
 def without_relative_links(text):
-    """The README as it reads where the files beside it are not."""
+    """Return the README without relative images and links."""
     text = re.sub(r"^!\[[^]]*\]\((?!https?:)[^)]*\)\n", "", text, flags=re.M)
     return re.sub(r"\[([^]]*)\]\((?!https?:)[^)]*\)", r"\1", text)
 
@@ -22,12 +22,12 @@ def without_relative_links(text):
 TRAIN = [
     "tensorflow>=2.18",
     "tensorflow-datasets>=4.9",
-    "importlib_resources",  # tensorflow-datasets needs it and does not say so
+    "importlib_resources",  # undeclared need of tensorflow-datasets
     "tensorboard",
     "protobuf>=4.21",  # TensorFlow brings it; reads SentencePiece models
     "sentencepiece>=0.2",
     "lxml>=5",  # reads TMX
-    # Text compressed as `.zst`; in the standard library from Python 3.14 on.
+    # Reads `.zst`; the standard library does so since Python 3.14.
     "backports.zstd>=1; python_version < '3.14'",
     "sacrebleu>=2.4",
     "sacremoses>=0.1",
@@ -39,13 +39,13 @@ TRAIN = [
     "matplotlib>=3.8",
     "jinja2>=3.1",  # the pages of `report`
 ]
-# Subwords inside the graph. It needs TensorFlow of its own minor version: pip
-# would move a TensorFlow that is there for it, so it is an extra of its own.
-# It has no wheels for Windows; 2.21.0 does not import.
+# Subwords inside the graph. It needs TensorFlow of the same minor version. pip
+# would replace an installed TensorFlow, so it is a separate extra. It has no
+# wheels for Windows; 2.21.0 cannot be imported.
 TEXT = "tensorflow-text>=2.18,!=2.21.0; platform_system != 'Windows'"
 JAX = "jax>=0.5"
 TORCH = "torch>=2.6"  # read by `make test-torch` too
-# The server's protocol. It needs TensorFlow of its own minor version.
+# The server's protocol. It needs TensorFlow of the same minor version.
 SERVING_API = "tensorflow-serving-api>=2.18"
 # The workflow in examples/reproduction.
 REPRODUCTION = ["snakemake>=9", "scipy>=1.15"]
@@ -135,10 +135,10 @@ setup(
             # `model.export(path, format="onnx")`
             "tf2onnx>=1.16",
             "onnxruntime>=1.20",
-            # Sources of text: their users have them, the tests need them.
+            # Sources of text: users install them, the tests need them.
             "pandas>=2.2",
             "datasets>=3",
-            # Tests of what a notebook shows.
+            # Tests of the output of notebooks.
             "ipykernel>=6.29",
             "nbclient>=0.10",
             "pytest>=8",

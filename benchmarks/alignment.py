@@ -5,14 +5,14 @@
         --reverse-run-dir runs/de-en --eflomal .venv-of-align/bin/eflomal-align
 
 `europarl100`, the default, is `folder/alignments` with `.en.gz` and `.de.gz`
-and German-English links, 0-based and all sure: out of the domain of a run
-trained on other text. `builtin` is the test pairs of the built-in corpus with
-the links of its grammar, their words separated by spaces. The links of words
-are those of `Translator.links`, in the step that produces a word and in the
-one that reads it. With a run of the other direction those of both are
-symmetrised in every way. `--train` first trains the missing runs, by the
-preset `demo`. `--eflomal` aligns the same sentences by that program, which
-learns from the training text of the run and from them, in lower case.
+and German-English links, 0-based and all sure: another domain than the training
+text of most runs. `builtin` is the test pairs of the built-in corpus with the
+links of its grammar, their words separated by spaces. Word links come from
+`Translator.links`, for the step that produces a word and for the step that
+reads it. With a run of the other direction the links of both directions are
+symmetrised by every method. `--train` first trains the missing runs with the
+preset `demo`. `--eflomal` aligns the same sentences with eflomal, which learns
+from the training text of the run and from these sentences, in lower case.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from luong_keras.training import RunFolder
 
 
 def main() -> None:
-    """Prints the figures of every way to make links."""
+    """Print the scores of every method to make links."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def show(what, links, gold):
-    """Prints error rate, precision and recall of one or two directions."""
+    """Print error rate, precision and recall of one or two directions."""
     rows = {"forward": links[0]}
     if len(links) == 2:
         rows["backward"] = [[(i, j) for j, i in row] for row in links[1]]
@@ -90,7 +90,7 @@ def show(what, links, gold):
 
 
 def train(folder, languages):
-    """Trains the demonstration for a direction, where it is not finished."""
+    """Train the demonstration for a direction, unless it is finished."""
     if (Path(folder) / "finished.json").exists():
         return
     command = [sys.executable, "-m", "luong_keras", "train"]
@@ -101,7 +101,7 @@ def train(folder, languages):
 
 
 def europarl100(reversed_direction):
-    """German or English lines, those of the other language, gold links."""
+    """Return source lines, target lines and gold links of Europarl."""
     if "LUONG_KERAS_DATA" not in os.environ:
         sys.exit("Set LUONG_KERAS_DATA to the folder that has alignments/.")
     folder = Path(os.environ["LUONG_KERAS_DATA"], "alignments")
@@ -117,7 +117,7 @@ def europarl100(reversed_direction):
 
 
 def builtin(reversed_direction):
-    """The test pairs of the built-in corpus, likewise."""
+    """Return the same for the test pairs of the built-in corpus."""
     languages = ("de", "en") if reversed_direction else ("en", "de")
     sources, targets, links = zip(
         *phrasebook.split_pairs("test", None, languages), strict=True
@@ -130,7 +130,7 @@ def builtin(reversed_direction):
 
 
 def eflomal(program, run_dir, text):
-    """The links of both directions by eflomal, the second reversed."""
+    """Return eflomal's links of both directions, the second reversed."""
     corpus = Corpus.open(RunFolder(run_dir).corpus)
     with tempfile.TemporaryDirectory() as folder:
         for name, lines in zip(("source", "target"), text, strict=True):

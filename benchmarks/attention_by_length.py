@@ -1,4 +1,4 @@
-"""BLEU of two runs by source length: what attention does for long sentences.
+"""BLEU of two runs by source length: the effect of attention.
 
 Train both on the built-in corpus, then compare them:
 
@@ -20,7 +20,7 @@ from luong_keras.training import RunFolder
 
 
 def main() -> None:
-    """Translates the test pairs with both runs and prints a table."""
+    """Translate the test pairs with both runs and print a table."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def groups(run_dir, limits=(10, 20, 30, 40, 50)):
-    """BLEU of one run in groups of source length."""
+    """Return BLEU of one run for groups of source lengths."""
     config = config_from_dict(RunFolder(run_dir).read_config())
     decoding = dataclasses.replace(config.decoding, replace_unknown=False)
     translator = Translator.from_run(run_dir, decoding=decoding)

@@ -5,12 +5,12 @@
 
 The tasks: the reversed digits of `examples/quickstart.py`, the lines of
 `handwriting.py`, the forecasts of `time_series.py`, and dates in words
-("Tuesday, 3 March 1987") that are to be written as numbers ("1987-03-03"). All
-forms have the same encoder, width, batches and number of steps, which are few,
-so that the forms differ. Printed is the share of new sequences without an
-error, of a greedy decoder (all symbols are right after the right ones before),
-or the mean squared error of the forecasts; "longer" is of sequences longer than
-any in training. `docs/which_attention.md` reads it.
+("Tuesday, 3 March 1987") to write as numbers ("1987-03-03"). All forms have the
+same encoder, width, batches and number of steps. The steps are few, to show the
+differences between the forms. The score is the share of new sequences without
+an error of a greedy decoder (every symbol is right, given the right ones before
+it), or the mean squared error of the forecasts; "longer" means longer sequences
+than in training. `docs/which_attention.md` discusses the results.
 """
 
 import argparse
@@ -29,7 +29,7 @@ import time_series
 from luong_keras.layers import Encoder
 
 UNITS, BATCH = 48, 50
-# Where `docs/which_attention.md` calls a form otherwise.
+# Names in `docs/which_attention.md`, if they differ.
 TITLES = {
     "bahdanau": "Bahdanau's",
     "no feeding": "general, no feeding",
@@ -38,23 +38,23 @@ TITLES = {
 
 
 def digits(count, seed, length=quickstart.LENGTH):
-    """The digits of `quickstart.py`; every symbol is real."""
+    """Return the digits of `quickstart.py`, without padding."""
     (source, shifted), target = quickstart.make_data(count, seed, length)
     return (source, np.ones(source.shape, bool), shifted), target
 
 
 def longer_digits(count, seed):
-    """More of them than in training."""
+    """Return more digits per sequence than in training."""
     return digits(count, seed, length=quickstart.LENGTH * 3 // 2)
 
 
 def longer_lines(count, seed):
-    """More handwritten digits than in training."""
+    """Return more handwritten digits per line than in training."""
     return handwriting.make_data(count, seed, fewest=12, most=14)
 
 
 def dates(count, seed):
-    """Days from 1950 to 2049 in one of three forms, as characters."""
+    """Return days from 1950 to 2049 in one of three forms, as characters."""
     random = np.random.default_rng(seed)
     first = datetime.date(1950, 1, 1).toordinal()
     days = [
@@ -75,22 +75,22 @@ def dates(count, seed):
 
 
 def characters(texts, length):
-    """Codes (B, length) of characters, zeros after them."""
+    """Return codes (B, length) of characters, padded with zeros."""
     return np.array([list(text.ljust(length, "\0").encode()) for text in texts])
 
 
 class Task(NamedTuple):
-    """A task of one sequence to another.
+    """A task from one sequence to another.
 
     Attributes:
         make_data: function of a count and a seed that returns ((source,
-            mask, what the decoder reads), target).
-        source, target: numbers of symbols; negative ones are widths of
+            mask, decoder input), target).
+        source, target: numbers of symbols; negative numbers are widths of
             float features.
-        steps: of training.
-        reach: positions that the memory has at most, for location.
-        half_width: of local attention.
-        longer: a `make_data` of longer sequences.
+        steps: number of training steps.
+        reach: largest number of memory positions, for location.
+        half_width: half width of local attention.
+        longer: a `make_data` for longer sequences.
     """
 
     make_data: object
@@ -103,7 +103,7 @@ class Task(NamedTuple):
 
     @property
     def forecasts(self):
-        """Whether the target is numbers."""
+        """Whether the target consists of numbers."""
         return self.target < 0
 
 
@@ -118,7 +118,7 @@ TASKS = {
 
 
 def read(numbers, embedding):
-    """An input of symbols, embedded, or of float features."""
+    """Return an input, and its embedded symbols or float features."""
     if numbers < 0:
         inputs = keras.Input((None, -numbers))
         return inputs, inputs
@@ -127,13 +127,13 @@ def read(numbers, embedding):
 
 
 def make_model(task, form):
-    """The model, and another one of its alignments, None without any."""
+    """Build the model, and a model of its alignments or None."""
     source, embedded = read(task.source, 32)
     shifted, embedded_target = read(task.target, 32)
     mask = keras.Input((None,), dtype="bool")
     shorter, every = mask, 1
     if task.make_data is handwriting.make_data:
-        # As there: a state of the encoder is 4 movements, a digit 3 states.
+        # As in that example: one state is 4 movements, one digit 3 states.
         embedded = keras.layers.Conv1D(UNITS, 8, 4, "same", activation="relu")(
             embedded
         )
@@ -161,7 +161,7 @@ def make_model(task, form):
 
 
 def score(task, model, data):
-    """Share of sequences without an error, or mean squared error."""
+    """Return the share of sequences without error, or the squared error."""
     inputs, target = data
     found = model.predict(inputs, 200, 0)
     if task.forecasts:
@@ -170,7 +170,7 @@ def score(task, model, data):
 
 
 def train(task, form, seed):
-    """Scores on new and on longer sequences, seconds, model of alignments."""
+    """Train; return the scores, the seconds and the model of alignments."""
     keras.utils.set_random_seed(seed)
     model, watched = make_model(task, form)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
@@ -189,7 +189,7 @@ def train(task, form, seed):
 
 
 def draw(watched, path):
-    """One sequence as every form reverses it: target down, source across."""
+    """Draw each form's alignment of a sequence: target down, source across."""
     from matplotlib.figure import Figure
     from PIL import Image
 
@@ -214,7 +214,7 @@ def draw(watched, path):
 
 
 def main() -> None:
-    """Trains every form on every task and prints what they reach."""
+    """Train every form on every task and print the scores."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -253,7 +253,7 @@ def main() -> None:
 
 
 def keep(scores, name, form, found):
-    """Files the numbers of one model by task and kind of sequences."""
+    """Store the scores of one model by task and kind of sequences."""
     for part, number in zip(("", ", longer"), found, strict=False):
         column = scores.setdefault((name, part), {})
         column.setdefault(form, []).append(number)

@@ -1,13 +1,13 @@
-r"""Gain of more cores: training steps and searches on one and on several.
+r"""Speed-up of training steps and searches by several cores.
 
     python benchmarks/cores.py --python torch=PATH --python addons=PATH
 
 Each program runs on one core and, in another process, on `--many` cores, by
-turns. Beside them the machine itself: products of matrices that have nothing
-to do with each other, one on one core, and as many at once as there are cores.
-Virtual cores that share a processor's units gain less than their number, and
-so does every program on them. "ours-parallel" trains on as many parts of a
-batch at once as there are cores (`training.parallel_microbatches`).
+turns. Independent matrix products measure the machine itself: one product on
+one core, and one per core at the same time. Virtual cores that share a
+processor's units gain less than their number, and so does every program on
+them. "ours-parallel" trains on one micro-batch per core at the same time
+(`training.parallel_microbatches`).
 """
 
 import statistics
@@ -25,7 +25,7 @@ NAMES = ("ours", PARALLEL, "torch", "addons", "naive")
 
 
 def programs_of(options, path):
-    """Everything, on one core and on many."""
+    """Return all programs, on one core and on many."""
     search = {
         "configuration": options.config,
         "batch_size": 32,
@@ -72,7 +72,7 @@ def programs_of(options, path):
 
 
 def variables_of(what, name):
-    """The environment of a program."""
+    """Return the environment variables of a program."""
     if what != "training":
         return {}
     threads = {"TF_NUM_INTRAOP_THREADS": "1"} if name == PARALLEL else {}
@@ -80,14 +80,14 @@ def variables_of(what, name):
 
 
 def named(what, cores):
-    """The name of a program on that many cores."""
+    """Return the name of a program on that many cores."""
     return f"{what} on {cores}"
 
 
 def speed_ups(results, many):
-    """By name, how many times as fast on many cores, round by round.
+    """Return the speed-up by many cores, by name and round.
 
-    For the products, how many more are made in the same time.
+    For the products, it is the ratio of the products per time.
     """
     found = {}
     for name, one in results.items():
@@ -102,7 +102,7 @@ def speed_ups(results, many):
 
 
 def main() -> None:
-    """Prints and writes the table."""
+    """Print and write the table."""
     parser = driver.parser(__doc__, 7, 5, "")
     parser.add_argument("--config", choices=CONFIGURATIONS, default="small")
     parser.add_argument(
@@ -118,7 +118,7 @@ def main() -> None:
 
 
 def report(options, results):
-    """Prints and writes what was measured."""
+    """Print and write the results."""
     written = driver.Report(options)
     written.environments(results)
     found = speed_ups(results, options.many)

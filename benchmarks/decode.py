@@ -3,10 +3,10 @@ r"""Time of beam and greedy search against other programs, by turns.
     python benchmarks/decode.py --python torch=PATH --python addons=PATH
 
 Every program translates random sentences of `--length` words into exactly as
-many words: no sentence may end before. Ours returns words, scores and the
-attention weights of every hypothesis, the peers words and scores; "folded" is
-ours with a folded embedding, "shortlist" ours with 2,000 words, of which the
-gather of their weights is a part, "before" ours of another checkout:
+many words: no sentence may end earlier. Ours returns words, scores and the
+attention weights of every hypothesis, the peers return words and scores.
+"folded" is ours with a folded embedding, "shortlist" ours with 2,000 words,
+including the gather of their weights, "before" ours of another checkout:
 
     python benchmarks/decode.py --before ../luong-keras-0.1 \
         --programs ours --reference "before float32"
@@ -27,7 +27,7 @@ PROGRAMS = {
 
 
 def decoding_programs(options, batch_size, beam_size):
-    """One program for each name and precision that it has."""
+    """Return one program per name and supported precision."""
     arguments = {
         "configuration": options.config,
         "batch_size": batch_size,
@@ -41,7 +41,7 @@ def decoding_programs(options, batch_size, beam_size):
 
 
 def main() -> None:
-    """Prints and writes one table a batch size and beam size."""
+    """Print and write one table per batch size and beam size."""
     parser = driver.parser(__doc__, 7, 3, "torch float32")
     parser.add_argument("--config", choices=CONFIGURATIONS, default="small")
     parser.add_argument("--length", type=int, default=30)
@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def report(options, written, results, batch_size, beam_size):
-    """Prints and keeps one table."""
+    """Print and keep one table."""
     for name, found in results.items():
         length = found.rounds[-1]["length"]
         if length != options.length:

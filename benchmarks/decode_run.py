@@ -1,13 +1,13 @@
-r"""Time of the translations of real text by a trained run, by turns.
+r"""Time of a trained run to translate real text, measured by turns.
 
     python benchmarks/decode_run.py runs/mine test.en --before ../checkout \
         --shortlist runs/mine/shortlist.txt --references test.de
 
-Sentences have their natural lengths and end when they end. "ours" searches
-with all words, "shortlist" with those of `--shortlist` (`luong-keras lexicon`
-writes it), "before" is ours of another checkout, with `--before-run` where it
-reads no run of this one. Printed beside the times: how many translations
-differ from those of "ours", and, with references, their lower-cased BLEU.
+Sentences have their natural lengths and end with `</s>`. "ours" searches all
+words, "shortlist" the words of `--shortlist` (written by `luong-keras
+lexicon`), "before" is ours of another checkout, with `--before-run` if it
+cannot read runs of this one. The table has the times, the number of
+translations that differ from "ours" and, with references, lower-cased BLEU.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ from speed import driver
 
 
 def main() -> None:
-    """Prints and writes one table a batch size and beam size."""
+    """Print and write one table per batch size and beam size."""
     parser = driver.parser(__doc__, 5, 1, "ours")
     parser.add_argument("run", type=Path, help="folder of the run")
     parser.add_argument("text", type=Path, help="a sentence a line, also .gz")
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def programs(options, path, batch_size, beam_size):
-    """Ours, with a shortlist, and before, as far as they are wanted."""
+    """Return the requested programs: ours, with a shortlist, and before."""
 
     def program(name, variables, **others):
         arguments = {
@@ -79,12 +79,12 @@ def programs(options, path, batch_size, beam_size):
 
 
 def found_file(options, name):
-    """Path of a program's translations."""
+    """Return the path of a program's translations."""
     return options.output.resolve() / f"decode-run-{name}.txt"
 
 
 def columns(options, count):
-    """Columns of the tables for the translations."""
+    """Return the tables' columns for the translations."""
     import sacrebleu
 
     from luong_keras.data.parallel_text import read_lines

@@ -1,11 +1,11 @@
-"""Counts what each device computes of a training step that several share.
+"""Operations of each device in a training step that several devices share.
 
-For 1, 2, 4, … devices of JAX: the floating-point operations that the compiled
-step of one device has, the collectives that it waits for, and the seconds that
-compiling takes. The devices may be parts of a processor, since nothing here is
-timed but the compiler: `python benchmarks/devices.py --virtual 8`. With
-`--left-to-xla` the loss is not divided by hand, see
-`luong_keras/models/microbatches.py`, to show what that would cost.
+For 1, 2, 4, … JAX devices: the floating-point operations of the compiled step
+of one device, the collectives that it waits for, and the seconds of the
+compilation. The devices may be parts of a processor, because only the compiler
+is timed: `python benchmarks/devices.py --virtual 8`. With `--left-to-xla` the
+loss is not divided by hand (see `luong_keras/models/microbatches.py`), to show
+the cost of that.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ COLLECTIVES = re.compile(
 
 
 def compiled_step(preset: str, count: int, width: int, units: int | None):
-    """One training step for that many devices, and the seconds it took."""
+    """Compile a training step for that many devices, and time this."""
     used = devices.share_rows(jax.devices()[:count])
     sizes: dict[str, float] = {"dropout": 0.0}
     if units is not None:
@@ -61,7 +61,7 @@ def compiled_step(preset: str, count: int, width: int, units: int | None):
         data = keras.tree.map_structure(
             lambda x: jax.device_put(x, layout.backend_layout), data
         )
-    model.train_on_batch(x, data[1])  # Makes whatever is made at first.
+    model.train_on_batch(x, data[1])  # Makes all that the first step makes.
     state = [
         [variable.value for variable in variables]
         for variables in (
@@ -77,7 +77,7 @@ def compiled_step(preset: str, count: int, width: int, units: int | None):
 
 
 def main() -> None:
-    """Reads the arguments and prints a line for each number of devices."""
+    """Read the arguments and print a line for each number of devices."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--preset", default="demo", choices=[*PRESETS])
     parser.add_argument("--units", type=int, help="instead of the preset's")

@@ -1,4 +1,4 @@
-"""A dictionary from word alignments, and what it does for unknown words.
+"""A dictionary from word alignments, and its effect on unknown words.
 
     LUONG_KERAS_DATA=folder python benchmarks/dictionary.py
     LUONG_KERAS_DATA=folder python benchmarks/dictionary.py \
@@ -6,12 +6,12 @@
 
 `folder/wmt10k` holds the tokenised pairs train.10k and valid.100 as `.en.gz`
 and `.de.gz`, and train.10k.align.gz with German-English links. Without a run
-the dictionary is English-German; with one it has the run's direction, and the
-100 pairs are translated and scored by tokenised BLEU with unknown words left,
+the dictionary is English-German. With a run it has the run's direction, and the
+100 pairs are translated and scored by tokenised BLEU with unknown words kept,
 copied, and translated by the dictionary. `--train` first trains the run, or
-continues with it: preset `small-fast` with words as tokens. The 100 pairs also
-choose the model, so only the differences between the three scores mean
-something.
+continues it: preset `small-fast` with words as tokens. The 100 pairs also
+choose the model, so only the differences between the three scores are
+meaningful.
 """
 
 import argparse
@@ -32,12 +32,12 @@ from luong_keras.data.parallel_text import read_lines, read_pairs
 from luong_keras.special_tokens import UNK
 from luong_keras.training.run_folder import RunFolder
 
-# How the text of WMT sets the parts of a compound apart.
+# The mark between the parts of a compound in the text of WMT.
 HYPHEN = " ##AT##-##AT## "
 
 
 def main() -> None:
-    """Builds the dictionary and, where there is a run, scores its use."""
+    """Build the dictionary and, with a run, score its use."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -73,14 +73,14 @@ def main() -> None:
 
 
 def sides(corpus, part, languages):
-    """Source and target lines of `train.10k` or `valid.100`."""
+    """Return the source and target lines of `train.10k` or `valid.100`."""
     paths = [corpus / f"{part}.{language}.gz" for language in languages]
     _, sources, targets = zip(*read_pairs(*paths), strict=True)
     return sources, targets
 
 
 def word_pairs(corpus, languages, min_count):
-    """The aligned word pairs of the training text, of any words."""
+    """Return the aligned word pairs of the training text."""
     sources, targets = sides(corpus, "train.10k", languages)
     links = parse_links(read_lines(corpus / "train.10k.align.gz"))
     if languages[0] == "en":
@@ -95,7 +95,7 @@ def word_pairs(corpus, languages, min_count):
 
 
 def show(pairs, words, rows=10):
-    """Prints the dictionary's size and its most frequent pairs."""
+    """Print the dictionary's size and its most frequent pairs."""
     print(f"{len(pairs)} word pairs, {len(words)} source words")
     print("count  p(t|s)  pair")
     for pair in sorted(pairs, key=lambda pair: -pair.count)[:rows]:
@@ -106,7 +106,7 @@ def show(pairs, words, rows=10):
 
 
 def train(corpus, run_dir, assignments):
-    """Trains the preset `small-fast` on words that stand between spaces."""
+    """Train the preset `small-fast` on words separated by spaces."""
     from luong_keras.text.word_tokenizer import WordTokenizer
 
     settings = [
@@ -123,7 +123,7 @@ def train(corpus, run_dir, assignments):
         corpus, "train.10k", (data.source_language, data.target_language)
     )
     sizes = model.source_vocabulary_size, model.target_vocabulary_size
-    # The training takes the vocabularies that it finds in its folder.
+    # Training uses the vocabularies that it finds in the run folder.
     for name, side, size in zip(
         ("source_vocabulary", "target_vocabulary"), lines, sizes, strict=True
     ):
@@ -139,7 +139,7 @@ def train(corpus, run_dir, assignments):
 
 
 def score(corpus, run_dir, config, dictionary):
-    """Prints BLEU of the 100 pairs for each way with unknown words."""
+    """Print BLEU of the 100 pairs for each treatment of unknown words."""
     from sacrebleu.metrics.bleu import BLEU
 
     from luong_keras import Translator
@@ -175,7 +175,7 @@ def score(corpus, run_dir, config, dictionary):
 
 
 def source_words(translation):
-    """The source word of every unknown word that is linked, or None."""
+    """Return the linked source word of every unknown word, else None."""
     source = translation.source_tokens
     links = {j: source[i] for i, j in translation.links}
     return [
@@ -185,7 +185,7 @@ def source_words(translation):
 
 
 def replaced(translation, dictionary):
-    """The translation with its unknown words translated or copied."""
+    """Return the translation with unknown words translated or copied."""
     return [
         word if source is None else dictionary.get(source, source)
         for word, source in zip(

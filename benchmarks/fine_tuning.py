@@ -1,19 +1,19 @@
-"""Fine-tuning against training anew and against the parent, on two texts.
+"""Fine-tuning, compared with training anew and with the parent run.
 
     LUONG_KERAS_DATA=folder PYTHONPATH=examples python benchmarks/fine_tuning.py
 
-The parent learns captions (Multi30k, `--base-pairs` of them), the other text is
-that of the built-in corpus, `--domain-pairs` of them. For every seed it trains
+The parent learns captions (`--base-pairs` pairs of Multi30k). The other text is
+the built-in corpus (`--domain-pairs` pairs). For every seed the program trains
 
-- base: the parent, by the preset small-fast;
-- domain: the other text by itself, by the plain command;
-- fine-tuned: the parent on the other text, at two learning rates;
-- mixed: the parent on both texts, as many pairs of each in an epoch.
+- base: the parent run, with the preset small-fast;
+- domain: only the other text, with the plain command;
+- fine-tuned: the parent run on the other text, at two learning rates;
+- mixed: the parent run on both texts, with equally many pairs in an epoch.
 
-The table has BLEU on both test texts (`--test-pairs` of each), the mean of the
-seeds with half of its 95 % confidence interval by Student's distribution, which
-is about seeds and not about the choice of the sentences. Killed, the same
-command continues.
+The table has BLEU on both test texts (`--test-pairs` pairs each): the mean over
+the seeds, with half of its 95 % confidence interval by Student's distribution.
+The interval covers the seeds, not the choice of the sentences. After an
+interruption the same command continues.
 """
 
 import argparse
@@ -33,7 +33,7 @@ ROWS = ("base", "domain", "fine-tuned 0.001", "fine-tuned 0.0002", "mixed")
 
 
 def main() -> None:
-    """Trains what is missing and prints the table."""
+    """Train the missing runs and print the table."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def write_texts(options: argparse.Namespace) -> None:
-    """The training and test pairs of both texts as files."""
+    """Write the training and test pairs of both texts to files."""
     folder = Path(os.environ["LUONG_KERAS_DATA"]) / "multi30k"
     parts = {
         "base.train": captions(folder / "train")[: options.base_pairs],
@@ -79,17 +79,17 @@ def write_texts(options: argparse.Namespace) -> None:
 
 
 def captions(path: Path) -> list[tuple[str, str]]:
-    """The pairs of a part of Multi30k."""
+    """Return the pairs of a part of Multi30k."""
     sides = []
     for language in ("en", "de"):
         with gzip.open(f"{path}.{language}.gz", "rt", encoding="utf-8") as file:
-            # The German training text has a tab, which a .tsv cannot hold.
+            # The German training text has a tab, which separates .tsv columns.
             sides.append([line.strip().replace("\t", " ") for line in file])
     return list(zip(*sides, strict=True))
 
 
 def train(row: str, run: Path, seed: int, folder: Path) -> None:
-    """Trains one system; a finished one returns at once."""
+    """Train one system, unless it is finished."""
     kind, _, rate = row.partition(" ")
     texts = {"base": ["base"], "mixed": ["domain", "base"]}.get(
         kind, ["domain"]
@@ -111,7 +111,7 @@ def train(row: str, run: Path, seed: int, folder: Path) -> None:
 
 
 def bleu(run: Path, text: str) -> float:
-    """BLEU of a run on the test pairs of a text."""
+    """Return BLEU of a run on the test pairs of a text."""
     path = run.parent / f"{text}.test.tsv"
     command = ["evaluate", str(path), "--run-dir", str(run), "--json"]
     found = call(command, stdout=subprocess.PIPE, text=True).stdout
@@ -119,13 +119,13 @@ def bleu(run: Path, text: str) -> float:
 
 
 def call(arguments: list[str], **options) -> subprocess.CompletedProcess:
-    """Runs the command; it raises an error where the command does."""
+    """Run the command; raise an error if it fails."""
     command = [sys.executable, "-m", "luong_keras", *arguments]
     return subprocess.run(command, check=True, **options)
 
 
 def shown(scores: tuple[float, ...]) -> str:
-    """A mean with half of its interval."""
+    """Format a mean with half of its interval."""
     scores = np.array(scores)
     if len(scores) < 2:
         return f"{scores[0]:.1f}"

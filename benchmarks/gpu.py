@@ -1,22 +1,22 @@
-"""Speed on a GPU: this library against PyTorch, by turns on one card.
+"""Speed of this library and PyTorch by turns on one GPU.
 
     python benchmarks/gpu.py
-    python benchmarks/gpu.py --tiny    # whether it works, also on a CPU
-    python benchmarks/gpu.py --before CHECKOUT    # beside another checkout
+    python benchmarks/gpu.py --tiny    # a quick test, also on a CPU
+    python benchmarks/gpu.py --before CHECKOUT    # also another checkout
     python benchmarks/gpu.py --programs ours tensorflow tensorflow-xla
 
-For a Python with JAX and PyTorch; "ours" and "before" run on JAX. With
-TensorFlow, "tensorflow" is this library on it, as a run compiles it, and
-"tensorflow-xla" with `jit_compile=True`. The program trains the
+Needs a Python with JAX and PyTorch; "ours" and "before" run on JAX. With
+TensorFlow, "tensorflow" is this library as a run compiles it, and
+"tensorflow-xla" this library with `jit_compile=True`. The programs train the
 paper's configuration (4 layers of 1000 units, 50,000 words, batches of 128
-pairs of 25 words) and translates with a beam of 10; on a GPU both libraries
-may round the factors of float32 products to TF32. PyTorch has no local
-attention of its own: its decoder masks the scores outside the window.
+pairs of 25 words) and translate with a beam of 10; on a GPU both libraries may
+round the factors of float32 products to TF32. PyTorch has no local attention,
+so its decoder masks the scores outside the window.
 
-The floor is an estimate of what no program of this model falls below on this
+The floor is an estimate of the shortest possible time of this model on this
 card: the arithmetic at the measured rate of large products, the recurrent
-weights read anew at every step at the measured bandwidth, and the measured
-latency of the dependent products of the recurrence.
+weights read at every step at the measured bandwidth, and the measured latency
+of the dependent products of the recurrence.
 """
 
 from speed import batches, driver
@@ -36,7 +36,7 @@ TENSORFLOW_KINDS = ("tensorflow", "tensorflow-xla")
 
 
 def training_programs(options, attention, path):
-    """Training with one kind of attention, in every precision."""
+    """Return the training programs of one attention, in every precision."""
     arguments = {
         "configuration": options.config,
         "batches": str(path),
@@ -50,7 +50,7 @@ def training_programs(options, attention, path):
 
 
 def decoding_programs(options, attention):
-    """Beam search with one kind of attention, in every precision."""
+    """Return the search programs of one attention, in every precision."""
     size = CONFIGURATIONS[options.config]
     arguments = {
         "configuration": options.config,
@@ -68,7 +68,7 @@ def decoding_programs(options, attention):
 
 
 def program(options, kind, precision, task, arguments):
-    """One program; ours runs on JAX where its name says nothing else."""
+    """Return one program; ours runs on JAX unless named after TensorFlow."""
     all_compiled = kind in ("torch-compile", "tensorflow-xla")
     compiled = {"compiled": True} if all_compiled else {}
     module, variables, python = "torch_model", {}, "torch"
@@ -88,7 +88,7 @@ def program(options, kind, precision, task, arguments):
 
 
 def floor(options, written):
-    """Prints what the card can do, and what follows for one step."""
+    """Print the rates of the card, and the floor of one training step."""
     size = CONFIGURATIONS[options.config]
     programs = [
         driver.Program(
@@ -111,7 +111,7 @@ def floor(options, written):
             found.median(key) for key in ("rate", "bandwidth", "latency")
         )
         width = 2 if name.endswith("bfloat16") else 4
-        # Forward and backward each go through the recurrence once.
+        # The forward and the backward pass run through the recurrence once.
         depth = size.sequential_products(shape) * 2
         parts = {
             "arithmetic": size.training_flops(shape) / rate,
@@ -132,7 +132,7 @@ def floor(options, written):
 
 
 def main() -> None:
-    """Prints and writes the tables."""
+    """Print and write the tables."""
     parser = driver.parser(__doc__, 5, 10, "torch float32")
     parser.add_argument("--config", choices=CONFIGURATIONS, default="paper")
     parser.add_argument("--tiny", action="store_true", help="--config tiny")
@@ -188,7 +188,7 @@ def main() -> None:
 
 
 def report(written, group, results, words):
-    """Prints and keeps one table."""
+    """Print and keep one table."""
     written.environments(results)
     columns = {
         "target words/s": lambda found: f"{words / found.median('wall'):,.0f}",

@@ -1,13 +1,13 @@
-"""Measures the input pipeline: pairs a second and the share of padding.
+"""Speed of the input pipeline, in pairs per second, and its padding.
 
-The data are Multi30k's training pairs, English to German, where the
-environment variable LUONG_KERAS_DATA names a folder with `multi30k/`, and
-otherwise the built-in phrasebook. Reference: 48,000 pairs/s and 10.7 %
-padding, joint subwords on Multi30k, two CPU cores beside other work.
+The data are Multi30k's training pairs, English to German, if the environment
+variable LUONG_KERAS_DATA names a folder with `multi30k/`, otherwise the
+built-in phrasebook. Reference: 48,000 pairs/s and 10.7 % padding, for joint
+subwords on Multi30k, on two CPU cores with other load.
 
 With `--pairs`, a generated corpus of that many pairs with the paper's lengths
-goes through the whole preparation of a run and 300 steps of a tiny model, and
-each part's time and memory is printed:
+passes the whole preparation of a run and 300 steps of a tiny model. The program
+prints the time and the memory of each part:
 
     python benchmarks/input_pipeline.py --pairs 4_500_000
 """
@@ -48,10 +48,10 @@ from luong_keras.training.run_folder import RunFolder
 
 
 def load_pairs(phrasebook_size: int) -> tuple[str, list[tuple[str, str]]]:
-    """Reads the pairs to measure with.
+    """Read the pairs to measure with.
 
     Args:
-        phrasebook_size: How many pairs of the phrasebook to read.
+        phrasebook_size: Number of pairs of the phrasebook to read.
 
     Returns:
         The name of the data, and the pairs.
@@ -69,11 +69,11 @@ def load_pairs(phrasebook_size: int) -> tuple[str, list[tuple[str, str]]]:
 def tokenizers(
     kind: str, size: int, pairs: list[tuple[str, str]]
 ) -> tuple[Tokenizer, Tokenizer]:
-    """Trains the tokenizers of both sides.
+    """Train the tokenizers of both sides.
 
     Args:
         kind: `"words"` or `"subwords"`; subwords are shared.
-        size: Their vocabulary's size.
+        size: Size of their vocabulary.
         pairs: The text.
 
     Returns:
@@ -87,15 +87,15 @@ def tokenizers(
 
 
 def measure(batches: TrainingBatches, epochs: int) -> dict[str, float]:
-    """Runs through some epochs, from the middle of the first one.
+    """Iterate over some epochs, from the middle of the first one.
 
     Args:
         batches: The batches.
-        epochs: How many epochs.
+        epochs: Number of epochs.
 
     Returns:
-        The seconds until the first batch, the pairs a second after it, also
-        by the processor time of all threads, and the padding's share.
+        The seconds until the first batch, the pairs per second after it,
+        also per CPU second of all threads, and the share of padding.
     """
     start = batches.steps_per_epoch // 2
     stop = start + epochs * batches.steps_per_epoch
@@ -122,10 +122,10 @@ def measure(batches: TrainingBatches, epochs: int) -> dict[str, float]:
 
 
 def large(arguments: argparse.Namespace) -> None:
-    """Prints a line for each part of the preparation of a large corpus.
+    """Print a line for each part of the preparation of a large corpus.
 
-    The text is written and each kind is run by a process of its own, so that
-    none has the memory of another.
+    Separate processes write the text and run each kind of tokenizer, to
+    measure the memory of each.
     """
     from large_corpus import write_generated
 
@@ -145,7 +145,7 @@ def large(arguments: argparse.Namespace) -> None:
 
 
 def in_a_process(function, *given) -> None:
-    """Calls a function in a new process."""
+    """Call a function in a new process."""
     process = multiprocessing.get_context("spawn").Process(
         target=function, args=given
     )
@@ -156,7 +156,7 @@ def in_a_process(function, *given) -> None:
 
 
 def large_of_kind(kind, path, folder, arguments) -> None:
-    """The preparation with one kind of tokenizer."""
+    """Run the preparation with one kind of tokenizer."""
     from large_corpus import PeakMemory, Stages
 
     config = with_values(
@@ -190,7 +190,7 @@ def large_of_kind(kind, path, folder, arguments) -> None:
 
 
 def run_large(config, run, count, stages) -> None:
-    """The parts of `luong_keras.recipe.run`, one by one."""
+    """Run the parts of `luong_keras.recipe.run`, one by one."""
     datasets, corpus = stages(
         "check, hold out, cache", lambda: prepare_text(config, run), count
     )
@@ -203,7 +203,7 @@ def run_large(config, run, count, stages) -> None:
         "batches", lambda: training_batches(corpus, tokenizers, config), count
     )
     steps = min(300, batches.steps_per_epoch)
-    # In the middle of the third epoch, as a run that continues.
+    # From the middle of the third epoch, like a run that continues.
     start = 5 * batches.steps_per_epoch // 2
     stages(
         f"{steps} steps",
@@ -213,14 +213,14 @@ def run_large(config, run, count, stages) -> None:
 
 
 def some_batches() -> tf.data.Dataset:
-    """Two batches of no sense, of the usual shape."""
+    """Return two random batches of the usual shape."""
     ids = tf.random.uniform((2, 128, 50), 4, 100, tf.int32)
     names = ("source", "target_in", "target_out")
     return tf.data.Dataset.from_tensor_slices(dict.fromkeys(names, ids))
 
 
 def steps_of_a_model(config, batches: tf.data.Dataset) -> None:
-    """Trains a new model on these batches."""
+    """Train a new model on these batches."""
     model = TranslationModel(config.model).training_model
     model.compile(
         optimizer(config), loss={"word": translation_loss(config), "hits": None}
@@ -229,7 +229,7 @@ def steps_of_a_model(config, batches: tf.data.Dataset) -> None:
 
 
 def main() -> None:
-    """Prints one line of results for each kind of tokenizer."""
+    """Print one line of results for each kind of tokenizer."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--vocabulary-size", type=int, default=8000)

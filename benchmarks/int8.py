@@ -1,13 +1,13 @@
-"""Gain of weights in 8 bits: the output product in every stock form.
+"""Speed and error of 8-bit weights in the output product.
 
     python benchmarks/int8.py --rows 1 5 10 320
 
-Of the product of that many rows of 512 numbers with the output matrix of 8,000
-words, on one core: milliseconds of CPU time in each form that TensorFlow has,
-all forms by turns, medians; how many times as fast as in float32; and how far
-the largest error is from the largest result. "int8" rounds the weights of a
+Multiplies that many rows of 512 numbers with the output matrix of 8,000 words,
+on one core, in each form that TensorFlow has, by turns. For each form it prints
+the median CPU time in milliseconds, the speed relative to float32, and the
+largest error relative to the largest result. "int8" rounds the weights of a
 word and the numbers of a row to 255 steps each and multiplies integers;
-"widened" rounds the weights alone and multiplies in float32; "hybrid" is
+"widened" rounds only the weights and multiplies in float32; "hybrid" is
 `UniformQuantizedDotHybrid`, "keras" a layer after `quantize("int8")`; "xla" is
 compiled (`jit_compile`); "lite" is TensorFlow Lite's converter and interpreter,
 which run no part of a SavedModel.
@@ -24,7 +24,7 @@ UNITS, WORDS = 512, 8000
 
 
 def main() -> None:
-    """Prints a table for each number of rows."""
+    """Print a table for each number of rows."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def milliseconds(form, x, least=3) -> float:
-    """CPU time of one product, of a few in a row."""
+    """Return the CPU time of one product, averaged over a few."""
     form(x)
     start = time.process_time()
     for _ in range(least):
@@ -71,7 +71,7 @@ def milliseconds(form, x, least=3) -> float:
 
 
 def made_forms(weights):
-    """Functions of the rows, by name."""
+    """Return the forms of the product, as functions of the rows by name."""
     import keras
     import numpy as np
     import tensorflow as tf
@@ -132,7 +132,7 @@ def made_forms(weights):
 
 
 def lite(weights, rows):
-    """The product as TensorFlow Lite has it, weights in 8 bits."""
+    """Return the product in TensorFlow Lite, with weights in 8 bits."""
     import warnings
 
     import tensorflow as tf
@@ -146,7 +146,7 @@ def lite(weights, rows):
     )
     made.optimizations = [tf.lite.Optimize.DEFAULT]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # another package will have it
+        warnings.simplefilter("ignore")  # will move to another package
         interpreter = tf.lite.Interpreter(
             model_content=made.convert(), num_threads=1
         )

@@ -3,9 +3,9 @@
     PYTHONPATH=examples python benchmarks/interval_coverage.py
 
 Trials are normal with a standard deviation of 1, or of 1 and `ratio` for the
-two rows of a difference. `sentences` is the variance by the choice of the test
-sentences over that by the seeds, of the mean. Widths are medians. It takes
-15 seconds on one core.
+two rows of a difference. `sentences` is the mean's variance due to the choice
+of the test sentences, divided by its variance due to the seeds. Widths are
+medians. The program takes 15 seconds on one core.
 """
 
 import argparse
@@ -20,7 +20,7 @@ SENTENCES = (0, 0.1, 0.5, 1, 4)
 
 
 def main() -> None:
-    """Prints a table each of rows, of differences and of pooled deviations."""
+    """Print tables of rows, of differences and of pooled deviations."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -61,12 +61,12 @@ def main() -> None:
 
 
 def of_trials(scores, known, random):
-    """Coverage of zero, and the median width.
+    """Return the coverage of zero, and the median width.
 
     Args:
-        scores: (experiments, trials), of which zero is the mean.
-        known: variance of the mean by the choice of the sentences.
-        random: generator.
+        scores: (experiments, trials) scores with the mean zero.
+        known: variance of the mean due to the choice of the sentences.
+        random: random generator.
     """
     trials = scores.shape[1]
     drawn = random.normal(scale=known**0.5, size=len(scores))
@@ -76,7 +76,7 @@ def of_trials(scores, known, random):
 
 
 def difference(trials, ratio, share, random, arguments):
-    """The same of the trials of two rows whose seeds both have."""
+    """Return the same for a difference of two rows at common seeds."""
     common = min(trials)
     deviations = np.array([1, ratio])
     rows = [
@@ -88,9 +88,9 @@ def difference(trials, ratio, share, random, arguments):
 
 
 def by_others(others, ratio, random, experiments=2_000):
-    """Share of pooled deviations, with their coverage and width.
+    """Return the share of pooled deviations, their coverage and width.
 
-    One half of the other rows, and one of the two, has the ratio.
+    Half of the other rows, and one of the two, have the ratio.
     """
     found = []
     for _ in range(experiments):

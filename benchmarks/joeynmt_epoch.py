@@ -1,15 +1,15 @@
-"""An epoch of Multi30k against Joey NMT's own trainer, measured by turns.
+"""Time of an epoch of Multi30k, against Joey NMT's trainer, by turns.
 
     LUONG_KERAS_DATA=folder python benchmarks/joeynmt_epoch.py \
         --python joeynmt=PATH
 
 Both train a model of the same size on the same subwords with the same batch
-size and optimizer, each with its own input pipeline. Both have LSTM layers,
-general attention and input feeding; the encoder is bidirectional with half of
-the units each way, the only one with which Joey NMT 2.3 runs. Its decoder has
-a bias in eq. 5 and none in the output layer, and its batches are drawn at
-random where ours have sentences of like length. The times are for 1,000
-target words, padding not counted.
+size and optimizer, and use their input pipelines. Both have LSTM layers,
+general attention and input feeding. The encoder is bidirectional with half of
+the units each way, because Joey NMT 2.3 runs with no other. Joey NMT's decoder
+has a bias in eq. 5 and none in the output layer, and its batches are random,
+while ours have sentences of similar length. The times are for 1,000 target
+words, without padding.
 """
 
 import json
@@ -25,7 +25,7 @@ SPECIAL = 4  # `<pad>`, `<unk>`, `<s>`, `</s>`
 
 
 def write_text(folder, batch_size):
-    """Writes the subwords of Multi30k as Joey NMT reads them."""
+    """Write the subwords of Multi30k for Joey NMT."""
     pairs = batches.multi30k_pairs()
     _, tokenizer = batches.training_batches(pairs, batch_size, folder / "ours")
     words = tokenizer.lookup(range(tokenizer.vocabulary_size)).numpy()
@@ -46,7 +46,7 @@ def write_text(folder, batch_size):
 
 
 def write_config(folder, size):
-    """Joey NMT's configuration of the same model and training."""
+    """Write Joey NMT's configuration of the same model and training."""
     config = run_config(
         size,
         folder / "model",
@@ -55,7 +55,7 @@ def write_config(folder, size):
         {"level": "word", "voc_file": str(folder / "vocabulary.txt")},
         {
             "epochs": 100,
-            # Training alone is timed.
+            # Only training is timed.
             "validation_freq": 10**9,
             "logging_freq": 10**9,
         },
@@ -68,7 +68,7 @@ def write_config(folder, size):
 
 
 def main() -> None:
-    """Prints and writes the table."""
+    """Print and write the table."""
     parser = driver.parser(__doc__, None, 10, "joeynmt")
     parser.add_argument("--config", choices=CONFIGURATIONS, default="small")
     parser.add_argument(
@@ -109,7 +109,7 @@ def main() -> None:
 
 
 def report(options, results):
-    """Prints and writes what was measured."""
+    """Print and write the results."""
     written = driver.Report(options)
     written.environments(results)
     driver.a_thousand_words(results, options.steps)

@@ -1,4 +1,4 @@
-"""A generated corpus of any size, and the memory of a run that prepares it."""
+"""A generated corpus of any size, and the memory to prepare it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-# Words of WMT14's English and German training text, and how many of them
-# differ; https://arxiv.org/abs/1508.04025, section 4.1.
+# Numbers of different words in WMT14's English and German training text, and
+# words per sentence; https://arxiv.org/abs/1508.04025, section 4.1.
 _TYPES = (800_000, 1_700_000)
 _MEAN_WORDS = (25.8, 24.4)
 _PAIRS_PER_CALL = 20_000
@@ -19,12 +19,12 @@ _SYLLABLES = [a + b for a, b in itertools.product("bdfgklmnprstvz", "aeiou")]
 
 
 def write_generated(path: Path, pairs: int, seed: int = 1) -> None:
-    """Writes sentence pairs of the paper's lengths into a `.tsv` file.
+    """Write sentence pairs of the paper's lengths into a `.tsv` file.
 
     Args:
         path: The file.
-        pairs: How many.
-        seed: Of the words and the lengths.
+        pairs: Number of pairs.
+        seed: Seed of the words and the lengths.
     """
     random = np.random.default_rng(seed)
     words = [
@@ -47,7 +47,7 @@ def write_generated(path: Path, pairs: int, seed: int = 1) -> None:
 
 
 def _words():
-    """Words from short to long, as frequent ones are short."""
+    """Yield words from short to long, because frequent words are short."""
     for length in itertools.count(1):
         for syllables in itertools.product(_SYLLABLES, repeat=length):
             yield "".join(syllables)
@@ -55,7 +55,7 @@ def _words():
 
 def _sentences(words, lengths, random):
     stops = np.cumsum(lengths.astype(np.int64))
-    # Zipf's law: the logarithm of the rank is drawn evenly.
+    # Zipf's law: the logarithm of the rank has a uniform distribution.
     ranks = len(words) ** random.random(int(stops[-1]))
     drawn = words[ranks.astype(np.int64) - 1]
     starts = np.concatenate([[0], stops[:-1]])
@@ -64,13 +64,13 @@ def _sentences(words, lengths, random):
 
 
 class PeakMemory(threading.Thread):
-    """The most memory of a process and those that it has started.
+    """Peak memory of this process and its child processes.
 
     Attributes:
-        anonymous: Bytes that belong only to these processes: what the
-            system cannot take back.
-        resident: Bytes with the pages of files that are mapped, which the
-            system takes back where others need them.
+        anonymous: Bytes that belong only to these processes, which the
+            system cannot reclaim.
+        resident: Bytes including the pages of mapped files, which the
+            system reclaims if other processes need memory.
     """
 
     def __init__(self, interval: float = 0.2) -> None:
@@ -81,19 +81,19 @@ class PeakMemory(threading.Thread):
         self._stopped = threading.Event()
 
     def run(self) -> None:
-        """Looks again and again."""
+        """Measure at each interval."""
         while not self._stopped.wait(self.interval):
             self.look()
 
     def look(self) -> tuple[int, int]:
-        """Takes one look; gives what there is at the moment."""
+        """Measure once, and return the current bytes."""
         anonymous = resident = 0
         children = self._process.children(recursive=True)
         for process in (self._process, *children):
             try:
                 text = Path(f"/proc/{process.pid}/status").read_text()
             except OSError:
-                continue  # It has ended.
+                continue  # The process has ended.
             sizes = {
                 line.split(":")[0]: int(line.split()[1]) * 1024
                 for line in text.splitlines()
@@ -106,21 +106,21 @@ class PeakMemory(threading.Thread):
         return anonymous, resident
 
     def stop(self) -> None:
-        """Ends the looking."""
+        """End the measurement."""
         self._stopped.set()
         self.join()
 
     def begin_again(self) -> None:
-        """Forgets what was the most so far."""
+        """Reset the peaks."""
         self.anonymous = self.resident = 0
 
 
 class Stages:
-    """Prints a line for each part of a run: time and memory.
+    """Table with the time and the memory of each part of a run.
 
     Args:
-        memory: What measures.
-        base: Anonymous bytes of the framework by itself.
+        memory: The measured memory.
+        base: Anonymous bytes of only the framework.
     """
 
     def __init__(self, memory: PeakMemory, base: int) -> None:
@@ -132,7 +132,7 @@ class Stages:
         )
 
     def __call__(self, name, function, count):
-        """Runs one part and prints its line."""
+        """Run one part and print its line."""
         self.memory.begin_again()
         began, cpu_began = time.perf_counter(), _cpu_seconds()
         result = function()
@@ -149,7 +149,7 @@ class Stages:
 
 
 def _cpu_seconds() -> float:
-    """Of this process and of its children that have ended."""
+    """Return the CPU time of this process and its finished children."""
     times = psutil.Process().cpu_times()
     return sum(
         (times.user, times.system, times.children_user, times.children_system)

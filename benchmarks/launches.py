@@ -3,16 +3,16 @@ r"""Operations that a training step starts on a GPU, counted on a CPU.
     python benchmarks/launches.py
     KERAS_BACKEND=jax python benchmarks/launches.py
 
-A recurrent step on a GPU is mostly the starting of small kernels. Counted are,
-for this library and for the naive Keras cell, the operations in the body of
-each loop over time, and those outside of all loops. On TensorFlow they are the
-operations with a floating-point result in the traced program, before Grappler,
-without those that move no number (identities, reshapes, list accesses, reads of
-variables). On JAX they are the instructions of the compiled program, each
-fusion one; it is compiled for this machine's CPU, whose fusions are not a
-GPU's. The step is that of `fit`: forward, backward, clipping, update. The loop
-of `word_losses` is over chunks of words after the first one, and has nothing
-to do where there is one chunk.
+On a GPU, a recurrent step spends most of its time on starting small kernels.
+The program counts, for this library and for the naive Keras cell, the
+operations in the body of each loop over time, and those outside of all loops.
+On TensorFlow they are the operations with a floating-point result in the traced
+program, before Grappler, without operations that move no numbers (identities,
+reshapes, list accesses, reads of variables). On JAX they are the instructions
+of the compiled program, where a fusion counts as one; the program is compiled
+for this machine's CPU, whose fusions differ from a GPU's. The step is the step
+of `fit`: forward, backward, clipping, update. The loop of `word_losses` runs
+over chunks of words after the first one, and is empty with one chunk.
 """
 
 import argparse
@@ -28,13 +28,13 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 from speed import batches, naive_model, ours_model
 from speed.configurations import CONFIGURATIONS
 
-# Of TensorFlow: these start nothing on the device.
+# TensorFlow operations that start nothing on the device.
 _FREE = re.compile(
     r"Identity|IdentityN|Const|Placeholder.*|Reshape|ExpandDims|Squeeze|"
     r"TensorList.*|EmptyTensorList|ReadVariableOp|_Arg|_Retval|"
     r"StopGradient|PreventGradient|ResourceGather.*Shape|VariableShape"
 )
-# Of the compiled program of JAX, likewise.
+# Instructions of the compiled JAX program that start nothing.
 _FREE_IN_HLO = {
     "parameter",
     "constant",
@@ -54,7 +54,7 @@ _FLOATS = ("half", "bfloat16", "float32", "float64")
 
 
 def main() -> None:
-    """Prints a table of loops for each program."""
+    """Print a table of loops for each program."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -85,7 +85,7 @@ def main() -> None:
 
 
 def show(title, body, listed):
-    """One line, and what is counted in it."""
+    """Print a total and, if `listed`, the counted operations."""
     print(f"{title}: {body.total()}")
     if listed:
         for operation, count in body.most_common():
@@ -93,7 +93,7 @@ def show(title, body, listed):
 
 
 def fitted_model(module, configuration, path):
-    """A model that `fit` has compiled, and the batch that it has seen."""
+    """Return a model that `fit` has compiled, and a batch that it has seen."""
     import keras
 
     seen = []
@@ -112,7 +112,7 @@ def fitted_model(module, configuration, path):
 
 
 def in_tensorflow(model, data):
-    """Counters of the bodies of the loops, and of what is outside."""
+    """Count the operations in the bodies of the loops, and outside."""
     import tensorflow as tf
 
     step = tf.function(model.train_step, autograph=False)
@@ -131,7 +131,7 @@ def in_tensorflow(model, data):
                 inner = functions[node.attr["f"].func.name]
                 found += counted(inner.node_def, loops)
             elif node.op in ("If", "StatelessIf"):
-                # That which a step takes: the other one is the exception.
+                # The branch of an ordinary step; the other is the exception.
                 branches = []
                 for name in ("then_branch", "else_branch"):
                     inner, own = functions[node.attr[name].func.name], []
@@ -148,7 +148,7 @@ def in_tensorflow(model, data):
 
 
 def is_float(node):
-    """Whether a node has to do with floating-point numbers."""
+    """Test whether a node has floating-point numbers."""
     import tensorflow as tf
 
     types = [
@@ -160,7 +160,7 @@ def is_float(node):
 
 
 def in_jax(model, data):
-    """The same of the program that XLA has compiled."""
+    """Count the same in the program that XLA has compiled."""
     import jax
 
     model._symbolic_build(data_batch=data)
@@ -185,7 +185,7 @@ def in_jax(model, data):
 
 
 def computations(text):
-    """The lines of every computation of a program, by their names."""
+    """Return the lines of every computation of a program, by its name."""
     found, name = {}, None
     for line in text.splitlines():
         head = re.match(r"(ENTRY )?%?([\w.\-]+) \(.*\{$", line)
@@ -198,7 +198,7 @@ def computations(text):
 
 
 def instructions(lines):
-    """Operations that a computation starts, by kind."""
+    """Count the operations that a computation starts, by kind."""
     found = Counter()
     for line in lines:
         match = re.match(

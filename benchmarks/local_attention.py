@@ -1,17 +1,18 @@
-"""Time of local attention by the length of the source, measured by turns.
+"""Time of local attention by source length, measured by turns.
 
     python benchmarks/local_attention.py --python torch=PATH
 
-One pass forward and backward through a decoder of one LSTM layer with input
-feeding ("loop"), or through the attention alone for all target steps at once
-("parallel"), local-p but for "monotonic". `dense` scores the whole source and
-masks it, `gather` reads the window of 2 D + 1 words. Ours chooses by itself.
+One forward and backward pass through a decoder of one LSTM layer with input
+feeding ("loop"), or only through the attention for all target steps at once
+("parallel"). All programs use local-p, except "monotonic". `dense` scores the
+whole source and masks it, `gather` reads the window of 2 D + 1 words. Ours
+chooses between them.
 
     python benchmarks/local_attention.py --before ../luong-keras-0.1
 
-compares ours with another checkout instead, a table for each program; with
-`--unknown-lengths` in a graph that does not know S and T, as `model.fit` makes
-it of sentences of any length.
+compares ours with another checkout instead, with a table for each program. With
+`--unknown-lengths` the graph does not know S and T, as in `model.fit` on
+sentences of any length.
 """
 
 from pathlib import Path
@@ -24,7 +25,7 @@ SIZES = (32, 256, 20, 10)  # B, U, T, D
 def our_programs(
     source_length, sizes, begin="ours", variables=None, unknown_lengths=False
 ):
-    """Those of this library, or of another checkout of it."""
+    """Return the programs of this library, or of another checkout."""
     return [
         driver.Program(
             f"{begin} {prefix}{method}",
@@ -47,7 +48,7 @@ def our_programs(
 
 
 def programs_by_table(length, options):
-    """Programs that are timed in turn, by the name of their table."""
+    """Return the programs that take turns, by the name of their table."""
     unknown = options.unknown_lengths
     ours = our_programs(length, options.sizes, unknown_lengths=unknown)
     if options.before is None:
@@ -65,7 +66,7 @@ def programs_by_table(length, options):
 
 
 def torch_programs(source_length, sizes):
-    """The whole source masked, and windows gathered, in PyTorch."""
+    """Return the programs of PyTorch: masked sources, gathered windows."""
     arguments = {"source_length": source_length, "sizes": sizes}
     return [
         driver.Program(
@@ -80,7 +81,7 @@ def torch_programs(source_length, sizes):
 
 
 def main() -> None:
-    """Prints and writes one table a length, and how our time grows."""
+    """Print and write a table per length, and the growth of the times."""
     parser = driver.parser(__doc__, 7, 3, "torch dense loop")
     parser.add_argument(
         "--source-lengths", type=int, nargs="+", default=[50, 256, 1024, 4096]

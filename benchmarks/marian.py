@@ -1,26 +1,26 @@
-r"""Training and search against Marian, measured by turns.
+r"""Time of training and search, against Marian, measured by turns.
 
     LUONG_KERAS_DATA=folder python benchmarks/marian.py --python marian=PATH
 
-`training` is the trainer of each program on Multi30k, with its own batches of
-64 pairs of like length, Adam and a clipped gradient; the times are for 1,000
-target words, `</s>` counted and padding not. Marian has no pause: each round
-trains twice from the start, a few updates and `--steps` more, and takes the
-difference, so that loading and saving are in neither.
+`training` runs the trainer of each program on Multi30k, with its batches of 64
+pairs of similar length, Adam and a clipped gradient. The times are for 1,000
+target words, with `</s>` and without padding. Marian cannot pause: each round
+trains twice from the start, with a few updates and with `--steps` more, and
+takes the difference, which excludes loading and saving.
 
 `search` translates the test set of Multi30k with models that both programs
-have trained for `--epochs` epochs (in `--output`, once; where Marian takes the
-most of the time), so that sentences end where they end. The times are for
-1,000 produced words, `</s>` counted; the models are loaded before. "shortlist"
-has as many words of one lexicon in both programs. BLEU, lower-cased, tells that
-both models translate. `--int8` adds Marian's own weights in 8 bits, which in
-version 1.12.42 do not: they make another model of a recurrent one, and its
-sentences do not end.
+have trained for `--epochs` epochs (once, in `--output`; Marian takes most of
+that time), so sentences have natural ends. The times are for 1,000 produced
+words, including `</s>`, with the models loaded before. "shortlist" has equally
+many words of one lexicon in both programs. Lower-cased BLEU shows that both
+models translate. `--int8` adds Marian's weights in 8 bits, which in version
+1.12.42 do not translate: they change a recurrent model, and its sentences do
+not end.
 
-Marian's model is not ours: its attention is Bahdanau's inside a decoder layer
-of two cells, without input feeding, its first encoder layer has all units in
-each direction where ours has half of them, and a layer of the embeddings'
-width stands before its output.
+Marian's model differs from ours: its attention is Bahdanau's inside a decoder
+layer of two cells, without input feeding, its first encoder layer has all units
+in each direction while ours has half of them, and a layer of the embeddings'
+width precedes its output layer.
 """
 
 import os
@@ -36,7 +36,7 @@ PARTS = ("training", "search")
 
 
 def main() -> None:
-    """Prints and writes a table of each part."""
+    """Print and write a table for each part."""
     parser = driver.parser(__doc__, 5, 40, "marian")
     parser.add_argument("--config", choices=CONFIGURATIONS, default="small")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def training_programs(options):
-    """The trainers of both programs, on the same subwords."""
+    """Return the trainers of both programs, on the same subwords."""
     folder = (options.output / "marian").resolve()
     folder.mkdir(exist_ok=True)
     size = CONFIGURATIONS[options.config]
@@ -102,7 +102,7 @@ def training_programs(options):
 
 
 def search_programs(options, models, beam_size, batch_size):
-    """Both programs with all words, with shortlists, and Marian's in int8."""
+    """Return both programs, with shortlists too, and Marian in int8."""
     shortlist, table = models.shortlist()
     sentences = models.path("test_2016_flickr.en", options.sentences)
     common = {
@@ -148,13 +148,13 @@ def search_programs(options, models, beam_size, batch_size):
 
 
 def found_file(options, name):
-    """Path of a program's translations."""
+    """Return the path of a program's translations."""
     name = name.replace(" ", "-")
     return options.output.resolve() / f"{options.table}-{name}-found.txt"
 
 
 def bleu_column(options, models):
-    """Lower-cased BLEU of what a program has written."""
+    """Return a column with lower-cased BLEU of the translations."""
     import sacrebleu
 
     references = models.path("test_2016_flickr.de", options.sentences)
@@ -171,7 +171,7 @@ def bleu_column(options, models):
 
 
 def report(written, results, group, steps, columns=None):
-    """Prints one table, by 1,000 words."""
+    """Print one table, per 1,000 words."""
     written.environments(results)
     driver.a_thousand_words(results, steps)
     common = {

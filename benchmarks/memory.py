@@ -2,9 +2,9 @@
 
     python benchmarks/memory.py --python torch=PATH --python addons=PATH
 
-The rise is the peak of resident memory during training steps over what is
-resident once model and optimizer are built: the first run compiles and warms
-up, the later ones are only training. Beside it the total, imports included.
+The rise is the peak of resident memory during training steps minus the resident
+memory after the model and the optimizer are built. The first run compiles and
+warms up, later runs only train. The table also has the total, with imports.
 """
 
 import statistics
@@ -14,7 +14,7 @@ from train_step import add_model_arguments, training_programs, write_data
 
 
 def main() -> None:
-    """Prints and writes the table."""
+    """Print and write the table."""
     parser = driver.parser(__doc__, 2, 5, "torch float32")
     add_model_arguments(parser)
     options = parser.parse_args()
@@ -28,7 +28,7 @@ def main() -> None:
 
 
 def report(options, results):
-    """Prints and writes what was measured."""
+    """Print and write the results."""
     written = driver.Report(options)
     written.environments(results)
     group = f"{options.config} {options.data}"

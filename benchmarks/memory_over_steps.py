@@ -1,13 +1,13 @@
-"""Looks for memory that a long training does not give back.
+"""Growth of memory over the steps of a long training run.
 
-Trains the demonstration's preset, with fewer units to be quick, and prints the
-resident memory after some steps and its growth since the first of them:
+Trains the preset `demo`, with fewer units to be quick, and prints the resident
+memory after some steps and its growth since the first of these steps:
 
     python benchmarks/memory_over_steps.py --backend tensorflow
     python benchmarks/memory_over_steps.py --backend jax
 
-The first epochs meet wider and wider batches, and on JAX each shape is compiled
-once: with fewer `--pairs` an epoch is over, and all has been met, sooner.
+The first epochs bring wider and wider batches, and JAX compiles each shape
+once. With fewer `--pairs` epochs are shorter, so all shapes occur sooner.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from pathlib import Path
 
 
 def resident() -> float:
-    """Megabytes of this process that are in memory."""
+    """Return the resident memory of this process in megabytes."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def train(steps: list[int], units: int, pairs: int, backend: str) -> None:
-    """Trains, and prints a line after each of the steps."""
+    """Train, and print a line after each of the steps."""
     import keras
 
     from luong_keras.config.values import with_values
@@ -94,7 +94,7 @@ def train(steps: list[int], units: int, pairs: int, backend: str) -> None:
 
 
 def main() -> None:
-    """Reads the arguments, before Keras is imported."""
+    """Read the arguments before Keras is imported, then train."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--backend", default="tensorflow")
     parser.add_argument("--units", type=int, default=32)
@@ -104,7 +104,7 @@ def main() -> None:
     )
     given = parser.parse_args()
     os.environ["KERAS_BACKEND"] = given.backend
-    # As the command sets it.
+    # As the command `luong-keras` sets it.
     os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
     print(given.backend)
     train(given.steps, given.units, given.pairs, given.backend)

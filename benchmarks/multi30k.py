@@ -1,16 +1,16 @@
-"""Trains one model on Multi30k English-German and scores it.
+"""Training and scores of one model on Multi30k English-German.
 
     LUONG_KERAS_DATA=folder python benchmarks/multi30k.py
     LUONG_KERAS_DATA=folder python benchmarks/multi30k.py --cased
     LUONG_KERAS_DATA=folder python benchmarks/multi30k.py --preset small-fast
 
 `folder/multi30k` holds train, val and test_2016_flickr as `.en.gz` and
-`.de.gz`. Text is punctuation-normalised and tokenised by sacremoses, and
+`.de.gz`. sacremoses normalises the punctuation and tokenises the text, which is
 lower-cased unless `--cased`. The model is chosen on val; test 2016 is scored
 once, with a beam of 10. The scores are in `results.jsonl` of the run:
 `bleu_tokenized` compares tokenised text, `bleu` and `bleu_lowercase`
-detokenised text with the untouched references. Several seeds and models
-together: `examples/reproduction/plans/multi30k_small.yaml`.
+detokenised text with the original references. For several seeds and models see
+`examples/reproduction/plans/multi30k_small.yaml`.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Runs the training example with the settings of this benchmark."""
+    """Run the training example with the settings of this benchmark."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,

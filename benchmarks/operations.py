@@ -3,9 +3,9 @@
     python benchmarks/operations.py --config medium --data multi30k
     python benchmarks/operations.py --config medium --search 1
 
-Profiles this library with TensorFlow's profiler. A time is that
-of the operation alone, without what it calls; what is missing of the whole is
-the scheduling of operations and Keras.
+Profiles this library with TensorFlow's profiler. The time of an operation
+excludes the operations that it calls. The rest of the total is Keras and the
+scheduling of operations.
 """
 
 import argparse
@@ -22,7 +22,7 @@ PRODUCTS = "MatMul"  # in the names of all matrix products
 
 
 def parse_options():
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -45,7 +45,7 @@ def parse_options():
 
 
 def build(options, folder):
-    """The work to profile."""
+    """Build the work to profile."""
     from speed import ours_model
 
     if options.search:
@@ -65,7 +65,7 @@ def build(options, folder):
 
 
 def profile(work, steps, folder):
-    """CPU seconds of the run, and the profiler's record of it."""
+    """Return the CPU seconds of a run, and the profiler's record."""
     import tensorflow as tf
     from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
@@ -82,7 +82,7 @@ def profile(work, steps, folder):
 
 
 def own_times(line, names):
-    """Picoseconds by name of a thread's events, without those inside them."""
+    """Sum picoseconds of a thread by event name, without inner events."""
     total, running = Counter(), []
     for event in sorted(
         line.events, key=lambda event: (event.offset_ps, -event.duration_ps)
@@ -98,13 +98,13 @@ def own_times(line, names):
 
 
 def operation_of(name):
-    """`MatMul` of an event `some/node:MatMul`; None of what is no node."""
+    """Return `MatMul` for the event `some/node:MatMul`, None for no node."""
     node, colon, operation = name.rpartition(":")
     return operation if colon and not node.endswith(":") else None
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     options = parse_options()
     worker.pin(options.cores)
     for name in ("INTRAOP", "INTEROP"):

@@ -1,13 +1,13 @@
-"""Weighs padding against compilations, for a compiler that knows its shapes.
+"""Padding and number of compilations by the choice of batch widths.
 
-XLA compiles a step anew for every shape of a batch. Wider batches have fewer
-shapes and more padding: for each choice of widths this prints the share of
-padding in the source and target of an epoch, and how many shapes have come up
-after some epochs. `luong_keras.data.padding.WIDTHS` is one of them.
+XLA compiles a step for every shape of a batch. Wider batches have fewer shapes
+and more padding. For each choice of widths the program prints the share of
+padding in the source and target of an epoch, and the number of shapes after
+some epochs. `luong_keras.data.padding.WIDTHS` is one of the choices.
 
-The text is the built-in phrasebook, and Multi30k and ten thousand pairs of
-WMT14 where the environment variable LUONG_KERAS_DATA names a folder with
-`multi30k/` and `wmt10k/`.
+The texts are the built-in phrasebook and, if the environment variable
+LUONG_KERAS_DATA names a folder with `multi30k/` and `wmt10k/`, Multi30k and ten
+thousand pairs of WMT14.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CHOICES = {
     **{f"multiples of {k}": tuple(range(k, 205, k)) for k in (4, 8, 16, 32)},
     "one": (204,),
 }
-# Tokens, vocabulary, longest side and batch, as the presets have them.
+# Tokens, vocabulary, longest side and batch, as in the presets.
 SETTINGS = {
     "phrasebook": ("words", 1000, 100, 64),
     "multi30k": ("subwords", 8000, 80, 64),
@@ -41,7 +41,7 @@ SETTINGS = {
 
 
 def texts() -> dict[str, list[tuple[str, str]]]:
-    """The pairs of each text that is there."""
+    """Return the pairs of each available text."""
     pairs = split_pairs("train")
     found = {"phrasebook": [(pair.source, pair.target) for pair in pairs]}
     folder = Path(os.environ.get("LUONG_KERAS_DATA", ""))
@@ -54,7 +54,7 @@ def texts() -> dict[str, list[tuple[str, str]]]:
 
 
 def report(name: str, pairs: list[tuple[str, str]], epochs: list[int]) -> None:
-    """Prints a line for each choice of widths."""
+    """Print a line for each choice of widths."""
     kind, size, longest, batch_size = SETTINGS[name]
     with tempfile.TemporaryDirectory() as folder:
         batches = TrainingBatches(
@@ -78,7 +78,7 @@ def report(name: str, pairs: list[tuple[str, str]], epochs: list[int]) -> None:
 
 
 def main() -> None:
-    """Reads the arguments and reports on every text."""
+    """Read the arguments and report on every text."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--epochs", type=int, nargs="+", default=[1, 4, 8])
     epochs = parser.parse_args().epochs

@@ -1,11 +1,11 @@
-"""Text prepared in the graph beside sacremoses's, line by line.
+"""Text prepared in the graph, compared with sacremoses line by line.
 
     LUONG_KERAS_DATA=folder python benchmarks/preparation.py
 
 `folder` holds `multi30k` and `wmt10k`. For each corpus, language and choice
-of settings: the lines that the two prepare differently, the prepared lines
-that they finish differently, an example of each difference, and the lines a
-second of both.
+of settings the program prints the number of lines that both prepare
+differently, the number of prepared lines that they finish differently, some
+examples of differences, and the lines per second of both.
 """
 
 import argparse
@@ -26,7 +26,7 @@ SETTINGS = ("lowercase", "normalize_punctuation", "tokenize")
 
 
 def main() -> None:
-    """Prints two lines for each corpus, language and choice."""
+    """Print two lines for each corpus, language and choice of settings."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def compare(language, settings, lines, examples) -> None:
-    """Prints the differences of one choice."""
+    """Print the differences for one choice of settings."""
     preprocessor = Preprocessor(language, **settings)
     graph = MosesGraph(preprocessor)
     prepared = step("prepare", preprocessor, graph.prepare, lines, examples)
@@ -60,13 +60,13 @@ def compare(language, settings, lines, examples) -> None:
 
 
 def step(name, in_python, in_graph, lines, examples) -> list[str]:
-    """Prints what differs, and returns what sacremoses makes of the lines."""
+    """Print the differences, and return the output of sacremoses."""
     function = tf.function(
         in_graph,
         input_signature=[tf.TensorSpec([None], tf.string)],
         autograph=False,
     )
-    function(tf.constant(lines[:1]))  # Traced, and its patterns compiled.
+    function(tf.constant(lines[:1]))  # Trace it and compile its patterns.
     began = time.perf_counter()
     expected = [in_python(line) for line in lines]
     python_seconds = time.perf_counter() - began

@@ -1,11 +1,11 @@
-"""Error of the loss over a part of the vocabulary.
+"""Error of the loss over a sample of the vocabulary.
 
     python benchmarks/sampled_softmax.py RUN --sampled 50 100 200 400
 
-Of a trained run's development text, dropout off: the mean loss of a token by
-the whole vocabulary, and beside it the mean and the deviation over drawings of
-its estimate from that many words; and how long the gradients of the output
-layer are that both give, and the cosine between them. What time is saved:
+On a trained run's development text, without dropout: the mean loss of a token
+over the whole vocabulary, and the mean and the deviation over drawings of its
+estimate from that many words; the ratio of the lengths of both gradients of the
+output layer, and the cosine between them. To measure the saved time:
 
     python benchmarks/train_step.py --config paper --precision float32 \
         --programs ours ours-sampled
@@ -20,7 +20,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 
 def main() -> None:
-    """Prints a row for each number of words."""
+    """Print a row for each number of words."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def prepared(options):
-    """The settings of the run without dropout, one batch, its weights."""
+    """Return the run's settings without dropout, a batch and the weights."""
     from luong_keras.data.evaluation_batches import EvaluationBatches
     from luong_keras.recipe.preparation import read_text
     from luong_keras.recipe.run_settings import run_config
@@ -84,7 +84,7 @@ def prepared(options):
 
 
 def losses_of(config, batch, weights, sampled):
-    """A function of how many drawings: their losses and mean gradient."""
+    """Return a function from a number of drawings to losses and gradient."""
     import keras
     import tensorflow as tf
 

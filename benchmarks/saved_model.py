@@ -1,12 +1,12 @@
-"""The test set of a run through its SavedModel, beside the model itself.
+"""Translations of a test set by a SavedModel and by its model.
 
     python benchmarks/saved_model.py --run-dir runs/multi30k
 
-Every export is run by a session of TensorFlow in a process of its own, XLA
-switched off as in the stock server. Its translations are compared with
-those of the model; a different one counts as a near-tie where the scores of
-both differ by less than 1e-4. Weights rounded to 16 bits are exported as
-well: what they save, and what they cost in BLEU.
+A TensorFlow session in a separate process runs each export, without XLA as in
+the stock server. Its translations are compared with the translations of the
+model. A different translation is a near-tie if both scores differ by less than
+1e-4. Weights rounded to 16 bits are exported as well, to show the saved bytes
+and the cost in BLEU.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from luong_keras.training import RunFolder
 
 
 def main() -> None:
-    """Prints one line an export."""
+    """Print one line per export."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -98,12 +98,12 @@ def main() -> None:
 
 
 def translate(folder, lines, batch_size):
-    """The best translations and their scores, in order."""
+    """Return the best translations and their scores, in order."""
     session = SavedModelSession(folder)
     signature = read_meta_graph(folder).signature_def["serving_default"]
     text = signature.inputs["text"].name
     outputs = {key: info.name for key, info in signature.outputs.items()}
-    # Of like length together, as the model itself batches them.
+    # Batches of similar length, as the model makes them.
     order = sorted(range(len(lines)), key=lambda i: len(lines[i]))
     texts, scores = [""] * len(lines), np.zeros(len(lines))
     for start in range(0, len(order), batch_size):

@@ -1,17 +1,16 @@
-"""Load on an export behind the double of TensorFlow Serving.
+"""Load of an export behind a double of TensorFlow Serving.
 
     python benchmarks/serving.py load --run-dir runs/multi30k
     python benchmarks/serving.py curve --run-dir runs/multi30k
     python benchmarks/serving.py sizes
 
-The double batches, prints and refuses as the stock server does, and runs the
-model in a session of TensorFlow. `load` starts two servers of an export, one
-that puts requests together by `export/batching.config` and one that does not,
-and asks them by turns: clients that send a sentence a request, without a pause,
-sentences of the run's test set. `curve` tries the parameters of batching.
-`sizes` exports untrained models and prints start-up time and memory. The bytes
-are those of an answer with 32 translations. Server and clients share the
-machine's cores.
+The double batches, prints and refuses like the stock server, and runs the model
+in a TensorFlow session. `load` starts two servers of an export, with batching
+by `export/batching.config` and without, and measures them by turns. Its clients
+send sentences of the run's test set, one per request, without a pause. `curve`
+tries the parameters of batching. `sizes` exports untrained models and prints
+start-up time and memory. The bytes are the size of a response with 32
+translations. Server and clients share the machine's cores.
 """
 
 import argparse
@@ -41,7 +40,7 @@ SHIPPED = Path(__file__).parents[1] / "export" / "batching.config"
 
 
 def main() -> None:
-    """Prints and writes one table."""
+    """Print and write one table."""
     options = parse_options()
     options.output.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -62,7 +61,7 @@ def main() -> None:
 
 
 def parse_options():
-    """The command line's options."""
+    """Parse the options of the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -77,7 +76,7 @@ def parse_options():
     parser.add_argument(
         "--configs", nargs="+", choices=CONFIGURATIONS, default=["small"]
     )
-    # Of the curve.
+    # Options of `curve`.
     parser.add_argument(
         "--max-batch-sizes", type=int, nargs="+", default=[8, 32]
     )
@@ -99,7 +98,7 @@ def parse_options():
 
 
 def load(options, report):
-    """Rows for each beam, form and number of clients, off and on."""
+    """Return rows per beam, form and number of clients, off and on."""
     rows = []
     for beam_size in options.beam_sizes:
         with tempfile.TemporaryDirectory() as folder:
@@ -128,7 +127,7 @@ def load(options, report):
 
 
 def compared(options, servers, texts, beam_size, form, clients):
-    """Both servers by turns: medians, and the ratio round by round."""
+    """Measure both servers by turns; return rows of medians and ratios."""
     found = {batching: [] for batching in servers}
     for turn in range(options.rounds + 1):
         for batching, each in servers.items():
@@ -161,7 +160,7 @@ def compared(options, servers, texts, beam_size, form, clients):
 
 
 def curve(options, report):
-    """Sentences a second and p99 for each set of parameters."""
+    """Return rows of sentences per second and p99 by batching parameters."""
     rows = []
     clients = max(options.clients)
     parameters = {
@@ -200,7 +199,7 @@ def curve(options, report):
 
 
 def sizes(options, report):
-    """Start-up time and memory of untrained models, by size and beam."""
+    """Return rows of start-up time and memory by model size and beam."""
     rows = []
     for name, beam_size in itertools.product(
         options.configs, options.beam_sizes
@@ -234,7 +233,7 @@ def sizes(options, report):
 
 
 def server(models, clients, batching=None):
-    """The double, with a thread for each client."""
+    """Start the double, with a thread for each client."""
     threads = str(max(clients) + 1)
     options = ["--rest-api-num-threads", threads, "--grpc-max-threads", threads]
     options += ["--rest-api-timeout-in-ms", "0"]
@@ -245,7 +244,7 @@ def server(models, clients, batching=None):
 
 
 def export(run_dir, models, beam_size):
-    """Exports version 1 and returns sentences for it."""
+    """Export version 1 and return sentences for it."""
     config = config_from_dict(RunFolder(run_dir).read_config())
     decoding = dataclasses.replace(
         config.decoding, beam_size=beam_size, stack_size=None
@@ -256,7 +255,7 @@ def export(run_dir, models, beam_size):
 
 
 def ask(each, form, texts, clients, count):
-    """Latencies in ms and sentences a second of clients without a pause."""
+    """Return latencies in ms and sentences per second of busy clients."""
     endless = itertools.cycle(texts)
     lines = list(itertools.islice(endless, count))
     sender = FORMS[form](each)

@@ -1,15 +1,15 @@
-"""Single sentences through a server, against other programs, by turns.
+"""Latency of single sentences, against other programs, by turns.
 
     LUONG_KERAS_DATA=folder python benchmarks/serving_latency.py \
         --python torch=PATH --python joeynmt=PATH
 
-Sentences of Multi30k's test set that have as many subwords as their
-references are translated one at a time by untrained models of one size and
-vocabulary; every program produces exactly as many words as the reference,
-and `</s>`. Ours is a request by REST to an export behind the loopback server,
-from text to text, on the same core as its client; the others are called in
-their own process, from ids to ids. The times are for one produced word, and
-their median is over the sentences.
+Untrained models of one size and vocabulary translate sentences of Multi30k's
+test set, one at a time. The sentences have as many subwords as their
+references, and every program produces exactly as many words as the reference,
+and `</s>`. Ours is a REST request to an export behind the loopback server, from
+text to text, on the same core as its client. All other programs run in one
+process, from ids to ids. The times are for one produced word, with the median
+over the sentences.
 """
 
 import os
@@ -21,12 +21,12 @@ from speed.configurations import CONFIGURATIONS
 
 
 def main() -> None:
-    """Prints and writes one table."""
+    """Print and write one table."""
     parser = driver.parser(__doc__, 60, 1, "joeynmt")
     parser.add_argument("--config", choices=CONFIGURATIONS, default="small")
     parser.add_argument("--beam-size", type=int, default=5)
     options = parser.parse_args()
-    # The server is another process than its client: wall time has both.
+    # Wall time covers both processes, the server and its client.
     driver.finish(options, f"serving_latency-{options.config}", "wall")
     if "LUONG_KERAS_DATA" not in os.environ:
         sys.exit("Set LUONG_KERAS_DATA to the folder that has multi30k/.")

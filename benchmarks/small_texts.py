@@ -1,12 +1,12 @@
-"""The plain command on hundreds of pairs, and the epoch that it exports.
+"""Scores of the plain command on hundreds of pairs, by epoch.
 
     python benchmarks/small_texts.py
     python benchmarks/small_texts.py mine.tsv --folder runs/mine
 
-Of each file 200 pairs are a test set of their own; the others go to
-`luong-keras train` without any setting but `training.keep`, which keeps the
-weights of the last epochs. The table has the score on the test set of what is
-exported, of the last epochs, and the minutes. Without files it writes three:
+200 pairs of each file are a test set. `luong-keras train` trains on the other
+pairs with no setting except `training.keep`, which keeps the weights of the
+last epochs. The table has the test scores of the exported weights and of
+the last epochs, and the minutes. Without files the program writes three texts:
 numbers in words, the same backwards, and inflections of made-up stems.
 """
 
@@ -28,7 +28,7 @@ TEST_PAIRS = 200
 
 
 def main() -> None:
-    """Trains on each file and prints the table."""
+    """Train on each file and print the table."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def row(path: Path, folder: Path, keep: int) -> str:
-    """Trains on all but the test pairs; a line of the table."""
+    """Train on all except the test pairs; return a line of the table."""
     lines = path.read_text(encoding="utf-8").splitlines()
     random.Random(1).shuffle(lines)
     parts = {"test": lines[:TEST_PAIRS], "train": lines[TEST_PAIRS:]}
@@ -88,7 +88,7 @@ def row(path: Path, folder: Path, keep: int) -> str:
 
 
 def written(folder: Path) -> list[Path]:
-    """Files of generated pairs."""
+    """Write files of generated pairs."""
     generator = random.Random(7)
     numbers = generator.sample(range(20, 1000), 900)
     stems = {
@@ -114,7 +114,7 @@ def written(folder: Path) -> list[Path]:
 
 
 def in_words(number: int) -> str:
-    """A number below 1,000 in English words.
+    """Return a number below 1,000 in English words.
 
     Example:
         >>> in_words(342)

@@ -1,24 +1,24 @@
-r"""Minutes of training until a translator is good, ours and Joey NMT's.
+r"""Minutes of training to a given BLEU, for ours and Joey NMT.
 
     LUONG_KERAS_DATA=folder python benchmarks/time_to_quality.py \
         --python joeynmt=PATH --limit 75
 
 Both trainers read the same text of Multi30k, English to German, normalised,
-tokenised and lower-cased before, cut into the same subwords; both validate by
-greedy search after every epoch, on `val`, and write the translations, which
-are scored here (BLEU of the tokens as they are). A minute is one of CPU time
-of the whole process on one core, so validation and what else a trainer does
-are in it, and other work on the machine hardly is. What `--set` says goes to
-our preset `small-fast`.
+tokenised and lower-cased before, in the same subwords. Both validate on `val`
+by greedy search after every epoch and write the translations, which are scored
+here (BLEU of the tokens, without further tokenisation). The minutes are CPU
+time of the whole process on one core. They include validation and all other
+work of a trainer, and hardly depend on other load of the machine. `--set`
+changes settings of our preset `small-fast`.
 
-Joey NMT's model has the same sizes and its training the recipe of its own
-`configs/iwslt_deen_bahdanau.yaml` (Adam by 0.001, batches of 64, halved
-whenever an epoch was no better), with dropout and label smoothing as ours;
-its output layer cannot share the embeddings' weights where the two differ in
-width.
+Joey NMT's model has the same sizes. Its training has the recipe of its
+`configs/iwslt_deen_bahdanau.yaml` (Adam, batches of 64, a learning rate of
+0.001 that halves after an epoch without improvement), with our dropout and
+label smoothing. Its output layer cannot share the embeddings' weights if the
+two differ in width.
 
-Each program that is asked for is trained anew; of one that is not, what the
-table had stays, so that they can be measured one after the other.
+The requested programs are trained anew. The table keeps its rows of all other
+programs, so the programs can be measured one after the other.
 """
 
 import argparse
@@ -45,7 +45,7 @@ SMALL = PRESETS["small-fast"]
 
 
 def main() -> None:
-    """Trains, scores every epoch, and writes table and plot."""
+    """Train, score every epoch, and write the table and the plot."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -99,7 +99,7 @@ def main() -> None:
 
 
 def written_text(folder):
-    """The prepared text, a file of each part and language; once."""
+    """Write the prepared text once, one file per part and language."""
     from luong_keras.data.parallel_text import read_lines
     from luong_keras.text.preprocessing import Preprocessor
 
@@ -119,7 +119,7 @@ def written_text(folder):
 
 
 def subwords(folder, text):
-    """The SentencePiece model that ours makes of this text as well."""
+    """Train the SentencePiece model that ours makes of this text too."""
     from luong_keras.tokenizers import SentencePieceTokenizer
 
     path = folder / "subwords.model"
@@ -138,7 +138,7 @@ def subwords(folder, text):
 
 
 def ours(folder, text, options):
-    """Our command, and where the translations of an epoch will be."""
+    """Return our command, and a function that lists its translations."""
     run = folder / "ours"
     settings = [
         f"data.train={text / 'train'}",
@@ -153,7 +153,7 @@ def ours(folder, text, options):
 
 
 def joeynmt(folder, text, options):
-    """Joey NMT's command, and where the translations of an epoch will be."""
+    """Return Joey NMT's command, and a function for its translations."""
     del options
     lines = (text / "train.en").read_text(encoding="utf-8").count("\n")
     an_epoch = lines // SMALL.training.batch_size
@@ -185,7 +185,7 @@ def joeynmt(folder, text, options):
         "sacrebleu_cfg": {"tokenize": "none"},
     }
     path = folder / "joeynmt.yaml"
-    # Not JSON, whose 1e-05 is a text in YAML.
+    # Not JSON, because YAML reads its 1e-05 as a string.
     path.write_text(yaml.safe_dump(config), encoding="utf-8")
     command = ["-m", "speed.joeynmt_command", "train", str(path)]
     command += ["--skip-test"]
@@ -201,19 +201,19 @@ COMMANDS = {"ours": ours, "joeynmt": joeynmt}
 
 
 def followed(name, command, hypotheses, folder, options):
-    """Trains, and yields minutes and BLEU of each validation.
+    """Train, and yield the minutes and BLEU of each validation.
 
     Args:
-        name: of the program.
+        name: name of the program.
         command: the arguments of its Python.
-        hypotheses: lists the files with translations of `val` so far.
-        folder: of the log.
-        options: of this benchmark.
+        hypotheses: function that lists the current translations of `val`.
+        folder: folder of the log.
+        options: options of this benchmark.
 
     Raises:
-        ProgramFailed: It ended by itself, by an error.
+        ProgramFailed: The program ended without a validation.
     """
-    # A training that was cut off would be continued with.
+    # Otherwise an interrupted training run would continue.
     shutil.rmtree(folder / name, ignore_errors=True)
     log = folder / f"{name}.log"
     variables = driver.MEMORY_POOL if name == "ours" else {}
@@ -250,7 +250,7 @@ def followed(name, command, hypotheses, folder, options):
 
 
 def cpu_minutes(pid):
-    """The CPU time of a process with the children it has waited for."""
+    """Return the CPU minutes of a process and of its finished children."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     except OSError:
@@ -260,7 +260,7 @@ def cpu_minutes(pid):
 
 
 def is_whole(path, references):
-    """Whether a file has a line for each reference."""
+    """Test whether a file has a line for each reference."""
     counts = [
         file.read_text(encoding="utf-8").count("\n")
         for file in (path, references)
@@ -269,19 +269,19 @@ def is_whole(path, references):
 
 
 def bleu(path, references):
-    """BLEU of tokens as they stand in two files."""
+    """Return BLEU of the tokens in two files."""
     from sacrebleu import corpus_bleu
 
     found, wanted = (
         file.read_text(encoding="utf-8").splitlines()
         for file in (path, references)
     )
-    # Tokenised text is what is wanted here.
+    # The text is already tokenised.
     return corpus_bleu(found, [wanted], tokenize="none", force=True).score
 
 
 def read_rows(path):
-    """Those of an earlier table."""
+    """Read the rows of an earlier table, if any."""
     if not path.exists():
         return []
     with path.open(encoding="utf-8", newline="") as file:
@@ -289,7 +289,7 @@ def read_rows(path):
 
 
 def write_rows(path, rows):
-    """All rows as they are so far."""
+    """Write all rows."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
@@ -297,7 +297,7 @@ def write_rows(path, rows):
 
 
 def first_minute(rows, goal):
-    """When a program's BLEU first reached a goal, as text.
+    """Return the minute when BLEU first reached a goal, as text.
 
     Example:
         >>> rows = [{"minutes": "2.5", "bleu": "29"},
@@ -312,7 +312,7 @@ def first_minute(rows, goal):
 
 
 def report(rows, options):
-    """Prints the table, writes it and the plot."""
+    """Print the table, and write the table and the plot."""
     from matplotlib.figure import Figure
 
     written = driver.Report(options)

@@ -1,4 +1,4 @@
-r"""Time of a training step against other programs, measured by turns.
+r"""Time of a training step, against other programs, measured by turns.
 
     python benchmarks/train_step.py --python torch=PATH --python addons=PATH
     LUONG_KERAS_DATA=folder python benchmarks/train_step.py --data multi30k
@@ -6,26 +6,26 @@ r"""Time of a training step against other programs, measured by turns.
     python benchmarks/train_step.py --programs ours --before CHECKOUT \
         --reference "before float32"
 
-`static` batches are random words without padding, `multi30k` batches those of
-the library's own input pipeline, which differ in length. Every program runs
-the same ones from one file. All but `keras-attention` train the same model:
-LSTM encoder, decoder with input feeding and general attention, output layer
-with bias; that one has no input feeding. The share of the peak is that of the
-model's matrix products in the fastest product of two large matrices that
-TensorFlow or PyTorch showed in the same rounds. Keras on torch, and there with
-the naive cell:
+`static` batches are random words without padding. `multi30k` batches come from
+the library's input pipeline and differ in length. Every program runs the same
+batches from one file. All programs train the same model: LSTM encoder, decoder
+with input feeding and general attention, output layer with bias. Only
+`keras-attention` has no input feeding. The share of the peak is the rate of the
+model's matrix products, relative to the fastest product of two large matrices
+in TensorFlow or PyTorch in the same rounds. Keras on torch, also with the naive
+cell:
 
     python benchmarks/train_step.py --precision float32 \
         --python torch=PATH --python keras-on-torch=PATH \
         --programs ours-on-torch naive-on-torch torch
 
 `ours-sampled` estimates its losses from 4,096 words of the vocabulary.
-`ours-compiled` is TensorFlow's with `jit_compile=True`, which compiles every
-length anew; its first run is that. `before` is ours of another checkout.
+`ours-compiled` is ours on TensorFlow with `jit_compile=True`, which compiles
+every length; its first run includes that. `before` is ours of another checkout.
 
-`--cells` compares this library with itself instead: decoders of other cells,
-their loop against automatic differentiation, the whole training step and the
-decoder's part of it, forward and backward, by itself.
+`--cells` compares forms of this library instead: decoders of several cells,
+with its backward loop and with automatic differentiation, in the whole training
+step and only in the decoder, forward and backward.
 """
 
 import os
@@ -35,7 +35,7 @@ from pathlib import Path
 from speed import batches, driver
 from speed.configurations import CONFIGURATIONS
 
-SAMPLED = 4096  # words, of "ours-sampled"
+SAMPLED = 4096  # words of "ours-sampled"
 PROGRAMS = {
     "ours": ("ours", "ours_model:training", {}),
     "ours-sampled": (
@@ -57,7 +57,7 @@ PROGRAMS = {
     "ours-on-torch": (driver.KERAS_ON_TORCH, "ours_model:training", {}),
     "naive-on-torch": (driver.KERAS_ON_TORCH, "naive_model:training", {}),
 }
-# Settings of a model, by the name of its cell.
+# Name of a cell -> settings of its model.
 CELLS = {
     "lstm": {},
     "gru": {"recurrence": "gru"},
@@ -81,7 +81,7 @@ CELL_PROGRAMS = {
 
 
 def training_programs(options, path):
-    """One program for each name and precision that it has."""
+    """Return one program per name and supported precision."""
     table = PROGRAMS
     if options.cells:
         table = {
@@ -106,7 +106,7 @@ def training_programs(options, path):
 
 
 def peak_programs(precisions):
-    """Products of large matrices, in both libraries."""
+    """Return the products of large matrices, in both libraries."""
     return [
         driver.Program(
             f"peak {python} {precision}",
@@ -120,7 +120,7 @@ def peak_programs(precisions):
 
 
 def write_data(options):
-    """Makes the batches of all programs; returns their file and them."""
+    """Make the batches of all programs; return their file and the batches."""
     if options.data == "multi30k" and "LUONG_KERAS_DATA" not in os.environ:
         sys.exit("Set LUONG_KERAS_DATA to the folder that has multi30k/.")
     count = 1 if options.data == "static" else options.steps
@@ -148,7 +148,7 @@ def add_model_arguments(parser):
 
 
 def main() -> None:
-    """Prints and writes the table."""
+    """Print and write the table."""
     parser = driver.parser(__doc__, 7, 10, "torch float32")
     add_model_arguments(parser)
     options = parser.parse_args()
@@ -167,7 +167,7 @@ def main() -> None:
 
 
 def report(options, results, peaks, made):
-    """Prints and writes what was measured on the batches `made`."""
+    """Print and write the results on the batches `made`."""
     words = batches.count_words(made) / len(made)
     size = CONFIGURATIONS[options.config]
     flops = sum(
@@ -204,7 +204,7 @@ def report(options, results, peaks, made):
 
 
 def report_cells(options, results):
-    """Prints and writes a table of every cell, part and precision."""
+    """Print and write a table per cell, part and precision."""
     written = driver.Report(options)
     written.environments(results)
     for name in list(results):

@@ -1,17 +1,17 @@
-r"""Time of the translation of a whole file, by the command of each program.
+r"""Time of each program's command to translate a whole file.
 
     LUONG_KERAS_DATA=folder python benchmarks/translate_file.py --cores 4 \
         --python marian=PATH --python joeynmt=PATH
 
 The file has `--lines` sentences, drawn with a seed from `--text`, by default
-the English side of Multi30k's test set; the models are those of `marian.py`,
-and Joey NMT's, trained likewise. Every command reads its standard input and
-writes a file, with as many threads as there are `--cores`, by a beam of 10 in
-batches of 32. What it takes for the first 32 lines is its start, which is
-taken off: times and characters are those of one sentence more, the ratios are
-of wall time. Utilisation is the CPU time of the whole run, start included, in
-the time that the cores had. `--lines-of joeynmt=5000` gives a slow program
-fewer of the same lines.
+the English side of Multi30k's test set. The models are the models of
+`marian.py`, and one of Joey NMT, trained in the same way. Every command reads
+its standard input and writes a file, with one thread per core of `--cores`, a
+beam of 10 and batches of 32. The time for the first 32 lines is the start-up
+time, which is subtracted: times and characters are for one further sentence.
+Ratios compare wall times. Utilisation is the CPU time of the whole run,
+start-up included, divided by the available time of the cores. `--lines-of
+joeynmt=5000` gives a slow program fewer of the same lines.
 """
 
 import json
@@ -28,9 +28,9 @@ from speed.configurations import CONFIGURATIONS
 from speed.worker import available_cores, pin
 
 BATCH, BEAM = 32, 10
-START = BATCH  # lines of the run that is taken off
+START = BATCH  # lines of the run that is subtracted
 PROGRAMS = ("ours", "shortlist", "marian", "joeynmt")
-ENVIRONMENTS = {"shortlist": "ours"}  # where not of the same name
+ENVIRONMENTS = {"shortlist": "ours"}  # if the name differs
 PACKAGES = ("tensorflow", "keras", "pymarian", "joeynmt", "torch")
 VERSIONS = f"""
 import json, platform
@@ -43,7 +43,7 @@ print(json.dumps({{"python": platform.python_version(), **versions}}))
 
 
 def drawn(lines, count, seed):
-    """That many sentences, drawn with replacement.
+    """Draw that many sentences with replacement.
 
     Example:
         >>> drawn(["a", "b"], 4, seed=1)
@@ -53,15 +53,15 @@ def drawn(lines, count, seed):
 
 
 def command_of(name, models, cores):
-    """Command that translates its standard input.
+    """Return the command that translates its standard input.
 
     Args:
-        name: of the program.
-        models: the `Trained` ones.
-        cores: how many threads.
+        name: name of the program.
+        models: the `Trained` models.
+        cores: number of threads.
 
     Returns:
-        The arguments of its Python.
+        The arguments of the program's Python.
     """
     if name in ("ours", "shortlist"):
         command = ["-m", "luong_keras", "translate", "--run-dir"]
@@ -81,21 +81,21 @@ def command_of(name, models, cores):
 
 
 def taken(options, name, command, path, found):
-    """Time, memory and output of a process and its children.
+    """Run a command; return its times and the length of its output.
 
     Args:
-        options: of this benchmark.
-        name: of the program, whose messages have a file.
-        command: as `command_of` returns it.
+        options: options of this benchmark.
+        name: name of the program, and of the file of its messages.
+        command: command of `command_of`.
         path: the file to translate, its standard input.
         found: the file to write.
 
     Raises:
-        ProgramFailed: It failed, or has not written a line for each.
+        ProgramFailed: It failed, or did not write one line per input line.
     """
     log = options.output / f"{options.table}-{name}.log"
     program = driver.Program(name, "")
-    # Ours divides the cores among its batches by itself.
+    # Ours divides the cores among its batches.
     threads = 0 if name in ("ours", "shortlist") else options.cores
     with (
         path.open(encoding="utf-8") as lines,
@@ -127,12 +127,12 @@ def taken(options, name, command, path, found):
 
 
 def python_of(options, name):
-    """The interpreter of a program."""
+    """Return the interpreter of a program."""
     return options.pythons.get(ENVIRONMENTS.get(name, name), sys.executable)
 
 
 def built(options, name):
-    """The versions of a program, and its threads, as a worker tells them."""
+    """Return a program's versions and threads, in the form of a worker."""
     command = [python_of(options, name), "-c", VERSIONS]
     finished = subprocess.run(
         command, check=True, capture_output=True, text=True
@@ -145,19 +145,19 @@ def built(options, name):
 
 
 def line_count(path):
-    """Lines of a file."""
+    """Count the lines of a file."""
     with path.open(encoding="utf-8", newline="\n") as file:
         return sum(1 for _ in file)
 
 
 def a_sentence(few, many, lines, cores):
-    """The times of one sentence after the start, and the other figures.
+    """Return the times per sentence after the start, and other figures.
 
     Args:
-        few: what the first `START` lines have taken.
-        many: what all `lines` have taken.
-        lines: how many.
-        cores: how many the process might use.
+        few: result for the first `START` lines.
+        many: result for all `lines`.
+        lines: number of lines.
+        cores: number of cores that the process may use.
     """
     return {
         **{name: (many[name] - few[name]) / (lines - START) for name in many},
@@ -168,7 +168,7 @@ def a_sentence(few, many, lines, cores):
 
 
 def main() -> None:
-    """Prints and writes the table."""
+    """Print and write the table."""
     parser = driver.parser(__doc__, 1, None, "ours")
     parser.add_argument("--config", choices=CONFIGURATIONS, default="small")
     parser.add_argument("--text", type=Path, help="a sentence a line")
@@ -199,7 +199,7 @@ def main() -> None:
 
 
 def measured(options, models, counts, folder):
-    """All programs by turns; one that fails is left out."""
+    """Run all programs by turns; omit programs that fail."""
     from luong_keras.data.parallel_text import read_lines
 
     text = options.text or models.path("test_2016_flickr.en")
@@ -245,7 +245,7 @@ def measured(options, models, counts, folder):
 
 
 def report(options, results, counts):
-    """Prints and writes what was measured."""
+    """Print and write the results."""
     written = driver.Report(options)
     written.environments(results)
     columns = {

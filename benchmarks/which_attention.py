@@ -2,11 +2,11 @@
 
     python benchmarks/which_attention.py
 
-One pass forward and backward through a decoder of one LSTM layer on a memory
-that is given: encoder and output layer, which all forms share, are left out.
-The last table has each median time by that of general attention with input
-feeding, round by round, and the parameters of each form at U = M = 512.
-`docs/which_attention.md` reads it.
+One forward and backward pass through a decoder of one LSTM layer on a given
+memory, without the encoder and the output layer, which all forms share. The
+last table has the time of each form relative to general attention with input
+feeding (the median over the rounds), and its parameters at U = M = 512.
+`docs/which_attention.md` discusses the results.
 """
 
 import statistics
@@ -15,11 +15,11 @@ from speed import attention_forms, driver
 
 SIZES = (8, 256, 10)  # B, U, D
 LENGTHS = ("14x14", "256x14", "2048x14", "256x112")  # S x T
-WIDTH, MAX_LENGTH = 512, 50  # where parameters are counted
+WIDTH, MAX_LENGTH = 512, 50  # sizes for the count of parameters
 
 
 def main() -> None:
-    """Prints and writes a table a pair of lengths, and all of them in one."""
+    """Print and write a table per pair of lengths, and a summary."""
     parser = driver.parser(__doc__, 7, 2, "general")
     parser.add_argument("--lengths", nargs="+", default=LENGTHS, metavar="SxT")
     parser.add_argument(

@@ -1,12 +1,12 @@
-"""The first steps of a run of the paper's size, with an estimate for all.
+"""First steps of a run of the paper's size, with an estimate of the total.
 
     PYTHONPATH=examples python benchmarks/wmt14_cost.py
 
-A text is generated of the size and lengths of WMT14's English-German pairs.
-One system of the workflow's `plan=wmt14` prepares it and is trained on it for
-200 steps, as a job would; the whole plan has that many
-training runs, each of them with the epochs that its settings say. The words are
-random and the loss is that of random words: nothing is translated here.
+The program generates a text with the size and the lengths of WMT14's
+English-German pairs. One system of the workflow's `plan=wmt14` prepares this
+text and is trained on it for 200 steps, like a job. The estimate covers all
+training runs of the plan, with the epochs of their settings. The words are
+random: the loss is the loss of random words, and nothing is translated.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from luong_keras.recipe import run_recipe
 from reproduction.plan import read_plan
 
 _WARMING_UP = 10  # steps
-_TOGETHER = 20  # steps, whose mean loss is printed
+_TOGETHER = 20  # steps per printed mean loss
 
 
 class Steps(keras.callbacks.Callback):
-    """Ends a training run after some steps.
+    """Callback that ends a training run after some steps.
 
     Attributes:
-        times: when each step has ended.
-        busy: the processor time until then, of all cores together.
-        losses: that of a pair, summed over the steps until then.
-        in_epoch: how many there are in an epoch.
+        times: end of each step.
+        busy: processor time until then, of all cores together.
+        losses: loss of a pair, summed over the steps until then.
+        in_epoch: number of steps in an epoch.
     """
 
     def __init__(self, count: int) -> None:
@@ -48,16 +48,16 @@ class Steps(keras.callbacks.Callback):
         self.losses: list[float] = []
 
     def on_epoch_begin(self, epoch, logs=None):
-        """Notes the losses of the epochs until then."""
+        """Store the losses of the epochs until then."""
         self._before = self.losses[-1] if self.losses else 0.0
 
     def on_train_batch_end(self, batch, logs=None):
-        """Notes the step."""
+        """Store the times and the loss of the step."""
         self.in_epoch = self.params["steps"]
         self.times.append(time.perf_counter())
         self.busy.append(time.process_time())
         done = len(self.times)
-        # Keras has the mean since the epoch began.
+        # Keras reports the mean since the start of the epoch.
         self.losses.append(self._before + logs["loss"] * (batch + 1))
         if done % _TOGETHER == 0:
             print(f"\nstep {done}, {self.recent_loss(done)}", flush=True)
@@ -65,7 +65,7 @@ class Steps(keras.callbacks.Callback):
             self.model.stop_training = True
 
     def recent_loss(self, step: int) -> str:
-        """The mean loss of some steps that end with one, in words."""
+        """Describe the mean loss of the last steps up to `step`."""
         first = max(0, step - _TOGETHER)
         before = self.losses[first - 1] if first else 0.0
         mean = (self.losses[step - 1] - before) / (step - first)
@@ -73,7 +73,7 @@ class Steps(keras.callbacks.Callback):
 
 
 def main() -> None:
-    """Prints the time of a step and that of the whole plan."""
+    """Print the time of a step and of the whole plan."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -112,7 +112,7 @@ def main() -> None:
 
 
 def report(row: str, steps: Steps, began: float, epochs: list[int]) -> None:
-    """Prints what was measured, and what follows from it."""
+    """Print the measured times, and the estimates from them."""
     skipped = min(_WARMING_UP, len(steps.times) - 1)
     times = _each(steps.times[skipped - 1 :])
     mean = statistics.mean(times)

@@ -1,8 +1,8 @@
 """Beam search over two functional models: an LSTM encoder and decoder.
 
-The task: a number of three to nine digits is to be written backwards. One model
-is trained; two models of its layers, an encoder and a decoder of one word,
-translate. `ModelStep` makes the decoder a step of the search.
+The task: write a number of three to nine digits backwards. One model is
+trained. Two models that share its layers translate: an encoder, and a decoder
+that `ModelStep` turns into a step of the search.
 """
 
 import keras
@@ -11,13 +11,13 @@ from keras import layers
 
 from luong_keras.decoding import ModelStep, beam_search, greedy_search
 
-# Ids: 0 padding, 2 begins and 3 ends a sequence, a digit d is 4 + d.
+# Ids: 0 is padding, 2 begins and 3 ends a sequence, digit d is 4 + d.
 START, END, FIRST, VOCABULARY = 2, 3, 4, 14
 LONGEST, UNITS = 9, 128
 
 
 def make_data(count: int, seed: int):
-    """Sources, what the decoder reads and what it is to write, padded."""
+    """Return padded sources, decoder inputs and targets."""
     random = np.random.default_rng(seed)
     source = np.zeros((count, LONGEST), "int32")
     target = np.zeros((count, LONGEST + 2), "int32")
@@ -28,7 +28,7 @@ def make_data(count: int, seed: int):
     return source, target[:, :-1], target[:, 1:]
 
 
-# The layers, and the model that is trained.
+# The layers, and the model for training.
 source = keras.Input((None,), dtype="int32", name="source")
 target = keras.Input((None,), dtype="int32", name="target")
 embed_source = layers.Embedding(VOCABULARY, 32, mask_zero=True)
@@ -41,7 +41,7 @@ _, *states = encoder_lstm(embed_source(source))
 vectors, *_ = decoder_lstm(embed_target(target), initial_state=states)
 model = keras.Model([source, target], softmax(vectors))
 
-# The two models that translate.
+# The two models for translation.
 encoder = keras.Model(source, states)
 given = [keras.Input((UNITS,), name="h"), keras.Input((UNITS,), name="c")]
 vectors, *new = decoder_lstm(embed_target(target), initial_state=given)
@@ -49,7 +49,7 @@ decoder = keras.Model([target, *given], [softmax(vectors), *new])
 
 
 def main(count: int = 12_000, epochs: int = 2, tested: int = 500):
-    """Trains, and compares greedy search with beams."""
+    """Train a model and compare greedy search with a beam."""
     keras.utils.set_random_seed(1)
     model.compile(
         keras.optimizers.Adam(3e-3),

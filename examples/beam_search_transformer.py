@@ -1,8 +1,8 @@
-"""Beam search over a Transformer's decoder that has no cache.
+"""Beam search over a Transformer decoder without a cache.
 
-The task: digits are to be sorted. The decoder reads all ids so far and the
-encoder's output and returns logits of every position, as KerasHub's decoders
-do; `ModelStep(..., reads_prefix=True)` makes it a step of the search.
+The task: sort digits. Like KerasHub's decoders, the decoder reads all previous
+ids and the encoder's output, and returns the logits of every position.
+`ModelStep(..., reads_prefix=True)` turns it into a step of the search.
 """
 
 import keras
@@ -11,13 +11,13 @@ from keras import layers, ops
 
 from luong_keras.decoding import ModelStep, beam_search
 
-# Ids: 0 padding, 2 begins and 3 ends a sequence, a digit d is 4 + d.
+# Ids: 0 is padding, 2 begins and 3 ends a sequence, digit d is 4 + d.
 START, END, FIRST, VOCABULARY = 2, 3, 4, 14
 LENGTH, WIDTH = 8, 64
 
 
 def make_data(count: int, seed: int):
-    """Sources, what the decoder reads and what it is to write."""
+    """Return sources, decoder inputs and targets."""
     random = np.random.default_rng(seed)
     source = random.integers(FIRST, VOCABULARY, (count, LENGTH))
     target = np.pad(np.sort(source), ((0, 0), (1, 1)))
@@ -26,7 +26,7 @@ def make_data(count: int, seed: int):
 
 
 class Decoder(keras.Model):
-    """Logits (B, T, V) of ids (B, T) and the encoder's output (B, S, M)."""
+    """Transformer decoder from ids (B, T) and memory (B, S, M) to logits."""
 
     def __init__(self):
         super().__init__()
@@ -47,9 +47,9 @@ class Decoder(keras.Model):
 
 
 def main(count: int = 5_000, epochs: int = 3, tested: int = 500):
-    """Trains, and compares greedy search with a beam."""
+    """Train a model and compare greedy search with a beam."""
     keras.utils.set_random_seed(1)
-    encoder = layers.Embedding(VOCABULARY, WIDTH)  # Places do not matter.
+    encoder = layers.Embedding(VOCABULARY, WIDTH)  # Sorting needs no positions.
     decoder = Decoder()
     ids = [keras.Input((None,), dtype="int32") for _ in range(2)]
     model = keras.Model(ids, decoder(ids[1], encoder(ids[0])))
@@ -63,7 +63,7 @@ def main(count: int = 5_000, epochs: int = 3, tested: int = 500):
     source, _, expected = make_data(tested, seed=2)
     step = ModelStep(decoder, encoder(source), reads_prefix=True)
     limits = np.full(tested, LENGTH + 1), LENGTH + 1
-    for size in (1, 5):  # A beam of one is greedy.
+    for size in (1, 5):  # A beam of one is greedy search.
         found = beam_search(
             step, [], *limits, beam_size=size, length_penalty=1.0
         )

@@ -1,10 +1,10 @@
-"""Headlines of reports, with names and numbers that were never seen.
+"""Headlines for reports with names and numbers unseen in training.
 
     python copying_summariser.py
 
-Rare words are `<unk>` to a model. Each one in a headline is replaced by the
-source word with the most attention (section 4.2 of the paper), which frequent
-names and numbers have taught.
+The model reads and writes rare words as `<unk>`. Each `<unk>` in a headline is
+replaced by the source word with the most attention (section 4.2 of the paper).
+Attention learns to find these words from frequent names and numbers.
 """
 
 import itertools
@@ -31,7 +31,7 @@ HEADLINE = "{name} of {town} {present} {thing} for {price} euros"
 
 
 def made_up(draw: random.Random):
-    """Draws reports and headlines; all names of the first ones are new."""
+    """Yield reports and headlines, first the test pairs with new names."""
     letters = ("BDFGKLMNPRST", "aeiou", "bdfglmnprstvz", "aeiou", "lmnrst")
     names = ["".join(parts) for parts in itertools.product(*letters)]
     draw.shuffle(names)
@@ -50,7 +50,7 @@ def made_up(draw: random.Random):
 
 
 def main() -> None:
-    """Trains with attention and without, and prints a row for each search."""
+    """Train with and without attention and print a row per search."""
     pairs = [*made_up(random.Random(1))]
     sources, headlines = map(list, zip(*pairs[:TEST_REPORTS], strict=True))
     table = "| attention | replaced | right | chrF |\n|---|---|---|---|"

@@ -1,9 +1,10 @@
-"""Dates as people write them to ISO 8601: attention or none.
+"""Conversion of written dates to ISO 8601, with and without attention.
 
     python dates.py
 
-No day of the test is in the training text, in any form. The tokens are
-characters; of one date the program prints what each of them attends to most.
+The training text contains no day of the test, in any form. The tokens are
+characters. For one date the program prints which source character each output
+character attends to most.
 """
 
 import datetime
@@ -11,7 +12,7 @@ import random
 
 from luong_keras import Translator
 
-DAYS, TEST_DAYS, DATES_READ = 1_500, 300, 30_000  # in all epochs together
+DAYS, TEST_DAYS, DATES_READ = 1_500, 300, 30_000  # in all epochs
 FIRST = datetime.date(1930, 1, 1).toordinal()
 FORMS = (
     *("{day}{th} of {month} {year}", "{month} {day}{th}, {year}"),
@@ -22,7 +23,7 @@ FORMS = (
 
 
 def written(date: datetime.date, draw: random.Random) -> str:
-    """Writes a date in one of the forms."""
+    """Write a date in one of the forms."""
     ending = {1: "st", 2: "nd", 3: "rd"}.get(date.day % 10, "th")
     return draw.choice(FORMS).format(
         date=date,
@@ -35,7 +36,7 @@ def written(date: datetime.date, draw: random.Random) -> str:
 
 
 def main() -> None:
-    """Trains with attention and without, and prints a row for each."""
+    """Train with and without attention and print a row for each."""
     draw = random.Random(1)
     days = draw.sample(range(FIRST, FIRST + 36_525), DAYS + TEST_DAYS)
     dates = [datetime.date.fromordinal(day) for day in days]

@@ -1,4 +1,4 @@
-"""Scores a trained run on its test pairs and prints a JSON line, forkable.
+"""Score a trained run on its test pairs and print a JSON line.
 
     python examples/evaluate.py --run-dir runs/demo --beam-size 1
 

@@ -1,8 +1,8 @@
-"""Handwritten digits, read from the movements of the pen.
+"""Recognition of handwritten digits from the movements of the pen.
 
-The digits are joined and stand in order, about twelve movements each, so local
-attention may count: with every twelfth state as memory, digit t is near t.
-Global attention learns faster and is lost on lines twice as long.
+The digits are joined, in order, with about twelve movements each. Monotonic
+attention can therefore count: with one state per twelve movements, digit t is
+near position t. Global attention learns faster but fails on longer lines.
 """
 
 import keras
@@ -13,11 +13,11 @@ from luong_keras import Encoder, InputFeedingLSTM, LocalAttention
 CORNERS = "0020240400 031410 042422022000 0424122200 1402222422 2404022220 "
 CORNERS += "240400202202 042410 220224040020 220204242000"  # x, y of 0 to 9
 SHAPES = [np.reshape(list(map(int, c)), (-1, 2)) for c in CORNERS.split()]
-START, END = 10, 10  # one is only read, the other only written
+START, END = 10, 10  # START is only read, END only written
 
 
 def draw(digit: int, random) -> np.ndarray:
-    """8 to 16 movements (x, y), the first from the digit before."""
+    """Return 8 to 16 movements (x, y); the first leaves the last digit."""
     corners = np.append([(-0.5, 0)], SHAPES[digit], axis=0)
     corners *= random.uniform(0.6, 1.4, 2)
     corners += random.normal(0, 0.15, corners.shape)
@@ -27,7 +27,7 @@ def draw(digit: int, random) -> np.ndarray:
 
 
 def make_data(count: int, seed: int, fewest: int = 6, most: int = 10):
-    """Lines of random digits, END after them."""
+    """Return lines of random digits, each followed by END."""
     random = np.random.default_rng(seed)
     pen = np.zeros((count, 16 * most, 2))
     digits = np.full((count, most + 1), END)
@@ -40,7 +40,7 @@ def make_data(count: int, seed: int, fewest: int = 6, most: int = 10):
 
 
 def make_model(attention, every: int) -> keras.Model:
-    """Convolution in steps of 4, encoder, decoder with or without attention."""
+    """Build a convolution with stride 4, an encoder and a decoder."""
     pen, mask = keras.Input((None, 2)), keras.Input((None,), dtype="bool")
     steps = keras.layers.Conv1D(48, 8, 4, "same", activation="relu")(pen)
     memory, *states = Encoder(48, bidirectional=True)(steps, mask=mask[:, ::4])
@@ -55,9 +55,9 @@ def make_model(attention, every: int) -> keras.Model:
 
 
 def share_wrong(model, inputs, digits) -> float:
-    """Digits wrong at their places: no less than the character error rate."""
+    """Return the share of digits that are wrong at their position."""
     pen, mask, read = inputs
-    for step in range(read.shape[1]):  # reads what it has written
+    for step in range(read.shape[1]):  # Reads its previous output.
         written = model.predict([pen, mask, read], 100, 0).argmax(axis=-1)
         read[:, step + 1 : step + 2] = written[:, step : step + 1]
     return (written != digits)[digits != END].mean()

@@ -1,10 +1,10 @@
-"""Inflected forms of nouns that were never seen: attention or none.
+"""Inflection of unseen nouns, with and without attention.
 
     python inflection.py
     python inflection.py tur.tsv
 
-Without a file, nouns are made up, with the vowel harmony of Turkish. A file has
-the columns of UniMorph, such as `ev<tab>evlerde<tab>N;LOC;PL`.
+Without a file, the program makes up nouns with the vowel harmony of Turkish. A
+file has the columns of UniMorph, such as `ev<tab>evlerde<tab>N;LOC;PL`.
 """
 
 import random
@@ -15,7 +15,7 @@ from pathlib import Path
 from luong_keras import Translator
 
 LEMMAS, FORMS, FORMS_READ = 700, 3, 30_000
-# I and A are in harmony, D is d or t, ( stands before what keeps sounds apart.
+# I and A follow vowel harmony, D is d or t, ( precedes a linking sound.
 SUFFIXES = (
     {"SG": "", "PL": "lAr"},
     {"PSS0": "", "PSS1S": "(Im", "PSS2S": "(In", "PSS1P": "(ImIz"},
@@ -25,7 +25,7 @@ VOWELS, HIGH, LOW = "aıeiouöü", "ııiiuuüü", "aaeeaaee"
 
 
 def inflected(word: str, suffixes: str) -> str:
-    """Returns a Turkish noun with suffixes."""
+    """Return a Turkish noun with its suffixes."""
     for bracket, letter in re.findall(r"(\(?)(\w)", suffixes):
         if bracket and (letter == "I") == (word[-1] in VOWELS):
             continue
@@ -36,7 +36,7 @@ def inflected(word: str, suffixes: str) -> str:
 
 
 def made_up(draw: random.Random):
-    """Draws nouns and some forms of each, as the lines of a file."""
+    """Yield nouns and some forms of each noun, as lines of a file."""
     for _ in range(LEMMAS):
         consonants = draw.choices("bcçdfghklmnprsştvyz", k=draw.randint(1, 3))
         lemma = "".join(c + draw.choice(VOWELS) for c in consonants)
@@ -48,7 +48,7 @@ def made_up(draw: random.Random):
 
 
 def main(path: str = "") -> None:
-    """Trains with attention and without, and prints a row for each."""
+    """Train with and without attention and print a row for each."""
     draw = random.Random(1)
     text = Path(path).read_text("utf-8").splitlines() if path else made_up(draw)
     rows = [line.split("\t") for line in text if line]

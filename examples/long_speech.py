@@ -1,9 +1,9 @@
 """Local attention on long input: sounds in recordings of 2,000 frames.
 
-Every frame is to be labelled with the sound that is spoken, and one frame is
-mostly noise: its neighbours tell. Global attention compares 2,000 frames with
-2,000, monotonic local attention with 2 D + 1 neighbours, in less time and
-memory. Each form has a process of its own, for a peak of its own.
+The task: label every frame with its sound. A single frame is mostly noise, so
+the model needs its neighbours. Global attention compares each frame with all
+2,000, monotonic local attention only with 2 D + 1 neighbours, in less time and
+memory. Each form runs in a separate process, which measures its peak memory.
 """
 
 import resource
@@ -25,7 +25,7 @@ ATTENTIONS = {
 
 
 def make_data(count: int, seed: int):
-    """Recordings of 1,200 to 2,000 frames; a sound lasts 20 to 60."""
+    """Return recordings of 1,200 to 2,000 frames; a sound lasts 20 to 60."""
     random = np.random.default_rng(seed)
     typical = np.random.default_rng(0).normal(size=(SOUNDS, FEATURES))
     sounds = np.zeros((count, FRAMES), "int32")
@@ -40,7 +40,7 @@ def make_data(count: int, seed: int):
 
 
 def make_model(attention) -> keras.Model:
-    """A convolution, attention to the other frames, scores of the sounds."""
+    """Build a convolution, attention over all frames and sound logits."""
     frames = keras.Input((None, FEATURES))
     mask = keras.Input((None,), dtype="bool")
     hidden = keras.layers.Conv1D(32, 5, 1, "same", activation="relu")(frames)
@@ -53,14 +53,14 @@ def make_model(attention) -> keras.Model:
 
 
 def measure(name: str) -> None:
-    """Trains one form and prints time, memory and accuracy."""
+    """Train one form of attention and print time, memory and accuracy."""
     keras.utils.set_random_seed(1)
     model = make_model(ATTENTIONS[name])
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     adam = keras.optimizers.Adam(3e-3)
     model.compile(adam, loss, weighted_metrics=["accuracy"])
     inputs, sounds, weights = make_data(160, seed=1)
-    model.fit(inputs, sounds, 4, 1, 0, sample_weight=weights)  # and compiles
+    model.fit(inputs, sounds, 4, 1, 0, sample_weight=weights)  # also compiles
     start = time.perf_counter()
     model.fit(inputs, sounds, 4, 2, 0, sample_weight=weights)
     step = (time.perf_counter() - start) / 80

@@ -1,10 +1,10 @@
-"""Spelling to phonemes, for words that were never seen: attention or none.
+"""Pronunciation of unseen words, with and without attention.
 
     python pronunciation.py
     python pronunciation.py cmudict.tsv
 
-Without a file, words are made up and pronounced by rules of Italian. A file has
-lines of a word, a tab and its phonemes, such as `HELLO<tab>HH AH0 L OW1`.
+Without a file, the program makes up words and pronounces them by the rules of
+Italian. Each line of a file is `word<tab>phonemes`: `HELLO<tab>HH AH0 L OW1`.
 Letters and phonemes are the "words" of the model.
 """
 
@@ -16,9 +16,9 @@ from pathlib import Path
 
 from luong_keras import Translator
 
-WORDS = 1_800  # a sixth of them for the test
-WORDS_READ = 24_000  # in all epochs together
-RULES = {  # one after the other
+WORDS = 1_800  # a sixth is the test set
+WORDS_READ = 24_000  # in all epochs
+RULES = {  # applied in this order
     **{"c(?=c[ei])": "ʧ", "g(?=g[ei])": "ʤ", "sci(?=[aou])|sc(?=[ei])": "ʃ"},
     **{"gli(?=[aou])|gl(?=i)": "ʎ", "gn": "ɲ", "ci(?=[aou])|c(?=[ei])": "ʧ"},
     **{"gi(?=[aou])|g(?=[ei])": "ʤ", "ch?": "k", "gh?": "ɡ", "qu": "kw"},
@@ -28,7 +28,7 @@ ONSETS = "b c cc cch ch ci d f g ggi gh gi gl gn l ll m n p qu r s sc ss t v zz"
 
 
 def made_up(draw: random.Random):
-    """Draws words of two to five syllables, as the lines of a file."""
+    """Yield words of two to five syllables, as lines of a file."""
     for _ in range(WORDS):
         onsets = draw.choices(ONSETS.split(), k=draw.randint(2, 5))
         word = sounds = "".join(o + draw.choice("aeiou") for o in onsets)
@@ -39,7 +39,7 @@ def made_up(draw: random.Random):
 
 @functools.cache
 def distance(one: tuple, other: tuple) -> int:
-    """Returns the least number of insertions, deletions and replacements."""
+    """Return the edit distance of two sequences."""
     if not one or not other:
         return len(one) + len(other)
     first, second = one[1:], other[1:]
@@ -48,10 +48,10 @@ def distance(one: tuple, other: tuple) -> int:
 
 
 def main(path: str = "") -> None:
-    """Trains with attention and without, and prints a row for each."""
+    """Train with and without attention and print a row for each."""
     draw = random.Random(1)
     text = Path(path).read_text("utf-8").splitlines() if path else made_up(draw)
-    words = dict(line.split("\t", 1) for line in text)  # each of them once
+    words = dict(line.split("\t", 1) for line in text)  # without duplicates
     pairs = [(" ".join(word), words[word]) for word in words]
     draw.shuffle(pairs)
     test, train = pairs[: len(pairs) // 6], pairs[len(pairs) // 6 :]

@@ -1,7 +1,7 @@
 """Local attention in your own model, in one minute on a CPU.
 
-The task: a sequence of digits is to be written backwards. Predictive local
-attention has to find out where to look at each step.
+The task: write a sequence of digits backwards. Predictive local attention has
+to learn where to look at each step.
 """
 
 import keras
@@ -13,7 +13,7 @@ LENGTH, DIGITS, START = 12, 10, 10
 
 
 def make_data(count: int, seed: int, length: int = LENGTH):
-    """Random digits; the target is the same sequence reversed."""
+    """Return random digits and the reversed digits as targets."""
     digits = np.random.default_rng(seed).integers(0, DIGITS, (count, length))
     backwards = digits[:, ::-1]
     shifted = np.concatenate(
@@ -23,7 +23,7 @@ def make_data(count: int, seed: int, length: int = LENGTH):
 
 
 def make_model() -> keras.Model:
-    """Encoder, decoder with local attention and input feeding, softmax."""
+    """Build an encoder and a decoder with local attention and input feeding."""
     source = keras.Input((None,), dtype="int32", name="source")
     target_in = keras.Input((None,), dtype="int32", name="target_in")
     memory, h, c = Encoder(64, bidirectional=True)(

@@ -1,7 +1,7 @@
-"""Forecasting with the layers: the next day from the last two or three.
+"""Forecast of the next day from the last two or three days.
 
-Every series has a daily course of its own. The best forecast reads the same
-hour of each day before: attention finds it, while a state of 32 numbers cannot
+Each series repeats a different daily pattern. The best forecast reads the same
+hour of the previous days: attention finds it, but a state of 32 numbers cannot
 hold all hours. Encoder and decoder take float features (B, S, F) with a mask.
 """
 
@@ -15,7 +15,7 @@ DAY, PAST, UNITS, NOISE = 24, 72, 32, 0.3
 
 
 def make_data(count: int, seed: int):
-    """Noisy repetitions of a random day; the past has 48 to 72 hours."""
+    """Return noisy repetitions of random days, with 48 to 72 past hours."""
     random = np.random.default_rng(seed)
     hours = random.integers(0, DAY, (count, 1)) + np.arange(PAST + DAY)
     values = random.normal(size=(count, DAY))
@@ -25,20 +25,20 @@ def make_data(count: int, seed: int):
     features = np.stack([np.sin(angle), np.cos(angle), values], axis=-1)
     past = np.zeros((count, PAST, 3))
     lengths = random.integers(2 * DAY, PAST + 1, count)
-    for row, length in enumerate(lengths):  # right-padded: the last `length`
+    for row, length in enumerate(lengths):  # The last `length`, right-padded.
         past[row, :length] = features[row, PAST - length : PAST]
     mask = np.arange(PAST) < lengths[:, None]
     return (past, mask, features[:, PAST:, :2]), values[:, PAST:, None]
 
 
 def plain(clock, memory, mask, states):
-    """An LSTM that has the encoder's last states and nothing else."""
+    """Build an LSTM that has only the encoder's last states."""
     lstm = keras.layers.LSTM(UNITS, return_sequences=True)
     return lstm(clock, initial_state=states), None
 
 
 def keras_attention(clock, memory, mask, states):
-    """The attention of Keras on top of that LSTM, without input feeding."""
+    """Add the attention of Keras to that LSTM, without input feeding."""
     hidden, _ = plain(clock, memory, mask, states)
     context = keras.layers.Attention()([hidden, memory], mask=[None, mask])
     both = keras.layers.Concatenate()([context, hidden])
@@ -46,7 +46,7 @@ def keras_attention(clock, memory, mask, states):
 
 
 def input_feeding(clock, memory, mask, states):
-    """General attention with input feeding, and what it attends to."""
+    """Build general attention with input feeding; return the alignments too."""
     decoder = InputFeedingLSTM(UNITS, attention="general")
     call = {"memory": memory, "memory_mask": mask, "initial_state": states}
     return decoder(clock, return_attention_scores=True, **call)

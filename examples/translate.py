@@ -1,4 +1,4 @@
-"""Translates standard input, or files, with a trained run, forkable.
+"""Translate standard input or files with a trained run.
 
     echo "The old teacher opens the door." | \
         python examples/translate.py --run-dir runs/demo

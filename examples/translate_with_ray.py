@@ -1,13 +1,13 @@
-"""Translates a text of any length by Ray Data (`pip install "ray[data]"`).
+"""Translate a text of any length with Ray Data (`pip install "ray[data]"`).
 
     python examples/translate_with_ray.py --run-dir runs/demo --workers 2 \
         text.txt translated.txt
 
-Every worker is a process with a translator of its own. Ray gives it the next
-lines when it is ready, and starts it again where it dies. The output has a line
-for each input line, in order. `text` may be a folder of files.
+Each worker is a process with its translator. Ray gives it the next lines when
+it is ready, and restarts it if it dies. The output has one line for each input
+line, in order. `text` may be a folder of files.
 
-With `--score` lines are source, tab, target, and the output has the
+With `--score`, a line is source, tab, target, and the output is the
 log-probability of each target. docs/scaling.md has the commands for a cluster.
 """
 
@@ -19,7 +19,7 @@ import ray.data
 
 
 class Worker:
-    """A translator of batches of lines."""
+    """Translator or scorer of batches of lines."""
 
     def __init__(self, run_dirs, cores, score):
         os.environ["TF_NUM_INTRAOP_THREADS"] = str(cores)
@@ -42,7 +42,7 @@ class Worker:
 
 
 def main():
-    """Reads, translates and writes, all at the same time."""
+    """Read, translate and write, all at the same time."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("text", type=Path)
     parser.add_argument("output", type=Path)
@@ -52,7 +52,7 @@ def main():
     parser.add_argument("--lines", type=int, default=1024, help="of a batch")
     parser.add_argument("--score", action="store_true")
     options = parser.parse_args()
-    if "RAY_ADDRESS" not in os.environ:  # One machine; one core more reads.
+    if "RAY_ADDRESS" not in os.environ:  # One machine: an extra core reads.
         ray.init(num_cpus=options.workers * options.cores + 1)
     context = ray.data.DataContext.get_current()
     context.execution_options.preserve_order = True

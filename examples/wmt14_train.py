@@ -1,16 +1,16 @@
-"""Trains, evaluates and exports a translator: `luong-keras train`, forkable.
+"""Train, evaluate and export a translator, like `luong-keras train`.
 
-Without arguments it trains the `demo` preset on the built-in English-German
-corpus: a few minutes on two cores. `--preset paper` is the system of Luong,
-Pham and Manning (2015) on WMT14, for a GPU; `--preset small` suits tens of
-thousands of pairs of your own:
+Without arguments the script trains the `demo` preset on the built-in
+English-German corpus, which takes a few minutes on two cores. `--preset paper`
+is the system of Luong, Pham and Manning (2015) on WMT14, for a GPU;
+`--preset small` suits a text of tens of thousands of pairs:
 
     python examples/wmt14_train.py --preset small \
         --set data.train=corpus/train --set data.dev=corpus/dev \
         --set data.test=corpus/test --run-dir runs/mine
 
-The same command again resumes a run that was interrupted. The steps are in
-`luong_keras/recipe/`: what `run_recipe` calls, a script of yours can call.
+The same command resumes an interrupted run. The steps are in
+`luong_keras/recipe/`: a script can call the functions that `run_recipe` calls.
 """
 
 import os
@@ -21,10 +21,10 @@ from luong_keras.cli.train import parse, run
 
 
 def main() -> int:
-    """Runs what the command line asks for; returns the exit status."""
+    """Run the command line and return the exit status."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     call = parse(sys.argv[1:])
-    # Here, the settings are Python: call._replace(config=...).
+    # To change settings in Python: call._replace(config=...).
     return run(call)
 
 

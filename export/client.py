@@ -1,9 +1,9 @@
-"""Translates through a server that serves an export.
+"""Translate with a server that serves an export.
 
     python export/client.py "The old teacher opens the door."
     python export/client.py --url grpc://localhost:8500 < sentences.txt
 
-It is `luong-keras ask`; its `--help` lists all options.
+This script is `luong-keras ask`; `--help` lists all options.
 """
 
 import sys

@@ -1,10 +1,10 @@
-"""Exports a trained run as a SavedModel for TensorFlow Serving, forkable.
+"""Export a trained run as a SavedModel for TensorFlow Serving.
 
     python export/export_saved_model.py --run-dir runs/demo \
         --output models/translator/1
 
 Several runs with the same vocabularies become an ensemble. The export is
-checked as a server would run it; what fails a check is not left. In Python:
+checked as a server would run it; an export that fails is removed. In Python:
 `Translator.from_run(...).export("models/translator/1")`.
 """
 
@@ -15,7 +15,7 @@ from luong_keras.cli.export import parse, run
 
 
 def main() -> int:
-    """Runs what the command line asks for."""
+    """Run the command line."""
     try:
         return run(parse(sys.argv[1:]))
     except (OSError, ValueError) as error:
@@ -23,6 +23,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    # A test runs this file; a status of zero is no end of its process.
+    # A test runs this file in its process: exit only with an error.
     if status := main():
         sys.exit(status)

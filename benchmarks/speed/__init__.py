@@ -1,5 +1,5 @@
-"""Peer programs for the speed benchmarks, and what times them by turns.
+"""Peer programs for the speed benchmarks, and the driver that times them.
 
-`worker.py` runs in every measured process and needs only NumPy; a file
-`*_model.py` has one program and runs in that program's own environment.
+`worker.py` runs in every measured process and needs only NumPy. Each file
+`*_model.py` has one program and runs in the environment of that program.
 """

@@ -1,4 +1,4 @@
-"""The peer in TensorFlow Addons: `AttentionWrapper` and its decoders."""
+"""Peer in TensorFlow Addons: `AttentionWrapper` and its decoders."""
 
 import tensorflow as tf
 import tensorflow_addons as tfa
@@ -47,7 +47,7 @@ class Translator(tf.Module):
         return tf.Variable(start)
 
     def start(self, source, copies=1):
-        """Gives the mechanism its memory; returns the first states."""
+        """Set the memory of the mechanism; return the first states."""
         memory = tf.nn.embedding_lookup(self.source_embedding, source)
         mask = tf.not_equal(source, PAD_ID)
         states = []
@@ -66,7 +66,7 @@ class Translator(tf.Module):
         return start.clone(cell_state=tuple(states))
 
     def loss(self, source, target_in, target_out):
-        """The mean loss of the target words."""
+        """Return the mean loss of the target words."""
         start = self.start(source)
         real = tf.not_equal(target_out, PAD_ID)
         outputs, _, _ = self.trainer(
@@ -83,7 +83,7 @@ class Translator(tf.Module):
 
 
 def training(configuration, batches):
-    """Training steps with SGD and a clipped gradient."""
+    """Return training steps with SGD and a clipped gradient."""
     tf.random.set_seed(0)
     model = Translator(CONFIGURATIONS[configuration])
     optimizer = keras.optimizers.SGD(0.1, global_clipnorm=5.0)
@@ -102,8 +102,8 @@ def training(configuration, batches):
         [tf.constant(array) for array in batch.values()]
         for batch in read_batches(batches)
     ]
-    # Builds it, as the other programs do before their first step; with the
-    # longest sentence, since the decoder stops when all have ended.
+    # Build the model, like all programs before their first step, on the longest
+    # sentence, because the decoder stops when all sentences have ended.
     words = tf.reduce_sum(tf.cast(data[0][-1] != PAD_ID, tf.int32), 1)
     longest = int(tf.argmax(words))
     with tf.GradientTape() as tape:
@@ -119,7 +119,7 @@ def training(configuration, batches):
 
 
 def decoding(configuration, batch_size, beam_size, length):
-    """Translations of `length` words of sentences of `length` words."""
+    """Return a search of `length` words for sentences of `length` words."""
     tf.random.set_seed(0)
     size = CONFIGURATIONS[configuration]
     model = Translator(size)

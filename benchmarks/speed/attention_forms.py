@@ -1,4 +1,4 @@
-"""The decoders that two benchmarks compare: one a form of attention."""
+"""Decoders for two benchmarks: one for each form of attention."""
 
 import keras
 
@@ -17,9 +17,9 @@ FORMS = (
 
 
 def make_decoder(form, units, max_length, half_width):
-    """The decoder of one form; "no feeding" is general without feeding.
+    """Make a decoder; "no feeding" is general attention without feeding.
 
-    `max_length` is that of location, `half_width` that of local attention.
+    `max_length` is for location, `half_width` for local attention.
     """
     if form == "bahdanau":
         return BahdanauLSTM(units)
@@ -36,7 +36,7 @@ def make_decoder(form, units, max_length, half_width):
 
 
 def count_parameters(form, units, max_length):
-    """Numbers that the attention of a form learns, W_c not among them."""
+    """Count the parameters of the attention of a form, without W_c."""
     attention = make_decoder(form, units, max_length, 1).cell.attention
     if attention is None:
         return 0
@@ -45,7 +45,7 @@ def count_parameters(form, units, max_length):
 
 
 def training(form, source_length, target_length, sizes):
-    """A decoder forward and backward on a memory (B, S, U)."""
+    """Return passes forward and backward of a decoder on (B, S, U) memory."""
     import tensorflow as tf
 
     keras.utils.set_random_seed(0)

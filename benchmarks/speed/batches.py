@@ -1,4 +1,4 @@
-"""The batches that every program of a run reads from one file."""
+"""Batches that every program of a run reads from one file."""
 
 import json
 import os
@@ -15,7 +15,7 @@ SUBWORDS = 8000
 
 
 def random_words(size, batch_size, length, seed=1):
-    """Ids (B, S) of a `Configuration`'s vocabulary, none of them special."""
+    """Return ids (B, S) of a `Configuration`'s words, none of them special."""
     generator = np.random.default_rng(seed)
     shape = batch_size, length
     words = generator.integers(EOS_ID + 1, size.vocabulary_size, shape)
@@ -23,7 +23,7 @@ def random_words(size, batch_size, length, seed=1):
 
 
 def static_batches(configuration, count):
-    """`count` batches of random words without padding."""
+    """Return `count` batches of random words without padding."""
     size = CONFIGURATIONS[configuration]
     lengths = size.source_length, size.target_length, size.target_length
     return [
@@ -38,7 +38,7 @@ def static_batches(configuration, count):
 
 
 def multi30k_pairs():
-    """Multi30k's training pairs, English to German, as raw text."""
+    """Return Multi30k's training pairs, English to German, as raw text."""
     from luong_keras.data.parallel_text import read_pairs
 
     folder = Path(os.environ["LUONG_KERAS_DATA"], "multi30k")
@@ -47,9 +47,9 @@ def multi30k_pairs():
 
 
 def training_batches(pairs, batch_size, folder):
-    """The library's batches of joint subwords, and their tokenizer.
+    """Return the library's batches of joint subwords, and their tokenizer.
 
-    The vocabulary is trained on the pairs; the corpus is kept in `folder`.
+    The vocabulary is trained on the pairs. `folder` keeps the corpus.
     """
     from luong_keras.data import TrainingBatches
     from luong_keras.data.corpus_writer import write_corpus
@@ -70,7 +70,7 @@ def training_batches(pairs, batch_size, folder):
 
 
 def multi30k_batches(configuration, count):
-    """The first `count` batches of an epoch, as training gets them."""
+    """Return the first `count` training batches of an epoch."""
     size = CONFIGURATIONS[configuration].batch_size
     with tempfile.TemporaryDirectory() as folder:
         batches, _ = training_batches(multi30k_pairs(), size, folder)
@@ -84,7 +84,7 @@ MAKERS = {"static": static_batches, "multi30k": multi30k_batches}
 
 
 def write_batches(path, batches):
-    """Writes batches for `read_batches`."""
+    """Write batches for `read_batches`."""
     arrays = {
         f"{name}_{number}": batch[name]
         for number, batch in enumerate(batches)
@@ -94,7 +94,7 @@ def write_batches(path, batches):
 
 
 def read_batches(path):
-    """The batches of a file, dicts of int32 (B, S) or (B, T)."""
+    """Read the batches of a file, dicts of int32 (B, S) or (B, T)."""
     with np.load(path) as arrays:
         count = len(arrays.files) // len(NAMES)
         return [
@@ -104,19 +104,20 @@ def read_batches(path):
 
 
 def count_words(batches):
-    """Target words, padding not counted."""
+    """Count the target words, without padding."""
     return sum(int((b["target_out"] != PAD_ID).sum()) for b in batches)
 
 
 def batch_shape(batch):
-    """(B, S, T)."""
+    """Return (B, S, T)."""
     return (*batch["source"].shape, batch["target_in"].shape[1])
 
 
 def equal_length_sentences(count, maximum=40):
-    """Test sentences of Multi30k as ids that are as long as their references.
+    """Return Multi30k's test sentences that are as long as their references.
 
-    A search held to the length of such a source is held to the reference's.
+    The sentences are ids. A search limited to the length of such a source is
+    limited to the length of its reference.
     """
     from luong_keras.data.parallel_text import read_pairs
 
@@ -138,10 +139,10 @@ def equal_length_sentences(count, maximum=40):
 
 
 def write_sentences(path, sentences):
-    """Writes lists of ids for `read_sentences`."""
+    """Write lists of ids for `read_sentences`."""
     Path(path).write_text(json.dumps(sentences), encoding="utf-8")
 
 
 def read_sentences(path):
-    """The lists of ids of a file."""
+    """Read the lists of ids of a file."""
     return json.loads(Path(path).read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""The sizes that are measured, and their arithmetic."""
+"""Measured sizes of models, and their arithmetic."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ class Configuration:
     """An encoder and a decoder of `layers` LSTMs of `units` units each.
 
     The embeddings are as wide as the layers. `source_length` and
-    `target_length` are those of data without padding.
+    `target_length` are the lengths of data without padding.
     """
 
     layers: int
@@ -19,10 +19,10 @@ class Configuration:
     target_length: int
 
     def training_flops(self, shape):
-        """Operations of the matrix products of one training step.
+        """Return the operations of the matrix products of a training step.
 
-        Two for each multiply-add; a backward pass counts as two forward
-        passes.
+        A multiply-add is two operations. A backward pass counts as two
+        forward passes.
 
         Args:
             shape: (B, S, T), padding included.
@@ -31,8 +31,8 @@ class Configuration:
         units, layers = self.units, self.layers
         square = 2 * units * units
         encoder = layers * 8 * square
-        # 4 gates of [embedding; fed vector; h], then of [x; h] above it; the
-        # general score's product and the two of eq. 5.
+        # 4 gates of [embedding; fed vector; h], of [x; h] in higher layers;
+        # the product of the general score and the two products of eq. 5.
         decoder = (8 * layers + 4) * square + 3 * square
         attention = 4 * source * units
         output = 2 * units * self.vocabulary_size
@@ -40,20 +40,20 @@ class Configuration:
         return 3 * batch * forward
 
     def sequential_products(self, shape):
-        """Products that wait for one another in a forward pass.
+        """Count the products that wait for one another in a forward pass.
 
-        Layers above each other run like a wavefront: a layer's step needs
-        the one below and its own last. In the decoder all layers, the
-        attention and eq. 5 of one step come before the next step.
+        Encoder layers run like a wavefront: a layer's step needs the same
+        step of the layer below and its previous step. In the decoder all
+        layers, the attention and eq. 5 of a step precede the next step.
         """
         _, source, target = shape
         encoder = source + self.layers - 1
         return encoder + target * (self.layers + 3)
 
     def recurrent_weight_reads(self, shape):
-        """Weights that a forward pass reads, those of a step at every step.
+        """Count the weights that a forward pass reads at every step.
 
-        A projection of all steps at once is not counted.
+        Projections of all steps at once are not counted.
         """
         _, source, target = shape
         square = self.units * self.units

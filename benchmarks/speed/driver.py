@@ -1,4 +1,4 @@
-"""Times programs by turns, each in a process of its own, and reports."""
+"""Driver that times programs by turns, in separate processes."""
 
 import argparse
 import contextlib
@@ -14,27 +14,27 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-# TensorFlow reuses the memory of a training step for the next one, as the
-# recipe has it; version 2.15 does so by itself.
+# TensorFlow reuses the memory of a training step for the next one, as in the
+# recipe; version 2.15 does so by default.
 _POOL = "TF_CPU_ALLOCATOR_USE_BFC"
 MEMORY_POOL = {_POOL: os.environ.get(_POOL, "true")}
 
 
-# The environment of programs of Keras on torch, which needs both.
+# Environment of Keras programs on torch, which needs both packages.
 KERAS_ON_TORCH = "keras-on-torch"
 
 
 @dataclass(frozen=True)
 class Program:
-    """Program of one process.
+    """Program to run in one process.
 
     Attributes:
-        name: as in the tables.
+        name: name in the tables.
         make: `module:function` of this package, which returns a `Work`.
-        arguments: of that function.
-        python: name of its environment, as given by `--python`.
-        variables: of its environment.
-        cores: that it may use; None for what the command line says.
+        arguments: arguments of that function.
+        python: name of its Python environment, as given by `--python`.
+        variables: its environment variables.
+        cores: number of cores; None for the option of the command line.
     """
 
     name: str
@@ -46,11 +46,11 @@ class Program:
 
 
 class ProgramFailed(Exception):
-    """A process has ended before its answer."""
+    """Error of a process that ended before its answer."""
 
 
 class Worker:
-    """The process of one program."""
+    """Process of one program."""
 
     def __init__(self, program, options):
         self.program = program
@@ -78,7 +78,7 @@ class Worker:
             )
 
     def answer(self):
-        """The next line of the process."""
+        """Read the next answer of the process."""
         line = self.process.stdout.readline()
         if not line:
             lines = self.log.read_text(encoding="utf-8").strip().splitlines()
@@ -89,8 +89,8 @@ class Worker:
         return json.loads(line)
 
     def run(self, steps):
-        """Runs some steps and returns the answer, with times a step."""
-        # Where the process has ended, the missing answer says why.
+        """Run some steps and return the answer, with times per step."""
+        # If the process has ended, `answer` raises the reason.
         with contextlib.suppress(BrokenPipeError):
             print(steps, file=self.process.stdin, flush=True)
         measured = self.answer()
@@ -99,7 +99,7 @@ class Worker:
         return measured
 
     def close(self):
-        """Ends the process by ending its input."""
+        """End the process by ending its input."""
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
         self.process.stdout.close()
@@ -107,7 +107,7 @@ class Worker:
 
 
 def environment(program, cores):
-    """The variables of a process: where it imports from, how many threads."""
+    """Return the environment variables of a process: paths and threads."""
     path = [str(HERE.parent), str(ROOT), os.environ.get("PYTHONPATH", "")]
     variables = {
         **os.environ,
@@ -126,8 +126,8 @@ def environment(program, cores):
 
 
 def of_checkout(folder):
-    """The variables of a process that runs a folder's package and programs."""
-    # The folder of the call would be imported from as well.
+    """Return the variables to run the package and programs of a folder."""
+    # PYTHONSAFEPATH keeps the current folder out of the import path.
     path = Path(folder).resolve() / HERE.parent.name, Path(folder).resolve()
     return {
         "PYTHONPATH": os.pathsep.join(map(str, path)),
@@ -137,9 +137,9 @@ def of_checkout(folder):
 
 @dataclass
 class Measured:
-    """The results of one program: its first answer and one dict a round.
+    """Results of one program: its first answer and one dict per round.
 
-    The first run, which compiles, is kept apart as `first`.
+    `first` is the first run, which compiles.
     """
 
     program: Program
@@ -148,16 +148,16 @@ class Measured:
     rounds: list
 
     def values(self, name):
-        """One number a round."""
+        """Return one number per round."""
         return [measured[name] for measured in self.rounds]
 
     def median(self, name):
-        """The middle of the rounds."""
+        """Return the median of the rounds."""
         return statistics.median(self.values(name))
 
 
 def measure(programs, options):
-    """Runs all programs by turns; a program that fails is left out.
+    """Run all programs by turns; omit programs that fail.
 
     Returns:
         A dict of `Measured` by name, in the order of the programs.
@@ -183,7 +183,7 @@ def measure(programs, options):
         results[worker.program.name].rounds.append(found)
 
     try:
-        # One after the other, so that building disturbs no first run.
+        # One after the other, so no program builds during a first run.
         for program in programs:
             workers.append(Worker(program, options))
             attempt(workers[-1], begin)
@@ -197,7 +197,7 @@ def measure(programs, options):
 
 
 def a_thousand_words(results, steps):
-    """Makes the times of a step those of 1,000 of its `words`."""
+    """Convert the times of a step to times of 1,000 of its `words`."""
     for found in results.values():
         for measured in found.rounds:
             for clock in ("cpu", "wall"):
@@ -205,7 +205,7 @@ def a_thousand_words(results, steps):
 
 
 def reference_of(results, options):
-    """The name of the program that the others are compared with."""
+    """Return the name of the program to compare all others with."""
     if not results:
         sys.exit("No program ran.")
     wanted = options.reference
@@ -213,7 +213,7 @@ def reference_of(results, options):
 
 
 def ratios(results, name, reference, clock):
-    """Speed relative to the reference, round by round."""
+    """Return the speeds relative to the reference, round by round."""
     return [
         theirs / own
         for theirs, own in zip(
@@ -225,29 +225,29 @@ def ratios(results, name, reference, clock):
 
 
 def spread(numbers, form):
-    """The median, and the lowest and the highest number."""
+    """Format the median, and the lowest and the highest number."""
     middle = statistics.median(numbers)
     return f"{middle:{form}} ({min(numbers):{form}}-{max(numbers):{form}})"
 
 
 class Report:
-    """Collects tables, prints them, and writes text, CSV and plot."""
+    """Printed tables, which are also written as text, CSV and plot."""
 
     def __init__(self, options):
         self.options = options
         self.lines, self.rows = [], []
         self.described = set()
-        self.shown = {}  # what the plot shows: group -> program -> numbers
+        self.shown = {}  # data of the plot: group -> program -> numbers
         self.say(machine())
         self.say("command: " + " ".join(sys.argv))
 
     def say(self, text=""):
-        """Prints a line that also belongs to the written report."""
+        """Print a line and add it to the written report."""
         print(text, flush=True)
         self.lines.append(text)
 
     def table(self, head, rows):
-        """Prints rows of text under their heads, in columns."""
+        """Print rows of text under their heads, in columns."""
         rows = [list(map(str, row)) for row in [head, *rows]]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         for row in rows:
@@ -256,7 +256,7 @@ class Report:
         self.say()
 
     def environments(self, results):
-        """Prints versions, threads and sizes of programs not yet shown."""
+        """Print versions, threads and sizes of programs not yet shown."""
         fresh = [name for name in results if name not in self.described]
         self.described.update(fresh)
         for name in fresh:
@@ -272,13 +272,13 @@ class Report:
             self.say()
 
     def times(self, group, results, columns=None, unit="a step"):
-        """Prints the table of one group of programs and keeps its rows.
+        """Print the table of one group of programs and keep its rows.
 
         Args:
-            group: its name, the x axis of the plot.
-            results: as `measure` returns them.
+            group: name of the group on the x axis of the plot.
+            results: results of `measure`.
             columns: further columns, functions of a `Measured` by head.
-            unit: what the times are of.
+            unit: unit of work that the times are for.
         """
         columns = columns or {}
         clock = self.options.clock
@@ -302,14 +302,14 @@ class Report:
         self.table([*head, *columns], rows)
 
     def keep(self, group, name, found, **further):
-        """Keeps every round of a program for the CSV."""
+        """Keep every round of a program for the CSV."""
         for number, measured in enumerate(found.rounds):
             row = {"group": group, "program": name, "round": number}
             values = {key: column[number] for key, column in further.items()}
             self.rows.append({**row, **values, **measured})
 
     def write(self, title, unit="times as fast as the reference"):
-        """Writes the text, a CSV of every round, and a plot."""
+        """Write the text, a CSV of every round, and a plot."""
         path = self.options.output / self.options.table
         path.with_suffix(".txt").write_text(
             "\n".join(self.lines) + "\n", encoding="utf-8"
@@ -327,7 +327,7 @@ class Report:
 
         names = dict.fromkeys(n for group in self.shown.values() for n in group)
         width = 0.8 / max(len(names), 1)
-        labels = {name: name for name in names}  # once each
+        labels = {name: name for name in names}  # each label once
         figure = Figure(figsize=(2 + 2.2 * len(self.shown), 4))
         axes = figure.subplots()
         for index, name in enumerate(names):
@@ -354,7 +354,7 @@ class Report:
 
 
 def machine():
-    """Processor, cores and memory of this computer."""
+    """Describe the processor, cores and memory of this computer."""
     model, memory = platform.processor() or "unknown processor", ""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as lines:
@@ -374,21 +374,21 @@ def machine():
 
 
 def add_precision(parser):
-    """The option that says in which precisions the programs run."""
+    """Add the option for the precisions of the programs."""
     both = ("float32", "bfloat16")
     parser.add_argument("--precision", nargs="+", choices=both, default=both)
 
 
 def in_precisions(table, names, precisions, common, variables=None):
-    """One program for each name and precision that it has.
+    """Return one program per name and supported precision.
 
     Args:
         table: by name, the name of the environment, `module:function`, and
-            the arguments that this program alone has.
-        names: those to run.
-        precisions: of `add_precision`; TensorFlow Addons has only float32.
+            the arguments of only this program.
+        names: names of the programs to run.
+        precisions: values of `--precision`; Addons has only float32.
         common: arguments of all programs.
-        variables: of their environment.
+        variables: environment variables of all programs.
     """
     programs = []
     for precision in precisions:
@@ -414,9 +414,9 @@ def in_precisions(table, names, precisions, common, variables=None):
 
 
 def before(options, ours, common, variables=None):
-    """The program `ours` of the checkout `--before`, if there is one.
+    """Return the program `ours` of the checkout `--before`, if any.
 
-    The other arguments are those of `in_precisions`.
+    See `in_precisions` for the other arguments.
     """
     if options.before is None:
         return []
@@ -427,9 +427,9 @@ def before(options, ours, common, variables=None):
 
 
 def parser(description, rounds, steps, reference):
-    """A command line with what all tables have in common.
+    """Make an argument parser with the common options of all tables.
 
-    Where `steps` is None, it does not ask for them.
+    If `steps` is None, it has no option for the steps.
     """
     made = argparse.ArgumentParser(
         description=description,
@@ -464,12 +464,12 @@ def parser(description, rounds, steps, reference):
 
 
 def finish(options, table, clock="cpu"):
-    """Checks and completes parsed options.
+    """Check and complete parsed options.
 
     Args:
-        options: what `parser` has parsed.
+        options: options parsed by `parser`.
         table: name of the written files.
-        clock: `"cpu"` or `"wall"`, what the ratios are of.
+        clock: `"cpu"` or `"wall"`, the times that the ratios compare.
     """
     options.table, options.clock = table, clock
     wrong = [given for given in options.python if "=" not in given]
@@ -477,5 +477,5 @@ def finish(options, table, clock="cpu"):
         sys.exit(f"Expected: --python NAME=PATH. Received: {wrong[0]}")
     options.pythons = dict(g.split("=", 1) for g in options.python)
     options.output.mkdir(parents=True, exist_ok=True)
-    # Of this process, which tokenises text for the others.
+    # For this process, which tokenises text for the programs.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")

@@ -1,4 +1,4 @@
-"""Products of matrices that have nothing to do with each other."""
+"""Independent products of matrices."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,9 +11,9 @@ _SIZE = 1024
 
 
 def at_once(count):
-    """`count` products at the same time.
+    """Return `count` products at the same time.
 
-    Each is of one thread where `ONE_THREAD` is in the environment.
+    Each product uses one thread if `ONE_THREAD` is in the environment.
     """
     matrices = [
         np.full((_SIZE, _SIZE), 1 / _SIZE, "float32") for _ in range(count)
@@ -21,7 +21,7 @@ def at_once(count):
     threads = ThreadPoolExecutor(count)
 
     def product(matrix):
-        # NumPy holds no lock meanwhile.
+        # NumPy releases the lock meanwhile.
         return float((matrix @ matrix)[0, 0])
 
     def run(steps):

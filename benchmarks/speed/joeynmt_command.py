@@ -1,4 +1,4 @@
-"""Joey NMT's command, whose plateaus a newer torch refuses.
+"""Joey NMT's command, adapted to a newer torch.
 
 It has the arguments of `python -m joeynmt`.
 """
@@ -8,7 +8,7 @@ from joeynmt.__main__ import main
 
 
 class Plateau(builders.ReduceLROnPlateau):
-    """Without `verbose`, which torch 2.13 has no more."""
+    """Plateau schedule without `verbose`, which torch 2.13 removed."""
 
     def __init__(self, *arguments, verbose=False, **options):
         del verbose

@@ -1,17 +1,17 @@
-"""The peer Joey NMT's configuration of a model and of its training."""
+"""Configurations of models and training runs for the peer Joey NMT."""
 
 
 def run_config(size, model_dir, train, dev, side, training, model=None):
-    """Training with the settings of a `Configuration`.
+    """Return a training configuration with a `Configuration`'s settings.
 
     Args:
         size: the `Configuration`.
-        model_dir: where the model is written.
-        train: prefix of the training text's two files.
-        dev: that of the validation's.
+        model_dir: folder of the model.
+        train: prefix of the two files of the training text.
+        dev: prefix of the two files of the validation text.
         side: settings of both languages.
-        training: further settings of the training.
-        model: those of the model, `model_config`'s where None.
+        training: further settings of training.
+        model: settings of the model, by default `model_config(size)`.
     """
     return {
         "name": "benchmark",
@@ -29,7 +29,7 @@ def run_config(size, model_dir, train, dev, side, training, model=None):
             "learning_rate": 0.001,
             "learning_rate_min": 0.0,
             "scheduling": "exponential",
-            "decrease_factor": 1.0,  # the rate stays as it is
+            "decrease_factor": 1.0,  # a constant rate
             "clip_grad_norm": 1.0,
             "normalization": "tokens",
             "batch_size": size.batch_size,
@@ -42,9 +42,10 @@ def run_config(size, model_dir, train, dev, side, training, model=None):
 
 
 def model_config(size):
-    """LSTM layers, general attention and input feeding, of a `Configuration`.
+    """Return the settings of a model with a `Configuration`'s sizes.
 
-    The encoder is bidirectional with half of the units each way.
+    It has LSTM layers, general attention and input feeding. The encoder is
+    bidirectional with half of the units each way.
     """
     layers = {
         "type": "recurrent",
@@ -72,7 +73,7 @@ def model_config(size):
 
 
 def preset_model(model):
-    """The same layers in the sizes of a `ModelConfig`, with its dropout."""
+    """Return the same layers with a `ModelConfig`'s sizes and dropout."""
     layers = {
         "type": "recurrent",
         "rnn_type": "lstm",
@@ -100,16 +101,16 @@ def preset_model(model):
 
 
 def subword_side(model_file, folder):
-    """Settings of a language in subwords, whose list is written.
+    """Return the settings of a language in subwords; write their list.
 
     Args:
-        model_file: a SentencePiece model of ours.
-        folder: of `vocabulary.txt`.
+        model_file: SentencePiece model of ours.
+        folder: folder of `vocabulary.txt`.
     """
     import sentencepiece
 
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(model_file))
-    # Four special tokens come first, which Joey NMT has by itself.
+    # Without the first four special tokens, which Joey NMT adds.
     words = [pieces.id_to_piece(i) for i in range(4, len(pieces))]
     vocabulary = folder / "vocabulary.txt"
     vocabulary.write_text("\n".join(words) + "\n", encoding="utf-8")

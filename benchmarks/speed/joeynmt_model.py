@@ -1,4 +1,4 @@
-"""The peer Joey NMT: its own trainer, batches and model."""
+"""Peer Joey NMT, with its trainer, batches and model."""
 
 from types import SimpleNamespace
 
@@ -18,7 +18,7 @@ from speed.worker import Work
 
 
 def epoch(config_file):
-    """Training by the real package, from a configuration file."""
+    """Return training by the real package, from a configuration file."""
     words, parameters = [0], []
 
     def train(before_step):
@@ -46,7 +46,7 @@ def epoch(config_file):
 
 
 def translating(configuration, sentences_file, beam_size):
-    """One sentence a step, held to as many symbols as ours."""
+    """Translate one sentence per step, with as many symbols as ours."""
     torch.manual_seed(0)
     size = CONFIGURATIONS[configuration]
     model = build_model(model_config(size), *[vocabulary(size)] * 2).eval()
@@ -58,7 +58,7 @@ def translating(configuration, sentences_file, beam_size):
         for _ in range(steps):
             ids = sentences[place[0] % len(sentences)]
             place[0] += 1
-            # Its encoder needs the source to end by `</s>`, as ours does not.
+            # Unlike ours, its encoder needs a `</s>` at the end of the source.
             source = torch.tensor([[*ids, EOS_ID]])
             batch = Batch(
                 src=source,
@@ -90,7 +90,7 @@ def translating(configuration, sentences_file, beam_size):
 
 
 def vocabulary(size):
-    """Words of which every one is its id; the special ones are Joey NMT's."""
+    """Return a vocabulary of words `w<id>`, with Joey NMT's special tokens."""
     special = SimpleNamespace(
         unk_token="<unk>",
         unk_id=0,

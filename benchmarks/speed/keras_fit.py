@@ -1,4 +1,4 @@
-"""Common part of our program and the naive ones: `fit` and compilation."""
+"""Common part of our and the naive programs: `fit` and compilation."""
 
 import itertools
 
@@ -12,17 +12,17 @@ ON_TENSORFLOW = keras.backend.backend() == "tensorflow"
 
 
 def policy(precision):
-    """The Keras dtype policy of `"float32"` or `"bfloat16"`."""
+    """Return the Keras dtype policy of `"float32"` or `"bfloat16"`."""
     return precision if precision == "float32" else f"mixed_{precision}"
 
 
 def fitted(model, path, targets):
-    """A function that fits a compiled model on the batches of a file.
+    """Return a function that fits a model on the batches of a file.
 
     Args:
-        model: with inputs named as the batches' arrays.
+        model: compiled model with inputs named as the batches' arrays.
         path: the file.
-        targets: function of a batch: what `fit` takes as y.
+        targets: function from a batch to the y of `fit`.
     """
     batches = [(batch, targets(batch)) for batch in read_batches(path)]
     data = _dataset(batches) if ON_TENSORFLOW else _generator(batches)
@@ -37,12 +37,12 @@ def fitted(model, path, targets):
 
 
 def _generator(batches):
-    """The batches over and over, without TensorFlow."""
+    """Yield the batches over and over, without TensorFlow."""
     yield from itertools.cycle(batches)
 
 
 def _dataset(batches):
-    """The batches over and over, from memory, of whatever lengths."""
+    """Return a dataset that repeats the batches, of any lengths."""
     import tensorflow as tf
 
     signature = keras.tree.map_structure(
@@ -51,18 +51,18 @@ def _dataset(batches):
     dataset = tf.data.Dataset.from_generator(
         lambda: iter(batches), output_signature=signature
     )
-    # Else the end of a `fit` waits until the thread that tunes wakes up.
+    # Otherwise the end of `fit` waits until the tuning thread wakes up.
     fixed = tf.data.Options()
     fixed.autotune.enabled = False
     return dataset.cache().repeat().prefetch(2).with_options(fixed)
 
 
 def one_program(function, model, compiled=False):
-    """The function in one program of the backend.
+    """Compile a function to one program of the backend.
 
-    `model` is what it computes with, `compiled` is whether XLA compiles it on
-    TensorFlow. On JAX the variables are handed in at every call: captured, they
-    would become constants of the program.
+    `model` has the variables of the function. `compiled` tells whether XLA
+    compiles it on TensorFlow. On JAX each call passes the variables, because
+    captured variables would become constants of the program.
     """
     if not ON_JAX:
         import tensorflow as tf
@@ -81,5 +81,5 @@ def one_program(function, model, compiled=False):
 
 
 def ready(result):
-    """Waits for a result and returns it as an array."""
+    """Wait for a result and return it as an array."""
     return np.asarray(keras.ops.convert_to_numpy(result))

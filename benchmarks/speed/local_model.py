@@ -1,4 +1,4 @@
-"""Local attention of this library, by names that all its versions have."""
+"""Local attention of this library, with names common to all versions."""
 
 import keras
 
@@ -13,10 +13,10 @@ def local_attention(
     alignment="predictive",
     unknown_lengths=False,
 ):
-    """Local attention forward and backward.
+    """Return forward and backward passes of local attention.
 
     `method` is "loop", the decoder with input feeding, or "parallel", all
-    steps at once. With `unknown_lengths` the graph is one for all S and T.
+    steps at once. With `unknown_lengths` one graph serves all S and T.
     """
     import tensorflow as tf
 

@@ -1,4 +1,4 @@
-"""The peer Marian: its own trainer and its own translator."""
+"""Peer Marian, with its trainer and its translator."""
 
 import resource
 import subprocess
@@ -12,19 +12,19 @@ from speed import marian_options
 from speed.configurations import CONFIGURATIONS
 from speed.worker import Work
 
-FEW = 5  # updates of the training whose time is taken off
+FEW = 5  # updates of the training run whose time is subtracted
 
 
 def epoch(configuration, text, vocabulary, folder):
-    """Training by the real program, without its start and its end.
+    """Return training by the real program, without its start and its end.
 
-    A run of some steps is two training runs that begin alike, one of `FEW`
-    updates and one of as many and the steps; what counts is the difference.
+    A run of some steps is two equal training runs of different lengths: `FEW`
+    updates, and `FEW` updates plus the steps. The difference is the result.
     """
     size = CONFIGURATIONS[configuration]
 
     def trained(updates):
-        """Seconds of the CPU, seconds on the clock, target words."""
+        """Train; return CPU seconds, wall seconds and target words."""
         model = Path(folder, f"{updates}.npz")
         more = [
             *("--after-batches", updates, "--disp-freq", updates),
@@ -61,12 +61,12 @@ def _of_children():
 def translating(
     model, vocabulary, sentences_file, batch_size, beam_size, found_file, more
 ):
-    """All sentences of a file by a trained model, which are written once.
+    """Return translations of a file by a trained model; write them once.
 
-    Loaded before anything is timed; `more` are further options.
+    The model is loaded before the measurement. `more` are further options.
     """
     given = marian_options.decoding(model, vocabulary, beam_size, batch_size)
-    # Subwords can be counted; joining them is next to no work.
+    # Subwords, to count them; joining them takes almost no time.
     given += ["--quiet", "--quiet-translation", "--no-spm-decode", *more]
     translator = pymarian.Translator(" ".join(given))
     text = Path(sentences_file).read_text(encoding="utf-8")

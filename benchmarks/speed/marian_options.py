@@ -1,32 +1,32 @@
-"""The peer Marian's command lines, and what its log says."""
+"""Command lines of the peer Marian, and the reader of its log."""
 
 import re
 
-# Megabytes that it takes at once, where a card's memory is left to it.
+# Megabytes that Marian reserves at once.
 _WORKSPACE = ["--workspace", "2000"]
 
 
 def training(size, text, vocabulary, model, more):
-    """Training of a recurrent model, to a file that ends in `.npz`.
+    """Return the options to train a recurrent model into an `.npz` file.
 
     Args:
         size: a `Configuration`.
         text: the paths of both sides.
-        vocabulary: of SentencePiece, of both sides.
+        vocabulary: SentencePiece model of both sides.
         model: the file to write.
-        more: further options, how long it takes.
+        more: further options, such as the duration.
     """
     shape = {
         "--type": "s2s",
         "--dim-emb": size.units,
         "--dim-rnn": size.units,
-        # A layer in both directions, the others above both of its halves.
+        # One bidirectional layer, with unidirectional layers above it.
         "--enc-type": "bi-unidirectional",
         "--enc-depth": size.layers,
         "--enc-cell": "lstm",
         "--dec-depth": size.layers,
         "--dec-cell": "lstm",
-        # One cell before the attention and one after it: the least there is.
+        # One cell before the attention and one after it, the minimum.
         "--dec-cell-base-depth": 2,
     }
     trained = {
@@ -49,7 +49,7 @@ def training(size, text, vocabulary, model, more):
         *given,
         "--dim-vocabs",
         *[str(size.vocabulary_size)] * 2,
-        # One of the two alone makes this version stop.
+        # This version stops if only one of the two is given.
         "--precision",
         "float32",
         "float32",
@@ -63,7 +63,7 @@ def training(size, text, vocabulary, model, more):
 
 
 def decoding(model, vocabulary, beam_size, batch_size, threads=1):
-    """Translation by batches of sentences of like length."""
+    """Return the options to translate batches of similar lengths."""
     given = {
         "--models": model,
         "--beam-size": beam_size,
@@ -85,7 +85,7 @@ def decoding(model, vocabulary, beam_size, batch_size, threads=1):
 
 
 def labels(log):
-    """Target words, `</s>` among them, that the log of a training run counts.
+    """Return the target words, with `</s>`, in the log of a training run.
 
     Example:
         >>> labels("Cost 8.1 * 1,408 @ 640 after 11,408 : Time 1.96s : …")
@@ -98,7 +98,7 @@ def labels(log):
 
 
 def lexical_table(entries):
-    """The lines of a lexicon as Marian's `--shortlist` reads them.
+    """Yield the lines of a lexicon for Marian's `--shortlist`.
 
     Args:
         entries: (source, target, probability).

@@ -1,9 +1,9 @@
-"""The model as one writes it with Keras only.
+"""The model, written only with Keras.
 
-`training` has the paper's decoder as a cell in `keras.layers.RNN` that
-attends inside its step; `training_without_feeding` is `keras.layers.LSTM`
-followed by `keras.layers.Attention`, which is another model: attention does
-not reach the recurrence.
+With `input_feeding`, `training` has the paper's decoder as a cell in
+`keras.layers.RNN` that attends inside its step. Without it, `training` has
+`keras.layers.LSTM` followed by `keras.layers.Attention`, which is another
+model: attention does not reach the recurrence.
 """
 
 import keras
@@ -16,7 +16,7 @@ from speed.worker import Work
 
 
 class NaiveCell(layers.Layer):
-    """Input feeding, LSTM cells, attention and eq. 5, all inside the step."""
+    """Input feeding, LSTM cells, attention and eq. 5 inside one step."""
 
     def __init__(self, num_layers, units, **kwargs):
         super().__init__(**kwargs)
@@ -28,7 +28,7 @@ class NaiveCell(layers.Layer):
         self.combine = layers.Dense(units, activation="tanh", use_bias=False)
         self.state_size = [units] * (2 * num_layers + 1)
         self.output_size = units
-        # `keras.layers.RNN` hands its cell nothing but states.
+        # Set before a call, because `keras.layers.RNN` passes only states.
         self.memory = self.mask = None
 
     def build(self, inputs_shape):
@@ -51,7 +51,7 @@ class NaiveCell(layers.Layer):
 
 
 class NaiveModel(keras.Model):
-    """Encoder of `keras.layers.LSTM`, decoder of the naive cell or without."""
+    """`keras.layers.LSTM` as encoder, a decoder with or without the cell."""
 
     def __init__(self, size, input_feeding, **kwargs):
         super().__init__(**kwargs)
@@ -110,7 +110,7 @@ def _stack(size):
 
 
 def training(configuration, batches, precision="float32", input_feeding=True):
-    """Training steps by `fit` with the losses and optimizers of Keras."""
+    """Return training steps by `fit`, with Keras's loss and optimizer."""
     keras.utils.set_random_seed(0)
     keras.config.set_dtype_policy(policy(precision))
     model = NaiveModel(CONFIGURATIONS[configuration], input_feeding)
@@ -121,7 +121,7 @@ def training(configuration, batches, precision="float32", input_feeding=True):
         ),
         jit_compile=ON_JAX,
     )
-    # Builds it, as the other programs do before their first step.
+    # Build the model, like all programs before their first step.
     batch = read_batches(batches)[0]
     model({name: array[:1] for name, array in batch.items()})
     run = fitted(model, batches, lambda batch: batch["target_out"])

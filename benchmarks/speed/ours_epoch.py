@@ -1,4 +1,4 @@
-"""This library trained on text, as a run does it."""
+"""Training of this library on text, like a run."""
 
 import keras
 
@@ -13,8 +13,8 @@ from speed.worker import Work
 
 
 def epoch(configuration, folder, precision):
-    """`fit` on the batches of Multi30k's text, epoch after epoch."""
-    # First, since it sets the seed, which empties TensorFlow's tokenizers.
+    """Return `fit` on the batches of Multi30k, epoch after epoch."""
+    # First, because it sets the seed, which empties TensorFlow's tokenizers.
     model = translation_model(
         configuration, precision, "global", bidirectional=True
     ).training_model
@@ -53,7 +53,7 @@ def epoch(configuration, folder, precision):
     def run(steps):
         before = seen[0]
         paced.run(steps)
-        # The metric begins again with every epoch.
+        # The metric restarts with every epoch.
         return {"words": seen[0] - (before if seen[0] > before else 0)}
 
     return Work(run, model.count_params())

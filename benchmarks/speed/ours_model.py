@@ -39,10 +39,11 @@ def translation_model(
     sampled=None,
     **settings,
 ):
-    """The model of a configuration, without dropout.
+    """Make the model of a configuration, without dropout.
 
-    `attention` is its kind, or all settings of it; `settings` are more of
-    those of the model, `sampled` the words that its losses are made of.
+    `attention` is the kind of attention or a dict of its settings. `settings`
+    are further settings of the model. `sampled` is the number of words that
+    estimate the losses.
     """
     if isinstance(attention, str):
         attention = {"kind": attention}
@@ -79,10 +80,10 @@ def training(
     compiled=ON_JAX,
     parallel_microbatches=1,
 ):
-    """Training steps by `fit`, as a run compiles it.
+    """Return training steps by `fit`, compiled like a run.
 
-    With `automatic` the backend differentiates all of it, which is no option
-    of the library.
+    With `automatic` the backend differentiates the whole model, which the
+    library has no option for.
     """
     if automatic:
         for module in (loops, attention_rnn, encoder):
@@ -93,7 +94,7 @@ def training(
     if compiled and ON_TENSORFLOW:
         for layer in model._flatten_layers():
             if hasattr(layer, "use_cudnn"):
-                # Else Keras compiles nothing where it finds a GPU.
+                # Otherwise Keras does not compile the model on a GPU.
                 layer.use_cudnn, layer.supports_jit = False, True
     model.compile(
         make_optimizer("sgd", learning_rate=0.1, clip_norm=5.0),
@@ -109,7 +110,7 @@ def training(
 
 
 def decoder(configuration, batches, precision, settings, deferred):
-    """The decoder alone, forward and backward, on TensorFlow."""
+    """Return passes forward and backward of the decoder, on TensorFlow."""
     import tensorflow as tf
 
     model = _model_of(configuration, precision, "global", settings, deferred)
@@ -153,10 +154,10 @@ def decoding(
     shortlist=None,
     compiled=ON_JAX,
 ):
-    """Translations of `length` words of sentences of `length` words.
+    """Return a search of `length` words for sentences of `length` words.
 
-    With `shortlist`, that many words of the vocabulary, drawn at random;
-    `compiled` is whether XLA compiles the search, as it does on JAX.
+    `shortlist` limits the search to that many random words of the vocabulary.
+    `compiled` tells whether XLA compiles the search, as it does on JAX.
     """
     model = translation_model(configuration, precision, attention)
     if folded:
@@ -175,7 +176,7 @@ def decoding(
         memory, mask, states = model.encode(source)
         step = model.decoding_step(memory, mask, *words)
         lengths = ops.full((batch_size,), length, dtype="int32")
-        # Nothing may end before its length.
+        # No sentence may end before its length.
         limits = {
             "max_lengths": lengths,
             "max_steps": length,
@@ -202,11 +203,11 @@ def decoding(
 def translating(
     run, sentences_file, batch_size, beam_size, found_file, shortlist=None
 ):
-    """All sentences of a file by a trained run, which are written once."""
+    """Return translations of a file by a trained run; write them once."""
     from luong_keras import DecodingConfig, Translator
 
     given = {} if shortlist is None else {"shortlist": shortlist}
-    # As Marian's --max-length-factor.
+    # Like Marian's --max-length-factor.
     decoding = DecodingConfig(
         beam_size=beam_size,
         batch_size=batch_size,
@@ -215,7 +216,7 @@ def translating(
     )
     translator = Translator.from_run(run, decoding=decoding)
     lines = Path(sentences_file).read_text(encoding="utf-8").splitlines()
-    # The graph is built by this.
+    # This builds the graph.
     found = [nbest[0] for nbest in translator.nbest(lines)]
     texts = "\n".join(translation.text for translation in found)
     Path(found_file).write_text(texts, encoding="utf-8")
@@ -230,7 +231,7 @@ def translating(
 
 
 def matrix_product(precision, width=2048):
-    """Products of two square matrices: the peak that steps compare with."""
+    """Return products of two square matrices, to measure the peak rate."""
     factors = [
         ops.cast(
             np.random.default_rng(1).normal(size=(width, width)), precision

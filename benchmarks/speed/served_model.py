@@ -1,4 +1,4 @@
-"""This library as a server: a SavedModel behind the loopback double."""
+"""This library as a server: a SavedModel behind a double of the server."""
 
 import dataclasses
 import sys
@@ -12,16 +12,16 @@ from speed.batches import EOS_ID, read_sentences
 from speed.ours_model import translation_model
 from speed.worker import Work
 
-# The double of the server belongs to the tests, which are not installed.
+# The double of the server is in the tests, which are not installed.
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from tests.serving.server_process import LoopbackProcess  # noqa: E402
 
 
 def export_untrained(configuration, folder, **decoding):
-    """An untrained model of a configuration, as version 1 of a model.
+    """Export an untrained model of a configuration as version 1.
 
-    Its words are their ids, `w4`, `w5`, ...
+    Its words are named by their ids: `w4`, `w5`, ...
     """
     model = translation_model(
         configuration, "float32", "global", bidirectional=True
@@ -36,7 +36,7 @@ def export_untrained(configuration, folder, **decoding):
 
 
 def translating(models, sentences_file):
-    """One request a step, to a server on the cores of this process."""
+    """Return one request per step, to a server on this process's cores."""
     server = LoopbackProcess(models, "--threads", "1")
     url, _, name = server.rest_url.partition("/v1/models/")
     client = TranslationClient(url, name)

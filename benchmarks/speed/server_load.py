@@ -1,4 +1,4 @@
-"""Requests to a server as a client of any language sends them."""
+"""Requests to a server, like those of a client in any language."""
 
 import http.client
 import json
@@ -7,17 +7,17 @@ from urllib.parse import urlsplit
 
 
 def rest_rows(server):
-    """Sends `instances`, a row each; the answer is one line of JSON."""
+    """Send `instances`, one per row; the response is one line of JSON."""
     return _rest(server, lambda lines: {"instances": lines})
 
 
 def rest_columns(server):
-    """Sends `inputs`, a list each; the answer has a number a line."""
+    """Send `inputs`, one list each; the response has a number per line."""
     return _rest(server, lambda lines: {"inputs": lines})
 
 
 def rest_alignments(server):
-    """Asks for the words and weights of the best translations."""
+    """Request the words and weights of the best translations."""
     options = {"rank": 0, "beam_size": 0, "length_penalty": -1.0}
     options |= {"prefix": "", "replace_unknown": -1}
     return _rest(
@@ -30,7 +30,7 @@ def rest_alignments(server):
 
 
 def grpc_default(server):
-    """Sends a PredictRequest for the translations and their status."""
+    """Send a PredictRequest for the translations and their status."""
     import grpc
     import tensorflow as tf
     from tensorflow_serving.apis import (
@@ -52,8 +52,8 @@ def grpc_default(server):
     return send
 
 
-# Name of a form -> what makes its sender: of lines, which gives the answer's
-# bytes.
+# Name of a form -> function from a server to a sender, which sends lines and
+# returns the bytes of the response.
 FORMS = {
     "rows": rest_rows,
     "columns": rest_columns,
@@ -63,12 +63,12 @@ FORMS = {
 
 
 def answer_bytes(server, form, lines):
-    """Size of an answer in bytes."""
+    """Return the size of a response in bytes."""
     return len(FORMS[form](server)(lines))
 
 
 def _rest(server, body_of):
-    """A sender whose threads keep a connection each."""
+    """Return a sender with one connection per thread."""
     address = urlsplit(server.rest_url)
     own = threading.local()
 

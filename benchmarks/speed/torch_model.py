@@ -1,8 +1,8 @@
-"""The peer in PyTorch: a decoder in the style of OpenNMT-py.
+"""Peer in PyTorch: a decoder in the style of OpenNMT-py.
 
-One module a step: embedding and fed vector through stacked LSTM cells, then
-global "general" attention, step by step in a Python loop; the encoder is
-`nn.LSTM`. Beam search tiles the memory, as OpenNMT-py does.
+A Python loop runs one module per step: embedding and fed vector pass through
+stacked LSTM cells, then global "general" attention. The encoder is `nn.LSTM`.
+Beam search tiles the memory, like OpenNMT-py.
 """
 
 import contextlib
@@ -29,27 +29,27 @@ torch.set_float32_matmul_precision("high" if DEVICE == "cuda" else "highest")
 
 
 def autocast(precision):
-    """Context of a step: its precision."""
+    """Return the context that sets the precision of a step."""
     if precision == "float32":
         return contextlib.nullcontext()
     return torch.autocast(DEVICE, dtype=getattr(torch, precision))
 
 
 def synchronize():
-    """Waits for the GPU, if there is one."""
+    """Wait for the GPU, if there is one."""
     if DEVICE == "cuda":
         torch.cuda.synchronize()
 
 
 class GlobalAttention(nn.Module):
-    """General score over all words, softmax, context."""
+    """Global attention: general score, softmax, context."""
 
     def __init__(self, units):
         super().__init__()
         self.score = nn.Linear(units, units, bias=False)
 
     def forward(self, hidden, memory, mask):
-        """Queries (B, T, U), memory (B, S, U), mask (B, S), True = a word."""
+        """Attend with queries (B, T, U) to memory (B, S, U) and its mask."""
         scores = torch.bmm(self.score(hidden), memory.transpose(1, 2))
         scores = scores.masked_fill(~mask.unsqueeze(1), -float("inf"))
         return torch.bmm(functional.softmax(scores, -1), memory)
@@ -58,8 +58,8 @@ class GlobalAttention(nn.Module):
 class LocalAttention(GlobalAttention):
     """Local-p: a Gaussian window around a predicted position.
 
-    `gather` reads the 2 D + 1 words of the window; otherwise all words are
-    scored and a mask leaves the window.
+    `gather` reads the 2 D + 1 words of the window. Otherwise all words are
+    scored and a mask keeps only the window.
     """
 
     def __init__(self, units, half_width=10, gather=False):
@@ -69,7 +69,7 @@ class LocalAttention(GlobalAttention):
         self.vector = nn.Linear(units, 1, bias=False)
 
     def forward(self, hidden, memory, mask):
-        """As `GlobalAttention`."""
+        """Attend like `GlobalAttention`."""
         lengths = mask.sum(1)[:, None, None]
         inner = torch.tanh(self.position(hidden))
         aligned = lengths * torch.sigmoid(self.vector(inner))  # (B, T, 1)
@@ -108,7 +108,7 @@ ATTENTIONS = {"global": GlobalAttention, "local": LocalAttention}
 
 
 class Decoder(nn.Module):
-    """Stacked cells, attention and input feeding, a step at a time."""
+    """Stacked cells, attention and input feeding, one step at a time."""
 
     def __init__(self, layers, units, attention):
         super().__init__()
@@ -120,7 +120,7 @@ class Decoder(nn.Module):
         self.combine = nn.Linear(2 * units, units, bias=False)
 
     def step(self, embedded, fed, states, memory, mask):
-        """One step: h̃ and the states of all layers."""
+        """Run one step; return h̃ and the states of all layers."""
         below, new = torch.cat([embedded, fed], 1), []
         for cell, state in zip(self.cells, states, strict=True):
             new.append(cell(below, state))
@@ -131,7 +131,7 @@ class Decoder(nn.Module):
         return torch.tanh(self.combine(both)), new
 
     def forward(self, embedded, states, memory, mask):
-        """All steps: (B, T, U)."""
+        """Run all steps; return (B, T, U)."""
         fed = torch.zeros_like(embedded[:, 0])
         vectors = []
         for step in embedded.unbind(1):
@@ -155,9 +155,9 @@ class Translator(nn.Module):
             nn.init.uniform_(parameter, -0.1, 0.1)
 
     def encode(self, source, lengths=None):
-        """Memory, its mask and the last states of every layer.
+        """Return the memory, its mask and the last states of every layer.
 
-        `lengths`, on the CPU, are given where the source has padding.
+        `lengths`, on the CPU, are given if the source has padding.
         """
         embedded = self.source_embedding(source)
         if lengths is None:
@@ -174,7 +174,7 @@ class Translator(nn.Module):
         return memory, source != PAD_ID, states
 
     def forward(self, source, target_in, target_out, lengths=None):
-        """The mean loss of the target words."""
+        """Return the mean loss of the target words."""
         memory, mask, states = self.encode(source, lengths)
         embedded = self.target_embedding(target_in)
         vectors = self.decoder(embedded, states, memory, mask)
@@ -202,7 +202,7 @@ def training(
     attention="global",
     compiled=False,
 ):
-    """Training steps with SGD and a clipped gradient."""
+    """Return training steps with SGD and a clipped gradient."""
     torch.manual_seed(0)
     model = Translator(CONFIGURATIONS[configuration], attention).to(DEVICE)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -229,7 +229,7 @@ class BeamSearch:
         self.model, self.beam_size, self.steps = model, beam_size, steps
 
     def __call__(self, source):
-        """The ids (B · K, T) and the scores of all hypotheses."""
+        """Return the ids (B · K, T) and the scores of all hypotheses."""
         model, width = self.model, self.beam_size
         memory, mask, states = model.encode(source)
         batch = source.shape[0]
@@ -265,7 +265,7 @@ class BeamSearch:
             ids = torch.cat(
                 [ids[parents], best.remainder(words).view(-1, 1)], 1
             )
-            ids[:, -1].eq(EOS_ID).any()  # asked at every step by OpenNMT-py
+            ids[:, -1].eq(EOS_ID).any()  # OpenNMT-py does this at every step
             fed = fed[parents]
             states = [tuple(p[parents] for p in state) for state in states]
         return ids[:, 1:], scores
@@ -279,7 +279,7 @@ def decoding(
     precision="float32",
     attention="global",
 ):
-    """Translations of `length` words of sentences of `length` words."""
+    """Return a search of `length` words for sentences of `length` words."""
     torch.manual_seed(0)
     size = CONFIGURATIONS[configuration]
     model = Translator(size, attention).to(DEVICE).eval()
@@ -299,7 +299,7 @@ def decoding(
 
 
 def translating(configuration, sentences_file, beam_size):
-    """One sentence a step, held to as many symbols as ours."""
+    """Translate one sentence per step, with as many symbols as ours."""
     torch.manual_seed(0)
     size = CONFIGURATIONS[configuration]
     model = Translator(size, "global").to(DEVICE).eval()
@@ -321,7 +321,7 @@ def translating(configuration, sentences_file, beam_size):
 
 
 def local_attention(source_length, sizes, gather, parallel):
-    """Local-p attention forward and backward, in the loop or at once."""
+    """Return passes forward and backward of local-p, in a loop or at once."""
     torch.manual_seed(0)
     batch, units, steps, half_width = sizes
     attention = LocalAttention(units, half_width, gather)
@@ -348,7 +348,7 @@ def local_attention(source_length, sizes, gather, parallel):
 
 
 def matrix_product(precision, width=2048):
-    """Products of two square matrices: the peak that steps compare with."""
+    """Return products of two square matrices, to measure the peak rate."""
     factors = [
         torch.randn(width, width, device=DEVICE).to(getattr(torch, precision))
         for _ in range(2)
@@ -364,12 +364,12 @@ def matrix_product(precision, width=2048):
 
 
 def card(precision, batch_size, units):
-    """Peak rates of a card, for the floor of a training step.
+    """Measure the peak rates of a card, for the floor of a training step.
 
-    The results of a run are `rate`, operations a second of a product of
-    large matrices; `bandwidth`, bytes a second of a copy, read and written;
-    `latency`, seconds of one of many products that wait for one another, in
-    a CUDA graph where there is a GPU.
+    The results of a run are `rate`, operations per second of a product of
+    large matrices; `bandwidth`, bytes per second that a copy reads and writes;
+    `latency`, seconds per product in a chain of products that wait for one
+    another, in a CUDA graph on a GPU.
     """
     dtype = getattr(torch, precision)
     width = 8192 if DEVICE == "cuda" else 512
@@ -377,7 +377,7 @@ def card(precision, batch_size, units):
     large = torch.empty(8 * width * width, device=DEVICE, dtype=dtype)
     copied = torch.empty_like(large)
     state = torch.randn(batch_size, units, device=DEVICE).to(dtype)
-    # One gate's share of a layer's product: a little thing to wait for.
+    # One gate's share of a layer's product, which is short.
     kernel = torch.randn(units, units, device=DEVICE).to(dtype) / units
     chain = 100
 
@@ -412,7 +412,7 @@ def card(precision, batch_size, units):
 
 
 def _captured(function):
-    """The function as a CUDA graph, so that launching costs nothing."""
+    """Capture the function as a CUDA graph, to launch it without cost."""
     if DEVICE != "cuda":
         return function
     function()

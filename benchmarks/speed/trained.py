@@ -1,8 +1,8 @@
-"""A model of real text for each program, trained once and kept in a folder.
+"""Models of real text for all programs, trained once and kept in a folder.
 
-Untrained models do not end their sentences. All learn the same subwords of
-Multi30k, English to German, for as many epochs, so that their translations
-are about as long; nothing is said of how good they are.
+Untrained models do not end their sentences. All models learn the same subwords
+of Multi30k, English to German, for equally many epochs, so their translations
+have similar lengths. Their quality is not compared.
 """
 
 import json
@@ -17,7 +17,7 @@ from speed.joeynmt_config import run_config, subword_side
 
 LANGUAGES = ("en", "de")
 EPOCHS = 2
-# What the preset `small-fast` has and the others lack, or have otherwise.
+# Changes to the preset `small-fast`, to match the other programs.
 SETTINGS = {
     "data.max_length": 80,
     "model.tied_embeddings": "false",
@@ -28,12 +28,12 @@ SETTINGS = {
 
 
 class Trained:
-    """The models of one size, each trained when its path is first asked for.
+    """Models of one size, each trained at the first request for its path.
 
     Args:
-        options: those of the benchmark.
+        options: options of the benchmark.
         configuration: name of the size.
-        epochs: how long all programs train.
+        epochs: number of epochs of all programs.
     """
 
     def __init__(self, options, configuration, epochs):
@@ -44,7 +44,7 @@ class Trained:
         self.text = self.folder / "text"
 
     def run(self):
-        """The folder of a run of ours."""
+        """Return the folder of our run."""
         folder = self.folder / "ours"
         size = self.size
         settings = SETTINGS | {
@@ -68,7 +68,7 @@ class Trained:
         return folder
 
     def shortlist(self):
-        """The lexicon of our run, and the same as Marian reads it."""
+        """Return the lexicon of our run, and the same lexicon for Marian."""
         from luong_keras.alignment.dictionary import read_entries
 
         ours = self.run() / "shortlist.txt"
@@ -80,7 +80,7 @@ class Trained:
         return ours, marian
 
     def vocabulary(self):
-        """The subwords of all programs, by the name that Marian needs."""
+        """Return the subwords of all programs, with the name for Marian."""
         path = self.folder / "vocabulary.spm"
         model = (self.run() / "source_vocabulary.model").read_bytes()
         if not path.exists() or path.read_bytes() != model:
@@ -88,7 +88,7 @@ class Trained:
         return path
 
     def marian(self):
-        """Marian's model, a file."""
+        """Return the file of Marian's model."""
         model = self.folder / "marian.npz"
         text = self.training_text()
         more = ["--after-epochs", self.epochs, "--disp-freq", 50]
@@ -100,7 +100,7 @@ class Trained:
         return model
 
     def marian_int8(self):
-        """The same with its weights in 8 bits, a file."""
+        """Return the file of Marian's model with weights in 8 bits."""
         model, rounded = self.marian(), self.folder / "marian-int8.bin"
         command = ["-m", "pymarian", "convert", "--gemm-type", "intgemm8"]
         command += ["--from", str(model), "--to", str(rounded)]
@@ -108,7 +108,7 @@ class Trained:
         return rounded
 
     def joeynmt(self, **testing):
-        """Joey NMT's configuration, a file, with settings of its search."""
+        """Return the file of Joey NMT's configuration, with search settings."""
         config = self._joeynmt_config()
         path = self.folder / "joeynmt.json"
         path.write_text(json.dumps(config, indent=2), encoding="utf-8")
@@ -120,7 +120,7 @@ class Trained:
         return path
 
     def path(self, name, count=None):
-        """A file of Multi30k, or its first lines as a file."""
+        """Return a file of Multi30k, or a file of its first lines."""
         part, language = name.rsplit(".", 1)
         source = Path(f"{self._written(part)}.{language}")
         if count is None:
@@ -131,11 +131,11 @@ class Trained:
         return path
 
     def training_text(self):
-        """Both files of the training text."""
+        """Return both files of the training text."""
         return [self.path(f"train.{language}") for language in LANGUAGES]
 
     def _written(self, part):
-        """The prefix of a part of Multi30k, unpacked once."""
+        """Return the prefix of a part of Multi30k, unpacked once."""
         from luong_keras.data.parallel_text import read_lines
 
         source = Path(os.environ["LUONG_KERAS_DATA"], "multi30k")
@@ -149,7 +149,7 @@ class Trained:
         return self.text / part
 
     def _joeynmt_config(self):
-        # A model is saved where it is validated, here by few pairs.
+        # Validation saves the model; here it uses few pairs.
         lines = self.path("train.en").read_text(encoding="utf-8").count("\n")
         updates = self.epochs * (lines // self.size.batch_size)
         for language in LANGUAGES:
@@ -171,7 +171,7 @@ class Trained:
         )
 
     def _train(self, name, command, python=None):
-        """Runs a program unless it has already come to its end here."""
+        """Run a program unless it has already finished."""
         done = self.folder / f"{name}.done"
         if done.exists():
             return

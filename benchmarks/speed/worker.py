@@ -1,10 +1,10 @@
-"""One measured process: runs the steps of one program on command.
+"""Measured process, which runs the steps of one program on request.
 
     python -m speed.worker '{"make": "torch_model:training", "arguments": …}'
 
 `make` names a function that returns a `Work`. The process answers with a line
-of JSON when the program is built, and with another one after each run that a
-number of steps on its standard input asks for.
+of JSON when the program is built. Each number of steps on its standard input
+requests a run, after which the process answers with another line.
 """
 
 import json
@@ -28,12 +28,12 @@ PACKAGES = (
 
 
 class Work(NamedTuple):
-    """A program that is ready to run.
+    """Program that is ready to run.
 
     Attributes:
-        run: function of a number of steps; runs them to their end and
+        run: function of a number of steps, which completes them and
             returns a dict of results, such as the last loss.
-        parameters: how many the model has, if that says something.
+        parameters: number of parameters of the model, if meaningful.
     """
 
     run: object
@@ -41,19 +41,18 @@ class Work(NamedTuple):
 
 
 class Turns:
-    """The other end of the driver: says when to run, and tells what it took.
+    """Counterpart of the driver: receives requests and reports times.
 
-    Looping over it gives the number of steps of each run. A run ends where
-    the loop comes round, so that a trainer that owns its loop can take its
-    turns too.
+    Iteration yields the number of steps of each run. A run ends when the loop
+    requests the next one, so trainers with their loops can take turns too.
     """
 
     def __init__(self, channel):
         self.channel = channel
-        self.results = {}  # of the run that is on; reported with its times
+        self.results = {}  # of the current run, reported with its times
 
     def send(self, **message):
-        """Writes one answer."""
+        """Write one answer."""
         print(json.dumps(message), file=self.channel, flush=True)
 
     def __iter__(self):
@@ -69,12 +68,12 @@ class Turns:
                 "peak": resident_megabytes("VmHWM"),
                 "card": peak_on_card(),
             }
-            # What starts other programs says itself what they took.
+            # A program that starts other programs reports their times.
             self.send(**measured | self.results)
 
 
 def resident_megabytes(field, process="self"):
-    """A line of Linux's account of a process, in MB; None elsewhere."""
+    """Return a field of a process's Linux status in MB; None elsewhere."""
     try:
         with open(f"/proc/{process}/status", encoding="ascii") as status:
             for line in status:
@@ -86,7 +85,7 @@ def resident_megabytes(field, process="self"):
 
 
 def reset_peak():
-    """Makes the peak of resident memory count from now."""
+    """Reset the peak of resident memory."""
     try:
         with open("/proc/self/clear_refs", "w", encoding="ascii") as control:
             control.write("5")
@@ -95,7 +94,7 @@ def reset_peak():
 
 
 def peak_on_card():
-    """Most bytes that the library has held on a GPU; 0 without one."""
+    """Return the peak bytes of the library on a GPU, or 0 without one."""
     torch = sys.modules.get("torch")
     if torch is not None:
         held = torch.cuda.is_available() and torch.cuda.max_memory_allocated()
@@ -106,7 +105,7 @@ def peak_on_card():
         if not config.list_logical_devices("GPU"):
             return 0
         return config.experimental.get_memory_info("GPU:0")["peak"]
-    # Not where Keras has loaded JAX for itself: it would take the card.
+    # If Keras only imported JAX, using it here would reserve the card.
     if backend != "jax":
         return 0
     found = sys.modules["jax"].local_devices()[0].memory_stats() or {}
@@ -114,7 +113,7 @@ def peak_on_card():
 
 
 def described():
-    """Versions and threads of what is really loaded."""
+    """Return the versions and threads of the loaded packages."""
     loaded = [name for name in PACKAGES if name in sys.modules]
     versions = {
         name: metadata.version(name.replace("_", "-")) for name in loaded
@@ -136,23 +135,23 @@ def described():
 
 
 def available_cores():
-    """Number of cores that this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count()
 
 
 def pin(cores):
-    """Restricts this process to the first `cores` of its cores."""
+    """Restrict this process to the first `cores` of its cores."""
     if hasattr(os, "sched_setaffinity"):
         allowed = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, allowed[:cores])
 
 
 def main() -> None:
-    """Builds the program and serves the driver until its input ends."""
+    """Build the program and serve the driver until its input ends."""
     job = json.loads(sys.argv[1])
-    # What libraries print must not come between the answers.
+    # Prints of libraries must not mix with the answers.
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     if job["cores"]:
@@ -164,7 +163,7 @@ def main() -> None:
     turns.send(parameters=work.parameters, **described())
     for steps in turns:
         turns.results = work.run(steps)
-    # Threads of a trainer that is not at its end need not be waited for.
+    # Do not wait for the threads of an unfinished trainer.
     os._exit(0)
 
 

@@ -1,1 +1,1 @@
-"""The grammar that writes the built-in English-German corpus."""
+"""Grammar that generates the built-in English-German corpus."""

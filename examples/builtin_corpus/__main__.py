@@ -1,8 +1,8 @@
-"""Writes the built-in corpus: `python -m examples.builtin_corpus [FILE]`.
+"""Write the built-in corpus: `python -m examples.builtin_corpus [FILE]`.
 
 A bilingual grammar builds both sides of a sentence at once, so every pair is
-correct and its words are aligned. The package reads the file that this writes;
-the same program writes the same bytes. It needs sacreBLEU.
+correct and its words are aligned. `luong_keras` reads the file. The program
+writes the same bytes at each call and needs sacreBLEU.
 """
 
 import bz2
@@ -21,9 +21,9 @@ FILE = Path("luong_keras", "data", "phrasebook.json.bz2")
 
 
 def dictionary(pairs: Iterable[SentencePair]) -> dict[str, str]:
-    """The target word that each source word is linked to most often.
+    """Map each source word to the target word that it is linked to most.
 
-    Of equally frequent ones it is the first in sorted order.
+    Ties go to the first target word in sorted order.
     """
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for pair in pairs:
@@ -38,9 +38,9 @@ def dictionary(pairs: Iterable[SentencePair]) -> dict[str, str]:
 def word_for_word_bleu(
     train: list[SentencePair], test: list[SentencePair]
 ) -> float:
-    """BLEU of the test pairs, translated word by word in the source's order.
+    """Return BLEU of a word-by-word translation in the source's order.
 
-    Words that the dictionary lacks are copied.
+    Words that are not in the dictionary are copied.
     """
     known = dictionary(train)
     translations = [
@@ -53,7 +53,7 @@ def word_for_word_bleu(
 
 
 def corpus() -> bytes:
-    """The compressed file: a JSON object of splits and baselines."""
+    """Return the compressed file: a JSON object of splits and baselines."""
     pairs = {name: split_pairs(name, size) for name, size in SIZES.items()}
     splits = {
         name: {

@@ -1,7 +1,7 @@
 """Adverbials: when, how often, how, with whom, for how much and where.
 
 English writes most of them at the end of the clause, German in the middle
-field: time first, then the objects, then the others.
+field: time first, then the objects, then the other adverbials.
 """
 
 from .clauses import Clause, Pair, prepositional
@@ -51,7 +51,7 @@ def _year(draws: Draws) -> Pair:
 
 
 def draw_time(draws: Draws, past: bool, form: str) -> Pair:
-    """Returns an adverbial of time that fits the tense."""
+    """Return an adverbial of time that fits the tense."""
     if form == "have":
         return word_pair("today", "heute")
     kind = draws.weighted({"word": 0.55, "day": 0.35, "year": 0.1 * past})
@@ -69,7 +69,7 @@ def draw_time(draws: Draws, past: bool, form: str) -> Pair:
 def add_time(
     draws: Draws, clause: Clause, past: bool, front: bool = False
 ) -> None:
-    """Adds an adverbial of time, at the front where that is allowed.
+    """Add an adverbial of time, perhaps at the front.
 
     Args:
         draws: source of randomness.
@@ -86,8 +86,8 @@ def add_time(
 
 
 def add_frequency(draws: Draws, clause: Clause) -> None:
-    """Adds `often`, `always` or `never`."""
-    # German says "must never" with another verb.
+    """Add `often`, `always` or `never`."""
+    # German expresses "must never" with another verb.
     fits = _FREQUENCY[:2] if clause.verb.form == "must" else _FREQUENCY
     english, german = word_pair(*draws.pick(fits))
     if clause.verb.form in ("simple", "want", "wanted"):
@@ -105,7 +105,7 @@ def _price(draws: Draws) -> Pair:
 
 
 def draw_adverbials(draws: Draws, verb: Verb) -> list[Pair]:
-    """Returns manner, company, price and place, each of them or not."""
+    """Return a random choice of manner, company, price and place."""
     pairs: list[Pair] = []
     lively = verb.english not in _STATIVE and verb.frame in _MANNER_FRAMES
     if lively and draws.chance(0.18):

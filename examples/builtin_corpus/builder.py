@@ -1,4 +1,4 @@
-"""The builder that fills clauses and nests them in each other."""
+"""Builder that fills clauses and nests them in each other."""
 
 from .adverbials import (
     add_frequency,
@@ -42,21 +42,21 @@ _FRAMES = {
 
 
 class ClauseBuilder:
-    """Builds the clauses of one sentence, all in the same tense."""
+    """Builder of the clauses of one sentence, all in the same tense."""
 
     def __init__(self, draws: Draws, past: bool):
-        """Stores the source of randomness and the tense."""
+        """Store the source of randomness and the tense."""
         self.draws = draws
         self.past = past
 
     def clause(
         self, extra: int = 0, form: str | None = None, front: bool = False
     ) -> Clause:
-        """Builds a clause.
+        """Build a clause.
 
         Args:
-            extra: how many clauses to nest in it, at most.
-            form: auxiliary of the verb, drawn if None.
+            extra: the largest number of clauses to nest in it.
+            form: auxiliary of the verb, drawn at random if None.
             front: whether an adverbial of time may come first.
 
         Returns:
@@ -73,7 +73,7 @@ class ClauseBuilder:
         return phrase.noun is not None and not phrase.closed
 
     def _describe(self, phrase: NounPhrase, extra: int) -> None:
-        """Adds a relative clause: `who ...` for people, else `that ...`."""
+        """Add a relative clause: `who ...` for people, otherwise `that ...`."""
         form = choose_form(self.draws, self.past)
         noun_kinds = phrase.noun.kinds if phrase.noun else ""
         if "h" in noun_kinds:
@@ -119,7 +119,7 @@ class ClauseBuilder:
         return clause
 
     def _state(self, subject: NounPhrase, front: bool) -> Clause:
-        """Builds `the teacher is tired`."""
+        """Build `the teacher is tired`."""
         clause = Clause(subject, predicative_phrase(self.past, subject.plural))
         adjective = self.draws.pick(HUMAN_ADJECTIVES)
         words = word_pair(adjective.english, adjective.german)
@@ -133,7 +133,7 @@ class ClauseBuilder:
     def _complemented(
         self, subject: NounPhrase, extra: int, form: str
     ) -> Clause:
-        """Builds `says that ...`, `asks whether ...` or `tries to ...`."""
+        """Build `says that ...`, `asks whether ...` or `tries to ...`."""
         draws = self.draws
         frame = draws.weighted({"that": 0.55, "whether": 0.15, "to": 0.3})
         verb = draws.pick(VERBS[frame])
@@ -158,7 +158,7 @@ class ClauseBuilder:
     def _fill(
         self, clause: Clause, verb: Verb, extra: int, negated: bool = False
     ) -> None:
-        """Adds objects, `not` and adverbials other than those of time."""
+        """Add objects, `not` and all adverbials except adverbials of time."""
         english, clause.middle = self._objects(verb, extra, negated)
         end: Pair = ([], [])
         if verb.frame == "preposition":

@@ -1,4 +1,4 @@
-"""Clauses: their parts, and the orders German puts them in.
+"""Clauses: their parts, and the German orders of these parts.
 
 A clause is built once, as parts, and then put in order: as a main clause
 (verb second), after a fronted element (verb first) or as a subordinate
@@ -33,10 +33,10 @@ _RELATIVES = {
 class Clause:
     """The parts of a clause on both sides.
 
-    `english_before` stands before the finite verb, `english_middle` after
-    it, `english_tail` after the whole verb. `middle` is the German middle
+    `english_before` precedes the finite verb, `english_middle` follows it,
+    and `english_tail` follows the whole verb. `middle` is the German middle
     field. `trail` follows the last verb in both languages, and `front` is
-    an adverbial that comes first.
+    an adverbial at the beginning.
     """
 
     subject: NounPhrase
@@ -49,7 +49,7 @@ class Clause:
     front: Pair = field(default_factory=lambda: ([], []))
 
     def english(self, question: bool = False) -> list[English]:
-        """Returns the English words in order."""
+        """Return the English words in order."""
         first = [self.subject.english, self.english_before, self.verb.english]
         parts = [self.front[0], *(first[::-1] if question else first)]
         parts += [self.english_middle, self.verb.english_rest]
@@ -57,7 +57,7 @@ class Clause:
         return [word for part in parts for word in part]
 
     def german(self, order: str) -> list[German]:
-        """Returns the German words; `order` is `second`, `first`, `last`."""
+        """Return the German words with the verb `second`, `first` or `last`."""
         subject, verb = self.subject.german, self.verb
         finite = [] if verb.finite is None else [verb.finite]
         if order == "last":
@@ -71,7 +71,7 @@ class Clause:
 
 
 def contract(preposition: German, phrase: list[German]) -> list[German]:
-    """Returns preposition and phrase, `in dem` contracted to `im`."""
+    """Return preposition and phrase, with `in dem` contracted to `im`."""
     short = _CONTRACTIONS.get((preposition.text, phrase[0].text))
     if short is None:
         return [preposition, *phrase]
@@ -80,30 +80,30 @@ def contract(preposition: German, phrase: list[German]) -> list[German]:
 
 
 def prepositional(english: str, german: str, phrase: NounPhrase) -> Pair:
-    """Returns both sides of a prepositional phrase."""
+    """Return both sides of a prepositional phrase."""
     source, target = word_pair(english, german)
     return source + phrase.english, contract(target[0], phrase.german)
 
 
 def subordinate(english: str, german: str, clause: Clause) -> Pair:
-    """Returns conjunction and clause, verb last, without a comma."""
+    """Return a conjunction and its clause, verb last, without a comma."""
     source, target = word_pair(english, german)
     return source + clause.english(), target + clause.german("last")
 
 
 def after_comma(pair: Pair) -> Pair:
-    """Returns `pair` with the comma that German puts before it."""
+    """Return `pair` with the comma that German puts before it."""
     first = pair[0][0]
     return pair[0], [unspoken_comma((first, 0), (first, -1)), *pair[1]]
 
 
 def add_relative(phrase: NounPhrase, case: str, clause: Clause) -> None:
-    """Appends a relative clause between its two German commas.
+    """Append a relative clause between its two German commas.
 
     Args:
-        phrase: the phrase that it describes; changed in place.
-        case: `"nom"` where the noun is the subject of `clause` (which then
-            has none), `"acc"` where it is the object.
+        phrase: the phrase that the clause describes; changed in place.
+        case: `"nom"` if the noun is the subject of `clause` (which then has
+            no other subject), `"acc"` if it is the object.
         clause: the relative clause without its pronoun.
     """
     noun = phrase.noun

@@ -78,10 +78,10 @@ _PRONOUNS = {"he": "er", "she": "sie", "they": "sie", "we": "wir"}
 
 @dataclass(slots=True)
 class NounPhrase:
-    """Both sides of a phrase, with what the rest of the clause must know.
+    """Both sides of a phrase, with facts that the rest of the clause needs.
 
-    `noun` is None for names, pronouns and coordinations. `closed` says that
-    no relative clause may follow, because it could mean another noun.
+    `noun` is None for names, pronouns and coordinations. If `closed`,
+    no relative clause may follow: it could refer to another noun.
     """
 
     english: list[English]
@@ -136,7 +136,7 @@ def describe(
     plural: bool = False,
     adjective_chance: float = 0.45,
 ) -> NounPhrase:
-    """Builds determiner, perhaps an adjective, and noun."""
+    """Build a determiner, perhaps an adjective, and a noun."""
     plural = plural or determiner == "number"
     column = "p" if plural else noun.gender
     pair = (
@@ -162,7 +162,7 @@ def describe(
 
 
 def choose_noun(draws: Draws, kinds: str) -> Noun:
-    """Returns a noun that has one of `kinds`; people are likelier."""
+    """Return a noun of one of `kinds`; people are more likely."""
     pool: tuple[Noun, ...] = HUMANS
     if not ("h" in kinds and draws.chance(0.8)):
         tables = [THINGS, COMPOUNDS] if draws.chance(0.7) else [THINGS]
@@ -178,13 +178,13 @@ def choose_noun(draws: Draws, kinds: str) -> Noun:
 def noun_phrase(
     draws: Draws, case: str, kinds: str, negatable: bool = False
 ) -> NounPhrase:
-    """Builds a phrase of one of `kinds`, perhaps with an owner.
+    """Build a phrase of one of `kinds`, perhaps with an owner.
 
     Args:
         draws: source of randomness.
         case: German case, `"nom"`, `"acc"` or `"dat"`.
-        kinds: letters of the nouns that fit.
-        negatable: only phrases that German negates with `nicht`.
+        kinds: letters of the kinds of nouns that fit.
+        negatable: whether German has to negate the phrase with `nicht`.
 
     Returns:
         The phrase.
@@ -218,7 +218,7 @@ def _owner(draws: Draws) -> NounPhrase:
 
 
 def subject_phrase(draws: Draws, kinds: str = "h") -> NounPhrase:
-    """Builds a subject: a phrase, a pronoun or two phrases joined."""
+    """Build a subject: a phrase, a pronoun or two phrases joined."""
     form = draws.weighted({"phrase": 0.74, "pronoun": 0.16, "joined": 0.1})
     if form == "pronoun":
         english = draws.pick(tuple(_PRONOUNS))
@@ -238,6 +238,6 @@ def subject_phrase(draws: Draws, kinds: str = "h") -> NounPhrase:
 
 
 def place_phrase(draws: Draws, case: str) -> NounPhrase:
-    """Builds a phrase for a place, singular."""
+    """Build a singular phrase for a place."""
     determiner = draws.weighted({"the": 0.75, "a": 0.15, "this": 0.1})
     return describe(draws, draws.pick(PLACES), case, determiner, False, 0.4)

@@ -1,8 +1,8 @@
 """Nouns and adjectives of the built-in English-German corpus.
 
 Genders are `m`, `f`, `n`; the plural has its own column of endings, `p`.
-Kinds say which nouns fit which verbs, so that doors are opened and aunts
-are invited.
+Kinds decide which nouns fit which verbs: doors are opened, aunts are
+invited.
 """
 
 from typing import NamedTuple
@@ -22,7 +22,7 @@ class Noun(NamedTuple):
 
 
 class Adjective(NamedTuple):
-    """An adjective: bare German form and the stem that takes endings."""
+    """An adjective: its bare German form and the stem for endings."""
 
     english: str
     german: str
@@ -126,7 +126,7 @@ PLACES = _nouns(
     house houses n Haus Häuser
     """,
 )
-# Which preposition says "there" depends on the place; others take in/in.
+# English and German prepositions of places; all other places take in/in.
 PLACE_PREPOSITIONS = {"station": ("at", "an"), "market": ("at", "auf")}
 
 

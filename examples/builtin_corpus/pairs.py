@@ -1,11 +1,11 @@
-"""An unlimited English-German corpus with gold word alignments.
+"""Unlimited English-German corpus with gold word alignments.
 
 A bilingual grammar builds both sides at once, so every pair is correct,
 its words are aligned, and no data needs to be downloaded. German differs
 from English where translation is hard: verbs at the end of subordinate
 clauses, separable verbs, brackets of auxiliary and participle, endings that
 depend on gender and case, compounds. Names and most numbers are rare and
-equal in both languages, so a system has to copy them.
+identical in both languages, so a system has to copy them.
 """
 
 import zlib
@@ -36,10 +36,10 @@ class SentencePair(NamedTuple):
 def generate_pairs(
     seed: int = 1, min_length: int = 3, max_length: int = 60
 ) -> Iterator[SentencePair]:
-    """Generates sentence pairs without end.
+    """Generate an endless stream of sentence pairs.
 
     The same seed gives the same pairs on every machine. Short sentences can
-    come more than once.
+    occur more than once.
 
     Args:
         seed: start of the random sequence.
@@ -76,11 +76,11 @@ def generate_pairs(
 
 
 def split_pairs(split: str, size: int, seed: int = 1) -> list[SentencePair]:
-    """Generates one split of the corpus.
+    """Generate one split of the corpus.
 
     A stable hash of the German sentence decides the split, so no sentence
-    of either language is in two splits, whatever the seeds. No sentence
-    comes twice in a split.
+    of either language is in two splits, for any seeds. No sentence occurs
+    twice in a split.
 
     Args:
         split: `"train"`, `"dev"` or `"test"`.
@@ -120,7 +120,7 @@ def split_pairs(split: str, size: int, seed: int = 1) -> list[SentencePair]:
 
 
 def reversed_pair(pair: SentencePair) -> SentencePair:
-    """The pair for the other direction, German to English.
+    """Reverse a pair for the direction German to English.
 
     Args:
         pair: a sentence pair.
@@ -148,7 +148,7 @@ def reversed_pair(pair: SentencePair) -> SentencePair:
 
 
 def format_links(pair: SentencePair) -> str:
-    """Formats the links of a pair as `0-0 1p2` (sure `-`, possible `p`).
+    """Format the links of a pair as `0-0 1p2` (sure `-`, possible `p`).
 
     Args:
         pair: a sentence pair.
@@ -181,7 +181,7 @@ def _drop_double_commas(words: list[German]) -> list[German]:
 
 
 def _attach(tokens: list[str]) -> str:
-    """Joins tokens as text is written: punctuation touches its word."""
+    """Join tokens to text, without a space before punctuation."""
     text = ""
     for token in tokens:
         text += token if token in (",", ".", "?") else f" {token}"

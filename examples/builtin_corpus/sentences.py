@@ -1,4 +1,4 @@
-"""Sentences: main and subordinate clauses, joined, and questions."""
+"""Sentences: questions, and main clauses with subordinate clauses."""
 
 from .builder import ClauseBuilder
 from .clauses import (
@@ -32,7 +32,7 @@ _CLAUSE_COUNTS = {1: 0.33, 2: 0.28, 3: 0.17, 4: 0.11, 5: 0.07, 6: 0.04}
 
 
 def _conjoined(builder: ClauseBuilder, extra: int) -> Pair:
-    """Builds a subordinate clause with its conjunction."""
+    """Build a subordinate clause with its conjunction."""
     draws, past = builder.draws, builder.past
     english = draws.pick(tuple(_CONJUNCTIONS)[: 6 if past else 7])
     form = "simple" if draws.chance(0.6) else None
@@ -43,7 +43,7 @@ def _conjoined(builder: ClauseBuilder, extra: int) -> Pair:
 
 
 def _unit(builder: ClauseBuilder, count: int, order: str) -> Pair:
-    """Builds a main clause with `count - 1` others around or inside it."""
+    """Build a main clause with `count - 1` clauses around or inside it."""
     draws = builder.draws
     form = draws.weighted({"inside": 0.4, "before": 0.35, "after": 0.25})
     if count == 1 or form == "inside" or (form, order) == ("before", "first"):
@@ -81,14 +81,14 @@ def _joined(pairs: list[Pair]) -> Pair:
 
 
 def draw_sentence(draws: Draws) -> Pair:
-    """Builds a sentence of one to six clauses, with its final mark.
+    """Build a sentence of one to six clauses, with its final mark.
 
     Args:
         draws: source of randomness.
 
     Returns:
-        The English and the German words, linked to each other; of German
-        commas that have no English counterpart two may be adjacent.
+        The English and the German words, linked to each other. Two German
+        commas without an English counterpart may be adjacent.
     """
     builder = ClauseBuilder(draws, past=draws.chance(0.4))
     rest = draws.weighted(_CLAUSE_COUNTS)

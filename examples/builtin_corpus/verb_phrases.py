@@ -1,4 +1,4 @@
-"""Verb phrases: tense, auxiliaries, and the two places of a German verb."""
+"""Verb phrases: tense, auxiliaries, and the two positions of a German verb."""
 
 from dataclasses import dataclass, field
 
@@ -36,29 +36,29 @@ INVERTIBLE_PAST = ("had", "could")
 
 @dataclass(slots=True)
 class VerbPhrase:
-    """The words of a verb phrase, still apart.
+    """The words of a verb phrase, not yet in order.
 
-    `english` is the finite part and `english_rest` what follows it.
-    `finite` and `bracket` are the German words of a main clause, `final`
-    the whole cluster as it ends a subordinate clause.
+    `english` is the finite part and `english_rest` the rest. `finite` and
+    `bracket` are the German words of a main clause, `final` is the whole
+    cluster at the end of a subordinate clause.
     """
 
     form: str
     english: list[English]
     english_rest: list[English] = field(default_factory=list)
-    # `None` in an infinitive phrase, which is no clause of its own.
+    # `None` in an infinitive phrase, which has no finite verb.
     finite: German | None = None
     bracket: list[German] = field(default_factory=list)
     final: list[German] = field(default_factory=list)
 
 
 def choose_form(draws: Draws, past: bool) -> str:
-    """Returns `simple` or the auxiliary of a clause."""
+    """Return `simple` or the auxiliary of a clause."""
     return draws.weighted(_PAST if past else _PRESENT)
 
 
 def conjugate(verb: Verb, past: bool, plural: bool) -> tuple[str, str]:
-    """Returns the finite forms, the German one without its prefix."""
+    """Return the finite forms, in German without the separable prefix."""
     if past:
         tail = "n" if verb.german_past.endswith("e") else "en"
         return verb.past, verb.german_past + (tail if plural else "")
@@ -81,7 +81,7 @@ def _simple(verb: Verb, past: bool, plural: bool) -> VerbPhrase:
 
 
 def verb_phrase(verb: Verb, form: str, past: bool, plural: bool) -> VerbPhrase:
-    """Builds the verb phrase of `verb` with the auxiliary `form`."""
+    """Build the verb phrase of `verb` with the auxiliary `form`."""
     if form == "simple":
         return _simple(verb, past, plural)
     cells = _AUXILIARIES[form].split()
@@ -104,7 +104,7 @@ def verb_phrase(verb: Verb, form: str, past: bool, plural: bool) -> VerbPhrase:
 
 
 def infinitive_phrase(verb: Verb) -> VerbPhrase:
-    """Builds `to call` with `anzurufen`, or `to buy` with `zu kaufen`."""
+    """Build `to call` with `anzurufen`, or `to buy` with `zu kaufen`."""
     to, words = English("to"), [English(verb.english)]
     if verb.particle:
         words.append(English(verb.particle))
@@ -117,7 +117,7 @@ def infinitive_phrase(verb: Verb) -> VerbPhrase:
 
 
 def predicative_phrase(past: bool, plural: bool) -> VerbPhrase:
-    """Builds a form of `be`, linked to its form of `sein`."""
+    """Build a form of `be`, linked to its form of `sein`."""
     english = ("was", "were") if past else ("is", "are")
     german = _TO_BE["had" if past else "have"].split()
     word = English(english[plural])

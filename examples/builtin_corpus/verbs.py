@@ -1,7 +1,7 @@
 """Verbs of the built-in English-German corpus.
 
-Separable verbs keep their prefix apart, because it stands alone in a main
-clause (`ruft ... an`) and joined elsewhere (`anruft`, `angerufen`).
+The prefix of a separable verb is stored separately, because it is a separate
+word in a main clause (`ruft ... an`) and joined elsewhere (`anruft`).
 """
 
 from typing import NamedTuple
@@ -32,7 +32,7 @@ class Verb(NamedTuple):
 
 def _verbs(frame: str, table: str) -> tuple[Verb, ...]:
     verbs = []
-    # A line that starts one column deeper continues the line before.
+    # A line that is indented one column deeper continues the last line.
     for line in table.replace("\n         ", " ").split("\n"):
         if line.strip():
             cells = line.split()
@@ -59,9 +59,9 @@ def _verbs(frame: str, table: str) -> tuple[Verb, ...]:
     return tuple(verbs)
 
 
-# English base (with its particle), third person, past, participle; German
-# infinitive (with its separable prefix), third person, past, participle
-# (after be: where the perfect takes sein).
+# English base form (with its particle), third person, past, participle;
+# German infinitive (with its separable prefix), third person, past,
+# participle (with be: if the perfect takes sein).
 VERBS = {
     frame: _verbs(frame, table)
     for frame, table in {

@@ -1,8 +1,8 @@
-"""Words that know their translation, and the draws that choose them.
+"""Words linked to their translations, and random draws to choose them.
 
-An `English` word is compared by identity. A `German` word names the English
-words it translates (`sure`), or merely belongs to (`possible`, each with an
-offset in tokens), so gold alignments follow from any word order.
+`English` words are compared by identity. A `German` word lists the English
+words that it translates (`sure`) or merely belongs to (`possible`, each with an
+offset in tokens), so any word order yields gold alignments.
 """
 
 import random
@@ -45,27 +45,27 @@ class German:
 class Draws:
     """Random choices that use only `random.Random.random`.
 
-    That method is the one whose sequence Python promises to keep.
+    Python guarantees a stable sequence only for this method.
     """
 
     def __init__(self, seed: int):
-        """Starts the sequence of `seed`."""
+        """Start the random sequence of `seed`."""
         self._random = random.Random(seed).random
 
     def below(self, limit: int) -> int:
-        """Returns an integer from 0 to `limit - 1`."""
+        """Return an integer from 0 to `limit - 1`."""
         return int(self._random() * limit)
 
     def chance(self, probability: float) -> bool:
-        """Returns True with the given probability."""
+        """Return True with the given probability."""
         return self._random() < probability
 
     def pick(self, options: Sequence[T]) -> T:
-        """Returns one of `options`, all equally likely."""
+        """Return one of `options`, each equally likely."""
         return options[int(self._random() * len(options))]
 
     def weighted(self, weights: dict[T, float]) -> T:
-        """Returns a key of `weights` in proportion to its value."""
+        """Return a key of `weights`, drawn in proportion to its value."""
         rest = self._random() * sum(weights.values())
         for option, weight in weights.items():
             rest -= weight
@@ -75,18 +75,18 @@ class Draws:
 
 
 def draw_name(draws: Draws) -> str:
-    """Returns a made-up name, such as `Milora`; most are drawn only once."""
+    """Return a made-up name, such as `Milora`, that is rarely drawn again."""
     count = 2 if draws.chance(0.4) else 3
     parts = [draws.pick(_ONSETS) + draws.pick(_VOWELS) for _ in range(count)]
     return "".join(parts).capitalize() + draws.pick(_CODAS)
 
 
 def word_pair(english: str, german: str) -> tuple[list[English], list[German]]:
-    """Returns two one-word lists, linked to each other."""
+    """Return two one-word lists, linked to each other."""
     source = English(english)
     return [source], [German(german, (source,))]
 
 
 def unspoken_comma(*possible: tuple[English, int]) -> German:
-    """Returns a comma that only German writes."""
+    """Return a comma that only the German sentence has."""
     return German(",", (), possible, unspoken=True)

@@ -1,1 +1,1 @@
-"""The tables of Luong, Pham and Manning (2015), trained and compared again."""
+"""Reproduction of the tables of Luong, Pham and Manning (2015)."""

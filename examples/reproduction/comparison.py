@@ -21,7 +21,7 @@ _SEED = 1
 _LEVEL = 0.05
 # Exponent of the trials' share of the variance, which weights the quantiles.
 # With 1, as in Cochran and Cox (1950), coverage is up to 98 % at two trials;
-# `benchmarks/interval_coverage.py` prints that of this value.
+# `benchmarks/interval_coverage.py` prints the coverage with this exponent.
 _SHARE_POWER = 1.3
 # Two scores that share half of their variance are well correlated.
 _WELL_CORRELATED = 0.5
@@ -37,7 +37,7 @@ class Interval(NamedTuple):
     value: float
     low: float | None = None
     high: float | None = None
-    basis: str = ""  # of a pooled spread
+    basis: str = ""  # source of a pooled spread
 
 
 class Spread(NamedTuple):
@@ -45,7 +45,7 @@ class Spread(NamedTuple):
 
     variance: float
     degrees: int
-    sentences: float  # the part that a resampling of the sentences changes
+    sentences: float  # part due to the choice of sentences
 
 
 class Verdict(NamedTuple):
@@ -56,19 +56,19 @@ class Verdict(NamedTuple):
     value: Interval | None = None
     missing: tuple[str, ...] = ()
     trials: int = 0
-    why: str = ""  # there is no value though no row is missing
+    why: str = ""  # reason for no value although no row is missing
 
 
 def half_width(
     variance: ArrayLike, degrees: float, known: ArrayLike = 0.0
 ) -> np.ndarray:
-    """Half of the 95 % confidence interval of a mean.
+    """Return half of the 95 % confidence interval of a mean.
 
-    The quantile lies between Student's, which is right where only the trials
-    vary, and the normal one, as in the test of Cochran and Cox (1950).
+    The quantile lies between Student's quantile, which is right if only the
+    trials vary, and the normal one, as in the test of Cochran and Cox (1950).
 
-    `variance` of the mean is estimated from few trials, with these degrees of
-    freedom; `known` is its variance by the choice of the many sentences.
+    `variance` is the mean's variance, estimated from few trials with these
+    `degrees` of freedom; `known` is its variance due to the many sentences.
     """
     known = np.asarray(known, float)
     total = np.asarray(variance, float) + known
@@ -80,7 +80,7 @@ def half_width(
 
 
 def spread_of(scores: np.ndarray) -> Spread:
-    """The spread of (trials, 1 + samples) scores: of the text, resampled."""
+    """Return the spread of (trials, 1 + samples) scores of text and samples."""
     trials = len(scores)
     resampled = np.cov(scores[:, 1:])
     own = np.trace(resampled) / trials
@@ -90,7 +90,7 @@ def spread_of(scores: np.ndarray) -> Spread:
 
 
 def pooled(spreads: Sequence[Spread]) -> Spread | None:
-    """One spread of several rows; None of fewer than two, or unequal ones."""
+    """Pool spreads; return None for fewer than two or unequal variances."""
     if len(spreads) < 2 or equal_variances_p(spreads) < _LEVEL:
         return None
     degrees = [spread.degrees for spread in spreads]
@@ -101,10 +101,10 @@ def pooled(spreads: Sequence[Spread]) -> Spread | None:
 def equal_variances_p(
     spreads: Sequence[Spread], samples: int = 10_000
 ) -> float:
-    """The p value of Bartlett's test that variances are equal.
+    """Return the p value of Bartlett's test of equal variances.
 
-    The statistic's distribution is simulated: the usual approximation, which
-    SciPy has, is one of many trials.
+    The statistic's distribution is simulated, because the usual approximation,
+    as in SciPy, assumes many trials.
     """
     degrees = np.array([spread.degrees for spread in spreads], float)
 
@@ -120,12 +120,12 @@ def equal_variances_p(
 
 
 class Resampling:
-    """Sums of scores, and their intervals.
+    """Signed sums of scores, and their intervals.
 
-    Two sources of variance are in an interval: the choice of the test
+    An interval covers two sources of variance: the choice of the test
     sentences, by a paired bootstrap (Koehn, 2004), and the seeds, by Student's
-    t. Rows are compared seed by seed. Where a row has one trial, the variance
-    of the other rows is pooled, unless Bartlett's test finds them unequal.
+    t. Rows are compared seed by seed. If a row has one trial, the variances of
+    the other rows are pooled, unless Bartlett's test finds them unequal.
     """
 
     def __init__(self, rows: Rows, samples: int = SAMPLES) -> None:
@@ -134,11 +134,11 @@ class Resampling:
         self._values: dict[tuple, np.ndarray] = {}
 
     def score(self, row: str, of: str, over: str = "all") -> float:
-        """A row's score of the test text, the mean of its trials."""
+        """Return a row's score of the test text, the mean of its trials."""
         return float(self._of(self.rows[row], of, over)[:, 0].mean())
 
     def has(self, row: str, of: str) -> bool:
-        """Whether a row has trials, and all of them have this score."""
+        """Test whether a row has trials that all have this score."""
         columns = set(MEASURES[of].columns)
         records = self.rows.get(row, ())
         return bool(records) and all(
@@ -146,13 +146,13 @@ class Resampling:
         )
 
     def comparable(self, names: Iterable[str]) -> bool:
-        """Whether rows were scored by the same references."""
+        """Test whether rows were scored with the same references."""
         return (
             len({r.references for name in names for r in self.rows[name]}) == 1
         )
 
     def difference(self, terms: Terms, of: str, over: str = "all") -> Interval:
-        """A sum of scores with signs, and its interval."""
+        """Return a signed sum of scores with its interval."""
         names = [row for _, row in terms]
         if not self.comparable(names):
             raise ValueError(
@@ -167,7 +167,7 @@ class Resampling:
             return _interval(found.mean(axis=0), spread_of(found), 1 / fewest)
         means = np.sum([sign * s.mean(axis=0) for sign, s in scores], axis=0)
         pool, basis = self._pooled(of, over)
-        # Two scores of one training run differ by another variance.
+        # The pooled variance is wrong for two scores of one training run.
         runs = {trials[row][0].trained for row in names}
         if pool is None or len(runs) < len(names):
             return Interval(float(means[0]))
@@ -175,10 +175,10 @@ class Resampling:
         return _interval(means, pool, share, basis)
 
     def paired(self, names: Iterable[str]) -> dict[str, list[Record]]:
-        """The trials of rows, in the order of their seeds.
+        """Return the trials of rows, in the order of their seeds.
 
-        Rows of the same training runs have the common seeds only; other rows
-        too, where there are two or more of these.
+        Rows of the same training runs keep only their common seeds. All rows
+        do so if they have two or more common seeds.
         """
         found = {
             name: sorted(self.rows[name], key=lambda record: record.seeds)
@@ -197,7 +197,7 @@ class Resampling:
         return found
 
     def _pooled(self, of: str, over: str) -> tuple[Spread | None, str]:
-        """The spread of all rows with several trials, each run once."""
+        """Pool the spreads of rows with several trials, each run once."""
         runs: dict[tuple, str] = {}
         for name, records in self.rows.items():
             if len(records) > 1 and self.has(name, of):
@@ -208,7 +208,7 @@ class Resampling:
         return pooled([spread_of(each) for each in scores]), basis
 
     def _of(self, records: Sequence[Record], of: str, over: str) -> np.ndarray:
-        """(trials, 1 + samples) scores: of the text as it is, and resampled."""
+        """Return (trials, 1 + samples) scores of the text and its samples."""
         return np.array([self._scores(record, of, over) for record in records])
 
     def _scores(self, record: Record, of: str, over: str) -> np.ndarray:
@@ -216,7 +216,7 @@ class Resampling:
         if key not in self._values:
             lengths = np.array(record.sentences["source_lengths"])
             count = len(lengths)
-            # The same samples for all rows.
+            # All rows share the same samples.
             random = np.random.default_rng([_SEED, count])
             drawn = random.multinomial(count, [1 / count] * count, self.samples)
             weights = np.concatenate([np.ones((1, count)), drawn])
@@ -232,11 +232,11 @@ class Resampling:
 def _interval(
     means: np.ndarray, spread: Spread, share: float, basis: str = ""
 ) -> Interval:
-    """The interval of `means` of trials: of the text, and of resampled ones.
+    """Return the interval of means: of the text, then of its samples.
 
-    `share` is the variance of a mean where that of a trial is 1.
+    `share` is the ratio of the variance of a mean to that of a trial.
     """
-    # The sentences' part of the variance between trials counts once.
+    # Avoid counting the sentences' part of the variance twice.
     known = max(means[1:].var() - share * spread.sentences, 0)
     half = float(half_width(share * spread.variance, spread.degrees, known))
     value = float(means[0])
@@ -244,7 +244,7 @@ def _interval(
 
 
 def is_long(lengths: np.ndarray) -> np.ndarray:
-    """Mask of the third of the sentences with the longest sources."""
+    """Return a mask of the third of the sentences with longest sources."""
     order = np.argsort(lengths, kind="stable")
     found = np.zeros(len(lengths), bool)
     found[order[len(lengths) - len(lengths) // 3 :]] = True
@@ -252,7 +252,7 @@ def is_long(lengths: np.ndarray) -> np.ndarray:
 
 
 def verdicts(plan: Plan, resampling: Resampling) -> list[Verdict]:
-    """The verdicts on all claims of a plan."""
+    """Return the verdicts on all claims of a plan."""
     found = [_claim(claim, resampling) for claim in plan.file.claims]
     for claim in plan.file.correlations:
         table = plan.file.tables[claim.table]
@@ -284,7 +284,7 @@ def _correlation(
     rows = [line.row for line in table.lines]
     names = [n for n in rows if all(resampling.has(n, of) for of in claim.of)]
     missing = tuple(name for name in rows if name not in names)
-    runs: dict[tuple, str] = {}  # each once
+    runs: dict[tuple, str] = {}  # each run once
     for name in names:
         runs.setdefault(resampling.rows[name][0].trained, name)
     if len(runs) < 4:
@@ -304,7 +304,7 @@ def _correlation(
 
 
 def correlation(xs: np.ndarray, ys: np.ndarray) -> tuple[float, float]:
-    """Pearson's r, and the share of random pairings that are as strong."""
+    """Return Pearson's r and the share of random pairings as strong."""
     if np.ptp(xs) == 0 or np.ptp(ys) == 0:
         return 0.0, 1.0
     pairings = stats.PermutationMethod(5040, rng=np.random.default_rng(_SEED))

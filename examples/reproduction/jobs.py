@@ -1,4 +1,4 @@
-"""The jobs of the workflow, each a process of its own (`Snakefile`).
+"""Jobs of the workflow in `Snakefile`, each in a separate process.
 
 python -m reproduction.jobs train|distill|score NAME PLAN OUTPUT [FILES]
 """
@@ -37,17 +37,17 @@ from reproduction.plan import Plan, Row, read_plan, with_folders
 from reproduction.record import Record, comparable_settings, write_record
 from reproduction.scores import alignment_counts, bleu_counts, scores_of
 
-# An unknown word is scored as one word, which no reference has: BLEU's
-# tokenisation makes three of its symbol.
+# Replaces `<unk>`, which BLEU's tokenisation splits into three words. No
+# reference has this word.
 _UNKNOWN = "unk"
 
 
 @dataclass(frozen=True)
 class Jobs:
-    """Training, distillation and scoring.
+    """Jobs for training, distillation and scoring.
 
     Attributes:
-        plan: of the rows.
+        plan: the plan with the rows.
         output: the folder of runs, distilled texts and records.
         files: the folder of the text, for plans that need one.
     """
@@ -57,16 +57,16 @@ class Jobs:
     files: Path | None
 
     def train(self, name: str) -> None:
-        """Trains a run, from its snapshot where it was interrupted."""
+        """Train a run, from its snapshot if it was interrupted."""
         row, (seed,) = self.plan.trial(name)
         config = with_values(self._config(row), {"training.seed": seed})
-        with contextlib.suppress(KeyboardInterrupt):  # It has saved.
+        with contextlib.suppress(KeyboardInterrupt):  # A snapshot exists.
             if run_recipe(config, self._runs(name)[0], train_only=True):
                 return
         sys.exit("Stopped with a snapshot; the same command continues.")
 
     def distill(self, name: str) -> None:
-        """Translates a row's training text with its models.
+        """Translate a row's training text with its models.
 
         Sequence-level knowledge distillation: Kim and Rush (2016).
         """
@@ -81,7 +81,7 @@ class Jobs:
                 file.write("\t".join(map(one_line, pair)) + "\n")
 
     def score(self, name: str) -> None:
-        """Writes the record of a trial."""
+        """Write the record of a trial."""
         row, seeds = self.plan.trial(name)
         config = self._config(row)
         datasets = load_datasets(config.data)
@@ -125,7 +125,7 @@ class Jobs:
 def scores_and_statistics(
     evaluation: Evaluation, datasets: Datasets
 ) -> tuple[dict[str, dict[str, Any]], dict[str, Sequence[float]]]:
-    """The scores of the test text, and the statistics of its sentences."""
+    """Return the scores of the test text and the statistics of sentences."""
     sources, references = map(list, zip(*datasets.test, strict=True))
     found = [_without_unk(t) for t in evaluation.translations(sources)]
     hypotheses, tokenized = evaluation.tokenized(found, references)
@@ -156,14 +156,14 @@ def scores_and_statistics(
 
 
 def _without_unk(found: Translation) -> Translation:
-    """A translation with another symbol for unknown words."""
+    """Replace the symbol for unknown words in a translation."""
     tokens = [_UNKNOWN if token == UNK else token for token in found.tokens]
     text = found.text.replace(UNK, _UNKNOWN)
     return dataclasses.replace(found, text=text, tokens=tokens)
 
 
 def _forced(evaluation: Evaluation, datasets: Datasets) -> dict[str, list]:
-    """Probabilities and links when forced to produce the references."""
+    """Return probabilities and links of the references, when forced."""
     scored = evaluation.forced(datasets.test)
     costs = [round(-float(one.log_probability), 2) for one in scored]
     lengths = [len(one.tokens) for one in scored]
@@ -171,7 +171,7 @@ def _forced(evaluation: Evaluation, datasets: Datasets) -> dict[str, list]:
         "negative_log_likelihood": costs,
         "tokens": lengths,
     }
-    # Gold links are of the words of the text.
+    # Gold links refer to the words of the text.
     data, gold = evaluation.data, datasets.test_links
     words = data.tokenizer == "words" and not data.tokenize
     if gold and words and _attends(evaluation):

@@ -1,8 +1,8 @@
-"""The page of a plan's records, and the same as JSON.
+"""Page of a plan's records, in HTML and JSON.
 
     PYTHONPATH=examples python -m reproduction.page PLAN FOLDER
 
-writes FOLDER/index.html and FOLDER/summary.json from FOLDER/rows.
+This writes FOLDER/index.html and FOLDER/summary.json from FOLDER/rows.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _SCORES = ("bleu", "bleu_13a", "chrf", "perplexity", "aer")
 
 
 def write_pages(plan: Plan, records: Path, output: Path) -> list[Path]:
-    """Writes `index.html` and `summary.json`; nothing without records.
+    """Write `index.html` and `summary.json`, or nothing without records.
 
-    Records that do not fit to the plan's rows, and those of another text than
-    most of their row, are left out and named.
+    The page omits and names records that do not fit the plan's rows, and
+    records of another text than most records of their row.
     """
     rows, left_out = _read_rows(plan, records)
     if not rows:
@@ -78,13 +78,13 @@ def _languages(plan: Plan) -> tuple[str, str]:
 
 
 def _of_figure(plan: Plan, rows: Rows, names: Sequence[str]) -> Rows:
-    """The rows of a figure of the paper; all, where the plan is another."""
+    """Return the rows of a figure; all rows if the plan has no claims."""
     shown = names if plan.file.claims else rows
     return {name: rows[name] for name in shown if name in rows}
 
 
 def _read_rows(plan: Plan, folder: Path) -> tuple[Rows, list[str]]:
-    """The records by their rows, in the plan's order, and those left out."""
+    """Return the records by row, in the plan's order, and those left out."""
     found = defaultdict(list)
     left_out = []
     for path in sorted(folder.glob("[!.]*.json")):
@@ -113,7 +113,7 @@ def _read_rows(plan: Plan, folder: Path) -> tuple[Rows, list[str]]:
 
 
 def _tables(plan: Plan, rows: Rows) -> list[Table]:
-    """The tables with half of their rows tried, and one of all other rows."""
+    """Return tables with half of their rows tried, and one of other rows."""
     found = [
         table
         for table in plan.file.tables.values()
@@ -165,7 +165,7 @@ def _table(plan: Plan, table: Table, resampling: Resampling) -> dict[str, Any]:
 def _change(
     row: str, after: str, resampling: Resampling
 ) -> dict[str, Any] | None:
-    """The gain of a row over the one that it changes."""
+    """Return the gain of a row over the row that it changes."""
     if not all(resampling.has(name, "bleu") for name in (row, after)):
         return None
     if not resampling.comparable((row, after)):
@@ -221,7 +221,7 @@ def _number(value: Interval, digits: int, percent: bool) -> str:
 
 
 def _learning_curves(rows: Rows) -> list[Chart]:
-    """Perplexity and BLEU of every epoch, means of the trials."""
+    """Chart perplexity and BLEU per epoch, as means of the trials."""
     charts = []
     for of, key in (("perplexity", "val_perplexity"), ("BLEU", "val_bleu")):
         drawn = {}
@@ -237,7 +237,7 @@ def _learning_curves(rows: Rows) -> list[Chart]:
 
 
 def _by_length(rows: Rows) -> list[Chart]:
-    """BLEU of groups of sentences of similar lengths, means of the trials."""
+    """Chart BLEU by sentence length, as means of the trials."""
     drawn = defaultdict(list)
     for name, records in rows.items():
         lengths = np.array(records[0].sentences["source_lengths"])
@@ -257,7 +257,7 @@ def _by_length(rows: Rows) -> list[Chart]:
 def _chart(
     title: str, x_name: str, y_name: str, points: Mapping[str, Sequence[tuple]]
 ) -> list[Chart]:
-    """A chart of the rows that have points, or none."""
+    """Chart the rows that have points, if any."""
     names = [name for name in points if points[name]][:MAX_CURVES]
     drawn = [Curve(name, points[name], i) for i, name in enumerate(names)]
     key = title.replace(" ", "-")
@@ -265,7 +265,7 @@ def _chart(
 
 
 def _samples(plan: Plan, rows: Rows) -> list[dict[str, Any]]:
-    """The plan's sentences as the rows translate and align them."""
+    """Return the plan's sentences, as translated and aligned by the rows."""
     language = _languages(plan)[0]
     asked = {
         name: records[0].samples

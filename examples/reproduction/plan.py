@@ -1,6 +1,6 @@
-"""Plans: systems that change each other, tables of them, and claims.
+"""Plans: systems that change other systems, tables of systems, and claims.
 
-A plan is a YAML file in `plans/`, or your own, and may inherit another.
+A plan is a YAML file in `plans/` or elsewhere, and may inherit another plan.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class _Strict:
 
 @dataclass(frozen=True)
 class RowEntry(_Strict):
-    """A row as a plan writes it: a row above it, and settings that change.
+    """A row in a plan file: a row above it, and the settings that change.
 
-    Of `models` above 1 it is an ensemble, with the seeds 1, 2 and so on.
+    If `models` is above 1, the row is an ensemble of the seeds 1, 2 and so on.
     """
 
     after: str | None = None
@@ -42,7 +42,7 @@ class RowEntry(_Strict):
 
 @dataclass(frozen=True)
 class Line(_Strict):
-    """A line of a table: a row, and the paper's scores of it."""
+    """A line of a table: a row, and its scores in the paper."""
 
     row: str
     name: str
@@ -53,7 +53,7 @@ class Line(_Strict):
 
 @dataclass(frozen=True)
 class Table(_Strict):
-    """Lines, the section of the paper and the source of its scores."""
+    """A table: its lines, its section of the paper and the scores' source."""
 
     title: str
     lines: list[Line]
@@ -63,10 +63,10 @@ class Table(_Strict):
 
 @dataclass(frozen=True)
 class Claim(_Strict):
-    """A claim of the paper: that a sum of scores is above zero.
+    """A claim of the paper: a signed sum of scores is above zero.
 
-    `positive` has rows with signs between them, as in `reverse - base`.
-    `long - all` is the sum over the long sentences less that over all of them.
+    `positive` is a sum of rows, such as `reverse - base`. `long - all` is the
+    sum over the long sentences minus the sum over all sentences.
     """
 
     claim: str
@@ -77,7 +77,7 @@ class Claim(_Strict):
 
     @property
     def terms(self) -> list[tuple[int, str]]:
-        """The rows of `positive` with their signs, 1 or -1."""
+        """Rows of `positive` with their signs, 1 or -1."""
         first, *others = self.positive.split()
         signed = zip(others[::2], others[1::2], strict=True)
         return [
@@ -88,7 +88,7 @@ class Claim(_Strict):
 
 @dataclass(frozen=True)
 class Correlation(_Strict):
-    """A claimed correlation of two scores over a table; sign 0 is none."""
+    """A claimed correlation of two scores over a table; sign 0 claims none."""
 
     claim: str
     section: str
@@ -99,11 +99,11 @@ class Correlation(_Strict):
 
 @dataclass(frozen=True)
 class PlanFile(_Strict):
-    """The contents of a plan file.
+    """Contents of a plan file.
 
-    `run` are the tables and rows to train where nothing else is said, `files`
-    says which files of text the plan needs, and `samples` are sentences
-    (`source`, `reference`) that every row translates for the page.
+    `run` lists the tables and rows to train by default. `files` describes the
+    text files that the plan needs. `samples` are sentences (`source`,
+    `reference`) that every row translates for the page.
     """
 
     title: str = ""
@@ -122,7 +122,7 @@ class PlanFile(_Strict):
 
 @dataclass(frozen=True)
 class Row:
-    """A system to train and to score, with all of its settings."""
+    """A system to train and to score, with all its settings."""
 
     name: str
     config: RunConfig
@@ -131,14 +131,14 @@ class Row:
     changes: Mapping[str, Any]
 
     def trials(self, seeds: int) -> list[str]:
-        """The names of its trials: one of each seed, or of the ensemble."""
+        """Return the names of the trials: one per seed, or the ensemble."""
         if self.models > 1:
             return [trial_name(self.name, range(1, self.models + 1))]
         return [trial_name(self.name, [seed + 1]) for seed in range(seeds)]
 
     @property
     def training(self) -> dict[str, Any]:
-        """The settings that decide the weights, but for the seed."""
+        """Settings that determine the weights, except the seed."""
         config = dataclasses.replace(self.config, decoding=RunConfig().decoding)
         values = config_to_dict(config)
         del values["data"]["test"]
@@ -154,7 +154,7 @@ class Plan:
     rows: Mapping[str, Row]
 
     def chosen(self, names: Iterable[str] = ()) -> list[Row]:
-        """The rows of these tables and rows; those of `run` by default."""
+        """Return the rows of these tables and rows, by default of `run`."""
         found: dict[str, Row] = {}
         for name in tuple(names) or self.file.run:
             table = self.file.tables.get(name)
@@ -169,16 +169,16 @@ class Plan:
         return list(found.values())
 
     def trial(self, name: str) -> tuple[Row, tuple[int, ...]]:
-        """The row and seeds of a trial, such as `feed-2`."""
+        """Return the row and the seeds of a trial, such as `feed-2`."""
         row, _, seeds = name.rpartition("-")
         first, _, last = seeds.partition("to")
         return self.rows[row], tuple(range(int(first), int(last or first) + 1))
 
     def runs(self, trial: str) -> list[str]:
-        """The names of the training runs of a trial.
+        """Return the names of the training runs of a trial.
 
-        Rows that differ in search or test text share a run, that of the first
-        such row in the plan, whose search chooses the best epoch.
+        Rows that differ only in search or test text share a run: the run of
+        the first such row in the plan, whose search chooses the best epoch.
         """
         row, seeds = self.trial(trial)
         first = next(
@@ -189,19 +189,19 @@ class Plan:
         return [trial_name(first.name, [seed]) for seed in seeds]
 
     def distilled(self, run: str) -> list[str]:
-        """The files of distilled text that a run reads."""
+        """Return the files of distilled text that a run reads."""
         row, _ = self.trial(run)
         return re.findall(rf"{DISTILLED}/([^']+)", str(row.config.data.train))
 
 
 def trial_name(row: str, seeds: Sequence[int]) -> str:
-    """The name of a trial, such as `feed-2` or `ensemble-1to4`."""
+    """Return the name of a trial, such as `feed-2` or `ensemble-1to4`."""
     first, *others = seeds
     return f"{row}-{first}" + (f"to{others[-1]}" if others else "")
 
 
 def read_plan(name: str | Path) -> Plan:
-    """Reads a plan: a file in `plans/` by its name, or by a path.
+    """Read a plan by its name in `plans/` or by the path of its file.
 
     Example:
         >>> row = read_plan("builtin").rows["reverse"]
@@ -237,7 +237,7 @@ def read_plan(name: str | Path) -> Plan:
 def with_folders(
     config: RunConfig, data: str | Path | None, distilled: str | Path
 ) -> RunConfig:
-    """The settings with folders in the place of `{data}` and `{distilled}`."""
+    """Replace `{data}` and `{distilled}` in the settings by folders."""
     text = json.dumps(config_to_dict(config))
     for placeholder, folder in ((DATA, data), (DISTILLED, distilled)):
         text = text.replace(placeholder, json.dumps(str(folder))[1:-1])
@@ -245,7 +245,7 @@ def with_folders(
 
 
 def _read_values(name: str) -> dict[str, Any]:
-    """The contents of a plan file over those that it inherits."""
+    """Read a plan file, merged over the plan that it inherits."""
     known = {path.stem: path for path in _PLANS.glob("*.yaml")}
     path = known.get(name, Path(name))
     if not path.suffix:

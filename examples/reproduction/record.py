@@ -1,4 +1,4 @@
-"""Records: a small JSON file of all that a page says of one trial."""
+"""Records: small JSON files with the facts of one trial for a page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from luong_keras.files.atomic_file import read_json, write_text
 
 _FORM = 1
 _DAMAGED = "Remove the file: the next call makes it again."
-# Settings that no score depends on, but for rounding; the seed stands apart.
+# Settings that change scores only by rounding, and the seed, which is stored
+# separately.
 _WITHOUT_EFFECT = (
     *("data.processes", "data.max_skipped", "training.snapshot_steps"),
     *("training.samples", "training.keep", "training.max_skipped"),
@@ -27,13 +28,13 @@ _OF_REFERENCES = (
     *("data.normalize_punctuation", "data.tokenize", "data.pretokenized"),
 )
 
-# Names of settings in older records.
+# Old names of settings in older records -> their names now.
 _FORMER_NAMES = {
     "decoding.choice": "decoding.search",
     "training.accumulate": "training.gradient_accumulation_steps",
     "training.lanes": "training.parallel_microbatches",
 }
-# Settings that are none any more.
+# Settings that no longer exist.
 _FORMER_SETTINGS = (
     *("data.dev_set", "data.on_bad_line", "data.subword_dropout"),
     *("data.subword_lines", "data.test_set", "data.test_subset"),
@@ -49,10 +50,10 @@ _FORMER_SETTINGS = (
 class Record:
     """One trial of a row.
 
-    `settings` have the precision of the training where the plan has `auto`,
-    `sentences` the columns that `scores` names, `curves` a number an epoch,
-    `samples` translations of the plan's sentences, and `text` hashes of the
-    test text and of the training text (`corpus`, which older records lack).
+    `settings` has the precision of the training run if the plan has `auto`.
+    `sentences` has the columns of `scores.MEASURES`, `curves` one number per
+    epoch, `samples` translations of the plan's sentences, and `text` hashes of
+    the test text and the training text (`corpus`, which older records lack).
     """
 
     row: str
@@ -67,7 +68,7 @@ class Record:
 
     @property
     def trained(self) -> tuple:
-        """Equal for rows with the same weights where their seeds are equal."""
+        """Key that is equal for rows with equal weights at equal seeds."""
         decided = {
             name: value
             for name, value in self._all_settings().items()
@@ -78,18 +79,18 @@ class Record:
 
     @property
     def references(self) -> tuple:
-        """Equal for rows whose scores are comparable."""
+        """Key that is equal for rows with comparable scores."""
         settings = self._all_settings()
         lengths = self.sentences.get("reference_length", ())
         own = [settings[name] for name in _OF_REFERENCES]
         return self.text["test"], tuple(lengths), *own
 
     def _all_settings(self) -> dict[str, Any]:
-        """The settings, with the default of those that older records lack."""
+        """Return the settings, with defaults for those older records lack."""
         return default_settings() | dict(self.settings)
 
     def differences(self, config: RunConfig) -> list[str]:
-        """Settings other than those of `config`; any precision is `auto`."""
+        """List settings other than in `config`; `auto` fits any precision."""
         own = self._all_settings()
         return [
             name
@@ -100,19 +101,19 @@ class Record:
 
 
 def comparable_settings(config: RunConfig) -> dict[str, Any]:
-    """The settings that scores depend on, by full names, as JSON has them."""
+    """Return the settings that affect scores, by full name, as in JSON."""
     leaves = json.loads(json.dumps(leaf_values(config_to_dict(config))))
     return {n: v for n, v in leaves.items() if n not in _WITHOUT_EFFECT}
 
 
 @functools.cache
 def default_settings() -> dict[str, Any]:
-    """The default of each setting that scores depend on."""
+    """Return the default of each setting that affects scores."""
     return comparable_settings(RunConfig())
 
 
 def write_record(path: Path, record: Record) -> None:
-    """Writes a record, atomically, with a line for each column."""
+    """Write a record atomically, with one line per column."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = []
     for name, value in {"form": _FORM, **dataclasses.asdict(record)}.items():
@@ -129,7 +130,7 @@ def _json(value: Any) -> str:
 
 
 def read_record(path: Path) -> Record:
-    """Reads a record; damage and another form raise a ValueError."""
+    """Read a record; raise ValueError if it is damaged or of another form."""
     found = read_json(path, "a record of a row", _DAMAGED)
     names = {part.name for part in dataclasses.fields(Record)}
     if found.pop("form", None) != _FORM or set(found) != names:

@@ -1,4 +1,4 @@
-"""Scores as functions of sums over sentences, which can be resampled.
+"""Scores as functions of sums over sentences, which allow resampling.
 
 A record keeps sufficient statistics of each test sentence, not its text.
 """
@@ -14,12 +14,12 @@ from sacrebleu.metrics.bleu import BLEU
 from luong_keras.alignment.aer import AlignmentLinks, LinkScores
 from luong_keras.alignment.links import Link
 
-_ORDER = 4  # of the longest n-grams of BLEU
+_ORDER = 4  # length of the longest n-grams of BLEU
 _NGRAMS = tuple(f"matches_{n}" for n in range(1, _ORDER + 1))
 
 
 class Measure(NamedTuple):
-    """A score: its title, its columns and how it is shown."""
+    """A score: its title, its columns and its number format."""
 
     title: str
     columns: tuple[str, ...]
@@ -37,7 +37,7 @@ MEASURES = {
 def bleu_counts(
     hypotheses: Sequence[str], references: Sequence[str]
 ) -> dict[str, list[int]]:
-    """The counts of BLEU in every sentence of tokenised text."""
+    """Return the counts of BLEU for each sentence of tokenised text."""
     # Smoothing changes the score of a sentence, not its counts.
     metric = BLEU(tokenize="none", force=True, effective_order=True)
     rows = []
@@ -51,7 +51,7 @@ def bleu_counts(
 def alignment_counts(
     links: Sequence[frozenset[Link]], gold: Sequence[AlignmentLinks]
 ) -> dict[str, list[int]]:
-    """The counts of the alignment error rate in every sentence.
+    """Return the counts of the alignment error rate for each sentence.
 
     AER = 1 - hits / total, with hits = |A ∩ S| + |A ∩ P| and
     total = |A| + |S| (Och and Ney, 2003).
@@ -68,10 +68,10 @@ def alignment_counts(
 def scores_of(
     measure: str, columns: Mapping[str, Sequence[float]], weights: np.ndarray
 ) -> np.ndarray:
-    """The scores of several samples of sentences.
+    """Return the scores of several samples of sentences.
 
-    `columns` are sufficient statistics of N sentences, `weights` (R, N) how
-    often each of them is in each of R samples.
+    `columns` are sufficient statistics of N sentences. `weights` (R, N) counts
+    each sentence in each of R samples.
     """
     names = MEASURES[measure].columns
     table = np.array([columns[name] for name in names], float).T

@@ -1,15 +1,15 @@
-"""Writes configuration.yaml, ConfigMaps of the files of `export`.
+"""Write configuration.yaml, with ConfigMaps of the files of `export`.
 
     python export/kubernetes/write_configuration.py
 
-After every change of a *.config, of the proxy's or of the page's files.
+Run it after each change of a *.config, the proxy's or the page's files.
 """
 
 from pathlib import Path
 
 HERE = Path(__file__).parent
 EXPORT = HERE.parent
-# Name of a ConfigMap -> its files, which lie in one folder.
+# Name of a ConfigMap -> its files, all in one folder.
 MAPS = {
     "translator-configuration": [
         "models.config",
@@ -27,7 +27,7 @@ HEADER = (
 
 
 def configuration() -> str:
-    """The text of configuration.yaml."""
+    """Return the text of configuration.yaml."""
     return HEADER + "---\n".join(
         _config_map(name, files) for name, files in MAPS.items()
     )

@@ -1,4 +1,4 @@
-"""Asks a translator in TensorFlow Serving, by REST and gRPC."""
+"""Client of a translator in TensorFlow Serving, for REST and gRPC."""
 
 from luong_keras_client.client import AsyncTranslationClient, TranslationClient
 from luong_keras_client.errors import (

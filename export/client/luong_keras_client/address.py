@@ -23,7 +23,7 @@ _VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 
 @dataclass(frozen=True)
 class Address:
-    """One model of one server; no text may show the `secrets`."""
+    """One model on one server; messages must not show the `secrets`."""
 
     scheme: str
     netloc: str
@@ -53,7 +53,7 @@ class Address:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether the server is on this machine, where no proxy leads."""
+        """Whether the server is on this machine, which needs no proxy."""
         host = urlsplit(self.url).hostname or ""
         try:
             return ipaddress.ip_address(host).is_loopback
@@ -74,14 +74,14 @@ def read_address(
     headers: Mapping[str, str] | None = None,
     token: str | None = None,
 ) -> Address:
-    """Reads what a client was given; its errors have no secrets."""
+    """Read an address and its credentials; errors show no secrets."""
     try:
         parts = urlsplit(url)
         refused = not parts.hostname or "/v1/models" in parts.path
         refused |= bool(parts.query + parts.fragment)
         if parts.scheme in ("grpc", "grpcs"):
             refused |= parts.port is None or bool(parts.path.strip("/"))
-        # Reading a port refuses one that is no number.
+        # Reading the port raises a ValueError if it is not a number.
         elif parts.scheme not in ("http", "https") or parts.port == -1:
             refused = True
     except (ValueError, AttributeError, TypeError):
@@ -90,12 +90,13 @@ def read_address(
         raise wrong(
             "`url` as http://HOST:PORT, https://HOST:PORT, grpc://HOST:PORT or "
             "grpcs://HOST:PORT, without a path to a model",
-            # Without what may be behind it, such as a token.
+            # Without the query, which may contain a token.
             repr(without_user(url).partition("?")[0]),
         )
     _check_model(model, version, label)
     sent = {name.lower(): value for name, value in (headers or {}).items()}
-    # With and without "Bearer"; shorter ones are words such as "on".
+    # With and without "Bearer"; values below 4 letters, such as "on", are
+    # no secrets.
     values = [(str(x), str(x).rpartition(" ")[2]) for x in sent.values()]
     secrets = [x for pair in values for x in pair if len(x) >= 4]
     ways = {}
@@ -129,13 +130,13 @@ def read_address(
         None if version is None else operator.index(version),
         label,
         sent,
-        # What contains another one goes first.
+        # Longest first, because a secret may contain another secret.
         sorted({x for x in secrets if x}, key=len, reverse=True),
     )
 
 
 def without_user(text: object) -> str:
-    """A text whose addresses have no user and no password."""
+    """Remove the user and the password from addresses in a text."""
     return re.sub(r"(?<!\S)((?:\W*\w+:/+)?)\S*@", r"\1", str(text))
 
 
@@ -158,7 +159,7 @@ def _check_model(model: Any, version: Any, label: Any) -> None:
 def tls_context(
     encrypted: bool, authorities: Any, certificate: Any, key: Any
 ) -> ssl.SSLContext | None:
-    """A context with the files that were given, which it checks."""
+    """Build a TLS context with the given files, after checks."""
     files = {"ca_certificate": authorities, "client_certificate": certificate}
     given = [x for x in (*files.values(), key) if x is not None]
     if not given:
@@ -171,7 +172,7 @@ def tls_context(
         raise wrong(expected, "the key alone")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if authorities is None:
-        import httpx  # Which takes time.
+        import httpx  # Slow to import.
 
         context = httpx.create_ssl_context()
     for name, file in files.items():
@@ -179,7 +180,7 @@ def tls_context(
             if name == "ca_certificate" and file is not None:
                 context.load_verify_locations(file)
             elif file is not None:
-                # Without a password it would ask at the terminal.
+                # Without a password OpenSSL would ask at the terminal.
                 context.load_cert_chain(file, key, password="")
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error

@@ -1,4 +1,4 @@
-"""The lines of a request in batches, and their results."""
+"""Batches of the lines of a request, and their results."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from luong_keras_client.responses import Contract
 
 
 class Batches:
-    """The lines in batches of like length, which workers share.
+    """Batches of lines of similar length, which workers share.
 
-    A failure keeps what is not sent yet from being sent; what is in flight
-    then is kept. Rows that a server joined with too many of others are sent
-    again in smaller batches.
+    After a failure no more batches are sent, but requests in flight keep
+    their results. If a server refuses rows because it joined too many, they
+    are sent again in smaller batches.
     """
 
     def __init__(
@@ -38,14 +38,14 @@ class Batches:
         order = np.argsort(lengths, kind="stable")
         size = min(size, contract.max_rows)
         starts = range(0, len(order), size)
-        # Places, and how often they were among too many.
+        # Places, and how often a server refused them as too many rows.
         self.waiting = deque((order[x : x + size], 0) for x in starts)
 
     def __iter__(self) -> Iterator[tuple[np.ndarray, int]]:
         while self.waiting and self.failure is None:
             try:
                 yield self.waiting.popleft()
-            except IndexError:  # Another thread was faster.
+            except IndexError:  # Another thread took the last one.
                 return
 
     @contextmanager
@@ -56,7 +56,7 @@ class Batches:
             self.failure = self.failure or error
 
     def take(self, places: np.ndarray, sent: int, rows: Any) -> None:
-        """Takes the status and the result of the rows of a request."""
+        """Store the results of a request, and queue refused rows again."""
         again = []
         for place, (status, result) in zip(places, rows, strict=True):
             self._results[place] = result
@@ -79,7 +79,7 @@ class Batches:
             self.waiting.append((part, sent + 1))
 
     def results(self, places: TruncatedPlaces) -> Iterator[Any]:
-        """Results up to the first failed line, then its error."""
+        """Yield results up to the first failed line, then raise its error."""
         request, error = self.request, self.failure
         if error is None and self._too_long:
             long = sorted(self._too_long)

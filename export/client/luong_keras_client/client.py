@@ -1,4 +1,4 @@
-"""The two clients of a served translator: one waits, the other is awaited."""
+"""Blocking and asynchronous clients of a served translator."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from luong_keras_client.batches import Batches
 from luong_keras_client.errors import TranslationServerError, wrong
 from luong_keras_client.requests import Lines, Option, Request
 
-# The server is away or has too much to do: no request changes anything, so
-# it may be sent again. One whose time ran out is not: a server that is too
-# slow would only have more to do.
+# The server is unavailable or overloaded. Requests change nothing, so they may
+# be sent again. A request whose time ran out is not sent again, because that
+# would add load to a slow server.
 _MAY_PASS = ("UNAVAILABLE", "RESOURCE_EXHAUSTED")
-# Reported with the same code, and would be again: a message that is too
-# large, and of a request that waited in a queue for as long as it may.
+# Errors with the same code that a retry would repeat: a message that is too
+# large, and a request that waited in a queue for the longest time allowed.
 _WILL_NOT_PASS = ("larger than max", "timeout exceeded while waiting")
 _CONTRACT = f"contract {' or '.join(map(str, responses.CONTRACTS))}"
 _NO_SIGNATURE = ("INVALID_ARGUMENT", "NOT_FOUND", "FAILED_PRECONDITION")
@@ -40,7 +40,7 @@ def _may_pass(error: BaseException) -> bool:
 
 
 def _waiting_time(attempt: int) -> float:
-    """Later and later; of several clients not all come back at once."""
+    """Return a random waiting time, which doubles with each attempt."""
     return min(0.1 * 2 ** min(attempt - 1, 10), 8) * random.uniform(0.5, 1)
 
 
@@ -50,9 +50,9 @@ def _wait(state: Any) -> float:
 
 
 class _Client:
-    """Common part of both clients; the synchronous one suspends no coroutine.
+    """Common part of both clients; the blocking one suspends no coroutine.
 
-    `_mode` has what they do otherwise.
+    `_mode` has the functions that differ.
     """
 
     _mode: Any
@@ -95,7 +95,7 @@ class _Client:
         self._address, tls = at, address.tls_context(at.encrypted, *files)
         kind = "grpc_calls" if at.scheme.startswith("grpc") else "rest"
         try:
-            # What only one of them needs takes time to import.
+            # Import only one of them, because imports take time.
             module: Any = import_module(f"luong_keras_client.{kind}")
         except ImportError as error:
             raise ImportError(
@@ -110,12 +110,12 @@ class _Client:
 
     @property
     def url(self) -> str:
-        """The address, without a user and a password."""
+        """Address without the user and the password."""
         return self._address.url
 
     @property
     def model(self) -> str:
-        """The name of the model."""
+        """Name of the model."""
         return self._address.model
 
     def __repr__(self) -> str:
@@ -126,7 +126,7 @@ class _Client:
         return os.getpid(), loop
 
     def _connection(self) -> Any:
-        """The connection, which is made at the first request."""
+        """Return the connection, which the first request makes."""
         here = self._here()
         if self._closed:
             raise RuntimeError(
@@ -145,7 +145,7 @@ class _Client:
             try:
                 self._open = self._open or self._connect(self._mode.is_async)
             except (ValueError, ImportError) as error:
-                # Such as a proxy of the environment, with its user.
+                # For example, a wrong proxy of the environment, with its user.
                 message = address.without_user(self._address.hide(str(error)))
                 message += " Look at the proxies of the environment"
                 raise wrong(f"connections to {self.url}", message) from None
@@ -165,7 +165,7 @@ class _Client:
         await self._run(batches, deadline)
         places = errors.TruncatedPlaces()
         found = list(batches.results(places))
-        # Of the line that calls a method, or awaits what it returned.
+        # At the line that calls a method, or awaits its result.
         places.warn(stacklevel=2 if self._mode.is_async else 4)
         return found
 
@@ -187,8 +187,8 @@ class _Client:
                     work = self._mode.start(self._run(batches, None, slots))
                     sent.append((batches, work))
                     first += size
-                    # Two, so that the server has work while results are used,
-                    # but where nothing shall be in flight beside a request.
+                    # Two parts, so that the server works while the caller
+                    # uses results, unless only one request may be in flight.
                     if len(sent) == (1 if self._concurrency == 1 else 2):
                         for text in await oldest():
                             yield text
@@ -210,7 +210,7 @@ class _Client:
     async def _run(
         self, batches: Batches, deadline: float | None, slots: Any = None
     ) -> None:
-        """Sends all requests, several at a time."""
+        """Send all requests, several at a time."""
         count = min(self._concurrency, len(batches.waiting))
         others = [
             self._mode.start(self._work(batches, deadline, slots))
@@ -220,7 +220,7 @@ class _Client:
             await self._work(batches, deadline, slots)
             for other in others:
                 await self._mode.join(other)
-        except BaseException as error:  # Such as Ctrl-C.
+        except BaseException as error:  # Including Ctrl-C.
             batches.failure = error
             await self._mode.stop(others)
             raise
@@ -228,7 +228,7 @@ class _Client:
     async def _work(
         self, batches: Batches, deadline: float | None, slots: Any
     ) -> None:
-        """Sends one request after the other."""
+        """Send one request after another."""
         asked, version = batches.request, batches.contract.version
         outputs = responses.outputs_of(asked.signature, version)
         with batches.noting_failures():
@@ -249,7 +249,7 @@ class _Client:
         self._connection()
         async with self._asking:
             if self._known is None:
-                # The text is not looked at.
+                # The server ignores the text.
                 columns = {"text": np.array([""], object)}
                 self._known = await self._predict(
                     "contract", columns, [], responses.contract_of, deadline
@@ -276,7 +276,7 @@ class _Client:
     async def _send(
         self, what: str, message: Any, read: Any, deadline: float | None = None
     ) -> Any:
-        """Send a message, with retries, and read the answer."""
+        """Send a message, with retries, and read the response."""
         connection = self._connection()
         end = deadline or time.monotonic() + self._timeout
 
@@ -297,7 +297,7 @@ class _Client:
             sleep=self._mode.sleep,
             retry=tenacity.retry_if_exception(_may_pass),
             wait=_wait,
-            # In less than 0.1 s there is no answer but that it is late.
+            # 0.1 s is too short for another response than a timeout.
             stop=tenacity.stop_after_attempt(self._attempts)
             | tenacity.stop_before_delay(end - time.monotonic() - 0.1),
             reraise=True,
@@ -338,18 +338,18 @@ async def _each(lines: Any) -> abc.AsyncIterator[Any]:
 
 
 class TranslationClient(_Client):
-    """Asks a translator in TensorFlow Serving, and waits for the answers.
+    """Blocking client of a translator in TensorFlow Serving.
 
-    A method sends its lines, `str` or `bytes` in UTF-8, in batches of like
-    length, several at a time; results come in the order of the lines. An
-    option is one value or one for each line; what is left out, or None, is as
-    exported. Of lines that were cut it warns once. Threads may share a client,
-    processes may not. The README has all arguments.
+    A method sends its lines, `str` or UTF-8 `bytes`, in batches of similar
+    length, several at a time. Results are in the order of the lines. An option
+    is one value or one per line; if absent or None, it is as exported. A call
+    warns once if lines were cut. Threads may share a client, processes may
+    not. The README describes all arguments.
 
     Raises:
-        TranslationServerError: by every method, where the server refuses, does
-            not answer in time or answers something else.
-        TextTooLongError: likewise, for texts longer than the server reads.
+        TranslationServerError: by every method, if the server refuses a
+            request, does not respond in time or sends an unexpected response.
+        TextTooLongError: by every method, if a text exceeds the server's limit.
     """
 
     _mode = modes.Waiting
@@ -357,7 +357,7 @@ class TranslationClient(_Client):
     def translate(
         self, lines: Lines, **options: Unpack[requests.SearchSettings]
     ) -> list[str]:
-        """The best translation of every line."""
+        """Return the best translation of each line."""
         request = requests.translation(lines, options)
         return self._mode.result(self._ask(request))
 
@@ -366,12 +366,12 @@ class TranslationClient(_Client):
         lines: abc.Iterable[str | bytes],
         **options: Unpack[requests.SearchSettings],
     ) -> abc.Iterator[str]:
-        """The translations of any number of lines, as they come.
+        """Iterate over the translations of any number of lines.
 
-        It reads at most two times `batch_size` x `concurrency` lines ahead,
-        and with a `concurrency` of 1 answers each batch before it reads on.
-        Options are one value each. An error is raised after the translations
-        before the line that has none.
+        The iterator reads at most two times `batch_size` x `concurrency` lines
+        ahead; if `concurrency` is 1, it yields each batch before it reads the
+        next one. Each option is one value. An error is raised after the
+        translations of all lines before the first line without one.
         """
         requests.check_stream(lines, options)
         return self._mode.iterator(self._texts(lines, options))
@@ -379,7 +379,7 @@ class TranslationClient(_Client):
     def nbest(
         self, lines: Lines, **options: Unpack[requests.NbestSettings]
     ) -> list[list[responses.TranslatedText]]:
-        """The `n_best` translations of every line, the best first."""
+        """Return the `n_best` translations of each line, the best first."""
         return self._mode.result(self._ask(requests.nbest(lines, options)))
 
     def align(
@@ -388,10 +388,10 @@ class TranslationClient(_Client):
         rank: Option = 0,
         **options: Unpack[requests.BeamSettings],
     ) -> list[responses.Translation]:
-        """One translation of every line, with its words, weights and links.
+        """Return one translation of each line with words, weights and links.
 
-        `rank` says which one, 0 the best. Where the search found fewer, the
-        translation is empty and has the score -1e30.
+        `rank` chooses the translation; 0 is the best. If the search found
+        fewer, the translation is empty and has the score -1e30.
         """
         wanted = {"rank": rank, **options}
         request = requests.alignment(lines, wanted, self._step)
@@ -407,24 +407,24 @@ class TranslationClient(_Client):
     def align_pairs(
         self, sources: Lines, targets: Lines
     ) -> list[responses.ScoredTranslation]:
-        """As `score`, with the attention weights."""
+        """Score given translations, and return the attention weights too."""
         request = requests.pairs("align_pair", sources, targets)
         return self._mode.result(self._ask(request))
 
     def encode(self, lines: Lines) -> list[np.ndarray]:
-        """The encoder's vectors of every line, (S, M) float32."""
+        """Return the encoder's vectors of each line, (S, M) float32."""
         return self._mode.result(self._ask(requests.encoding(lines)))
 
     def contract(self) -> responses.Contract:
-        """Limits of the server, requested once, at the first call."""
+        """Return the limits of the server, requested at the first call only."""
         return self._mode.result(self._agreed())
 
     def status(self) -> dict[int, str]:
-        """Version -> its state; `"AVAILABLE"` where it is served."""
+        """Return the state of each version; `"AVAILABLE"` if it is served."""
         return self._mode.result(self._states())
 
     def close(self) -> None:
-        """Closes the connections; the client cannot be used then."""
+        """Close the connections; the client cannot be used afterwards."""
         return self._mode.result(self._disconnect())
 
     def __enter__(self) -> Self:
@@ -435,10 +435,10 @@ class TranslationClient(_Client):
 
 
 class AsyncTranslationClient(_Client):
-    """As `TranslationClient`, with methods to be awaited, for asyncio.
+    """Asynchronous `TranslationClient`: its methods are awaited, for asyncio.
 
-    A call that is cancelled takes its requests with it. A client belongs to
-    the event loop that used it first.
+    Cancelling a call cancels its requests. A client belongs to the event loop
+    that used it first.
     """
 
     _mode = modes.Awaited
@@ -457,7 +457,7 @@ class AsyncTranslationClient(_Client):
         lines: abc.Iterable[str | bytes] | abc.AsyncIterable[str | bytes],
         **options: Unpack[requests.SearchSettings],
     ) -> abc.AsyncIterator[str]:
-        """As there; `lines` may be asynchronous as well."""
+        """Iterate over translations; `lines` may be asynchronous as well."""
         requests.check_stream(lines, options)
         return self._texts(lines, options)
 

@@ -1,4 +1,4 @@
-"""Errors and warnings, whatever is spoken to the server."""
+"""Errors and warnings, common to REST and gRPC."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-# TensorFlow Serving gives the error of one request to all that share its
-# batch. Ours have the right shapes, and the next batch is another one.
+# TensorFlow Serving sends the error of one request to all requests of its
+# batch. The client's requests have the right shapes: a retry may succeed.
 OF_ANOTHER_REQUEST = (
     "from different tasks have different shapes",
     "One or more tasks does not conform to batch signature",
@@ -15,7 +15,7 @@ OF_ANOTHER_REQUEST = (
     "Got empty tensor in batch of non-empty tensors",
     "Only tensors with rank from 1 to 6 can be padded",
 )
-# The first key decides that is a part of what the server said, or the code.
+# The first key applies that is in the server's message or is the code.
 _ADVICE = {
     "larger than max": "The server takes less at once than the export: pass "
     "a smaller `batch_size`.",
@@ -49,7 +49,7 @@ _ADVICE = {
     "version of luong_keras?",
     "HTTP_413": "Pass a smaller `batch_size`.",
 }
-# What reading a malformed answer can raise.
+# Errors from reading a malformed response.
 UNREADABLE = (
     *(LookupError, TypeError, ValueError, AttributeError),
     *(ArithmeticError, RecursionError),
@@ -57,19 +57,19 @@ UNREADABLE = (
 
 
 def wrong(expected: str, received: object, kind: Any = ValueError) -> Any:
-    """The error for an argument that cannot be."""
+    """Return the error for a wrong argument."""
     return kind(f"Expected: {expected}. Received: {received}.")
 
 
 class TranslationServerError(RuntimeError):
-    """A server gave no answer, or not the one that was asked for.
+    """A missing or unexpected response of a server.
 
-    `code` is a name of gRPC's, such as `"UNAVAILABLE"` or `"NOT_FOUND"`, or
-    `"HTTP_418"` for a status that has none; `"MALFORMED"` for an answer that
-    is not a translator's, `"CONTRACT"` for one of another contract,
-    `"TEXT_TOO_LONG"` where that is all that was wrong. `results` are those of
-    the lines, None where there is nothing; None if nothing was begun.
-    `retry_after` are the seconds that the server asked to wait, or None.
+    `code` is a gRPC code, such as `"UNAVAILABLE"` or `"NOT_FOUND"`, or
+    `"HTTP_418"` for a status without one; `"MALFORMED"` for a response that
+    is not a translator's, `"CONTRACT"` for another contract, and
+    `"TEXT_TOO_LONG"` if nothing else was wrong. `results` has the result of
+    each line, None for a line without one; it is None if no line was sent.
+    `retry_after` is the wait in seconds that the server asked for, or None.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class TranslationServerError(RuntimeError):
     def explained(
         self, expected: str, attempts: int, hide: Callable[[str], str] = str
     ) -> TranslationServerError:
-        """The same, with what was asked for, how often, and what to do."""
+        """Return the same error with the request, the attempts and advice."""
         text = hide(str(self))[:800].rstrip(".")
         keys = (x for x in _ADVICE if x in text.lower() or x == self.code)
         advice = _ADVICE.get(next(keys, ""), "The server's log may tell more.")
@@ -96,10 +96,10 @@ class TranslationServerError(RuntimeError):
 
 
 class TextTooLongError(TranslationServerError, ValueError):
-    """The lines at `places` have more bytes than the server reads.
+    """Lines, at `places`, with more bytes than the server reads.
 
-    `size` are those of the first, `limit` what the server reads; see `results`
-    for the other lines.
+    `size` is the size of the first one in bytes, `limit` the largest size that
+    the server reads. `results` has the results of the other lines.
     """
 
     def __init__(self, places: Sequence[int], size: int, limit: int) -> None:
@@ -117,11 +117,11 @@ class TextTooLongError(TranslationServerError, ValueError):
 
 
 class TruncationWarning(UserWarning):
-    """Some lines, or their translations, were cut."""
+    """Warning that some lines, or their translations, were cut."""
 
 
 class TruncatedPlaces:
-    """Counts the lines that were cut, and keeps the first ten places."""
+    """Number of lines that were cut, and the first ten places."""
 
     def __init__(self) -> None:
         self.count, self.first = 0, list[int]()

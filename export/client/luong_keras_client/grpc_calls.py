@@ -14,7 +14,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from luong_keras_client.address import Address
 from luong_keras_client.errors import TranslationServerError
 
-# What is used of TensorFlow Serving's messages.
+# The part of TensorFlow Serving's messages that the client uses.
 _TEXT = Path(__file__).with_name("messages.txtpb").read_text(encoding="utf-8")
 _FILES = text_format.Parse(_TEXT, FileDescriptorSet()).file
 _POOL = descriptor_pool.DescriptorPool()
@@ -23,7 +23,7 @@ _MESSAGES: dict[str, Any] = {
     for name, message in message_factory.GetMessages(_FILES, _POOL).items()
 }
 _SERVICES = {"Predict": "PredictionService", "GetModelStatus": "ModelService"}
-# Number of a type -> the field of its values, and the type in NumPy.
+# Number of a type -> the field of its values, and its NumPy type.
 _TYPES: dict[int, tuple[str, Any]] = {
     **{1: ("float_val", np.float32), 3: ("int_val", np.int32)},
     **{7: ("string_val", object), 9: ("int64_val", np.int64)},
@@ -35,17 +35,17 @@ _STATES = {
     **{40: "UNLOADING", 50: "END"},
 }
 _OPTIONS = [
-    # Alignments of a large batch are larger than gRPC's 4 MB.
+    # Alignments of a large batch can exceed gRPC's default of 4 MB.
     ("grpc.max_receive_message_length", 2**30),
     ("grpc.max_send_message_length", -1),
-    # A server that starts again is noticed within the retries.
+    # Reconnect to a restarted server within the retries.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
 ]
 
 
 class Connection:
-    """One model behind one address; `files` are PEM, or None."""
+    """Connection to one model; `files` are PEM files, or None."""
 
     def __init__(
         self, address: Address, files: Any, tls: Any, is_async: bool
@@ -57,7 +57,7 @@ class Connection:
             self._spec.version.value = address.version
         self._spec.version_label = address.label or ""
         kind: Any = grpc.aio if is_async else grpc
-        # No proxy leads to this machine.
+        # This machine needs no proxy.
         proxy = ("grpc.enable_http_proxy", int(not address.is_loopback))
         options = address.netloc, [*_OPTIONS, proxy]
         if address.encrypted:
@@ -89,7 +89,7 @@ class Connection:
         return {one.version: _STATES[one.state] for one in states}
 
     async def send(self, request: Any, seconds: float) -> Any:
-        """The response."""
+        """Send a request and return the response."""
         name, message = request
         method = self._channel.unary_unary(
             f"/tensorflow.serving.{_SERVICES[name]}/{name}",
@@ -100,7 +100,7 @@ class Connection:
             answer = method(message, timeout=seconds, metadata=self._headers)
             return await answer if self._is_async else answer
         except grpc.RpcError as error:
-            # Its text stands in ours, where it is looked through for secrets.
+            # Not chained: secrets are hidden only in the new error's text.
             raise _failure(error) from None
 
     async def close(self) -> None:
@@ -112,9 +112,9 @@ class Connection:
 def _failure(error: Any) -> TranslationServerError:
     message, code = error.details() or "no message", error.code().name
     if code == "UNAVAILABLE" and "SSL_ERROR_SSL" in message:
-        # To gRPC a certificate that is refused is a server that is away.
+        # gRPC reports a refused certificate as an unavailable server.
         code = "UNAUTHENTICATED"
-    # Milliseconds; negative where there shall be no other attempt.
+    # Milliseconds; negative if the server forbids another attempt.
     metadata = dict(error.trailing_metadata() or ())
     wait = str(metadata.get("grpc-retry-pushback-ms"))
     seconds = float(wait) / 1000 if wait.isdecimal() else None

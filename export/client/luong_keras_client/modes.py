@@ -1,4 +1,4 @@
-"""Ways to wait: in threads, or in an event loop."""
+"""Modes of waiting: in threads, or in an event loop."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Result = TypeVar("Result")
 def awaitable(
     method: Callable[Concatenate[Any, Given], Result],
 ) -> Callable[Concatenate[Any, Given], Awaitable[Result]]:
-    """A method of the client that waits, for the one that is awaited."""
+    """Return a method of the blocking client, typed as awaitable."""
     return method  # type: ignore[return-value]
 
 
 def start(work: Callable[..., Any], *arguments: Any) -> Future[Any]:
-    """Begins work in a thread that no exit waits for."""
+    """Start work in a daemon thread, for which no exit waits."""
     future: Future[Any] = Future()
 
     def run() -> None:
@@ -36,12 +36,12 @@ def start(work: Callable[..., Any], *arguments: Any) -> Future[Any]:
 
 
 class Waiting:
-    """Coroutines that are never suspended, in threads."""
+    """Blocking mode: coroutines that are never suspended, in threads."""
 
     is_async = False
 
     class semaphore(threading.Semaphore):
-        """For `async with`."""
+        """Semaphore of threads, for `async with`."""
 
         async def __aenter__(self) -> None:
             self.acquire()
@@ -79,11 +79,11 @@ class Waiting:
 
     @staticmethod
     async def stop(works: list[Any]) -> None:
-        """They end by themselves."""
+        """Do nothing: threads end by themselves."""
 
 
 class Awaited:
-    """Coroutines of asyncio."""
+    """Asynchronous mode: coroutines of asyncio."""
 
     is_async = True
     semaphore, sleep = asyncio.Semaphore, staticmethod(asyncio.sleep)

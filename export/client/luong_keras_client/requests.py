@@ -1,4 +1,4 @@
-"""Requests: a signature, its inputs, and the reader of its answer."""
+"""Requests: a signature, its inputs, and the reader of its response."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import numpy as np
 from luong_keras_client import responses
 from luong_keras_client.errors import wrong
 
-Option = Any  # One value, or one for each line.
+Option = Any  # One value, or one per line.
 Lines = Iterable[str | bytes]
 _INT, _FLOAT, _TEXT = (np.int32, -1), (np.float32, -1), (object, "")
-# Option -> its type, and what leaves it as exported. A beam has the first.
+# Option -> its type, and the value that keeps the exported one. The first
+# options are for a beam.
 _OPTIONS: dict[str, tuple[Any, Any]] = {
     **dict.fromkeys(["beam_size", "n_best"], (np.int32, 0)),
     **{"length_penalty": _FLOAT, "prefix": _TEXT, "replace_unknown": _INT},
@@ -29,7 +30,7 @@ _OF_A_BEAM = _ALL[:5]
 
 
 class BeamSettings(TypedDict, total=False):
-    """Options of a beam search; the model's own where absent or None."""
+    """Options of a beam search; as exported if absent or None."""
 
     beam_size: Option
     length_penalty: Option
@@ -51,16 +52,16 @@ class SearchSettings(BeamSettings, total=False):
 
 
 class NbestSettings(SearchSettings, total=False):
-    """Those of the search, and how many translations are wanted."""
+    """Options of any search, and the number of translations."""
 
     n_best: Option
 
 
 @dataclass(frozen=True)
 class Request:
-    """A signature, the values of its inputs, and what reads a row of it.
+    """A signature, the values of its inputs, and a reader of response rows.
 
-    `final` makes of that what the user gets; `cut` says whether to warn.
+    `final` turns a row into the user's result; `cut` tests whether to warn.
     """
 
     signature: str
@@ -74,7 +75,7 @@ class Request:
         return len(next(iter(self.columns.values())))
 
     def size(self, place: int) -> int:
-        """The bytes of the longest text of a line."""
+        """Return the number of bytes of the longest text of a line."""
         texts = [x[place] for x in self.columns.values() if x.dtype == object]
         return max(len(x.encode() if type(x) is str else x) for x in texts)
 
@@ -82,7 +83,7 @@ class Request:
 def translation(
     lines: Lines, options: Mapping[str, Option], first: int = 0
 ) -> Request:
-    """Asks for the best translation of every line."""
+    """Request the best translation of each line."""
     _check_names("translate", options, [x for x in _ALL if x != "n_best"])
     text, read = _texts(lines, first=first), responses.text_of
     signature, columns = "serving_default", {"text": text}
@@ -94,7 +95,7 @@ def translation(
 
 
 def nbest(lines: Lines, options: Mapping[str, Option]) -> Request:
-    """Asks for several translations of every line."""
+    """Request several translations of each line."""
     _check_names("nbest", options, _ALL)
     signature, columns = "translate", {"text": _texts(lines)}
     if any(value is not None for value in options.values()):
@@ -108,7 +109,7 @@ def nbest(lines: Lines, options: Mapping[str, Option]) -> Request:
 def alignment(
     lines: Lines, options: Mapping[str, Option], step: str
 ) -> Request:
-    """Asks for the words and weights of one translation of every line."""
+    """Request the words and weights of one translation of each line."""
     names = ["rank", *(x for x in _OF_A_BEAM if x != "n_best")]
     _check_names("align", options, names)
     columns = _with_options(_texts(lines), options, names)
@@ -117,7 +118,7 @@ def alignment(
 
 
 def pairs(signature: str, sources: Lines, targets: Lines) -> Request:
-    """Asks about given translations, for `score` or `align_pair`."""
+    """Request scores of given translations, by `score` or `align_pair`."""
     source, target = _texts(sources, "sources"), _texts(targets, "targets")
     if len(source) != len(target):
         counts = f"{len(target)} and {len(source)}"
@@ -128,13 +129,13 @@ def pairs(signature: str, sources: Lines, targets: Lines) -> Request:
 
 
 def encoding(lines: Lines) -> Request:
-    """Asks for the encoder's vectors of every line."""
+    """Request the encoder's vectors of each line."""
     columns, result = {"text": _texts(lines)}, (lambda x: x[0], lambda x: x[1])
     return Request("encode", columns, responses.memory_of, *result)
 
 
 def check_stream(lines: Any, options: Mapping[str, Any]) -> None:
-    """Refuses an option for each line, where nobody knows how many come."""
+    """Refuse options per line, because the number of lines is unknown."""
     _refuse_one_line(lines, "lines")
     _check_names("translate_lines", options, [x for x in _ALL if x != "n_best"])
     for name, value in options.items():
@@ -143,7 +144,7 @@ def check_stream(lines: Any, options: Mapping[str, Any]) -> None:
 
 
 def _searched(text, options):
-    """The smallest signature that takes these options, and its columns."""
+    """Return the smallest signature with these options, and its columns."""
     if any(options[name] is not None for name in {*options} - {*_OF_A_BEAM}):
         return "search", _with_options(text, options, _ALL)
     columns = _with_options(text, options, _OF_A_BEAM)
@@ -162,7 +163,7 @@ def _check_names(method, options, names) -> None:
 
 
 def _texts(lines: Any, name: str = "lines", first: int = 0) -> np.ndarray:
-    """(B,) objects: `str` without lone surrogates, and `bytes`."""
+    """Return (B,) objects: `str` without lone surrogates, and `bytes`."""
     _refuse_one_line(lines, name)
     texts = np.array([*lines, None], object)[:-1]
     for place, line in enumerate(texts):
@@ -182,14 +183,14 @@ def _refuse_one_line(lines: object, name: str) -> None:
 
 
 def _column(name: str, value: Option, count: int) -> np.ndarray:
-    """(B,) values of an option."""
+    """Return the (B,) values of an option."""
     kind, unset = _OPTIONS[name]
     value, fits = unset if value is None else value, True
     try:
         given = np.asarray(value, object if kind is object else None)
         array = given.astype(kind)
         if kind is not object and given.size:
-            # Nothing but the last digits may be lost to the type.
+            # The type may change only the last digits.
             fits = given.dtype.kind in "biuf" and np.isfinite(array).all()
             fits = fits and np.allclose(array, given, rtol=1e-6)
     except (ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""Answers of a server: results of the rows of its arrays."""
+"""Responses of a server: results from the rows of arrays."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from luong_keras_client.errors import TranslationServerError
 
 Arrays = Mapping[str, np.ndarray]
 CONTRACTS = (2, 3)
-_ABSENT = -1e30  # The score of a rank that the search did not fill.
+_ABSENT = -1e30  # Score of a rank without a translation.
 _ROW = ("truncated", "status")
 _NBEST = ("translations", "scores", "truncations", *_ROW)
 _SCORE = ("log_probability", "tokens", "word_log_probabilities", "lengths")
 _ATTENTION = ("alignments", "source_tokens", "source_lengths")
-# Signature -> all of its outputs: a server joins requests that name all with
-# those that name none.
+# Signature -> all its outputs. A server puts requests that name all outputs
+# into one batch with requests that name none.
 _OUTPUTS = {
     "serving_default": ("translation", "score", *_ROW),
     **dict.fromkeys(["translate", "translate_with_options", "search"], _NBEST),
@@ -30,14 +30,14 @@ _OUTPUTS = {
 
 
 def outputs_of(signature: str, version: int) -> list[str]:
-    """The outputs of a signature in a version of the contract."""
+    """Return the outputs of a signature in a version of the contract."""
     new = {"truncations"} if version < 3 else set()
     return [name for name in _OUTPUTS[signature] if name not in new]
 
 
 @dataclass(frozen=True)
 class Contract:
-    """The version of the contract, and the most that a server takes."""
+    """Version of the contract, and the limits of a server."""
 
     version: int
     max_rows: int
@@ -51,8 +51,8 @@ class Contract:
 class TranslatedText:
     """A translation with its log-probability, as the search normalised it.
 
-    `truncated` where the source or the prefix was longer than what was read,
-    or the translation was cut at its maximum length.
+    `truncated` is True if the source or the prefix was longer than the limit,
+    or if the translation was cut at its maximum length.
     """
 
     text: str
@@ -65,10 +65,10 @@ class TranslatedText:
 
 @dataclass(frozen=True, kw_only=True)
 class Translation(TranslatedText):
-    """A translation with its words, and those of the source that were read.
+    """A translation with its words, and the source words that were read.
 
-    `alignments` are the (T, S) attention weights, `links` the places `(source,
-    target)` of the largest weight of each word.
+    `alignments` are the (T, S) attention weights. `links` are the positions
+    `(source, target)` of the largest weight of each word.
     """
 
     tokens: list[str]
@@ -85,7 +85,7 @@ class Translation(TranslatedText):
 class TranslationScore:
     """Log-probability of a given translation with `</s>`, and of each word.
 
-    `truncated` where one of the two was longer than what was read.
+    `truncated` is True if the source or the target was longer than the limit.
     """
 
     log_probability: float
@@ -96,14 +96,14 @@ class TranslationScore:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredTranslation(TranslationScore):
-    """Likewise, with the (T, S) attention weights."""
+    """A `TranslationScore` with the (T, S) attention weights."""
 
     source_tokens: list[str]
     alignments: np.ndarray
 
 
 def contract_of(arrays: Arrays) -> Contract:
-    """Read the answer of the signature `contract`."""
+    """Read the response of the signature `contract`."""
     version = int(arrays["version"][0])
     if version not in CONTRACTS:
         raise TranslationServerError(f"contract {version}", "CONTRACT")
@@ -116,7 +116,7 @@ def contract_of(arrays: Arrays) -> Contract:
 def rows_of(
     count: int, read: Callable[[Arrays, int], Any], arrays: Arrays
 ) -> list[tuple[bytes, Any]]:
-    """The status of each row, and what it says if that is OK."""
+    """Return the status of each row, and its result if the status is OK."""
     if any(len(array) != count for array in arrays.values()):
         raise ValueError(f"not {count} rows in every output")
     for status in set(arrays["status"]):
@@ -129,14 +129,14 @@ def rows_of(
 
 
 def text_of(arrays: Arrays, row: int) -> TranslatedText:
-    """A translation of `serving_default`."""
+    """Read a translation of `serving_default`."""
     text, score = arrays["translation"][row].decode(), arrays["score"][row]
     return TranslatedText(text, float(score), bool(arrays["truncated"][row]))
 
 
 def texts_of(arrays: Arrays, row: int) -> list[TranslatedText]:
-    """The translations that a search found."""
-    # Contract 2 has it only of a sentence.
+    """Read the translations that a search found."""
+    # Contract 2 has one value per sentence.
     cut = arrays.get("truncations", arrays["truncated"][:, None])[row]
     texts, scores = arrays["translations"][row], arrays["scores"][row]
     cut = np.broadcast_to(cut, len(scores))
@@ -148,14 +148,14 @@ def texts_of(arrays: Arrays, row: int) -> list[TranslatedText]:
 
 
 def best_text_of(arrays: Arrays, row: int) -> TranslatedText:
-    """The first of them."""
+    """Read the first translation that a search found."""
     return texts_of(arrays, row)[0]
 
 
 def translation_of(step: str, arrays: Arrays, row: int) -> Translation:
-    """A translation of `align`; `step` says whose weights make its links."""
+    """Read a translation of `align`; `step` chooses the weights of links."""
     tokens, source = _words(arrays, row), _words(arrays, row, "source_")
-    # With the row of the step that reads the last word, if there is one.
+    # With the row of the step that reads the last word, if any.
     weights = _weights(arrays, row, len(tokens) + 1, source)
     if not weights[len(tokens) :].any():
         weights = weights[: len(tokens)]
@@ -173,7 +173,7 @@ def translation_of(step: str, arrays: Arrays, row: int) -> Translation:
 
 
 def score_of(arrays: Arrays, row: int) -> TranslationScore:
-    """A pair of `score`."""
+    """Read a pair of `score`."""
     tokens, value = _words(arrays, row), float(arrays["log_probability"][row])
     words = arrays["word_log_probabilities"][row, : len(tokens)]
     cut = bool(arrays["truncated"][row])
@@ -181,14 +181,14 @@ def score_of(arrays: Arrays, row: int) -> TranslationScore:
 
 
 def scored_of(arrays: Arrays, row: int) -> ScoredTranslation:
-    """A pair of `align_pair`."""
+    """Read a pair of `align_pair`."""
     score, source = vars(score_of(arrays, row)), _words(arrays, row, "source_")
     weights = _weights(arrays, row, len(score["tokens"]), source)
     return ScoredTranslation(**score, source_tokens=source, alignments=weights)
 
 
 def memory_of(arrays: Arrays, row: int) -> tuple[np.ndarray, bool]:
-    """The vectors of `encode`, and whether the sentence was cut."""
+    """Read the vectors of `encode`, and whether the sentence was cut."""
     memory = arrays["memory"][row, : arrays["lengths"][row]]
     return memory, bool(arrays["truncated"][row])
 

@@ -1,4 +1,4 @@
-"""Requests to TensorFlow Serving over REST, in its row form."""
+"""Requests to TensorFlow Serving over REST, in its row format."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from luong_keras_client.address import Address
 from luong_keras_client.errors import UNREADABLE, TranslationServerError
 from luong_keras_client.modes import start
 
-MAX_BYTES = 2**30  # of an answer
-# HTTP status -> gRPC's name of it, as TensorFlow Serving maps them.
+MAX_BYTES = 2**30  # of a response
+# HTTP status -> gRPC code, as TensorFlow Serving maps them.
 _CODES = {
     **{400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 404: "NOT_FOUND"},
     **{403: "PERMISSION_DENIED", 429: "RESOURCE_EXHAUSTED"},
     **{502: "UNAVAILABLE", 503: "UNAVAILABLE", 504: "DEADLINE_EXCEEDED"},
 }
-# Output -> its type; the others are float32.
+# Output -> its type; all other outputs are float32.
 _TYPES = {
     **dict.fromkeys(["translation", "translations", "status"], object),
     **dict.fromkeys(["tokens", "source_tokens"], object),
@@ -38,14 +38,14 @@ _encode = np.frompyfunc(str.encode, 1, 1)
 
 
 class Connection:
-    """One model at one REST address."""
+    """Connection to one model at one REST address."""
 
     def __init__(
         self, address: Address, files: Any, tls: Any, is_async: bool
     ) -> None:
         self._url, self._is_async = address.model_url, is_async
         if tls is None:
-            # To read whom the world trusts takes longer than a translation.
+            # Loading the trusted authorities takes longer than a translation.
             tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             if address.encrypted or not address.is_loopback:
                 tls = httpx.create_ssl_context()
@@ -53,7 +53,7 @@ class Connection:
         self._client = kind(
             headers={"content-type": "application/json", **address.headers},
             verify=tls,
-            # Whatever proxy the environment names.
+            # Proxies of the environment, except for this machine.
             trust_env=not address.is_loopback,
             limits=httpx.Limits(max_keepalive_connections=64),
         )
@@ -84,10 +84,10 @@ class Connection:
         )
 
     async def send(self, request: Any, seconds: float) -> Any:
-        """Status, headers and content."""
+        """Send a request; return status, headers and content."""
         try:
             if not self._is_async:
-                # In a thread, for httpx limits only the wait for each part.
+                # In a thread, because httpx limits only the wait for each part.
                 return start(self._receive, request, seconds).result(seconds)
             async with asyncio.timeout(seconds):
                 content = bytearray()
@@ -97,7 +97,7 @@ class Connection:
         except (TimeoutError, httpx.TimeoutException):
             raise _late(seconds) from None
         except (httpx.RequestError, httpx.InvalidURL, ssl.SSLError) as error:
-            # Its text stands in ours, where it is looked through for secrets.
+            # Not chained: secrets are hidden only in the new error's text.
             raise _failure(error) from None
         return response.status_code, response.headers, content
 
@@ -136,7 +136,7 @@ def _add(content: bytearray, part: bytes) -> None:
 def _failure(error: Exception) -> TranslationServerError:
     causes: list[Any] = [error]
     while cause := causes[-1].__cause__ or causes[-1].__context__:
-        # Of a host with several addresses there is a group.
+        # A host with several addresses causes a group of errors.
         causes.append(getattr(cause, "exceptions", [cause])[-1])
     for cause in causes:
         cut_off = isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError)
@@ -156,7 +156,7 @@ def _failure(error: Exception) -> TranslationServerError:
 
 
 def _read(answer: Any, read: Callable[[Any], Any]) -> Any:
-    """Read an answer; raise its error, or one for an unreadable answer."""
+    """Read a response; raise its error, or one if it is unreadable."""
     status, headers, content = answer
     try:
         said = json.loads(content)
@@ -176,7 +176,7 @@ def _read(answer: Any, read: Callable[[Any], Any]) -> Any:
 
 
 def seconds_to_wait(value: str | None) -> float | None:
-    """Seconds of `Retry-After`, which has seconds or an HTTP date."""
+    """Return the seconds of `Retry-After`, from seconds or an HTTP date."""
     if value is None:
         return None
     if value.strip().isdecimal():
@@ -193,11 +193,11 @@ def seconds_to_wait(value: str | None) -> float | None:
 def _arrays(rows: Any, outputs: Any) -> dict[str, np.ndarray]:
     arrays = {}
     for name in outputs or rows[0]:
-        # Without names, as for the contract, of whatever type.
+        # Without names, as for the contract, NumPy chooses the type.
         kind: Any = _TYPES.get(name, np.float32) if outputs else None
         array = np.array([row[name] for row in rows], kind)
         arrays[name] = _encode(array) if kind is object else array
-    # JSON does not tell the axes behind one of size 0.
+    # JSON loses the axes after an axis of size 0.
     if "alignments" in arrays and arrays["alignments"].size == 0:
         shape = (*arrays["tokens"].shape, arrays["source_tokens"].shape[1])
         arrays["alignments"] = np.zeros(shape, np.float32)
@@ -207,7 +207,7 @@ def _arrays(rows: Any, outputs: Any) -> dict[str, np.ndarray]:
 
 
 def _json_value(value: Any) -> Any:
-    """Bytes are base64 in TensorFlow Serving's way."""
+    """Encode bytes as base64 for TensorFlow Serving."""
     if isinstance(value, bytes):
         return {"b64": base64.b64encode(value).decode()}
     return value
