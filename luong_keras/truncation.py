@@ -112,10 +112,10 @@ class TruncatedPlaces:
             or_else = ", or with a translation cut at its maximum length"
         return (
             f"Expected: sentences and prefixes of at most {limit}, and "
-            "phrases that have room and known words. Received: others, "
-            f"{self.count} of the lines (place {self._places()}), translated "
-            f"by their beginning, or without the phrase{or_else}. Split these "
-            "sentences."
+            "phrases of known words that fit into the translation. Received: "
+            f"others in {self.count} of the lines (place {self._places()}), "
+            "translated from their beginning only, or without the phrase"
+            f"{or_else}. Split these sentences."
         )
 
     def warn(self, stacklevel: int) -> None:

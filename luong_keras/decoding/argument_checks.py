@@ -32,8 +32,8 @@ def of_each_sentence(name, lengths, batch):
     shape = tuple(lengths.shape)
     if not may_be_equal(shape, (batch,)):
         raise ValueError(
-            f"`{name}` is one number of each sentence, (B,) = ({batch},). "
-            f"Received: shape {shape}. For one number for all, "
+            f"`{name}` must have one number per sentence, (B,) = ({batch},). "
+            f"Received: shape {shape}. To use one number for all, pass "
             f"keras.ops.full(({batch},), number)."
         )
     return lengths

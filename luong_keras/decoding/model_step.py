@@ -220,9 +220,9 @@ class ModelStep(PerSentence):
                 f"Expected: a decoder that returns logits, {count} new states"
                 f"{' and attention weights' if scores else ''}. Received: "
                 f"{len(outputs)} outputs, of shapes "
-                f"{[shape_of(each) for each in outputs]}. The states given "
-                "to the search are those that the decoder returns; what it "
-                "does not change is a constant."
+                f"{[shape_of(each) for each in outputs]}. Give the search "
+                "only the states that the decoder returns; inputs that it "
+                "does not change are constants."
             )
         return outputs if scores else [*outputs, None]
 

@@ -65,7 +65,7 @@ def bleu_by_length(
     check_sentences(hypotheses, references)
     if len(lengths) != len(hypotheses):
         raise ValueError(
-            "`lengths` must have one number a sentence. Received: "
+            "`lengths` must have one number per sentence. Received: "
             f"{counted(len(lengths), 'length')} and "
             f"{counted(len(hypotheses), 'sentence')}. Count the words of each "
             "source sentence."

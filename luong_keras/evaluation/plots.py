@@ -280,10 +280,10 @@ def warn_of_boxes(missing: str, what: str) -> None:
         return
     _scripts_told.add(name)
     warnings.warn(
-        f"No font of this machine has {missing[:20]!r} ({name}): boxes stand "
-        f"for them in {what}. Install one that has, such as Noto Sans CJK, "
-        "and remove matplotlib's list of fonts (fontlist-*.json in "
-        "`matplotlib.get_cachedir()`).",
+        f"No font on this machine has {missing[:20]!r} ({name}): boxes "
+        f"replace them in {what}. Install a font that has these characters, "
+        "such as Noto Sans CJK, and remove matplotlib's list of fonts "
+        "(fontlist-*.json in `matplotlib.get_cachedir()`).",
         stacklevel=3,
     )
 

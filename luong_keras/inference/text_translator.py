@@ -98,8 +98,8 @@ class TextTranslator(TranslationGraph):
         config = model.config
         if scorers and decoding is not None and decoding.shortlist is not None:
             raise ValueError(
-                "A scorer of your own knows words by their ids, a shortlist "
-                "has other ones. Received: "
+                "A user-defined scorer reads ids of the vocabulary, but a "
+                "shortlist numbers words differently. Received: "
                 f"{counted(len(scorers), 'scorer')} and "
                 f"shortlist={decoding.shortlist!r}. Leave one out."
             )

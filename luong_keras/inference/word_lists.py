@@ -112,8 +112,8 @@ class Shortlist(tf.Module):
         self.first = min(self.first, self.size)
         if self.first < least:
             raise ValueError(
-                "A shortlist must have more words than a beam hypotheses. "
-                f"Expected: a vocabulary of {least} tokens at least. Received: "
+                "A shortlist must have more words than a beam has hypotheses. "
+                f"Expected: a vocabulary of at least {least} tokens. Received: "
                 f"{self.size} tokens."
             )
         rows = self._rows(

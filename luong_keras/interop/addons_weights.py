@@ -92,16 +92,17 @@ _HINTS = {
     "attention_v": "It belongs to `BahdanauAttention`.",
     "attention_score_bias": "Monotonic attention has no counterpart here.",
     "query_layer/kernel": (
-        "It belongs to `BahdanauAttention`. Where two variables have one "
-        "name, as after `BahdanauAttention(units, memory)`, take the names "
-        'f"{i}/{v.name}", with i counting the variables.'
+        "It belongs to `BahdanauAttention`. If two variables have the same "
+        "name, as after `BahdanauAttention(units, memory)`, use the names "
+        'f"{i}/{v.name}", where i counts the variables.'
     ),
     "attention_layer/kernel": (
-        "A wrapper without `attention_layer_size` cannot be converted; a "
-        "layer given to it is named by `attention_layer=` here."
+        "A wrapper without `attention_layer_size` cannot be converted, "
+        "unless it received a layer: pass the name of this layer as "
+        "`attention_layer=`."
     ),
     "attention_layer/bias": (
-        "The cell needs `attentional_bias=True` for it, and only for it."
+        "It belongs to a cell with `attentional_bias=True`."
     ),
 }
 
@@ -261,8 +262,9 @@ def _check_cell(cell, attention_layer):
         raise ValueError(
             "The layer that `attention_layer_size` makes has no activation. "
             "Expected: a cell with `attentional_activation='linear'`. "
-            f"Received: {activation!r}. Make the cell with 'linear', or name "
-            "the layer that the wrapper was given by `attention_layer=`."
+            f"Received: {activation!r}. Make the cell with 'linear', or pass "
+            "the name of the layer that the wrapper received as "
+            "`attention_layer=`."
         )
 
 
@@ -310,9 +312,9 @@ def _arrays_by_role(weights, shapes, attention_layer=None):
         if received != tuple(expected):
             raise ValueError(
                 f"{names[role]!r} does not fit `{role}`. Expected: shape "
-                f"{tuple(expected)}. Received: shape {received}. Make our "
-                "layer with the units, widths and kind of cell (LSTM, GRU) "
-                "of theirs; `attention_layer_size` must equal the cell's "
+                f"{tuple(expected)}. Received: shape {received}. Create this "
+                "layer with the units, widths and kind of cell (LSTM, GRU) of "
+                "the saved one; `attention_layer_size` must equal the cell's "
                 "units."
             )
     return {role: np.asarray(weights[name]) for role, name in names.items()}

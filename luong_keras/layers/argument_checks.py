@@ -93,7 +93,7 @@ def check_mask(name, mask, of, x):
     wanted = tuple(x.shape[: len(x.shape) - 1])
     if not may_be_equal(tuple(mask.shape), wanted):
         raise ValueError(
-            f"`{name}` must have one entry a position of `{of}`. Expected: "
+            f"`{name}` must have one entry per position of `{of}`. Expected: "
             f"shape {wanted}. Received: {tuple(mask.shape)}, with "
             f"{of}.shape={tuple(x.shape)}."
         )
@@ -111,10 +111,10 @@ def check_floats(name, x, ranks=None):
     if ranks is not None and len(x.shape) not in ranks:
         forms = " or ".join(_FORMS[rank] for rank in ranks)
         raise ValueError(
-            f"`{name}` has another rank: the layer reads vectors {forms}. "
+            f"`{name}` has the wrong rank: the layer reads vectors {forms}. "
             f"Received: {name}.shape={tuple(x.shape)}. Embed ids first, for "
             "example by `keras.layers.Embedding`; a recurrent layer returns "
-            "one vector a word with `return_sequences=True`."
+            "one vector per word with `return_sequences=True`."
         )
     dtype = backend.standardize_dtype(x.dtype)
     if not backend.is_float_dtype(dtype):
@@ -151,7 +151,7 @@ def check_states(name, states, widths, rows):
                 f"`{name}[{i}]` must be (B, U), as the cell's `state_size` "
                 f"says. Expected: {(*rows, width)}. Received: "
                 f"{tuple(state.shape)}. `Bridge(units, num_states)` makes "
-                "states of this width from those of an encoder of another."
+                "states of this width from encoder states of another width."
             )
 
 
@@ -181,8 +181,8 @@ def check_step(name, step, inputs):
     shape = tuple(getattr(step, "shape", ()))
     if shape and not may_be_equal(shape, tuple(inputs.shape[:1])):
         raise ValueError(
-            f"`{name}` must be one decoder step, or one a sentence. Expected: "
-            f"shape () or {tuple(inputs.shape[:1])}. Received: "
+            f"`{name}` must be one decoder step, or one per sentence. "
+            f"Expected: shape () or {tuple(inputs.shape[:1])}. Received: "
             f"{name}={step!r}."
         )
 
@@ -224,7 +224,7 @@ def check_call(layer, query, value, query_mask, value_mask, keys, position):
             "(B, U) to a value (B, S, M). Received: "
             f"query.shape={tuple(query.shape)}, "
             f"value.shape={tuple(value.shape)}. A recurrent layer returns one "
-            "vector a word with `return_sequences=True`."
+            "vector per word with `return_sequences=True`."
         )
     if counts_steps(layer):
         if position is None:

@@ -56,7 +56,7 @@ FOREIGN = {
     "`start_position=`, the number of steps made).",
     "recurrent_dropout": "`dropout=` drops the input of every recurrent layer; "
     "with `dropout_style='sequence'` one mask serves all steps.",
-    "constants": "What every step attends to is `memory=`.",
+    "constants": "Pass the tensor that every step attends to as `memory=`.",
     "go_backwards": "A decoder reads what it has written and has one "
     "direction. `Encoder(reverse=True)` reads from the last word to the "
     "first, `Encoder(bidirectional=True)` both ways.",
@@ -108,7 +108,7 @@ FOREIGN = {
     "attention_mechanism": "It is called `attention`.",
     "attention_layer_size": "The attentional vector has the width `units`.",
     "attention_layer": "`attentional_activation=` and `attentional_bias=` "
-    "say what the attentional vector is made by.",
+    "configure the layer that computes the attentional vector.",
     "alignment_history": _RESULTS,
     **dict.fromkeys(
         ("initial_cell_state", "initial_states", "encoder_state"),
@@ -216,8 +216,8 @@ def _check_tensors(name, value):
         if name not in STRUCTURES:
             raise ValueError(
                 f"`{name}` must be one tensor. Received: a "
-                f"{type(value).__name__} of {len(value)}. Of numbers make an "
-                "array, `numpy.asarray(...)`; an `Encoder`, or a layer with "
+                f"{type(value).__name__} of {len(value)}. Convert numbers to "
+                "an array, `numpy.asarray(...)`; an `Encoder`, or a layer with "
                 "`return_state=True`, returns several tensors: write "
                 "`memory, *states = encoder(x)`, and pass "
                 f"`{name}=memory`."

@@ -68,7 +68,7 @@ class OutputProjection(CheckedLayer):
         super().__init__(name=name, dtype=dtype, trainable=trainable)
         if embedding is not None and embedding.input_dim != vocabulary_size:
             raise ValueError(
-                "A tied embedding needs one row a word. Expected: "
+                "A tied embedding needs one row per word. Expected: "
                 f"embedding.input_dim={vocabulary_size}. Received: "
                 f"embedding.input_dim={embedding.input_dim}."
             )

@@ -48,10 +48,9 @@ class TrainingModel(keras.Model):
         self._check_parallel_microbatches()
         if backend == "torch" and self.microbatches > 1:
             raise ValueError(
-                "A batch goes through the model in parts on TensorFlow and "
-                f"JAX. Received: microbatches={self.microbatches} on torch. "
-                "Use microbatches=1, and smaller batches where memory is "
-                "short."
+                "Only TensorFlow and JAX can process a batch in parts. "
+                f"Received: microbatches={self.microbatches} on torch. Use "
+                "microbatches=1, and smaller batches if memory is short."
             )
         return super().train_step(*data)
 
@@ -89,8 +88,8 @@ class TrainingModel(keras.Model):
             and self.parallel_microbatches > 1
         ):
             raise ValueError(
-                "Parts of a batch are computed at once on TensorFlow. "
-                "Received: parallel_microbatches="
+                "Only TensorFlow can compute the parts of a batch in "
+                "parallel. Received: parallel_microbatches="
                 f"{self.parallel_microbatches} on {keras.backend.backend()}. "
                 "Use parallel_microbatches=1."
             )

@@ -108,9 +108,9 @@ def word_weights(sample_weight, targets):
     wanted = [(batch,), (batch, steps), (batch, 1)]
     if not any(may_be_equal(given, shape) for shape in wanted):
         raise ValueError(
-            "`sample_weight` has one weight a sentence, (B,), or one a word, "
-            f"(B, T). Expected: {wanted[0]} or {wanted[1]}. Received: "
-            f"sample_weight.shape={given}, with y_true.shape="
+            "`sample_weight` must have one weight per sentence, (B,), or one "
+            f"per word, (B, T). Expected: {wanted[0]} or {wanted[1]}. "
+            f"Received: sample_weight.shape={given}, with y_true.shape="
             f"{(batch, steps)}."
         )
     return ops.expand_dims(weights, -1) if len(given) == 1 else weights

@@ -146,8 +146,8 @@ def _once(*tensors):
 
     def gradient(*upstream):
         raise NotImplementedError(
-            "This gradient is that of a custom backward pass, which "
-            "cannot be differentiated a second time. Give the decoder "
+            "The gradient of a custom backward pass cannot be "
+            "differentiated a second time. Give the decoder "
             "`deferred_gradients=False`, and call encoders and `word_losses` "
             "with `training=False`."
         )

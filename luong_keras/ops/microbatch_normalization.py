@@ -45,9 +45,9 @@ def sum_losses() -> Iterator[MicrobatchDivisor]:
         _open.remove(part)
     if not part.known:
         raise ValueError(
-            "A batch that goes through the model in parts, on several devices "
-            "or one after the other, needs a loss that knows what the whole "
-            "is divided by. Expected: luong_keras.losses.TranslationLoss or "
+            "A batch that is processed in parts, on several devices or one "
+            "after the other, needs a loss that knows the divisor of the "
+            "whole batch. Expected: luong_keras.losses.TranslationLoss or "
             "MaskedSparseCategoricalCrossentropy. Received: another loss."
         )
 
@@ -69,7 +69,7 @@ def divisor(number: Any, constant: bool = False) -> Any:
     part = _open[-1]
     if part.known:
         raise ValueError(
-            "A batch that goes through the model in parts can have one loss. "
+            "A batch that is processed in parts can have only one loss. "
             "Received: several. Give `compile` a loss for one output."
         )
     part.known = True

@@ -150,9 +150,9 @@ def _worst_cost(translator, limits, cost):
     decoding = translator.decoding
     return (
         f"the worst request, {limits.max_rows} rows of "
-        f"{decoding.max_source_length} tokens and as many imposed ones, beam "
-        f"{decoding.max_beam_size or decoding.beam_size}, over a warm "
-        f"server: {cost}"
+        f"{decoding.max_source_length} tokens and as many imposed tokens, "
+        f"beam {decoding.max_beam_size or decoding.beam_size}, in addition to "
+        f"a warm server: {cost}"
     )
 
 

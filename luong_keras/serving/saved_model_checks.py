@@ -255,8 +255,9 @@ def _tied(found, expected, row):
 
 def _different(name, key, answer, wanted):
     return SavedModelError(
-        f"The signature {name!r} answers otherwise in another process than "
-        f"the model itself. Expected: {key} = {wanted}. Received: {answer}."
+        f"The answer of the signature {name!r} in another process differs "
+        "from that of the model itself. Expected: "
+        f"{key} = {wanted}. Received: {answer}."
     )
 
 

@@ -314,7 +314,7 @@ def _common_size(columns):
         tf.debugging.assert_equal(
             tf.shape(column)[0],
             batch,
-            message="Expected: as many values of every input. Received:",
+            message="Expected: equally many values of every input. Received:",
         )
         for column in columns[1:]
     ]

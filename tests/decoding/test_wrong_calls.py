@@ -38,9 +38,9 @@ def refused(*parts):
 @pytest.mark.parametrize("lengths", [5, [5], [5, 5, 5], [[5, 5]]])
 def test_lengths(found, lengths):
     shape = np.shape(lengths)
-    with refused("`max_lengths` is one number of each", "(2,)", f"{shape}"):
+    with refused("`max_lengths` must have one number per", "(2,)", f"{shape}"):
         found(STEP, STATES, lengths, 5)
-    with refused("`min_lengths` is one number of each", "(2,)", f"{shape}"):
+    with refused("`min_lengths` must have one number per", "(2,)", f"{shape}"):
         found(STEP, STATES, [5, 5], 5, min_lengths=lengths)
     found(STEP, STATES, np.array([5, 5]), 5)
 

@@ -188,7 +188,7 @@ def test_logits_of_some_words_are_those_of_all(tied, width):
 @pytest.mark.parametrize(
     "text, settings, message",
     [
-        (LEXICON, {"beam_size": 30}, "of 32 tokens at least"),
+        (LEXICON, {"beam_size": 30}, "of at least 32 tokens"),
         ("tür door 1\n", {}, "has no token of these vocabularies"),
         (
             "the die 1\nthe die\n",

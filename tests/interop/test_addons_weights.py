@@ -234,7 +234,7 @@ def test_two_variables_of_one_name():
         "BahdanauAttention/attention_v:0": np.ones(DEPTH),
         "BahdanauAttention/kernel:0": np.ones((6, DEPTH)),
     }
-    with pytest.raises(ValueError, match="two variables have one name"):
+    with pytest.raises(ValueError, match="two variables have the same name"):
         interop.load_addons_attention(built_attention("bahdanau"), weights)
 
 

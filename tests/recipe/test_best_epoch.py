@@ -235,7 +235,7 @@ def test_an_unknown_metric_is_told_before_the_text_is_read(tmp_path, quick):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:No font of this machine")
+@pytest.mark.filterwarnings("ignore:No font on this machine")
 @pytest.mark.parametrize("text", [chinese, inflected])
 def test_the_command_exports_the_best_epoch(tmp_path, text):
     """Trained in earnest: what is exported scores as the best epoch did."""

@@ -136,10 +136,11 @@ class TruncatedPlaces:
         places += ", …" * (self.count > len(self.first))
         text = (
             "Expected: sentences and prefixes of at most `max_source_tokens` "
-            "of the contract, and phrases that have room and known words. "
-            f"Received: others, {self.count} of the lines (place {places}), "
-            "translated by their beginning, or without the phrase, or with a "
-            "translation cut at its maximum length. Split these sentences."
+            "of the contract, and phrases of known words that fit into the "
+            f"translation. Received: others in {self.count} of the lines "
+            f"(place {places}), translated from their beginning only, or "
+            "without the phrase, or with a translation cut at its maximum "
+            "length. Split these sentences."
         )
         if self.count:
             warnings.warn(TruncationWarning(text), stacklevel=stacklevel + 1)

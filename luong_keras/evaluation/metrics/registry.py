@@ -127,14 +127,14 @@ def register_metric(metric: Metric | Score, name: str | None = None) -> str:
         metric = Metric(name or own, metric)
     elif name not in (None, metric.name):
         raise ValueError(
-            "`name` is that of a function, a Metric has its own. Received: "
+            "`name` is only for functions: a Metric has a name. Received: "
             f"name={name!r} and {metric.name!r}. Leave `name` out."
         )
     if not metric.name.isidentifier() or metric.name in (AUTO, *BUILT_IN):
         raise ValueError(
             "The name of a metric must be an identifier, and none of "
-            f"{', '.join((AUTO, *BUILT_IN))}. Received: {metric.name!r}. Give "
-            "a function that has no name of its own one: "
+            f"{', '.join((AUTO, *BUILT_IN))}. Received: {metric.name!r}. Pass "
+            "a name for a function without one: "
             "register_metric(function, 'my_metric')."
         )
     made = metric
@@ -165,9 +165,9 @@ def find_metric(setting: str, target: Target = Target()) -> Metric:  # noqa: B00
     name = "bleu" if name == AUTO else name
     if name not in _MAKERS:
         raise ValueError(
-            f"There is no metric {name!r}. Expected: as training.metric one "
+            f"There is no metric {name!r}. Expected: training.metric as one "
             f"of {', '.join((AUTO, *_MAKERS))}. Received: {setting!r}."
-            f"{did_you_mean(name, _MAKERS)} One of your own is registered "
+            f"{did_you_mean(name, _MAKERS)} Register a user-defined metric "
             "first: luong_keras.evaluation.register_metric."
         )
     found = _MAKERS[name](target._replace(variant=variant or None))

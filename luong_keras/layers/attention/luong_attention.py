@@ -147,9 +147,9 @@ class LuongAttention(CheckedLayer):
         owner = getattr(self.score, "owner", self)
         if owner is not self:
             raise ValueError(
-                "A score belongs to one attention layer, which has its "
+                "A score belongs to one attention layer, which holds its "
                 f"weights. Received: score_mode={self.score_mode!r}, which "
-                f"is that of {owner.name!r} already. Make another object."
+                f"already belongs to {owner.name!r}. Create another object."
             )
         self.score.owner = self
         self.score.build(self._add_kernel, query_shape, value_shape)
@@ -162,9 +162,9 @@ class LuongAttention(CheckedLayer):
     def _add_kernel(self, name, shape, initializer=None, **options):
         if hasattr(self, name):
             raise ValueError(
-                "A weight of a score is an attribute of the attention layer "
-                f"too, which has one of this name. Received: name={name!r}, "
-                f"in {type(self.score).__name__}.build. Choose another name."
+                "A weight of a score becomes an attribute of its layer, which "
+                f"already has one of this name. Received: name={name!r}, in "
+                f"{type(self.score).__name__}.build. Choose another name."
             )
         weight = self.add_weight(
             name=name,

@@ -333,7 +333,7 @@ def _advice(score_mode):
         name = score_mode.lower().replace("-", "_").replace(" ", "_")
         if name in OTHER_NAMES:
             found = OTHER_NAMES[name]
-            return f" {score_mode!r} is {found!r} in the words of the paper."
+            return f" The paper calls {score_mode!r} {found!r}."
         if name in SCORES:
             return f" Write {name!r}."
         return did_you_mean(score_mode, SCORES)
@@ -345,7 +345,7 @@ def _advice(score_mode):
         )
     if callable(score_mode):
         return (
-            " Of a function make a class: `class Mine(Score)` with `def "
+            " Turn the function into a class: `class Mine(Score)` with `def "
             "__call__(self, query, keys)`, and pass `Mine()`."
         )
     return ""

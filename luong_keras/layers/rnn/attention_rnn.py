@@ -274,11 +274,11 @@ class AttentionRNN(CheckedLayer):
             check_step("start_position", start_position, inputs)
         elif initial_state is not None and counts_steps(self.cell.attention):
             raise ValueError(
-                "Monotonic attention looks where the number of the step says, "
-                "and given states do not tell that number. Expected: "
-                "`start_position=0` where a sequence begins, as after an "
-                "encoder, or the number of steps made before, where it is "
-                "continued. Received: `initial_state` with "
+                "Monotonic attention depends on the number of the step, which "
+                "the given states do not contain. Expected: "
+                "`start_position=0` at the beginning of a sequence, as after "
+                "an encoder, or the number of steps already made, to continue "
+                "a sequence. Received: `initial_state` with "
                 "start_position=None. Pass `start_position=`."
             )
 

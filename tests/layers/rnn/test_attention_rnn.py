@@ -391,7 +391,7 @@ def test_the_first_step_is_asked_for_where_it_matters():
         layer = monotonic(kind)
         given = states[: len(layer.cell.state_size)]
         for inputs in (INPUTS, keras.Input((STEPS, 5), batch_size=2)):
-            with pytest.raises(ValueError, match="`start_position=0` where"):
+            with pytest.raises(ValueError, match="`start_position=0` at the"):
                 layer(inputs, memory=MEMORY, initial_state=given)
     for attention in ("general", "local-p", lk.LocalAttention()):
         layer = lk.InputFeedingLSTM(4, attention=attention)
