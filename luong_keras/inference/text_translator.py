@@ -99,7 +99,7 @@ class TextTranslator(TranslationGraph):
         if scorers and decoding is not None and decoding.shortlist is not None:
             raise ValueError(
                 "A user-defined scorer reads ids of the vocabulary, but a "
-                "shortlist numbers words differently. Received: "
+                "shortlist has other ids. Received: "
                 f"{counted(len(scorers), 'scorer')} and "
                 f"shortlist={decoding.shortlist!r}. Leave one out."
             )
@@ -184,8 +184,7 @@ class TextTranslator(TranslationGraph):
             lines: the sentences.
             advance: callback for a progress bar, called with the number of
                 sentences of each finished batch.
-            **options: search options, one value for all lines or one per
-                line.
+            **options: search options, one value for all lines or one each.
 
         Example:
             >>> translator.translate(

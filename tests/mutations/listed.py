@@ -304,8 +304,8 @@ MUTATIONS = [
     Mutation(
         "a translation that is cut has the length of its limit",
         "decoding/search.py",
-        'max_lengths = ops.minimum(max_lengths, ops.cast(max_steps, "int32"))',
-        "pass",
+        'ops.clip(max_lengths, 0, ops.cast(max_steps, "int32"))',
+        "ops.maximum(max_lengths, 0)",
         ("tests/decoding/test_max_steps.py",),
     ),
     Mutation(
@@ -347,8 +347,8 @@ MUTATIONS = [
     Mutation(
         "inputs in the order of their names",
         "decoding/model_step.py",
-        'getattr(decoder, "input", None), dict)',
-        "None, dict)",
+        'named = getattr(decoder, "input", None)',
+        "named = None",
         ("tests/decoding/test_wrong_decoders.py",),
         "by_name",
     ),
@@ -1287,8 +1287,8 @@ MUTATIONS = [
     Mutation(
         "a run of precision auto decided by its model alone",
         "recipe/run.py",
-        'where need be."""\n    config = decide_precision(config, run)',
-        'where need be."""',
+        'batches."""\n    config = decide_precision(config, run)',
+        'batches."""',
         ("tests/test_translator.py",),
     ),
     Mutation(
