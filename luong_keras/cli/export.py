@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -97,11 +98,11 @@ def run(arguments: Export) -> int:
 def _check(arguments: Export) -> None:
     """Check the arguments that need no model."""
     version = arguments.output.name
-    if not (version.isdecimal() and version.isascii()):
+    if not re.fullmatch("0|[1-9][0-9]*", version):
         raise ValueError(
             "Expected: --output with a number as its last part, the version, "
-            "as in models/translator/1; a server loads no other. Received: "
-            f"{arguments.output}."
+            "as in models/translator/1; a server loads no other, nor one that "
+            f"begins with 0. Received: {arguments.output}."
         )
     if arguments.weights_dtype is not None and arguments.fold_embedding:
         raise ValueError(

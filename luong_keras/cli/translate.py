@@ -89,6 +89,7 @@ def run(arguments: Translate) -> int:
         raise ValueError(
             f"Expected: --n-best of 1 or more. Received: {arguments.n_best}."
         )
+    _check(arguments)
     config = run_config(arguments.run_dir[0])
     flags = arguments.search
     if arguments.minimum_bayes_risk is not None and flags.search is None:
@@ -136,6 +137,31 @@ def run(arguments: Translate) -> int:
             file=sys.stderr,
         )
     return 0
+
+
+def _check(arguments: Translate) -> None:
+    """Check that no argument is given that would be ignored."""
+    if arguments.minimum_bayes_risk is not None:
+        what = "--minimum-bayes-risk"
+        others: tuple[str, ...] = ("n_best", "alignments")
+    elif arguments.check_export:
+        what = "--check-export"
+        others = ("files", "required", "forbidden", "n_best", "alignments")
+    else:
+        return
+    given = [
+        name
+        for name in others
+        if getattr(arguments, name) != getattr(Translate, name)
+    ]
+    if arguments.check_export and len(arguments.run_dir) > 1:
+        given.append("several of run_dir")
+    if arguments.check_export and arguments.minimum_bayes_risk is not None:
+        given.append("check_export")
+    if given:
+        raise ValueError(
+            f"{what} does not read {', '.join(given)}. Leave one of them out."
+        )
 
 
 def _bar(lines: int | None) -> contextlib.AbstractContextManager[Advance]:

@@ -131,11 +131,13 @@ class LineSearch:
         if decoding.stack_size is not None:
             most = np.full_like(most, decoding.stack_size)
         for place in np.flatnonzero(columns["n_best"] > most)[:1]:
+            wider = decoding.stack_size is None and most[place] < maximum
+            how = "Give beam_size too, or make" if wider else "Make"
             raise ValueError(
                 f"Expected: n_best of at most {most[place]}, the translations "
                 "that the search keeps. Received: n_best="
-                f"{columns['n_best'][place]}. Give beam_size too, or make the "
-                "translator with decoding.with_(n_best=…)."
+                f"{columns['n_best'][place]}. {how} the translator with "
+                "decoding.with_(n_best=…)."
             )
 
     @functools.cached_property

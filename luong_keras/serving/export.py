@@ -16,6 +16,7 @@ import numpy as np
 
 from luong_keras.decoding.ensemble import ModelEnsemble
 from luong_keras.files.atomic_file import sync, sync_tree
+from luong_keras.files.folder_lock import FolderInUseError, locked
 from luong_keras.files.path_checks import local, no_pattern
 from luong_keras.inference.text_translator import TextTranslator
 from luong_keras.serving.limits import ServingLimits
@@ -97,10 +98,13 @@ def export_saved_model(
             "which exists. Choose another version number, or remove it."
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
+    _remove_unfinished(folder.parent)
     temporary = Path(
         tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent)
     )
+    lock = contextlib.ExitStack()
     try:
+        lock.enter_context(locked(temporary))
         functions = _write(
             translator, temporary / "model", weights_dtype, limits
         )
@@ -127,7 +131,15 @@ def export_saved_model(
         sync(folder.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+        lock.close()
     return folder
+
+
+def _remove_unfinished(folder: Path) -> None:
+    """Remove the exports of processes that were killed."""
+    for lock in folder.glob(".[0-9]*-*/.lock"):
+        with contextlib.suppress(FolderInUseError), locked(lock.parent):
+            shutil.rmtree(lock.parent, ignore_errors=True)
 
 
 def probe_sentences(translator: TextTranslator) -> list[bytes]:

@@ -369,6 +369,21 @@ def test_what_many_samples_are_like_is_printed(call, tmp_path, searched):
     assert len(found) == 3 and searched[-1].search == "beam"
 
 
+@pytest.mark.parametrize(
+    "flags, named",
+    [
+        (["--minimum-bayes-risk=chrf", "--n-best=3"], "n_best"),
+        (["--minimum-bayes-risk=chrf", "--alignments"], "alignments"),
+        (["--check-export", "text", "--n-best=3"], "files, n_best"),
+        (["--check-export", "--run-dir", "other"], "several of run_dir"),
+        (["--check-export", "--minimum-bayes-risk=bleu"], "check_export"),
+    ],
+)
+def test_flags_that_would_be_ignored_are_refused(call, flags, named):
+    error = " ".join(call("translate", *flags, status=2))
+    assert f"does not read {named}." in error
+
+
 def test_scores_of_a_run_are_printed_and_kept(call, run, searched):
     (line,) = call("evaluate", "--beam-size", 1, "--no-replacement", "--json")
     found = json.loads(line)

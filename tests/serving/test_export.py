@@ -17,6 +17,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from luong_keras.config import RunConfig
 from luong_keras.config.values import config_from_dict, config_to_dict
+from luong_keras.files.folder_lock import locked
 from luong_keras.inference import word_lists
 from luong_keras.inference.translation import ABSENT_SCORE
 from luong_keras.recipe.run import run_recipe
@@ -205,9 +206,14 @@ def test_a_failed_export_leaves_nothing(
             raise OSError("disk full")
 
     monkeypatch.setattr(keras.export, "ExportArchive", Failing)
-    with pytest.raises(OSError, match="disk full"):
-        export_saved_model(translator, tmp_path / "models" / "2")
-    assert list((tmp_path / "models").iterdir()) == []
+    # One was left by a process that was killed, one is still written.
+    killed, writing = (tmp_path / "models" / name for name in (".1-a", ".1-b"))
+    with locked(killed):
+        (killed / "model").mkdir()
+    with locked(writing):
+        with pytest.raises(OSError, match="disk full"):
+            export_saved_model(translator, tmp_path / "models" / "2")
+        assert list((tmp_path / "models").iterdir()) == [writing]
 
 
 def test_an_export_is_on_disk_before_it_has_its_name(
