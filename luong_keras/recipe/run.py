@@ -60,6 +60,7 @@ from luong_keras.recipe.vocabularies import (
     fit_length_limit,
     fit_vocabulary_sizes,
     prepare_tokenizers,
+    print_rewritten,
 )
 from luong_keras.serving.export import export_saved_model, next_version
 from luong_keras.serving.saved_model_checks import CHECKS
@@ -167,6 +168,7 @@ def _prepare(config: RunConfig, run: RunFolder):
     datasets, corpus = prepare_text(config, run)
     references = [target for _, target in datasets.dev]
     config = decide_metric(config, run, references)
+    print_rewritten(references, config, run)
     tokenizers = prepare_tokenizers(corpus, config, run)
     config = fit_vocabulary_sizes(config, *tokenizers)
     count_lengths(corpus, tokenizers, config)

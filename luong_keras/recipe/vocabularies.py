@@ -9,12 +9,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from luong_keras.config import DataConfig, RunConfig
+from luong_keras.config.data import SentencePieceConfig
 from luong_keras.config.values import with_values
 from luong_keras.data.batch_order import shuffled_range
 from luong_keras.data.corpus import SIDES, Corpus
 from luong_keras.data.token_ids import select_pairs, token_ids
 from luong_keras.files.atomic_file import write_text
 from luong_keras.files.path_checks import safe_join
+from luong_keras.missing_package import needs
 from luong_keras.progress import progress_bar, with_bar
 from luong_keras.recipe.run_settings import run_config
 from luong_keras.special_tokens import SPECIAL_TOKENS
@@ -197,6 +199,47 @@ def sampled_lines(
         for start in range(0, len(places), _LINES_PER_CALL):
             lines = corpus.side(side, places[start : start + _LINES_PER_CALL])
             yield from (line.decode() for line in lines)
+
+
+def print_rewritten(
+    references: Sequence[str], config: RunConfig, run: RunFolder
+) -> None:
+    """Print how many references the default normalization would rewrite.
+
+    The translations of subwords have only normalized characters, so a perfect
+    translator does not reach such a reference.
+
+    Args:
+        references: the references of the validation.
+        config: the settings, with the languages.
+        run: the folder of the run; a run that has begun prints nothing.
+    """
+    data, rule = config.data, SentencePieceConfig().normalization
+    begun = run.config.exists() or data.tokenizer != "sentencepiece"
+    if begun or data.sentencepiece.normalization != rule:
+        return
+    with needs("sentencepiece"):
+        import sentencepiece
+    normalizer = sentencepiece.SentencePieceNormalizer(
+        rule_name=rule, escape_whitespaces=False
+    )
+    _, prepared = preprocessors(data)
+    texts = [
+        " ".join((prepared(line) if prepared else line).split())
+        for line in references
+    ]
+    found = [
+        (text, normal)
+        for text in texts
+        if (normal := normalizer.normalize(text).strip()) != text
+    ]
+    if found:
+        print(
+            f"{len(found):,} of {len(texts):,} references of data.dev have "
+            "characters that the subwords rewrite, so no translation has them: "
+            f"{found[0][0][:40]!r} becomes {found[0][1][:40]!r}. To keep them: "
+            "--set data.sentencepiece.normalization=identity"
+        )
 
 
 def fit_vocabulary_sizes(config: RunConfig, source, target) -> RunConfig:

@@ -11,9 +11,13 @@ from luong_keras.config import (
     RunConfig,
     SentencePieceConfig,
 )
+from luong_keras.config.values import with_values
 from luong_keras.recipe import run as recipe
 from luong_keras.recipe.preparation import prepare_text
-from luong_keras.recipe.vocabularies import prepare_tokenizers
+from luong_keras.recipe.vocabularies import (
+    prepare_tokenizers,
+    print_rewritten,
+)
 from luong_keras.text.loading import load_tokenizer
 from luong_keras.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from luong_keras.training.run_folder import RunFolder
@@ -202,3 +206,21 @@ def test_tokenised_text_is_taken_as_it_is(command):
 def test_settings_that_contradict_each_other_are_told(command, flags, said):
     assert said in command(*flags, status=2)
     assert not (command.run / "corpus").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        ({}, "2 of 3 references of data.dev have characters that the subwords"),
+        ({"data.lowercase": True}, "'真的吗？ a' becomes '真的吗? a'. To keep"),
+        ({"data.sentencepiece.normalization": "identity"}, ""),
+        ({"data.tokenizer": "words"}, ""),
+    ],
+)
+def test_references_that_the_subwords_rewrite(settings, line, tmp_path, capsys):
+    subwords = {"data.dataset": "files", "data.tokenizer": "sentencepiece"}
+    config = with_values(RunConfig(), subwords | settings)
+    references = [" ein  Satz, ß.", "真的吗？ A", "น้ำ"]
+    print_rewritten(references, config, RunFolder(tmp_path))
+    printed = capsys.readouterr().out
+    assert line in printed and bool(line) == bool(printed)
